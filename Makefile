@@ -1,0 +1,79 @@
+# make run     the broker, with everything it needs installed into .venv
+# make test    all tests, including types, style and import contracts
+# make help    the rest
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Debian's own build of Python is optimised and 1.2 to 1.5 times as fast as one compiled without, so it comes first.
+PYTHON ?= $(shell for python in /usr/bin/python3 python3.13 python3.12 python3.11 python3; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
+CONFIG ?= etc/gateway.toml
+
+.PHONY: run test lint typecheck format bench docs clean help
+
+run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
+	@exec $(BIN)/gateway run --config $(CONFIG) $(ARGS)
+
+test: $(VENV)/.tested tests/interop/.tools ## run all tests; make test ARGS="-k access" passes options on
+	@$(BIN)/python -m pytest $(ARGS) </dev/null
+
+lint: $(VENV)/.tested ## check style and import contracts
+	@$(BIN)/ruff check .
+	@$(BIN)/lint-imports
+
+typecheck: $(VENV)/.tested ## check types
+	@$(BIN)/mypy
+
+format: $(VENV)/.tested ## put the code into its usual form
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.tested ## compare speed with RabbitMQ on this machine
+	@$(BIN)/python -m benchmarks.load $(ARGS)
+
+docs: $(VENV)/.installed ## write etc/gateway.toml and docs/configuration.md anew from the settings
+	@$(BIN)/python -m gateway.config.writing
+
+clean: ## remove what make made; data stays
+	@rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help: ## say what there is
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+# A fresh Debian has Python without venv; root may install it, others are told how.
+$(BIN)/python:
+	@[ -n "$(PYTHON)" ] || { echo "gateway needs Python 3.11 or newer: apt-get install python3" >&2; exit 1; }
+	@if ! $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo "installing python3-venv"; \
+			{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-venv; } \
+				</dev/null >/dev/null; \
+		else \
+			echo "gateway needs Python's venv module: sudo apt-get install python3-venv" >&2; exit 1; \
+		fi; \
+	fi
+	@echo "creating $(VENV) with $$($(PYTHON) --version)"
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	@echo "installing the gateway into $(VENV)"
+	@$(PIP) install --editable . </dev/null
+	@touch $@
+
+$(VENV)/.tested: pyproject.toml $(VENV)/.installed
+	@echo "installing what the tests need into $(VENV)"
+	@$(PIP) install --editable '.[test]' </dev/null
+	@touch $@
+
+# What the interoperability tests need from outside Python; the script does only what is not done yet.
+.PHONY: tests/interop/.tools
+tests/interop/.tools: $(VENV)/.tested
+	@tests/interop/install-tools.sh </dev/null

@@ -1,0 +1,1 @@
+"""Measurements of the gateway; nothing in the product imports this package."""

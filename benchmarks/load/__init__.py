@@ -1,0 +1,1 @@
+"""Whole brokers, side by side, under the same load generator: ``python -m benchmarks.load``."""

@@ -1,0 +1,111 @@
+"""The command: ``python -m benchmarks.load [--quick] [--only NAME] [--peer NAME]``."""
+
+import argparse
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Final
+
+from benchmarks.load.compare import Comparison, Results
+from benchmarks.load.floor import measure_floors
+from benchmarks.load.host import describe
+from benchmarks.load.idle import raise_descriptor_limit
+from benchmarks.load.peers import PEERS, Peer
+from benchmarks.load.report import report
+from benchmarks.load.workloads import WORKLOADS, Workload
+
+RESULTS: Final = Path(__file__).parent.parent / "results"
+#: Names ``--only`` knows besides the workloads'.
+IDLE, BACKLOG = "idle", "backlog"
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How long to measure; a peer's own figures bound the last two."""
+
+    seconds: float
+    repetitions: int
+    idle_connections: int = sys.maxsize
+    backlog_messages: int = sys.maxsize
+
+    def __str__(self) -> str:
+        return f"{self.seconds} s a run, median of {self.repetitions}."
+
+
+QUICK: Final = Length(seconds=0.4, repetitions=1, idle_connections=500, backlog_messages=20_000)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is asked for, print it, and keep it when it is complete; return the exit status."""
+    options = _options().parse_args(arguments)
+    peers = _present([peer for peer in PEERS if options.peer in (None, peer.name)])
+    if not peers:
+        return 2
+    raise_descriptor_limit()
+    # Ended by its caller, the benchmark still stops the brokers it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    length = QUICK if options.quick else Length(options.seconds, options.repetitions)
+    floors = measure_floors()
+    workloads = [each for each in WORKLOADS if _is_chosen(each.name, options.only)]
+    results = _measure(peers, options, workloads, length)
+    host = describe(options.directory)
+    text = report(results, workloads, [peer.name for peer in peers], host, floors, str(length))
+    print(f"\n{text}")
+    is_part = options.quick or options.only or len(peers) < len(PEERS) or results.failures
+    if output := options.output or (None if is_part else RESULTS / f"{date.today()}-{host.slug}.md"):
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(f"# Side by side, {date.today()}\n\n{text}")
+        print(f"written to {output}")
+    return 1 if results.failures else 0
+
+
+def _measure(
+    peers: Sequence[Peer], options: argparse.Namespace, workloads: Sequence[Workload], length: Length
+) -> Results:
+    comparison = Comparison(peers, options.directory, say=lambda line: print(line, flush=True))
+    if workloads:
+        comparison.run_workloads(workloads, length.seconds, length.repetitions)
+    if _is_chosen(IDLE, options.only):
+        comparison.measure_idle(length.idle_connections)
+    if _is_chosen(BACKLOG, options.only):
+        comparison.measure_backlog(length.backlog_messages)
+    return comparison.results
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description="Brokers side by side under load.")
+    parser.add_argument("--quick", action="store_true", help="a look of about a minute; too short to quote")
+    parser.add_argument(
+        "--only", action="append", metavar="NAME", help=f"workloads whose name contains NAME, {IDLE!r} or {BACKLOG!r}"
+    )
+    parser.add_argument("--peer", choices=[peer.name for peer in PEERS], help="measure one broker alone")
+    parser.add_argument("--seconds", type=float, default=1.2, help="length of one run (default: %(default)s)")
+    parser.add_argument("--repetitions", type=int, default=3, help="runs of each workload (default: %(default)s)")
+    parser.add_argument(
+        "--directory", type=Path, default=Path(tempfile.gettempdir()), help="where the brokers keep their data"
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the report there, complete or not")
+    return parser
+
+
+def _present(peers: Sequence[Peer]) -> Sequence[Peer]:
+    """The peers this machine can run; tell why about the others."""
+    present = []
+    for peer in peers:
+        if reason := peer.absence():
+            print(f"{peer.name} is left out: {reason}")
+        else:
+            present.append(peer)
+    return present
+
+
+def _is_chosen(name: str, only: Sequence[str] | None) -> bool:
+    return not only or any(part in name for part in only)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""A long queue of persistent messages nobody consumes: memory, restart, drain, and disk space used again."""
+
+import select
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from benchmarks.load import wire
+from benchmarks.load.client import Client, connected
+from benchmarks.load.consumer import Acks, Consumer
+from benchmarks.load.drive import Flow, drain, drive
+from benchmarks.load.link import Link
+from benchmarks.load.measurement import Lost
+from benchmarks.load.peers import Peer
+from benchmarks.load.processes import directory_bytes, peak_resident_bytes, resident_bytes
+from benchmarks.load.publisher import Confirms, Publisher
+
+QUEUE: Final = "bench.backlog"
+BODY_BYTES: Final = 1024
+WINDOW: Final = 5000
+#: Unacknowledged messages while draining, and how many are acknowledged at once.
+CREDIT, ACK_EVERY = 2000, 100
+#: After the drain, a part of the backlog is published again to see whether its disk space is reused.
+REFILL_PART: Final = 5
+#: Far beyond any fill; the number of messages ends it.
+FILL_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """One backlog's life. Times in seconds, memory and disk in bytes, rates in messages a second."""
+
+    messages: int
+    fill_rate: float
+    filled_resident: int
+    filled_peak: int
+    first_delivery_s: float
+    drain_rate: float
+    drained_peak: int
+    filled_disk: int
+    drained_disk: int
+    refilled_disk: int
+
+
+def measure_backlog(peer: Peer, directory: Path, messages: int) -> Backlog:
+    """Fill, stop, start again, time the first delivery, drain, and refill a part."""
+    data = directory / "data"
+    with peer.launch(directory) as broker, connected(broker.port) as control:
+        control.declare_queue(QUEUE, durable=True)
+        fill_rate = _fill(broker.port, messages)
+        filled_resident, filled_peak = resident_bytes(broker.pid), peak_resident_bytes(broker.pid)
+        filled_disk = directory_bytes(data)
+    start = time.perf_counter()
+    with peer.launch(directory) as broker:
+        delivery_bytes = _first_delivery(broker.port)
+        first_delivery_s = time.perf_counter() - start
+        drain_rate = _drain(broker.port, messages, delivery_bytes)
+        drained_peak, drained_disk = peak_resident_bytes(broker.pid), directory_bytes(data)
+        _fill(broker.port, messages // REFILL_PART)
+        refilled_disk = directory_bytes(data)
+    return Backlog(
+        messages,
+        fill_rate,
+        filled_resident,
+        filled_peak,
+        first_delivery_s,
+        drain_rate,
+        drained_peak,
+        filled_disk,
+        drained_disk,
+        refilled_disk,
+    )
+
+
+def _fill(port: int, messages: int) -> float:
+    """Publish with confirms until all are confirmed; return messages a second."""
+    message = wire.publish("", QUEUE, bytes(BODY_BYTES), persistent=True)
+    with connected(port) as client, select.epoll() as poll:
+        client.confirm_select()
+        publisher = Publisher(Link(client.quiet_socket(), poll), message, WINDOW, messages, Confirms(0))
+        start = time.perf_counter()
+        drive(poll, [Flow(publisher, ())], FILL_S)
+        return messages / (time.perf_counter() - start)
+
+
+def _first_delivery(port: int) -> int:
+    """Wait for the first message, give it back by closing; return its size on the wire."""
+    with connected(port) as client:
+        client.limit_credit(1)
+        client.consume(QUEUE, no_ack=False)
+        return client.read_arrival().wire_bytes
+
+
+def _drain(port: int, messages: int, delivery_bytes: int) -> float:
+    """Consume everything; exactly the messages filled must be there. Return messages a second."""
+    with connected(port) as client:
+        _await_count(client, messages)
+        start = time.perf_counter()
+        client.limit_credit(CREDIT)
+        client.consume(QUEUE, no_ack=False)
+        early_bytes = client.take_unread()
+        with select.epoll() as poll:
+            link = Link(client.quiet_socket(), poll)
+            consumer = Consumer(link, delivery_bytes, Acks(link, 1, ACK_EVERY), early_bytes)
+            consumer.write()
+            drain(poll, [consumer], messages)
+            link.release()
+        if messages % ACK_EVERY:
+            client.socket.sendall(wire.acks(messages, 1, 1, multiple=True))
+        _await_count(client, 0)
+        return messages / (time.perf_counter() - start)
+
+
+def _await_count(client: Client, messages: int, timeout_s: float = 5.0) -> None:
+    """Wait until so many messages are ready: one may still be on its way back from a closed consumer."""
+    deadline = time.monotonic() + timeout_s
+    while (waiting := client.declare_queue(QUEUE, durable=True, passive=True)) != messages:
+        if time.monotonic() > deadline:
+            raise Lost(f"{waiting} messages are queued, {messages} should be")
+        time.sleep(0.05)

@@ -1,0 +1,176 @@
+"""A small blocking AMQP client: what happens before and after a measurement, never during it."""
+
+import re
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.load import wire
+
+#: No answer for this long means the broker hangs, not that it is slow.
+TIMEOUT_S: Final = 60.0
+
+CONNECTION_CLOSE = (10, 50)
+CHANNEL_CLOSE = (20, 40)
+BASIC_DELIVER = (60, 60)
+
+
+class BrokerRefused(Exception):
+    """The broker closed the channel or the connection; the message is its reply text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One whole delivery as seen on the wire: its delivery tag and its size in bytes."""
+
+    tag: int
+    wire_bytes: int
+
+
+class Client:
+    """One connection with one open channel, heartbeats off and TCP_NODELAY on."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._unread = bytearray()
+        self.server_properties = self._open()
+
+    def close(self) -> None:
+        """Drop the TCP connection."""
+        self.socket.close()
+
+    def quiet_socket(self) -> socket.socket:
+        """The socket, for counting bytes from here on; everything read so far was asked for."""
+        if self._unread:
+            raise BrokerRefused("the broker sent more than was asked for")
+        return self.socket
+
+    def call(self, class_id: int, method_id: int, arguments: bytes = b"", channel: int = wire.CHANNEL) -> bytes:
+        """Send a method and return the arguments of its -ok, which by convention has the next id."""
+        self.socket.sendall(wire.method(class_id, method_id, arguments, channel))
+        return self._expect(class_id, method_id + 1)
+
+    def declare_exchange(self, name: str, kind: str) -> None:
+        """Declare a transient exchange."""
+        self.call(40, 10, b"\x00\x00" + wire.short_string(name) + wire.short_string(kind) + b"\x00" + bytes(4))
+
+    def delete_exchange(self, name: str) -> None:
+        """Delete an exchange, bound or not."""
+        self.call(40, 20, b"\x00\x00" + wire.short_string(name) + b"\x00")
+
+    def declare_queue(self, name: str, *, durable: bool = False, passive: bool = False) -> int:
+        """Declare a queue (or, passively, ask for it); return how many messages wait in it."""
+        bits = passive | durable << 1
+        answer = self.call(50, 10, b"\x00\x00" + wire.short_string(name) + bytes([bits]) + bytes(4))
+        (waiting,) = struct.unpack_from(">I", answer, 1 + answer[0])
+        return int(waiting)
+
+    def bind_queue(self, queue: str, exchange: str, routing_key: str) -> None:
+        """Bind a queue to an exchange."""
+        names = wire.short_string(queue) + wire.short_string(exchange) + wire.short_string(routing_key)
+        self.call(50, 20, b"\x00\x00" + names + b"\x00" + bytes(4))
+
+    def delete_queue(self, name: str) -> int:
+        """Delete a queue, used or not; return how many messages went with it."""
+        answer = self.call(50, 40, b"\x00\x00" + wire.short_string(name) + b"\x00")
+        return int.from_bytes(answer[:4], "big")
+
+    def confirm_select(self) -> None:
+        """Ask for publisher confirms on the channel."""
+        self.call(85, 10, b"\x00")
+
+    def consume(self, queue: str, *, no_ack: bool) -> None:
+        """Start a consumer with unlimited credit."""
+        bits = bytes([no_ack << 1])
+        self.call(60, 20, b"\x00\x00" + wire.short_string(queue) + wire.short_string("bench") + bits + bytes(4))
+
+    def read_arrival(self) -> Arrival:
+        """Wait for one whole delivery: deliver, header and all its body frames."""
+        arguments = self._expect(*BASIC_DELIVER)
+        (tag,) = struct.unpack_from(">Q", arguments, 1 + arguments[0])
+        _, header = self._read_frame()
+        (missing,) = struct.unpack_from(">Q", header, 4)
+        wire_bytes = len(arguments) + 4 + len(header) + 2 * wire.FRAME_OVERHEAD
+        while missing:
+            _, body = self._read_frame()
+            missing -= len(body)
+            wire_bytes += len(body) + wire.FRAME_OVERHEAD
+        return Arrival(int(tag), wire_bytes)
+
+    def read_confirm(self) -> int:
+        """Wait for one basic.ack from the broker; return the publish it confirms."""
+        return int.from_bytes(self._expect(60, 80)[:8], "big")
+
+    def limit_credit(self, messages: int) -> None:
+        """Let the next consumer have at most so many unacknowledged messages (basic.qos)."""
+        self.call(60, 10, struct.pack(">IHB", 0, messages, 0))
+
+    def take_unread(self) -> int:
+        """Forget bytes that were read behind the last answer; return how many those were."""
+        size = len(self._unread)
+        self._unread.clear()
+        return size
+
+    def _open(self) -> bytes:
+        """Log in as guest and open the channel; return the raw server properties."""
+        self.socket.sendall(wire.PROTOCOL_HEADER)
+        start = self._expect(10, 10)
+        login = wire.short_string("PLAIN") + wire.long_string(b"\x00guest\x00guest") + wire.short_string("en_US")
+        self.socket.sendall(wire.method(10, 11, bytes(4) + login, channel=0))
+        channel_max, frame_max = struct.unpack_from(">HI", self._expect(10, 30))
+        # Heartbeat 0: a heartbeat among the deliveries would spoil the count in bytes.
+        self.socket.sendall(wire.method(10, 31, struct.pack(">HIH", channel_max, frame_max, 0), channel=0))
+        self.call(10, 40, wire.short_string("/") + b"\x00\x00", channel=0)
+        self.call(20, 10, b"\x00")
+        return start
+
+    def _expect(self, class_id: int, method_id: int) -> bytes:
+        kind, payload = self._read_frame()
+        found = struct.unpack_from(">HH", payload)
+        if kind == wire.METHOD and found == (class_id, method_id):
+            return payload[4:]
+        if found in (CONNECTION_CLOSE, CHANNEL_CLOSE):
+            raise BrokerRefused(payload[7 : 7 + payload[6]].decode(errors="replace"))
+        raise BrokerRefused(f"expected method {class_id}.{method_id}, got frame type {kind}, method {found}")
+
+    def _read_frame(self) -> tuple[int, bytes]:
+        kind, _, size = struct.unpack(">BHI", self._read(wire.FRAME_HEAD))
+        payload = self._read(size + 1)
+        if payload[-1] != wire.FRAME_END:
+            raise BrokerRefused("a frame without frame-end")
+        return kind, payload[:-1]
+
+    def _read(self, size: int) -> bytes:
+        while len(self._unread) < size:
+            chunk = self.socket.recv(65536)
+            if not chunk:
+                raise ConnectionError("the broker closed the connection")
+            self._unread += chunk
+        octets = bytes(self._unread[:size])
+        del self._unread[:size]
+        return octets
+
+
+@contextmanager
+def connected(port: int) -> Iterator[Client]:
+    """Open a client and close it again."""
+    client = Client(port)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def product_of(client: Client) -> str:
+    """Name the broker and its version, as its connection.start does."""
+    found = {
+        key.decode(): client.server_properties[match.end() + 4 : match.end() + 4 + size].decode()
+        for key in (b"product", b"version")
+        if (match := re.search(bytes([len(key)]) + key + b"S", client.server_properties))
+        and (size := int.from_bytes(client.server_properties[match.end() : match.end() + 4], "big"))
+    }
+    return f"{found.get('product', 'unknown')} {found.get('version', '')}".strip()

@@ -1,0 +1,58 @@
+"""What an idle connection with one channel costs a broker in memory."""
+
+import resource
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from benchmarks.load.client import connected
+from benchmarks.load.peers import Peer
+from benchmarks.load.processes import resident_bytes
+
+#: Opened before the first look at the memory, so that code and pools that all connections share do not count.
+WARM_UP: Final = 20
+#: Until whatever a broker does behind a new connection is done.
+REST_S: Final = 2.0
+#: Open files allowed, where the system lets us. Not simply the most possible: Erlang's helper process closes
+#: every descriptor up to the limit when it starts, and containers allow a thousand million.
+DESCRIPTORS: Final = 32_768
+#: Descriptors needed besides the connections, by the generator and by the broker.
+SPARE_DESCRIPTORS: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class IdleMemory:
+    """Resident memory of a freshly started broker, over so many idle connections."""
+
+    connections: int
+    baseline_bytes: int
+    resident_bytes: int
+
+    @property
+    def kib_each(self) -> float:
+        """KiB a connection with its channel."""
+        return (self.resident_bytes - self.baseline_bytes) / self.connections / 1024
+
+
+def raise_descriptor_limit() -> int:
+    """Allow enough open files, here and in brokers started later; return how many."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return allowed
+
+
+def measure_idle(peer: Peer, directory: Path, connections: int) -> IdleMemory:
+    """Start the broker, open the connections one after the other, and look at its memory."""
+    connections = min(connections, raise_descriptor_limit() - SPARE_DESCRIPTORS)
+    with peer.launch(directory) as broker, ExitStack() as stack:
+        for _ in range(WARM_UP):
+            stack.enter_context(connected(broker.port))
+        time.sleep(REST_S)
+        baseline = resident_bytes(broker.pid)
+        for _ in range(connections):
+            stack.enter_context(connected(broker.port))
+        time.sleep(REST_S)
+        return IdleMemory(connections, baseline, resident_bytes(broker.pid))

@@ -1,0 +1,99 @@
+"""What the kernel knows about a broker's processes: CPU time, resident memory; and how to stop one."""
+
+import os
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Final
+
+TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+class NotListening(Exception):
+    """A broker ended, or did not accept connections in time; the message ends with its last output."""
+
+
+def cpu_seconds(pid: int) -> float:
+    """User plus system time of all threads of a process and its descendants, ended children included.
+
+    The kernel counts in ticks of 10 ms, so measure for a second or more.
+    """
+    return sum(sum(map(int, _stat(each)[11:15])) for each in _family(pid)) / TICKS_PER_SECOND
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory of a process and its descendants."""
+    return sum(int(_stat(each)[21]) for each in _family(pid)) * PAGE_BYTES
+
+
+def peak_resident_bytes(pid: int) -> int:
+    """The most resident memory a process ever had."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    (peak_kib,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(peak_kib) * 1024
+
+
+def directory_bytes(directory: Path) -> int:
+    """Disk space taken by everything below a directory, holes not counted."""
+    return sum(path.stat().st_blocks * 512 for path in directory.rglob("*") if path.is_file())
+
+
+def free_port() -> int:
+    """Find a TCP port nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for_port(process: subprocess.Popen[bytes], port: int, output: Path, timeout_s: float) -> None:
+    """Return as soon as the process accepts connections on the port."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise NotListening(f"ended with status {process.returncode}:\n{_tail(output)}")
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
+        except OSError:
+            time.sleep(0.02)
+        else:
+            return
+    raise NotListening(f"nothing listens on port {port} after {timeout_s:.0f} s:\n{_tail(output)}")
+
+
+def stop(process: subprocess.Popen[bytes], timeout_s: float = 60.0) -> None:
+    """Ask a process we started to end, and insist when it does not."""
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _family(pid: int) -> list[int]:
+    """The process and all its living descendants."""
+    parent_by_pid: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent_by_pid[int(entry.name)] = int(_stat(int(entry.name))[1])
+            except OSError:  # it ended while we looked
+                continue
+    family = [pid]
+    for member in family:
+        family.extend(child for child, parent in parent_by_pid.items() if parent == member)
+    return family
+
+
+def _stat(pid: int) -> list[str]:
+    """Fields of /proc/PID/stat from the state on: 1 parent, 11-14 CPU ticks, 21 resident pages."""
+    # The second field, the command, may hold blanks and brackets; the last bracket ends it.
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def _tail(output: Path, lines: int = 15) -> str:
+    return "\n".join(output.read_text(errors="replace").splitlines()[-lines:]) if output.exists() else ""

@@ -1,0 +1,111 @@
+"""Debian's RabbitMQ, kept apart from any RabbitMQ the machine may already run.
+
+The node has its own name, ports, cookie and directories, and a port mapper
+(epmd) of its own, so that stopping both leaves nothing behind. Its settings
+are RabbitMQ's defaults.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from benchmarks.load.processes import free_port, stop
+
+#: Debian's wrapper in /usr/sbin insists on the system's directories and user; this is the script behind it.
+SERVER: Final = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+
+#: With RABBITMQ_ALLOW_INPUT the script replaces itself by the Erlang machine: its pid is the broker's.
+COMMAND: Final = (str(SERVER), "-noinput")
+
+#: Asked by Debian's package scripts before they start a service; 101 means "do not".
+SERVICE_POLICY: Final = Path("/usr/sbin/policy-rc.d")
+
+
+def absence() -> str | None:
+    """Install the package where that is possible; tell why it is missing, or None when it is there."""
+    if SERVER.exists():
+        return None
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        return "Debian's rabbitmq-server is not installed, and only root can install it with apt-get"
+    print("installing Debian's rabbitmq-server (its service is not started)", flush=True)
+    _install()
+    return None if SERVER.exists() else "apt-get could not install rabbitmq-server"
+
+
+@contextmanager
+def port_mapper(directory: Path) -> Iterator[Mapping[str, str]]:
+    """Run an epmd for this node alone, on loopback; yield the environment that points to it."""
+    port = free_port()
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("RABBITMQ_", "ERL_"))},
+        "HOME": str(directory),  # the Erlang cookie is written there
+        "ERL_EPMD_ADDRESS": "127.0.0.1",
+        "ERL_EPMD_PORT": str(port),
+    }
+    mapper = subprocess.Popen(
+        ["epmd"], env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        # Erlang starts a daemon of its own, which nobody would stop, when it finds no epmd.
+        _wait_until_listening(port)
+        yield environment
+    finally:
+        stop(mapper)
+
+
+def node_environment(directory: Path, port: int) -> Mapping[str, str]:
+    """The environment of a node that keeps everything below ``directory`` and listens on loopback."""
+    return {
+        "RABBITMQ_ALLOW_INPUT": "true",
+        "RABBITMQ_CONF_ENV_FILE": str(directory / "no-rabbitmq-env.conf"),
+        "RABBITMQ_CONFIG_FILE": str(directory / "no-rabbitmq.conf"),
+        "RABBITMQ_ADVANCED_CONFIG_FILE": str(directory / "no-advanced.config"),
+        "RABBITMQ_NODENAME": "bench@localhost",
+        "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+        "RABBITMQ_NODE_PORT": str(port),
+        "RABBITMQ_DIST_PORT": str(free_port()),
+        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
+        "RABBITMQ_MNESIA_BASE": str(directory / "data"),
+        "RABBITMQ_ENABLED_PLUGINS_FILE": str(directory / "no-plugins"),
+        "RABBITMQ_LOG_BASE": str(directory / "log"),
+        "RABBITMQ_LOGS": "-",
+        "RABBITMQ_PID_FILE": str(directory / "pid"),
+    }
+
+
+def _install() -> None:
+    """Install the package without letting it start its service."""
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
+    with _services_forbidden():
+        for arguments in (["update"], ["install", "--yes", "--no-install-recommends", "rabbitmq-server"]):
+            subprocess.run(["apt-get", "-qq", *arguments], env=environment, check=False, timeout=600)
+
+
+@contextmanager
+def _services_forbidden() -> Iterator[None]:
+    """Forbid package scripts to start services; a policy that is already there stays as it is."""
+    if SERVICE_POLICY.exists():
+        yield
+        return
+    SERVICE_POLICY.write_text("#!/bin/sh\nexit 101\n")
+    SERVICE_POLICY.chmod(0o755)
+    try:
+        yield
+    finally:
+        SERVICE_POLICY.unlink()
+
+
+def _wait_until_listening(port: int, timeout_s: float = 10.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.01)
+    raise TimeoutError(f"epmd does not listen on port {port}")

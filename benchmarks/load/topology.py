@@ -1,0 +1,76 @@
+"""The exchanges, queues and bindings a workload needs, built for one measurement and removed after it."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Final
+
+from benchmarks.load.client import Client
+from benchmarks.load.workloads import Shape, Workload
+
+TOPIC_BINDINGS: Final = 1000
+TOPIC_QUEUES: Final = 10
+FANOUT_QUEUES: Final = 10
+PAIRS: Final = 4
+
+#: Every measurement has names of its own: nothing cached under a name helps the next one.
+_serial = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where one publisher publishes, and the queues in which each of its messages arrives."""
+
+    exchange: str
+    routing_key: str
+    queues: Sequence[str]
+
+
+@contextmanager
+def topology(client: Client, workload: Workload) -> Iterator[Sequence[Route]]:
+    """Declare what the workload needs; on leaving, check that no message is left, and delete it."""
+    prefix = f"bench.{next(_serial)}"
+    match workload.shape:
+        case Shape.PAIR:
+            queues, exchange = _queues(client, workload, prefix, 1), ""
+            routes = [Route("", queues[0], queues)]
+        case Shape.FOUR_PAIRS:
+            queues, exchange = _queues(client, workload, prefix, PAIRS), ""
+            routes = [Route("", queue, [queue]) for queue in queues]
+        case Shape.FANOUT:
+            queues, exchange = _queues(client, workload, prefix, FANOUT_QUEUES), prefix
+            routes = [_fanout(client, exchange, queues)]
+        case Shape.TOPIC:
+            queues, exchange = _queues(client, workload, prefix, TOPIC_QUEUES), prefix
+            routes = [_topic(client, exchange, queues)]
+    yield routes
+    for queue in queues:
+        client.delete_queue(queue)
+    if exchange:
+        client.delete_exchange(exchange)
+
+
+def _queues(client: Client, workload: Workload, prefix: str, size: int) -> Sequence[str]:
+    names = [f"{prefix}.{index}" for index in range(size)]
+    for name in names:
+        client.declare_queue(name, durable=workload.persistent)
+    return names
+
+
+def _fanout(client: Client, exchange: str, queues: Sequence[str]) -> Route:
+    client.declare_exchange(exchange, "fanout")
+    for queue in queues:
+        client.bind_queue(queue, exchange, "")
+    return Route(exchange, "news", queues)
+
+
+def _topic(client: Client, exchange: str, queues: Sequence[str]) -> Route:
+    """Spread 1,000 patterns of three kinds over the queues; the key sent matches exactly one."""
+    client.declare_exchange(exchange, "topic")
+    patterns = ("site.{}.*.temperature", "*.{}.boiler.temperature", "site.{}.#")
+    for number in range(TOPIC_BINDINGS):
+        pattern = patterns[number % len(patterns)].format(number)
+        client.bind_queue(queues[number % len(queues)], exchange, pattern)
+    matched = TOPIC_BINDINGS // 2
+    return Route(exchange, f"site.{matched}.boiler.temperature", [queues[matched % len(queues)]])

@@ -1,0 +1,85 @@
+"""What is measured, as a table: one row a workload."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+
+class Shape(Enum):
+    """Who publishes to whom."""
+
+    PAIR = "1 to 1"
+    FOUR_PAIRS = "4 to 4 over 4 queues"
+    FANOUT = "fanout 1 to 10"
+    TOPIC = "topic, 1,000 bindings"
+
+
+class Measure(Enum):
+    """What the comparison of a workload is about."""
+
+    #: Many messages in flight: broker CPU per message decides.
+    STREAM = "stream"
+    #: One message outstanding, publish to delivery: the median time decides.
+    ROUND_TRIP = "round trip"
+    #: One message outstanding, publish to confirm, nobody consumes: the median time decides.
+    CONFIRM_ROUND_TRIP = "confirm round trip"
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One row: what is sent, how it is acknowledged, and the factor over the peer that is owed.
+
+    ``ack_every`` is 0 for automatic acknowledgement, 1 for a basic.ack each,
+    n for one with the multiple flag every n deliveries. ``window`` bounds the
+    messages in flight of each publisher.
+    """
+
+    name: str
+    body_bytes: int
+    window: int
+    required: float
+    ack_every: int = 0
+    confirms: bool = False
+    persistent: bool = False
+    shape: Shape = Shape.PAIR
+    measure: Measure = Measure.STREAM
+
+
+#: Messages in flight: deep enough that neither side ever waits for the other.
+TRANSIENT: Final = 20_000
+#: Several queues share what one queue has elsewhere.
+PER_PAIR: Final = TRANSIENT // 4
+FANOUT: Final = TRANSIENT // 10
+#: Deliveries covered by one basic.ack where they are acknowledged in bulk.
+BULK: Final = 100
+
+#: The factors owed: throughput per CPU second over the peer, and round trips no slower than the peer's.
+OWED_TRANSIENT, OWED_PERSISTENT, OWED_ROUND_TRIP = 4.0, 3.0, 1.0
+
+WORKLOADS: Final = (
+    Workload("auto-ack 100 B", 100, TRANSIENT, OWED_TRANSIENT),
+    Workload("auto-ack 1 KiB", 1024, TRANSIENT, OWED_TRANSIENT),
+    Workload("ack each 100 B", 100, TRANSIENT, OWED_TRANSIENT, ack_every=1),
+    Workload("ack each 1 KiB", 1024, TRANSIENT, OWED_TRANSIENT, ack_every=1),
+    Workload("ack multiple 100 B", 100, TRANSIENT, OWED_TRANSIENT, ack_every=BULK),
+    Workload("ack multiple 1 KiB", 1024, TRANSIENT, OWED_TRANSIENT, ack_every=BULK),
+    Workload("confirms 100 B", 100, TRANSIENT, OWED_TRANSIENT, confirms=True),
+    Workload("confirms 1 KiB", 1024, TRANSIENT, OWED_TRANSIENT, confirms=True),
+    Workload("4 to 4 auto-ack 100 B", 100, PER_PAIR, OWED_TRANSIENT, shape=Shape.FOUR_PAIRS),
+    Workload("4 to 4 ack multiple 1 KiB", 1024, PER_PAIR, OWED_TRANSIENT, ack_every=BULK, shape=Shape.FOUR_PAIRS),
+    Workload("fanout 1 to 10 auto-ack 100 B", 100, FANOUT, OWED_TRANSIENT, shape=Shape.FANOUT),
+    Workload("topic 1,000 bindings auto-ack 100 B", 100, TRANSIENT, OWED_TRANSIENT, shape=Shape.TOPIC),
+    Workload("persistent 100 B window 5000", 100, 5000, OWED_PERSISTENT, BULK, confirms=True, persistent=True),
+    Workload("persistent 1 KiB window 5000", 1024, 5000, OWED_PERSISTENT, BULK, confirms=True, persistent=True),
+    Workload("persistent 1 KiB window 200", 1024, 200, OWED_PERSISTENT, BULK, confirms=True, persistent=True),
+    Workload("round trip 100 B", 100, 1, OWED_ROUND_TRIP, measure=Measure.ROUND_TRIP),
+    Workload(
+        "persistent confirm round trip 1 KiB",
+        1024,
+        1,
+        OWED_ROUND_TRIP,
+        confirms=True,
+        persistent=True,
+        measure=Measure.CONFIRM_ROUND_TRIP,
+    ),
+)

@@ -1,0 +1,18 @@
+"""How a command ends: the codes of ``sysexits.h`` that RabbitMQ's command line uses too."""
+
+from typing import Final
+
+USAGE: Final = 64
+"""The command line is wrong."""
+
+DATA_ERROR: Final = 65
+"""The configuration is wrong."""
+
+UNAVAILABLE: Final = 69
+"""Something the broker needs cannot be had: a port, the store."""
+
+SOFTWARE: Final = 70
+"""The broker failed."""
+
+INTERRUPTED: Final = 130
+"""Ended by Ctrl-C, as shells report it."""

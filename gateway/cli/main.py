@@ -1,0 +1,51 @@
+"""``gateway``: runs the broker and checks its configuration.
+
+What goes wrong becomes one line on the standard error stream and an exit code; there are no tracebacks for what an
+operator can mend.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import click
+
+from gateway.cli.check import check
+from gateway.cli.exits import DATA_ERROR, INTERRUPTED, SOFTWARE, UNAVAILABLE, USAGE
+from gateway.cli.run import run
+from gateway.kernel.errors import ConfigurationError, GatewayError, StorageError
+from gateway.version import VERSION
+
+EXIT_CODES: Final[Mapping[type[GatewayError], int]] = {ConfigurationError: DATA_ERROR, StorageError: UNAVAILABLE}
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="gateway", message="%(prog)s %(version)s")
+def gateway() -> None:
+    """Run a message broker: AMQP 0-9-1, durable."""
+
+
+gateway.add_command(run)
+gateway.add_command(check)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line, that of the process if none is given, and return the exit code."""
+    try:
+        code = gateway.main(args=arguments, prog_name="gateway", standalone_mode=False)
+    except click.UsageError as error:
+        error.show()
+        return USAGE
+    except click.Abort:
+        return INTERRUPTED
+    except GatewayError as error:
+        return _failed(error)
+    return code if isinstance(code, int) else 0
+
+
+def _failed(error: GatewayError) -> int:
+    """Print an error, a line for each thing that is wrong, and return the exit code for its kind."""
+    for line in str(error).split("\n"):
+        click.echo(f"gateway: {line}", file=sys.stderr)
+    codes = [code for kind, code in EXIT_CODES.items() if isinstance(error, kind)]
+    return codes[0] if codes else SOFTWARE

@@ -1,0 +1,43 @@
+"""Settings that are each allowed but make no sense together, or name files that are not there."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from gateway.config.settings import Settings
+
+
+def contradictions(settings: Settings) -> list[str]:
+    """Return one line for each, beginning with the key to change."""
+    return [*_tls(settings), *_missing_files(settings)]
+
+
+def _tls(settings: Settings) -> Iterator[str]:
+    tls = settings.tls
+    if tls.certificate is not None and tls.key is None:
+        yield "tls.key: must be the path of the private key when tls.certificate is set"
+    if tls.key is not None and tls.certificate is None:
+        yield "tls.certificate: must be the path of the certificate when tls.key is set"
+    if settings.amqps.port is not None and tls.certificate is None:
+        yield 'amqps.port: must be "off", or tls.certificate and tls.key must be set'
+    if tls.verify != "off" and tls.ca is None:
+        yield 'tls.ca: must be the path of the trusted certificates unless tls.verify is "off"'
+
+
+def _missing_files(settings: Settings) -> Iterator[str]:
+    tls = settings.tls
+    files = {
+        "tls.certificate": tls.certificate,
+        "tls.key": tls.key,
+        "tls.ca": tls.ca,
+        "load_definitions": settings.load_definitions,
+    }
+    for key, file in files.items():
+        if file is not None and not _is_readable(file):
+            yield f"{key}: must be a file that can be read, not {str(file)!r}"
+    if settings.plugins_dir is not None and not settings.plugins_dir.is_dir():
+        yield f"plugins_dir: must be a directory, not {str(settings.plugins_dir)!r}"
+
+
+def _is_readable(file: Path) -> bool:
+    return file.is_file() and os.access(file, os.R_OK)

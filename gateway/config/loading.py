@@ -1,0 +1,150 @@
+"""From a TOML file and ``--set`` to settings; what is wrong becomes one line each, with the key and what is allowed."""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from pydantic import ValidationError
+
+from gateway.config.catalogue import settings_by_key
+from gateway.config.checks import contradictions
+from gateway.config.settings import Settings
+from gateway.kernel.errors import ConfigurationError
+
+Document: TypeAlias = dict[str, Any]
+KeyPath: TypeAlias = tuple[str, ...]
+
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+VHOSTS_ALLOW: Final = '[vhosts."NAME".plugins.PLUGIN] tables'
+
+
+def load(file: Path | None = None, overrides: Iterable[str] = ()) -> Settings:
+    """Read the file, put ``SECTION.KEY=VALUE`` overrides on top, and check everything.
+
+    :raises ConfigurationError: with one line for each thing that is wrong.
+    """
+    document = read_document(file) if file is not None else {}
+    overridden = set()
+    for override in overrides:
+        path, value = parse_override(override)
+        _put(document, path, value)
+        overridden.add(path)
+    try:
+        settings = Settings.model_validate(document)
+    except ValidationError as errors:
+        lines = [_line(error["loc"], error["type"], error["input"], file, overridden) for error in errors.errors()]
+        raise ConfigurationError("\n".join(lines)) from None
+    if lines := contradictions(settings):
+        raise ConfigurationError("\n".join(f"{file}: {line}" if file else line for line in lines))
+    return settings
+
+
+def read_document(file: Path) -> Document:
+    """Read a TOML file. :raises ConfigurationError: when it cannot be read or is not TOML."""
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"{file}: cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file}: not TOML: {error}") from None
+
+
+def parse_override(text: str) -> tuple[KeyPath, Any]:
+    """Split ``SECTION.KEY=VALUE``; the value is TOML, or a bare string where that is meant or it is no TOML.
+
+    :raises ConfigurationError: when there is no ``=`` or the key is malformed.
+    """
+    key, equals, value = text.partition("=")
+    path = _key_path(key.strip())
+    if not equals or not path:
+        raise ConfigurationError(f'--set {text}: not of the form SECTION.KEY=VALUE, like "amqp.port=5673"')
+    return path, _value(path, value.strip())
+
+
+def _key_path(key: str) -> KeyPath:
+    """Split a dotted key by TOML's rules, which allow quotes: ``vhosts."/".plugins``."""
+    try:
+        table: Any = tomllib.loads(f"{key} = 0")
+    except tomllib.TOMLDecodeError:
+        return ()
+    path = []
+    while isinstance(table, dict) and len(table) == 1:
+        ((name, table),) = table.items()
+        path.append(name)
+    return tuple(path)
+
+
+def _value(path: KeyPath, text: str) -> Any:
+    """Read the value of an override."""
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+    setting = settings_by_key().get(".".join(path))
+    if setting is not None and setting.is_string and not isinstance(value, str):
+        return text
+    return value
+
+
+def _put(document: Document, path: KeyPath, value: Any) -> None:
+    """Set a value deep in a document, making the tables on the way."""
+    *sections, name = path
+    for section in sections:
+        table = document.setdefault(section, {})
+        if not isinstance(table, dict):
+            return
+        document = table
+    document[name] = value
+
+
+def _line(loc: tuple[int | str, ...], kind: str, value: object, file: Path | None, overridden: set[KeyPath]) -> str:
+    """Say in one line what is wrong with a key, where it came from and what is allowed."""
+    path = tuple(part for part in loc if isinstance(part, str))
+    is_overridden = any(override[: len(path)] == path for override in overridden)
+    source = "--set " if is_overridden else f"{file}: " if file is not None else ""
+    key = _written(path)
+    if kind == "extra_forbidden":
+        return f"{source}{key}: no such setting; {_suggestion(path)}"
+    shown = "" if key == "default_pass" else f" not {_shown(value)},"
+    return f"{source}{key}: must be {_allowed_at(path)},{shown}".rstrip(",")
+
+
+def _written(path: KeyPath) -> str:
+    """Write a key as TOML does, with quotes where it needs them."""
+    return ".".join(part if _BARE.fullmatch(part) else f'"{part}"' for part in path)
+
+
+def _allowed_at(path: KeyPath) -> str:
+    """Say what a key takes: a setting its values, a table its keys."""
+    if path[0] == "vhosts":
+        return VHOSTS_ALLOW
+    setting = settings_by_key().get(".".join(path))
+    return setting.allowed if setting is not None else f"a table of {', '.join(_siblings((*path, '')))}"
+
+
+def _suggestion(path: KeyPath) -> str:
+    """Say what could have been meant by an unknown key, or else all there is beside it."""
+    if path[0] == "vhosts":
+        return f"allowed: {VHOSTS_ALLOW}"
+    siblings = _siblings(path)
+    if close := get_close_matches(path[-1], siblings, n=1):
+        return f"did you mean {'.'.join((*path[:-1], close[0]))}?"
+    return f"allowed here: {', '.join(siblings)}"
+
+
+def _siblings(path: KeyPath) -> list[str]:
+    """Return the names that exist in the table of a key."""
+    model: Any = Settings
+    for part in path[:-1]:
+        model = model.model_fields[part].annotation
+    fields: Mapping[str, object] = model.model_fields
+    return list(fields)
+
+
+def _shown(value: object) -> str:
+    """Show a wrong value, shortened, on one line."""
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."

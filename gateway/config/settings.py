@@ -1,0 +1,197 @@
+"""Every setting of the gateway: its name, kind, default and meaning.
+
+The docstring under a setting is its documentation: ``etc/gateway.toml`` and ``docs/configuration.md`` repeat it, and a
+test compares them. Unknown keys are errors, values are never converted from another type, and settings never change
+once loaded.
+"""
+
+import socket
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+from gateway.config.kinds import Allowed, BindAddress, DirectoryPath, ListenerPort, OptionalPath, Size, Watermark
+
+AMQPS_PORT: Final = 5671
+MAX_MESSAGE_SIZE: Final = 512 * 2**20
+
+Password = Annotated[SecretStr, Field(strict=False), Allowed("a string")]
+
+
+class Section(BaseModel):
+    """A table of settings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+class Amqp(Section):
+    """AMQP 0-9-1."""
+
+    port: ListenerPort = 5672
+    """Where plain connections are taken."""
+
+    heartbeat_s: Annotated[int, Field(ge=0, le=65535)] = 60
+    """The heartbeat interval proposed to clients, in seconds; 0 proposes none. The lower proposal wins."""
+
+    frame_max: Annotated[int, Field(ge=4096, le=2**27)] = 131072
+    """The largest frame a client may negotiate, in bytes."""
+
+    channel_max: Annotated[int, Field(ge=1, le=65535)] = 2047
+    """How many channels a client may negotiate for one connection."""
+
+    max_message_size: Annotated[Size, Field(ge=1, le=MAX_MESSAGE_SIZE)] = 16 * 2**20
+    """The largest message body accepted; at most 512MiB."""
+
+    login_timeout_s: Annotated[int, Field(ge=1, le=3600)] = 10
+    """How long a new connection may take, in seconds, until its virtual host is open."""
+
+
+class Amqps(Section):
+    """AMQP 0-9-1 over TLS."""
+
+    port: ListenerPort = None
+    """Where TLS connections are taken; 5671 when it is not set but ``tls.certificate`` is."""
+
+
+class Tls(Section):
+    """The certificates of the TLS listeners."""
+
+    certificate: OptionalPath = None
+    """The server's certificate and its chain, a PEM file."""
+
+    key: OptionalPath = None
+    """The private key of the certificate, a PEM file."""
+
+    ca: OptionalPath = None
+    """The certificates that client certificates must be signed by, a PEM file."""
+
+    verify: Literal["off", "optional", "required"] = "off"
+    """Whether clients are asked for a certificate, and whether those without one are turned away. Needs ``tls.ca``."""
+
+    min_version: Literal["1.2", "1.3"] = "1.2"
+    """The oldest TLS version accepted."""
+
+
+class Storage(Section):
+    """Where messages and definitions are kept."""
+
+    engine: Literal["lmdb", "memory"] = "lmdb"
+    """``lmdb`` keeps them in the data directory, ``memory`` forgets everything at the end."""
+
+    sync_interval_ms: Annotated[int, Field(ge=0, le=10_000)] = 25
+    """How long, at most, changes that nobody waits for are collected before they are written, in milliseconds."""
+
+
+class Queues(Section):
+    """What holds for all queues."""
+
+    resident_messages: Annotated[int, Field(ge=64, le=10_000_000)] = 2048
+    """How many messages of one queue keep their contents in memory; the contents of further ones are on disk only."""
+
+
+class DefaultPermissions(Section):
+    """The permissions of the default user in the default virtual host, as patterns of names."""
+
+    configure: str = ".*"
+    """What it may declare and delete."""
+
+    write: str = ".*"
+    """What it may publish and bind to."""
+
+    read: str = ".*"
+    """What it may consume and bind from."""
+
+
+class Log(Section):
+    """The log."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least severe entries written."""
+
+    format: Literal["text", "json"] = "text"
+    """``text`` is for people, ``json`` is one object a line for programs."""
+
+    file: OptionalPath = None
+    """Where the log goes; none is the standard error stream."""
+
+
+class DeprecatedFeatures(Section):
+    """Old features that RabbitMQ is about to drop."""
+
+    permit_transient_nonexcl_queues: bool = True
+    """Whether queues may be neither durable nor exclusive."""
+
+
+class Vhost(Section):
+    """The settings of one virtual host."""
+
+    plugins: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """The plugins it enables, each with its own settings: ``[vhosts."/".plugins.NAME]``."""
+
+
+class Settings(Section):
+    """All settings."""
+
+    node_name: str = "gateway@{hostname}"
+    """The name of this node in logs and listings; ``{hostname}`` stands for the machine's name."""
+
+    bind: BindAddress = "*"
+    """The address all listeners use; ``*`` is every interface, IPv6 and IPv4."""
+
+    data: DirectoryPath = Path("data")
+    """The directory of the store; created when it is missing."""
+
+    plugins_dir: OptionalPath = None
+    """A directory whose Python files are loaded as plugins."""
+
+    load_definitions: OptionalPath = None
+    """A file of definitions, as RabbitMQ exports them, applied at every start."""
+
+    memory_high_watermark: Watermark = 0.6
+    """Publishers are blocked while the broker's memory is above this."""
+
+    disk_free_limit: Size = 50 * 10**6
+    """Publishers are blocked while less than this is free where the data directory is."""
+
+    default_user: str = "guest"
+    """The user created in an empty store; ``""`` creates none."""
+
+    default_pass: Password = SecretStr("guest")
+    """The password of that user."""
+
+    default_user_tags: list[str] = Field(default_factory=lambda: ["administrator"])
+    """The tags of that user."""
+
+    default_vhost: str = "/"
+    """The virtual host created in an empty store, open to that user."""
+
+    loopback_users: list[str] = Field(default_factory=lambda: ["guest"])
+    """Users that may only connect from this machine."""
+
+    default_permissions: DefaultPermissions = DefaultPermissions()
+    amqp: Amqp = Amqp()
+    amqps: Amqps = Amqps()
+    tls: Tls = Tls()
+    storage: Storage = Storage()
+    queues: Queues = Queues()
+    log: Log = Log()
+    deprecated_features: DeprecatedFeatures = DeprecatedFeatures()
+    vhosts: dict[str, Vhost] = Field(default_factory=dict)
+    """Settings by virtual host: the plugins it enables."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _listen_with_tls_when_there_is_a_certificate(cls, table: Any) -> Any:
+        """Give ``amqps.port`` its usual value when only the certificate was set."""
+        match table:
+            case {"tls": {"certificate": certificate}, **others} if certificate:
+                amqps = others.get("amqps", {})
+                if isinstance(amqps, dict):
+                    return table | {"amqps": {"port": AMQPS_PORT} | amqps}
+        return table
+
+    @property
+    def node(self) -> str:
+        """The name of this node with the machine's name filled in."""
+        return self.node_name.replace("{hostname}", socket.gethostname())

@@ -1,0 +1,122 @@
+"""Settings written down: the effective ones for ``gateway check``, all of them explained for the documentation."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import tomli_w
+
+from gateway.config.catalogue import Setting, plain, tables
+from gateway.config.settings import Settings
+
+HIDDEN: Final = "(hidden)"
+
+TEMPLATE_HEAD: Final = """\
+# Every setting of the gateway with its default. Remove the "#" before a line to change it.
+# Any setting can also be given on the command line: gateway run --set amqp.port=5673
+# Sizes are bytes or strings such as "50MB" (powers of 1000) and "2GiB" (powers of 1024).
+# Relative paths start from the directory the gateway was started in.
+"""
+
+VHOSTS_EXAMPLE: Final = """\
+# The plugins a virtual host enables, each with its own settings.
+# [vhosts."/".plugins.NAME]
+# key = "value"
+"""
+
+MARKDOWN_HEAD: Final = """\
+# Configuration
+
+The gateway reads one TOML file, `gateway run --config FILE`; without one every setting has its default.
+`--set SECTION.KEY=VALUE` overrides any setting, as often as needed: the value is TOML, or a bare string. A key the
+gateway does not know, or a value it does not take, stops the start with one line that names the key and what is
+allowed.
+
+`gateway check --config FILE` does the same checks, loads the plugins, reads the definitions, prints the effective
+settings, and starts nothing. It ends with 0 when all is well, 65 when the configuration is wrong and 64 when the
+command line is.
+
+[`etc/gateway.toml`](../etc/gateway.toml) holds every setting, commented out, with its default. Sizes are bytes or
+strings such as `"50MB"` (powers of 1000) and `"2GiB"` (powers of 1024). Relative paths start from the directory the
+gateway was started in. A port of 0 takes any free port, which is printed; `"off"` disables the listener.
+"""
+
+MARKDOWN_TAIL: Final = """\
+
+## Definitions
+
+`load_definitions` takes a file in RabbitMQ's definitions format: users with RabbitMQ's password hashes, virtual hosts,
+permissions, topic permissions, exchanges, queues, bindings, policies and parameters. What
+`rabbitmqctl export_definitions` writes can be loaded as it is. It is applied at every start and changes nothing that
+is there already with the same settings. [`etc/definitions.json`](../etc/definitions.json) is an example; its user
+`orders` has the password `orders-demo`.
+
+Patterns in permissions are regular expressions that match anywhere in a name unless they are anchored; the empty
+pattern matches nothing, and the default exchange goes by the name `amq.default`. They are read by Python's `re`: what
+PCRE reads differently, such as `[[:alpha:]]`, is refused when it is set. In the patterns of topic permissions
+`{username}`, `{vhost}` and, where a protocol has one, `{client_id}` stand for the connection's values, taken literally.
+Patterns are yours to choose well: one that takes exponential time, such as `(a+)+$`, takes it for every name it meets.
+
+## `[vhosts."NAME".plugins.PLUGIN]`
+
+The plugins that the virtual host `NAME` enables. The keys in such a table are the plugin's own settings; see the
+documentation of the plugin.
+"""
+
+
+def effective(settings: Settings) -> str:
+    """Write the settings as TOML. A password other than the default is not shown."""
+    document = plain(settings)
+    if settings.default_pass != Settings().default_pass:
+        document["default_pass"] = HIDDEN
+    return tomli_w.dumps({key: value for key, value in document.items() if value != {}})
+
+
+def template() -> str:
+    """Write ``etc/gateway.toml``: every setting commented out, with its meaning and default."""
+    blocks = [TEMPLATE_HEAD]
+    for table in tables():
+        if table.key:
+            blocks.append(f"# {table.meaning}\n[{table.key}]\n")
+        blocks.extend(_template_lines(setting) for setting in table.settings)
+    return "\n".join([*blocks, VHOSTS_EXAMPLE])
+
+
+def markdown() -> str:
+    """Write ``docs/configuration.md``: every setting with its default, allowed values and meaning."""
+    blocks = [MARKDOWN_HEAD]
+    for table in tables():
+        blocks.append(f"\n## `[{table.key}]`\n\n{table.meaning}\n" if table.key else "\n## At the top\n")
+        blocks.extend(_markdown_lines(setting) for setting in table.settings)
+    return "".join([*blocks, MARKDOWN_TAIL])
+
+
+def _template_lines(setting: Setting) -> str:
+    return f"# {setting.meaning.replace('``', '')}\n# Allowed: {setting.allowed}\n#{_assignment(setting)}\n"
+
+
+def _markdown_lines(setting: Setting) -> str:
+    meaning = setting.meaning.replace("``", "`")
+    return f"\n`{_assignment(setting)}`  \n{meaning} Allowed: {setting.allowed}.\n"
+
+
+def _assignment(setting: Setting) -> str:
+    """Write ``name = default`` on one line."""
+    name = setting.key.rpartition(".")[2]
+    return f"{name} = {_inline(setting.default)}"
+
+
+def _inline(value: Any) -> str:
+    """Write a value on one line, as tomli_w does with all but lists."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_inline, value))}]"
+    return tomli_w.dumps({"value": value}).removeprefix("value = ").rstrip("\n")
+
+
+def write_files(root: Path) -> None:
+    """Write ``etc/gateway.toml`` and ``docs/configuration.md`` below ``root``."""
+    (root / "etc" / "gateway.toml").write_text(template(), encoding="utf-8")
+    (root / "docs" / "configuration.md").write_text(markdown(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_files(Path(__file__).parents[2])

@@ -1,0 +1,211 @@
+"""The shape of a definitions file, as RabbitMQ exports it.
+
+Keys we do not know are ignored: every version of RabbitMQ adds some. Those we know must hold what it writes there.
+``vhost`` may be missing where a file holds the definitions of one virtual host.
+"""
+
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+
+from gateway.passwords import DIGESTS, is_password_hash
+
+JsonObject: TypeAlias = dict[str, Any]
+Name = Annotated[str, Field(min_length=1)]
+
+
+def split_tags(value: object) -> object:
+    """Read tags as RabbitMQ wrote them before 3.9: one string with commas."""
+    if isinstance(value, str):
+        return [tag.strip() for tag in value.split(",") if tag.strip()]
+    return value
+
+
+def no_list_for_object(value: object) -> object:
+    """Read an empty object that Erlang wrote as an empty list."""
+    return {} if value == [] else value
+
+
+Tags = Annotated[list[str], BeforeValidator(split_tags)]
+Arguments = Annotated[JsonObject, BeforeValidator(no_list_for_object)]
+ApplyTo = Literal["all", "exchanges", "queues", "classic_queues", "quorum_queues", "streams"]
+
+
+class Definition(BaseModel):
+    """One entry of a definitions file."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True, populate_by_name=True)
+
+
+class User(Definition):
+    """A user: with a password hash, a password in clear, or neither, who then cannot log in with a password."""
+
+    name: Name
+    password_hash: str | None = None
+    hashing_algorithm: (
+        Literal["rabbit_password_hashing_sha256", "rabbit_password_hashing_sha512", "rabbit_password_hashing_md5"]
+        | None
+    ) = None
+    password: str | None = Field(default=None, repr=False)
+    tags: Tags = Field(default_factory=list)
+    limits: Arguments = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _has_one_good_password_at_most(self) -> Self:
+        if self.password is not None and self.password_hash is not None:
+            raise ValueError("must have a password or a password_hash, not both")
+        algorithms = [self.hashing_algorithm] if self.hashing_algorithm is not None else list(DIGESTS)
+        if self.password_hash and not any(is_password_hash(self.password_hash, each) for each in algorithms):
+            raise ValueError("must have as password_hash the base64 of a 4 byte salt and a digest of its algorithm")
+        return self
+
+
+class VhostMetadata(Definition):
+    """Where RabbitMQ 3.8 and later put what describes a virtual host."""
+
+    description: str = ""
+    tags: Tags = Field(default_factory=list)
+    default_queue_type: str | None = None
+
+
+class Vhost(Definition):
+    """A virtual host."""
+
+    name: Name
+    description: str | None = None
+    tags: Tags | None = None
+    default_queue_type: str | None = None
+    tracing: bool = False
+    metadata: Annotated[VhostMetadata, BeforeValidator(no_list_for_object)] = VhostMetadata()
+    limits: Arguments = Field(default_factory=dict)
+
+
+class Permission(Definition):
+    """What a user may do in a virtual host."""
+
+    user: Name
+    vhost: Name | None = None
+    configure: str
+    write: str
+    read: str
+
+
+class TopicPermission(Definition):
+    """The routing keys a user may use with a topic exchange."""
+
+    user: Name
+    vhost: Name | None = None
+    exchange: str
+    write: str
+    read: str
+
+
+class Exchange(Definition):
+    """An exchange."""
+
+    name: str
+    vhost: Name | None = None
+    type: Name
+    durable: bool = True
+    auto_delete: bool = False
+    internal: bool = False
+    arguments: Arguments = Field(default_factory=dict)
+
+
+class Queue(Definition):
+    """A queue."""
+
+    name: Name
+    vhost: Name | None = None
+    durable: bool = True
+    auto_delete: bool = False
+    arguments: Arguments = Field(default_factory=dict)
+
+
+class Binding(Definition):
+    """A binding."""
+
+    source: str
+    vhost: Name | None = None
+    destination: str
+    destination_type: Literal["queue", "exchange"] = "queue"
+    routing_key: str = ""
+    arguments: Arguments = Field(default_factory=dict)
+
+
+class PolicyRule(Definition):
+    """What a policy says, and of what."""
+
+    pattern: str
+    apply_to: ApplyTo = Field(default="all", alias="apply-to")
+    priority: int = 0
+    definition: Arguments
+
+
+class Policy(PolicyRule):
+    """A policy."""
+
+    name: Name
+    vhost: Name | None = None
+
+
+class Parameter(Definition):
+    """A runtime parameter of a virtual host."""
+
+    component: Name
+    name: Name
+    vhost: Name | None = None
+    value: Any
+
+
+class OperatorPolicy(Definition):
+    """An operator policy, which RabbitMQ exports among the parameters."""
+
+    component: Literal["operator_policy"]
+    name: Name
+    vhost: Name | None = None
+    value: PolicyRule
+
+
+PARAMETER_KINDS: Final = ("as operator policy", "as parameter")
+
+
+def parameter_kind(value: object) -> str:
+    """Tell operator policies from other parameters."""
+    is_operator_policy = isinstance(value, dict) and value.get("component") == "operator_policy"
+    return PARAMETER_KINDS[0 if is_operator_policy else 1]
+
+
+AnyParameter = Annotated[
+    Annotated[OperatorPolicy, Tag(PARAMETER_KINDS[0])] | Annotated[Parameter, Tag(PARAMETER_KINDS[1])],
+    Discriminator(parameter_kind),
+]
+
+
+class GlobalParameter(Definition):
+    """A runtime parameter of the whole broker."""
+
+    name: Name
+    value: Any
+
+
+class Definitions(Definition):
+    """A definitions file."""
+
+    rabbit_version: str | None = None
+    rabbitmq_version: str | None = None
+    users: list[User] = Field(default_factory=list)
+    vhosts: list[Vhost] = Field(default_factory=list)
+    permissions: list[Permission] = Field(default_factory=list)
+    topic_permissions: list[TopicPermission] = Field(default_factory=list)
+    exchanges: list[Exchange] = Field(default_factory=list)
+    queues: list[Queue] = Field(default_factory=list)
+    bindings: list[Binding] = Field(default_factory=list)
+    policies: list[Policy] = Field(default_factory=list)
+    parameters: list[AnyParameter] = Field(default_factory=list)
+    global_parameters: list[GlobalParameter] = Field(default_factory=list)
+
+    @property
+    def version(self) -> str:
+        """The version of the RabbitMQ that wrote the file; empty if it does not say."""
+        return self.rabbitmq_version or self.rabbit_version or ""

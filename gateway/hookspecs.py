@@ -1,0 +1,126 @@
+"""The door for plugins: every hook, when it is asked, and what becomes of the answers.
+
+The laws are the same for all of them:
+
+* A hook is asked for *objects* once, while a virtual host starts, and never again for a message, a connection or a
+  declaration. Those call the objects.
+* A hook is asked only of the plugins its virtual host enables, and of the built-in ones that are always on. Each plugin
+  is asked by itself and sees its own ``settings``: the table the virtual host keeps under the plugin's name.
+* The order is that of the virtual host's table; built-ins that the table does not name come before it.
+* Everything happens on the kernel's thread, the hooks and their objects alike. Neither may block.
+* An implementation may leave out the parameters it does not need, and must not give them defaults. It returns an
+  empty answer for nothing, never ``None``.
+* An exception stops the start of the virtual host with a ``ConfigurationError`` that names the plugin, its file and
+  line. A plugin that dislikes its settings raises ``ConfigurationError`` with a sentence for the operator.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from pluggy import HookimplMarker, HookspecMarker
+
+from gateway.kernel.message import Properties, Value
+from gateway.kernel.ports import ExchangeTypes, Tracer
+
+if TYPE_CHECKING:
+    from gateway.access import Authenticator, Authorizer
+    from gateway.kernel.directory import Directory
+
+PROJECT: Final = "gateway"
+"""What pluggy knows us by."""
+
+hookspec = HookspecMarker(PROJECT)
+hookimpl = HookimplMarker(PROJECT)
+
+
+class TracedVhost(Protocol):
+    """As much of a virtual host as a tracer needs: where it is, and a way to report."""
+
+    @property
+    def name(self) -> str:
+        """The name of the virtual host."""
+        ...
+
+    @property
+    def node(self) -> str:
+        """The name of the node it runs on."""
+        ...
+
+    def publish(self, exchange: str, routing_key: str, properties: Properties, body: bytes) -> None:
+        """Publish a message of the broker's own: transient, unconfirmed, dropped where no queue takes it.
+
+        The publishing is not traced; its deliveries are, so a tracer leaves alone what it published itself.
+        """
+        ...
+
+
+# -- Routing ----------------------------------------------------------------------------------------------------------
+
+
+@hookspec
+def gateway_exchange_types(vhost: str, settings: Mapping[str, Value]) -> ExchangeTypes:
+    """Offer exchange types to a virtual host.
+
+    Called once per virtual host while it starts, before any exchange is recovered. The mappings of all plugins are
+    merged; the same name from two plugins stops the start with ``DuplicateExchangeType``.
+
+    :param vhost: the name of the virtual host that is starting.
+    :param settings: the plugin's own table in the virtual host's ``plugins``; empty for a built-in it does not name.
+    :returns: exchange type name to factory. The factory is called with the declare arguments for each exchange that is
+        declared or recovered, and may raise ``PreconditionFailed`` for them. See ``gateway.api.ExchangeType`` for what
+        its objects owe; ``gateway.testing.check_exchange_type`` tries it out.
+    """
+    raise NotImplementedError
+
+
+# -- Access -----------------------------------------------------------------------------------------------------------
+
+
+@hookspec
+def gateway_authenticators(
+    vhost: str, directory: "Directory", settings: Mapping[str, Value]
+) -> "Sequence[Authenticator]":
+    """Offer ways to find out who is connecting to a virtual host.
+
+    Called once per virtual host while it starts. The sequences of all plugins are joined in order; a connection asks
+    one after the other until one knows the user.
+
+    :param vhost: the name of the virtual host that is starting.
+    :param directory: the users and permissions of the internal database, for reading.
+    :param settings: the plugin's own table in the virtual host's ``plugins``.
+    :returns: authenticators, possibly none. See ``gateway.api.Authenticator`` for what each is asked, and when.
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def gateway_authorizers(vhost: str, directory: "Directory", settings: Mapping[str, Value]) -> "Sequence[Authorizer]":
+    """Offer ways to find out what someone who has connected may do in a virtual host.
+
+    Called once per virtual host while it starts. The sequences of all plugins are joined in order; a connection asks
+    one after the other until one knows the user's permissions.
+
+    :param vhost: the name of the virtual host that is starting.
+    :param directory: the users and permissions of the internal database, for reading.
+    :param settings: the plugin's own table in the virtual host's ``plugins``.
+    :returns: authorizers, possibly none. See ``gateway.api.Authorizer`` for what each is asked, and when.
+    """
+    raise NotImplementedError
+
+
+# -- Tracing ----------------------------------------------------------------------------------------------------------
+
+
+@hookspec
+def gateway_tracers(vhost: TracedVhost, settings: Mapping[str, Value]) -> Sequence[Tracer]:
+    """Offer tracers, which see every message of a virtual host pass.
+
+    Called once per virtual host while it starts. The tracers of all plugins are joined in order. They are called for
+    every message that is published and delivered, and only while tracing is on for the virtual host; what they raise
+    reaches the publisher or consumer, so they raise nothing.
+
+    :param vhost: the virtual host that is starting; usable from the first traced message on, not yet during the call.
+    :param settings: the plugin's own table in the virtual host's ``plugins``.
+    :returns: tracers, possibly none. See ``gateway.api.Tracer``.
+    """
+    raise NotImplementedError

@@ -1,0 +1,50 @@
+"""A rule that leads from an exchange to a queue or to another exchange."""
+
+from typing import TYPE_CHECKING, TypeAlias, Union
+
+from gateway.kernel.message import Arguments, Value
+
+if TYPE_CHECKING:
+    from gateway.kernel.exchange import Exchange
+    from gateway.kernel.queue import Queue
+
+Destination: TypeAlias = Union["Queue", "Exchange"]
+
+
+class Binding:
+    """One binding. Its identity is the object; its key says which bindings are the same rule (R7)."""
+
+    __slots__ = ("arguments", "destination", "routing_key", "source")
+
+    def __init__(self, source: "Exchange", destination: Destination, routing_key: str, arguments: Arguments) -> None:
+        self.source = source
+        self.destination = destination
+        self.routing_key = routing_key
+        self.arguments = arguments
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether it survives a restart: when both of its ends do (R27)."""
+        return self.source.is_durable and self.destination.is_durable
+
+    @property
+    def queue(self) -> "Destination":
+        """The destination, under the name most exchange types read best with."""
+        return self.destination
+
+    def key(self) -> "tuple[Destination, str, tuple[tuple[str, Value], ...]]":
+        """What makes two bindings of one exchange the same rule."""
+        return self.destination, self.routing_key, freeze(self.arguments)
+
+
+def freeze(arguments: Arguments) -> "tuple[tuple[str, Value], ...]":
+    """Return arguments as a hashable value that compares as the arguments do, whatever their order."""
+    return tuple(sorted((name, _frozen(value)) for name, value in arguments.items()))
+
+
+def _frozen(value: Value) -> Value:
+    if isinstance(value, dict):
+        return ("table", *freeze(value))  # type: ignore[return-value]  # only compared and hashed
+    if isinstance(value, list):
+        return ("array", *map(_frozen, value))  # type: ignore[return-value]  # only compared and hashed
+    return value

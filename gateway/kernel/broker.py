@@ -1,0 +1,211 @@
+"""The kernel of one node: all virtual hosts, the users, the alarms, and the turns in which everything happens."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from gateway.kernel.alarms import Alarms, Resource
+from gateway.kernel.changes import Lsn, ParameterRecord, PolicyRecord, Put, Removed, VhostRecord
+from gateway.kernel.connections import Connections
+from gateway.kernel.directory import Directory
+from gateway.kernel.errors import NotAllowed
+from gateway.kernel.events import Event, Events
+from gateway.kernel.journal import Journal
+from gateway.kernel.message import HeaderFormat, Value
+from gateway.kernel.queue import RESIDENT_MESSAGES
+from gateway.kernel.tracing import TracedVhost
+from gateway.kernel.vhost import VirtualHost
+
+if TYPE_CHECKING:
+    from gateway.kernel.ports import Clock, ExchangeTypes, Store, Tracer
+
+
+class PluginView(Protocol):
+    """What the plugins that a virtual host enables supply to the kernel."""
+
+    @property
+    def exchange_types(self) -> "ExchangeTypes":
+        """Exchange type name to factory."""
+        ...
+
+    def tracers(self, vhost: TracedVhost) -> "Sequence[Tracer]":
+        """Return new tracers for a virtual host that is traced from now on."""
+        ...
+
+
+Plugins = Callable[[str, Mapping[str, Mapping[str, Value]]], PluginView]
+"""Asked once per virtual host that starts: its name and what it enables, to its view."""
+
+
+class Broker:
+    """Owns everything that lives on one node. No sockets, no threads; it hears of time and disk through its ports."""
+
+    def __init__(
+        self,
+        store: "Store",
+        clock: "Clock",
+        formats: Mapping[str, HeaderFormat],
+        plugins: Plugins,
+        *,
+        node: str,
+        resident_messages: int = RESIDENT_MESSAGES,
+    ) -> None:
+        self.node = node
+        self.clock = clock
+        self.events = Events()
+        self.alarms = Alarms()
+        self.connections = Connections()
+        self.journal = Journal(store, clock, formats)
+        self.directory = Directory(self.journal.record)
+        self.vhost_by_name: dict[str, VirtualHost] = {}
+        self.policies: dict[tuple[Value, ...], PolicyRecord] = {}
+        self.parameters: dict[tuple[Value, ...], ParameterRecord] = {}
+        self.on_failure: Callable[[str], None] = lambda reason: None
+        self._plugins = plugins
+        self._view_by_vhost: dict[str, PluginView] = {}
+        self._queue_id = 0
+        self._resident_messages = resident_messages
+        self.directory.on_change(self._forget_permissions)
+        self.journal.on_backlog = self._weigh_publishing
+        self.alarms.subscribe(self._weigh_publishing)
+        store.listen(self)
+
+    # Virtual hosts
+
+    def vhost(self, name: str) -> VirtualHost:
+        """Return a virtual host. :raises NotAllowed: when there is none of this name (R2)."""
+        vhost = self.vhost_by_name.get(name)
+        if vhost is None:
+            raise NotAllowed(f"vhost {name} not found")
+        return vhost
+
+    def declare_vhost(
+        self,
+        name: str,
+        *,
+        description: str = "",
+        tags: Sequence[str] = (),
+        default_queue_type: str = "classic",
+        plugins: Mapping[str, Mapping[str, Value]] | None = None,
+    ) -> VirtualHost:
+        """Return the virtual host of this name, made now if need be."""
+        if name in self.vhost_by_name:
+            return self.vhost_by_name[name]
+        enabled: dict[str, Value] = {plugin: dict(settings) for plugin, settings in (plugins or {}).items()}
+        record = VhostRecord(name, description, list(tags), default_queue_type, False, enabled, {})
+        vhost = self.install_vhost(record)
+        self.journal.record(Put(record))
+        self.events.emit(Event("vhost.created", name, name))
+        return vhost
+
+    def install_vhost(self, record: VhostRecord) -> VirtualHost:
+        """Build a virtual host from its record, with the plugins it enables."""
+        enabled = {plugin: dict(settings) for plugin, settings in record.plugins.items() if isinstance(settings, dict)}
+        view = self._plugins(record.name, enabled)
+        vhost = VirtualHost(
+            record,
+            self.journal,
+            view.exchange_types,
+            self.events,
+            self.next_queue_id,
+            resident_messages=self._resident_messages,
+        )
+        self.vhost_by_name[record.name] = vhost
+        self._view_by_vhost[record.name] = view
+        if record.tracing:
+            self._bind_tracers(vhost)
+        return vhost
+
+    def delete_vhost(self, name: str) -> None:
+        """Delete a virtual host with everything in it. :raises NotAllowed: when there is none of this name."""
+        vhost = self.vhost(name)
+        self.events.emit(Event("vhost.deleted", name, name))
+        self.connections.force_close(f"vhost '{name}' is deleted", lambda peer: peer.vhost_name == name)
+        for queue in list(vhost.queue_by_name.values()):
+            vhost.delete_queue(queue)
+        vhost.delete_all_exchanges()
+        for policy in [policy for policy in self.policies.values() if policy.vhost == name]:
+            self.remove_policy(policy)
+        for parameter in [parameter for parameter in self.parameters.values() if parameter.vhost == name]:
+            self.remove_parameter(parameter)
+        self.directory.remove_vhost(name)
+        del self.vhost_by_name[name], self._view_by_vhost[name]
+        self.journal.record(Removed("vhost", (name,)))
+
+    def trace(self, name: str, is_on: bool) -> None:
+        """Turn the tracers of a virtual host on or off. :raises NotAllowed: when there is none of this name."""
+        vhost = self.vhost(name)
+        vhost.record = VhostRecord(**{**vhost.record.to_fields(), "tracing": is_on})  # type: ignore[arg-type]
+        self.journal.record(Put(vhost.record))
+        if is_on:
+            self._bind_tracers(vhost)
+        else:
+            vhost.tracers = ()
+
+    def next_queue_id(self) -> int:
+        """Return a number no durable queue ever had."""
+        self._queue_id += 1
+        return self._queue_id
+
+    def skip_queue_ids(self, highest: int) -> None:
+        """Make sure that numbers up to ``highest`` are not given again."""
+        self._queue_id = max(self._queue_id, highest)
+
+    def _bind_tracers(self, vhost: VirtualHost) -> None:
+        vhost.tracers = tuple(self._view_by_vhost[vhost.name].tracers(TracedVhost(vhost, self.node)))
+
+    def _forget_permissions(self, user: str) -> None:
+        """Make everybody look permissions up again, and end the connections of a user that is gone."""
+        for vhost in self.vhost_by_name.values():
+            vhost.version += 1
+        if self.directory.user(user) is None:
+            self.connections.force_close(f"user '{user}' is deleted", lambda peer: peer.user_name == user)
+
+    def _weigh_publishing(self) -> None:
+        for peer in self.connections:
+            peer.weigh_publishing()
+
+    # Policies and parameters
+
+    def put_policy(self, record: PolicyRecord) -> None:
+        """Set a policy."""
+        self.policies[record.key] = record
+        self.journal.record(Put(record))
+
+    def remove_policy(self, record: PolicyRecord) -> None:
+        """Remove a policy."""
+        del self.policies[record.key]
+        self.journal.record(Removed(record.kind, record.key))
+
+    def put_parameter(self, record: ParameterRecord) -> None:
+        """Set a runtime parameter."""
+        self.parameters[record.key] = record
+        self.journal.record(Put(record))
+
+    def remove_parameter(self, record: ParameterRecord) -> None:
+        """Remove a runtime parameter."""
+        del self.parameters[record.key]
+        self.journal.record(Removed(record.kind, record.key))
+
+    # The store, as its listener
+
+    def on_durable(self, watermark: Lsn) -> None:
+        """Everything up to ``watermark`` survives a crash."""
+        self.journal.on_durable(watermark)
+
+    def on_stalled(self, reason: str) -> None:
+        """The store cannot write for now: hold publishers back (their confirms wait)."""
+        self.alarms.set(Resource.STORE, True, reason)
+        self.events.emit(Event("store.stalled", details={"reason": reason}))
+
+    def on_resumed(self) -> None:
+        """The store writes again."""
+        self.alarms.set(Resource.STORE, False)
+        self.events.emit(Event("store.resumed"))
+
+    def on_failed(self, reason: str) -> None:
+        """The store gave up: nothing is confirmed any more."""
+        for peer in self.connections:
+            peer.fail_confirms()
+        self.alarms.set(Resource.STORE, True, reason)
+        self.events.emit(Event("store.failed", details={"reason": reason}))
+        self.on_failure(reason)

@@ -1,0 +1,254 @@
+"""The records of the log: everything that changes what must survive, in the order it happened.
+
+Two families. An *entity* (a user, an exchange, a binding ...) is ``Put`` whole or ``Removed`` by key. A *message* is
+``Stored`` once, ``Enqueued`` in each durable queue, ``Dequeued`` from each, and ``Discarded`` when the last queue let
+go. Records say what is, never how it came about, so applying one twice is the same as once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import ClassVar, NewType, Self, TypeAlias
+
+from gateway.kernel.message import Message, Value
+
+Lsn = NewType("Lsn", int)
+"""A position in the log: the n-th call of ``Store.append`` has position n, counted from 1 at each start."""
+
+QueueId = NewType("QueueId", int)
+"""The number of a durable queue in the store; never used again after the queue is gone."""
+
+Position = NewType("Position", int)
+"""The place of a message in all queues: grows with each enqueuing on the node, so it also orders every single queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Base of the records that are put and removed whole.
+
+    ``kind`` names the table, ``version`` its layout: a store that holds a newer version refuses to start, an older one
+    is upgraded by ``from_fields``. Fields hold ``Value``s only. The first ``key_width`` fields are the key.
+    """
+
+    kind: ClassVar[str]
+    version: ClassVar[int] = 1
+    key_width: ClassVar[int] = 1
+
+    @property
+    def key(self) -> tuple[Value, ...]:
+        """What identifies the entity among its kind."""
+        return tuple(getattr(self, f.name) for f in fields(self)[: self.key_width])
+
+    def to_fields(self) -> dict[str, Value]:
+        """Return the fields by name, ready for ``values.dumps``."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @classmethod
+    def from_fields(cls, values: dict[str, Value], version: int) -> Self:
+        """Rebuild an entity of layout ``version``; a new layout overrides this to upgrade the older ones."""
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class UserRecord(Entity):
+    """A user of the internal database. ``password_hash`` is RabbitMQ's: base64 of a 4 byte salt and the digest."""
+
+    kind: ClassVar[str] = "user"
+    name: str
+    password_hash: str
+    hashing_algorithm: str
+    tags: list[Value]
+    limits: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class VhostRecord(Entity):
+    """A virtual host, and the plugins it enables: name to settings."""
+
+    kind: ClassVar[str] = "vhost"
+    name: str
+    description: str
+    tags: list[Value]
+    default_queue_type: str
+    tracing: bool
+    plugins: dict[str, Value]
+    limits: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionRecord(Entity):
+    """Patterns of the names a user may configure, write and read in a virtual host."""
+
+    kind: ClassVar[str] = "permission"
+    key_width: ClassVar[int] = 2
+    vhost: str
+    user: str
+    configure: str
+    write: str
+    read: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPermissionRecord(Entity):
+    """Patterns of the routing keys a user may write and read through one topic exchange."""
+
+    kind: ClassVar[str] = "topic_permission"
+    key_width: ClassVar[int] = 3
+    vhost: str
+    user: str
+    exchange: str
+    write: str
+    read: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeRecord(Entity):
+    """A durable exchange."""
+
+    kind: ClassVar[str] = "exchange"
+    key_width: ClassVar[int] = 2
+    vhost: str
+    name: str
+    type: str
+    is_auto_delete: bool
+    is_internal: bool
+    arguments: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRecord(Entity):
+    """A durable queue. ``id`` names it in the message tables."""
+
+    kind: ClassVar[str] = "queue"
+    key_width: ClassVar[int] = 2
+    vhost: str
+    name: str
+    id: int
+    is_auto_delete: bool
+    arguments: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class BindingRecord(Entity):
+    """A binding between two durable ends. ``destination_kind`` is ``queue`` or ``exchange``."""
+
+    kind: ClassVar[str] = "binding"
+    key_width: ClassVar[int] = 6
+    vhost: str
+    source: str
+    destination_kind: str
+    destination: str
+    routing_key: str
+    arguments: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRecord(Entity):
+    """A policy, or an operator policy."""
+
+    kind: ClassVar[str] = "policy"
+    key_width: ClassVar[int] = 3
+    vhost: str
+    name: str
+    is_operator: bool
+    pattern: str
+    apply_to: str
+    priority: int
+    definition: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterRecord(Entity):
+    """A runtime parameter; ``vhost`` and ``component`` are empty for a global one."""
+
+    kind: ClassVar[str] = "parameter"
+    key_width: ClassVar[int] = 3
+    vhost: str
+    component: str
+    name: str
+    value: Value
+
+
+ENTITY_BY_KIND: dict[str, type[Entity]] = {
+    entity.kind: entity
+    for entity in (
+        UserRecord,
+        VhostRecord,
+        PermissionRecord,
+        TopicPermissionRecord,
+        ExchangeRecord,
+        QueueRecord,
+        BindingRecord,
+        PolicyRecord,
+        ParameterRecord,
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """The entity is now this, whether or not it was there before."""
+
+    entity: Entity
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """The entity is gone."""
+
+    kind: str
+    key: tuple[Value, ...]
+
+
+class Stored:
+    """The message's content is needed: by a durable queue or, if it ``is_spilled``, by a long queue of this run only.
+
+    The store writes ``message.id``, exchange, routing key, header format and bytes, and body. Spilled content need
+    not survive a restart.
+    """
+
+    __slots__ = ("is_spilled", "message")
+
+    def __init__(self, message: Message, is_spilled: bool = False) -> None:
+        self.message = message
+        self.is_spilled = is_spilled
+
+
+class Enqueued:
+    """A stored message took its place in a durable queue.
+
+    ``enqueued_at_ms`` is wall time since the epoch, ``delivery_count`` the number of deliveries that came back.
+    """
+
+    __slots__ = ("delivery_count", "enqueued_at_ms", "message_id", "position", "queue_id")
+
+    def __init__(
+        self, queue_id: int, position: int, message_id: int, enqueued_at_ms: int, delivery_count: int = 0
+    ) -> None:
+        self.queue_id = queue_id
+        self.position = position
+        self.message_id = message_id
+        self.enqueued_at_ms = enqueued_at_ms
+        self.delivery_count = delivery_count
+
+
+class Dequeued:
+    """The message at this position left its durable queue for good."""
+
+    __slots__ = ("position",)
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+
+
+class Discarded:
+    """No queue holds these stored messages any longer; their content may go."""
+
+    __slots__ = ("message_id", "is_spilled")
+
+    def __init__(self, message_id: int, is_spilled: bool = False) -> None:
+        self.message_id = message_id
+        self.is_spilled = is_spilled
+
+
+Change: TypeAlias = Put | Removed | Stored | Enqueued | Dequeued | Discarded
+Changes: TypeAlias = Sequence[Change]

@@ -1,0 +1,175 @@
+"""Someone a queue delivers to, how much they may hold unsettled, and whose turn it is."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from gateway.kernel.message import Arguments, Message
+
+if TYPE_CHECKING:
+    from gateway.kernel.queue import Queue, QueuedMessage
+
+
+class Outlet(Protocol):
+    """The way to a peer. While it is closed, its buffer being full, the peer's consumers are passed over."""
+
+    is_open: bool
+
+
+class Subscriber(Protocol):
+    """The adapter's side of a consumer: an AMQP channel, an MQTT session, a STOMP subscription."""
+
+    def deliver(
+        self, consumer: "Consumer", message: Message, redelivered: bool, entry: "QueuedMessage | None"
+    ) -> None:
+        """Hand a message over. ``entry`` is to be settled later; ``None`` means that handing over settled it."""
+        ...
+
+    def cancelled(self, consumer: "Consumer") -> None:
+        """The queue is gone, and the consumer with it (R98)."""
+        ...
+
+
+class Credit:
+    """How many unsettled deliveries are allowed; a limit of 0 means any number (R84)."""
+
+    __slots__ = ("limit", "used")
+
+    def __init__(self, limit: int = 0) -> None:
+        self.limit = limit
+        self.used = 0
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the next delivery has to wait."""
+        return 0 < self.limit <= self.used
+
+
+class Consumer:
+    """One subscription to one queue.
+
+    ``credit`` is its own, ``shared_credit`` the channel's where one was asked for; both bind (R85). ``is_waiting`` says
+    that the queue does not consider it until ``reconsider``.
+    """
+
+    __slots__ = (
+        "arguments",
+        "credit",
+        "deliver",
+        "is_exclusive",
+        "is_waiting",
+        "needs_settling",
+        "outlet",
+        "priority",
+        "queue",
+        "shared_credit",
+        "subscriber",
+        "tag",
+    )
+
+    def __init__(
+        self,
+        queue: "Queue",
+        tag: str,
+        subscriber: Subscriber,
+        outlet: Outlet,
+        *,
+        needs_settling: bool,
+        is_exclusive: bool = False,
+        priority: int = 0,
+        credit: Credit | None = None,
+        shared_credit: Credit | None = None,
+        arguments: Arguments | None = None,
+    ) -> None:
+        self.queue = queue
+        self.tag = tag
+        self.subscriber = subscriber
+        self.deliver: Callable[[Consumer, Message, bool, QueuedMessage | None], None] = subscriber.deliver
+        self.outlet = outlet
+        self.needs_settling = needs_settling
+        self.is_exclusive = is_exclusive
+        self.priority = priority
+        self.credit = credit or Credit()
+        self.shared_credit = shared_credit or _UNLIMITED
+        self.arguments: Arguments = arguments or {}
+        self.is_waiting = False
+
+    @property
+    def has_capacity(self) -> bool:
+        """Whether the next message may be handed to it now."""
+        if not self.outlet.is_open:
+            return False
+        if not self.needs_settling:
+            return True  # prefetch does not apply to automatic acknowledgement (R86)
+        return not (self.credit.is_spent or self.shared_credit.is_spent)
+
+    def settled(self) -> None:
+        """One delivery was settled: give its credit back."""
+        self.credit.used -= 1
+        self.shared_credit.used -= 1
+        if self.is_waiting:
+            self.queue.reconsider(self)
+
+
+#: Stands in for the shared credit of channels that have none; its count is never looked at.
+_UNLIMITED = Credit()
+
+
+class Consumers:
+    """The consumers of one queue, and whose turn it is: the highest priority first, round-robin among equals (R82, R92).
+
+    Those without capacity are out of the round until they are ``resumed``, so that finding the next one does not
+    depend on how many wait.
+    """
+
+    __slots__ = ("_levels", "_members")
+
+    def __init__(self) -> None:
+        self._members: dict[Consumer, None] = {}
+        self._levels: list[tuple[int, deque[Consumer]]] = []
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __iter__(self) -> Iterator[Consumer]:
+        return iter(tuple(self._members))
+
+    def __contains__(self, consumer: Consumer) -> bool:
+        return consumer in self._members
+
+    def add(self, consumer: Consumer) -> None:
+        """Let a consumer take part."""
+        self._members[consumer] = None
+        self._round(consumer.priority).append(consumer)
+
+    def remove(self, consumer: Consumer) -> None:
+        """Take a consumer out for good."""
+        del self._members[consumer]
+        if not consumer.is_waiting:
+            self._round(consumer.priority).remove(consumer)
+        if all(member.priority != consumer.priority for member in self._members):
+            self._levels = [level for level in self._levels if level[0] != consumer.priority]
+
+    def resume(self, consumer: Consumer) -> None:
+        """Let a consumer that waited take part again."""
+        consumer.is_waiting = False
+        self._round(consumer.priority).append(consumer)
+
+    def next(self) -> Consumer | None:
+        """Return the consumer whose turn it is, having moved it to the end of the round; ``None`` if all are busy."""
+        for _, ring in self._levels:
+            while ring:
+                consumer = ring.popleft()
+                if consumer.has_capacity:
+                    ring.append(consumer)
+                    return consumer
+                consumer.is_waiting = True
+        return None
+
+    def _round(self, priority: int) -> deque[Consumer]:
+        for level, ring in self._levels:
+            if level == priority:
+                return ring
+        ring = deque[Consumer]()
+        self._levels = sorted([*self._levels, (priority, ring)], key=lambda pair: -pair[0])
+        return ring

@@ -1,0 +1,166 @@
+"""The users of the internal database, and what they may do.
+
+The kernel keeps them because they live in the store beside the topology; checking a password or a permission is the
+business of ``gateway.access`` and of plugins. State changes only through ``apply``, live and in recovery alike.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from gateway.kernel.changes import (
+    Change,
+    Entity,
+    PermissionRecord,
+    Put,
+    Removed,
+    TopicPermissionRecord,
+    UserRecord,
+)
+from gateway.kernel.errors import NotFound
+from gateway.kernel.message import Value
+from gateway.kernel.patterns import compile_pattern
+
+Listener = Callable[[str], None]
+"""Called with the name of a user whose tags, password or permissions are no longer what they were."""
+
+
+class Directory:
+    """Owns users, permissions and topic permissions; every change is recorded and then told to listeners."""
+
+    def __init__(self, record: Callable[[Change], None]) -> None:
+        self._record = record
+        self._listeners: list[Listener] = []
+        self._user_by_name: dict[str, UserRecord] = {}
+        self._permission_by_key: dict[tuple[Value, ...], PermissionRecord] = {}
+        self._topic_permission_by_key: dict[tuple[Value, ...], TopicPermissionRecord] = {}
+
+    # Looking up
+
+    @property
+    def user_by_name(self) -> Mapping[str, UserRecord]:
+        """Every user."""
+        return self._user_by_name
+
+    @property
+    def permissions(self) -> Collection[PermissionRecord]:
+        """Every permission."""
+        return self._permission_by_key.values()
+
+    @property
+    def topic_permissions(self) -> Collection[TopicPermissionRecord]:
+        """Every topic permission."""
+        return self._topic_permission_by_key.values()
+
+    def user(self, name: str) -> UserRecord | None:
+        """Return the user of this name."""
+        return self._user_by_name.get(name)
+
+    def permission(self, vhost: str, user: str) -> PermissionRecord | None:
+        """Return what a user may do in a virtual host; ``None`` when it may not even enter."""
+        return self._permission_by_key.get((vhost, user))
+
+    def topic_permissions_of(self, vhost: str, user: str) -> list[TopicPermissionRecord]:
+        """Return a user's topic permissions in a virtual host; none means that all routing keys are allowed."""
+        return [record for record in self.topic_permissions if record.vhost == vhost and record.user == user]
+
+    # Changing
+
+    def put_user(self, user: UserRecord) -> None:
+        """Create the user, or replace what is known of it."""
+        self._change(Put(user))
+
+    def remove_user(self, name: str) -> None:
+        """Remove the user and its permissions. :raises NotFound: when there is no such user."""
+        self._require_user(name)
+        for permission in self._all_permissions():
+            if permission.user == name:
+                self._change(removal(permission))
+        self._change(Removed(UserRecord.kind, (name,)))
+
+    def put_permission(self, permission: PermissionRecord) -> None:
+        """Set what a user may do in a virtual host.
+
+        :raises NotFound: when there is no such user.
+        :raises PreconditionFailed: when a pattern is not a regular expression.
+        """
+        self._require_user(permission.user)
+        for pattern in (permission.configure, permission.write, permission.read):
+            compile_pattern(pattern)
+        self._change(Put(permission))
+
+    def remove_permission(self, vhost: str, user: str) -> None:
+        """Shut a user out of a virtual host. Harmless when it was not let in."""
+        if (permission := self.permission(vhost, user)) is not None:
+            self._change(removal(permission))
+
+    def put_topic_permission(self, permission: TopicPermissionRecord) -> None:
+        """Set the routing keys a user may use with one topic exchange. Raises as ``put_permission`` does."""
+        self._require_user(permission.user)
+        for pattern in (permission.write, permission.read):
+            compile_pattern(pattern)
+        self._change(Put(permission))
+
+    def remove_topic_permission(self, vhost: str, user: str, exchange: str) -> None:
+        """Allow a user all routing keys of a topic exchange again. Harmless when it was so."""
+        if (permission := self._topic_permission_by_key.get((vhost, user, exchange))) is not None:
+            self._change(removal(permission))
+
+    def remove_vhost(self, vhost: str) -> None:
+        """Remove all permissions in a virtual host that is going away."""
+        for permission in self._all_permissions():
+            if permission.vhost == vhost:
+                self._change(removal(permission))
+
+    def _all_permissions(self) -> list[PermissionRecord | TopicPermissionRecord]:
+        return [*self.permissions, *self.topic_permissions]
+
+    def _require_user(self, name: str) -> None:
+        if name not in self._user_by_name:
+            raise NotFound(f"no user '{name}'")
+
+    def _change(self, change: Put | Removed) -> None:
+        self.apply(change)
+        self._record(change)
+
+    # Taking effect
+
+    def apply(self, change: Change) -> None:
+        """Let a change take effect, a live one or one that recovery read back; others than ours are ignored."""
+        for name in self._applied(change):
+            for listener in self._listeners:
+                listener(name)
+
+    def on_change(self, listener: Listener) -> None:
+        """Call ``listener`` after each change, so that it can drop what it remembers of the user."""
+        self._listeners.append(listener)
+
+    def entities(self) -> Iterator[Entity]:
+        """Yield everything known, as the store would give it back."""
+        yield from self._user_by_name.values()
+        yield from self._all_permissions()
+
+    def _applied(self, change: Change) -> Iterator[str]:
+        """Apply a change and yield the name of the user it concerns, if it concerns one."""
+        match change:
+            case Put(UserRecord() as user):
+                self._user_by_name[user.name] = user
+                yield user.name
+            case Put(PermissionRecord() as permission):
+                self._permission_by_key[permission.key] = permission
+                yield permission.user
+            case Put(TopicPermissionRecord() as topic_permission):
+                self._topic_permission_by_key[topic_permission.key] = topic_permission
+                yield topic_permission.user
+            case Removed(UserRecord.kind, (str(name),)):
+                self._user_by_name.pop(name, None)
+                yield name
+            case Removed(PermissionRecord.kind, (_, str(name)) as key):
+                self._permission_by_key.pop(key, None)
+                yield name
+            case Removed(TopicPermissionRecord.kind, (_, str(name), _) as key):
+                self._topic_permission_by_key.pop(key, None)
+                yield name
+
+
+def removal(entity: Entity) -> Removed:
+    """Return the change that removes an entity."""
+    return Removed(entity.kind, entity.key)

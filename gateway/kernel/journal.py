@@ -1,0 +1,172 @@
+"""The kernel's pen: gathers the changes of one turn, hands them to the store as one step, and knows what is durable.
+
+A *turn* is one round of the event loop. Everything recorded in a turn gets the same log position, so it survives a crash
+whole or not at all; whoever must not answer before that waits for the position.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Lsn, Stored
+from gateway.kernel.message import Message
+
+if TYPE_CHECKING:
+    from gateway.kernel.message import HeaderFormat
+    from gateway.kernel.ports import Clock, Store, StoredMessage
+    from gateway.kernel.queue import QueuedMessage
+    from gateway.kernel.ready import Segment
+
+#: Bytes of bodies that may wait for the disk before publishers are held back. Keeps a publisher without confirms, who
+#: outruns the disk, from filling the memory; large enough for many commits in a row.
+BACKLOG_LIMIT = 32 * 1024 * 1024
+
+
+class Journal:
+    """Owns the counters of positions and message ids, the changes of the turn, and those who wait for the disk.
+
+    ``formats`` reads the headers of stored messages: format name to format.
+    """
+
+    def __init__(self, store: "Store", clock: "Clock", formats: "Mapping[str, HeaderFormat]") -> None:
+        self._store = store
+        self._clock = clock
+        self.formats = formats
+        self._changes: list[Change] = []
+        self._position, self._message_id = store.highest_ids()
+        self._sharers: dict[int, int] = {}
+        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        self._now_ms = 0
+        self._turn_bytes = 0
+        self._backlog: deque[tuple[int, int]] = deque()
+        self._backlog_bytes = 0
+        self.is_backlogged = False
+        self.on_backlog: Callable[[], None] = lambda: None
+        self.lsn = Lsn(1)
+        self.watermark = Lsn(0)
+
+    @property
+    def now_ms(self) -> int:
+        """Wall time in milliseconds, read once a turn."""
+        if not self._now_ms:
+            self._now_ms = self._clock.wall_ms()
+        return self._now_ms
+
+    def next_position(self) -> int:
+        """Return a place behind everything that is in any queue."""
+        self._position += 1
+        return self._position
+
+    def record(self, change: Change) -> None:
+        """Add a change to this turn."""
+        self._changes.append(change)
+
+    # Messages in durable queues
+
+    def enqueued(self, queue_id: int, entry: "QueuedMessage") -> None:
+        """Record that a durable queue took the message; its content is stored with the first of them."""
+        message = entry.message
+        if message.id:
+            self._sharers[message.id] = self._sharers.get(message.id, 1) + 1
+        else:
+            self._message_id += 1
+            message.id = self._message_id
+            self._turn_bytes += len(message.body)
+            self._changes.append(Stored(message))
+        self._changes.append(Enqueued(queue_id, entry.position, message.id, self.now_ms))
+
+    def dequeued(self, position: int, message: Message) -> None:
+        """Record that a durable queue let go of a message; its content goes with the last of them."""
+        if self._released(position, message.id):
+            message.id = 0
+
+    def dequeued_segment(self, segment: "Segment") -> None:
+        """Record the same of a whole segment, whose spilled contents go too."""
+        for position, content_id, is_durable in zip(segment.positions, segment.content_ids, segment.flags, strict=True):
+            if is_durable:
+                self._released(position, content_id)
+            else:
+                self.unspilled(content_id)
+
+    def _released(self, position: int, message_id: int) -> bool:
+        self._changes.append(Dequeued(position))
+        sharers = self._sharers.get(message_id)
+        if sharers is None:
+            self._changes.append(Discarded(message_id))
+            return True
+        if sharers > 2:
+            self._sharers[message_id] = sharers - 1
+        else:
+            del self._sharers[message_id]
+        return False
+
+    def shared(self, message_id: int) -> None:
+        """Count one more durable queue that holds the message; recovery calls this for each beyond the first."""
+        self._sharers[message_id] = self._sharers.get(message_id, 1) + 1
+
+    # Contents that leave memory while their message waits
+
+    def spilled(self, message: Message) -> int:
+        """Store content that need not survive a restart; return the id to read it back by."""
+        self._message_id += 1
+        copy = message.keyed(message.routing_key)
+        copy.id = self._message_id
+        self._turn_bytes += len(message.body)
+        self._changes.append(Stored(copy, is_spilled=True))
+        return copy.id
+
+    def unspilled(self, message_id: int) -> None:
+        """Record that spilled content is no longer needed."""
+        self._changes.append(Discarded(message_id, is_spilled=True))
+
+    def contents(self, message_ids: list[int]) -> "list[StoredMessage | None]":
+        """Read stored contents back, those of this very turn included."""
+        self.flush()
+        return self._store.messages(message_ids)
+
+    # Turns and the watermark
+
+    def flush(self) -> None:
+        """End the turn: hand everything recorded to the store as one step."""
+        self._now_ms = 0
+        if not self._changes:
+            return
+        changes, self._changes = self._changes, []
+        lsn = self._store.append(changes)
+        self.lsn = Lsn(lsn + 1)
+        if self._turn_bytes:
+            self._backlog.append((lsn, self._turn_bytes))
+            self._backlog_bytes += self._turn_bytes
+            self._turn_bytes = 0
+            self._weigh_backlog()
+
+    @property
+    def pending_lsn(self) -> Lsn:
+        """The position at which everything recorded so far will be durable."""
+        return self.lsn if self._changes else Lsn(self.lsn - 1)
+
+    def when_durable(self, lsn: int, answer: Callable[[], None]) -> None:
+        """Call ``answer`` once everything up to ``lsn`` is durable; at once if it is."""
+        if lsn <= self.watermark:
+            answer()
+        else:
+            self._waiting.append((lsn, answer))
+
+    def on_durable(self, watermark: Lsn) -> None:
+        """The store got as far as ``watermark``: release those who waited for it.
+
+        Positions are waited for in rising order, since nobody waits for less than the present turn.
+        """
+        self.watermark = watermark
+        while self._backlog and self._backlog[0][0] <= watermark:
+            self._backlog_bytes -= self._backlog.popleft()[1]
+        self._weigh_backlog()
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= watermark:
+            waiting.popleft()[1]()
+
+    def _weigh_backlog(self) -> None:
+        is_backlogged = self._backlog_bytes > (BACKLOG_LIMIT // 2 if self.is_backlogged else BACKLOG_LIMIT)
+        if is_backlogged != self.is_backlogged:
+            self.is_backlogged = is_backlogged
+            self.on_backlog()

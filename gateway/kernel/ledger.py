@@ -1,0 +1,95 @@
+"""Deliveries that wait to be settled, by delivery tag."""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from gateway.kernel.queue import Outcome
+
+if TYPE_CHECKING:
+    from gateway.kernel.consumers import Consumer
+    from gateway.kernel.queue import Queue, QueuedMessage
+
+
+class Delivery:
+    """A message that was handed out under a tag; ``consumer`` is ``None`` where a single get fetched it."""
+
+    __slots__ = ("consumer", "entry", "queue", "tag")
+
+    def __init__(self, tag: int, queue: "Queue", entry: "QueuedMessage", consumer: "Consumer | None") -> None:
+        self.tag = tag
+        self.queue = queue
+        self.entry = entry
+        self.consumer = consumer
+
+
+class Ledger:
+    """The unsettled deliveries of one channel. Tags rise by one with each delivery, settled at once or not."""
+
+    __slots__ = ("_deliveries", "_oldest", "last_tag")
+
+    def __init__(self) -> None:
+        self._deliveries: dict[int, Delivery] = {}
+        self._oldest = 1
+        self.last_tag = 0
+
+    def __len__(self) -> int:
+        return len(self._deliveries)
+
+    def __iter__(self) -> Iterator[Delivery]:
+        return iter(self._deliveries.values())
+
+    def add(self, queue: "Queue", entry: "QueuedMessage", consumer: "Consumer | None") -> int:
+        """Enter a delivery; return its tag."""
+        self.last_tag = tag = self.last_tag + 1
+        self._deliveries[tag] = Delivery(tag, queue, entry, consumer)
+        return tag
+
+    def pass_by(self) -> int:
+        """Return the tag of a delivery that needs no settling."""
+        self.last_tag += 1
+        return self.last_tag
+
+    def remove(self, tag: int, is_multiple: bool) -> list[Delivery] | None:
+        """Take out one delivery, or all up to a tag (0 means all); ``None`` when the tag is unknown (R87)."""
+        if not is_multiple:
+            delivery = self._deliveries.pop(tag, None)
+            return None if delivery is None else [delivery]
+        if tag == 0:
+            return self.clear()
+        if tag not in self._deliveries:
+            return None
+        removed = []
+        pop = self._deliveries.pop
+        for candidate in range(self._oldest, tag + 1):
+            delivery = pop(candidate, None)
+            if delivery is not None:
+                removed.append(delivery)
+        self._oldest = tag + 1
+        return removed
+
+    def clear(self) -> list[Delivery]:
+        """Take out everything, in order."""
+        removed = list(self._deliveries.values())
+        self._deliveries = {}
+        self._oldest = self.last_tag + 1
+        return removed
+
+    def restore(self, deliveries: "Iterable[Delivery]") -> None:
+        """Enter deliveries again under their tags, as a rolled back transaction does."""
+        self._deliveries.update((delivery.tag, delivery) for delivery in deliveries)
+        self._deliveries = dict(sorted(self._deliveries.items()))
+        self._oldest = min(self._deliveries, default=self._oldest)
+
+
+def settle_all(deliveries: "Iterable[Delivery]", outcome: Outcome) -> None:
+    """Settle deliveries alike, oldest first, and serve the queues that got messages back."""
+    returned: dict[Queue, None] = {}
+    for delivery in deliveries:
+        delivery.queue.settle(delivery.entry, outcome)
+        if outcome is Outcome.REQUEUED:
+            returned[delivery.queue] = None
+    for delivery in deliveries:
+        if delivery.consumer is not None:
+            delivery.consumer.settled()
+    for queue in returned:
+        queue.dispatch()

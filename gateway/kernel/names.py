@@ -1,0 +1,40 @@
+"""Names: which are reserved, and what the broker calls what nobody named."""
+
+from typing import Final
+
+from gateway.kernel.errors import AccessRefused, PreconditionFailed
+
+RESERVED_PREFIX: Final = "amq."
+
+#: Where a requester listens for replies, and where replies are sent (RabbitMQ: direct reply-to).
+REPLY_TO: Final = "amq.rabbitmq.reply-to"
+
+#: The exchange on which the firehose publishes (R9).
+TRACE_EXCHANGE: Final = "amq.rabbitmq.trace"
+
+#: The exchanges each virtual host is born with: name, type, whether clients may not publish to it (R9).
+PREDECLARED: Final = (
+    ("amq.direct", "direct", False),
+    ("amq.fanout", "fanout", False),
+    ("amq.topic", "topic", False),
+    ("amq.headers", "headers", False),
+    ("amq.match", "headers", False),
+    (TRACE_EXCHANGE, "topic", True),
+)
+
+
+def require_free(kind: str, name: str) -> None:
+    """Refuse a new entity with a reserved name. ``kind`` is ``queue`` or ``exchange``."""
+    if name.startswith(RESERVED_PREFIX):
+        raise AccessRefused(f"{kind} name '{name}' contains reserved prefix 'amq.*'")
+
+
+def printable(name: str) -> str:
+    """Return a declared name without line breaks, as RabbitMQ keeps it."""
+    return name.replace("\r", "").replace("\n", "")
+
+
+def require_short(kind: str, name: str) -> None:
+    """Refuse a name that no AMQP client could say. :raises PreconditionFailed: when it has more than 255 bytes."""
+    if len(name.encode()) > 255:
+        raise PreconditionFailed(f"{kind} name of {len(name.encode())} bytes is longer than 255")

@@ -1,0 +1,51 @@
+"""How the messages of a long queue leave memory for the store and come back."""
+
+from typing import TYPE_CHECKING
+
+from gateway.kernel.message import Message
+from gateway.kernel.ready import Segment
+
+if TYPE_CHECKING:
+    from gateway.kernel.journal import Journal
+    from gateway.kernel.queue import QueuedMessage
+
+
+class Paging:
+    """Moves runs of waiting messages out of memory and back.
+
+    A durable message is in the store already. Any other is *spilled* there, to be read back once by this process.
+    """
+
+    __slots__ = ("_journal",)
+
+    def __init__(self, journal: "Journal") -> None:
+        self._journal = journal
+
+    def page_out(self, entries: "list[QueuedMessage]") -> Segment:
+        """Return a segment that stands for these entries, whose contents may be forgotten now."""
+        segment = Segment()
+        for entry in entries:
+            content_id = entry.message.id if entry.is_durable else self._journal.spilled(entry.message)
+            segment.add(entry.position, content_id, entry.enqueued_at_ms, entry.deliveries, entry.is_durable)
+        return segment
+
+    def page_in(self, segment: Segment) -> "list[QueuedMessage]":
+        """Return the entries of a segment with their contents; spilled contents leave the store."""
+        from gateway.kernel.queue import QueuedMessage
+
+        entries = []
+        contents = self._journal.contents(segment.content_ids.tolist())
+        for index, stored in enumerate(contents):
+            if stored is None:
+                continue  # removed behind the kernel's back: nothing is left to deliver
+            header = self._journal.formats[stored.header_format].header(stored.header)
+            message = Message(stored.exchange, stored.routing_key, header, stored.body)
+            is_durable = bool(segment.flags[index])
+            if is_durable:
+                message.id = segment.content_ids[index]
+            else:
+                self._journal.unspilled(segment.content_ids[index])
+            entry = QueuedMessage(message, segment.positions[index], segment.enqueued_at_ms[index], is_durable)
+            entry.deliveries = segment.delivery_counts[index]
+            entries.append(entry)
+        return entries

@@ -1,0 +1,159 @@
+"""What the kernel needs of the world: a clock, a store, and what plugins supply. All are called on the kernel's thread."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from gateway.kernel.changes import Change, Changes, Lsn
+from gateway.kernel.message import Arguments, Message
+
+if TYPE_CHECKING:
+    from gateway.kernel.binding import Binding, Destination
+
+
+class Timer(Protocol):
+    """A call that was scheduled and may still be cancelled."""
+
+    def cancel(self) -> None:
+        """Forget the call. Harmless when it was made already."""
+        ...
+
+
+class Clock(Protocol):
+    """Time, and calls at a later time."""
+
+    def wall_ms(self) -> int:
+        """Milliseconds since the epoch, as a calendar would show."""
+        ...
+
+    def monotonic_s(self) -> float:
+        """Seconds that never run backwards; only differences mean something."""
+        ...
+
+    def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer:
+        """Call once, on the kernel's thread, no earlier than ``delay_s`` seconds from now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message's content as the store gives it back."""
+
+    exchange: str
+    routing_key: str
+    header_format: str
+    header: bytes
+    body: bytes
+
+
+class StoreListener(Protocol):
+    """Who hears how far the store got. Every call comes on the kernel's thread, never from inside ``append``."""
+
+    def on_durable(self, watermark: Lsn) -> None:
+        """Everything up to ``watermark`` survives a crash from now on; watermarks only rise."""
+        ...
+
+    def on_stalled(self, reason: str) -> None:
+        """The store cannot write for now (the disk is full, an I/O error) and tries again by itself."""
+        ...
+
+    def on_resumed(self) -> None:
+        """The store writes again after ``on_stalled``."""
+        ...
+
+    def on_failed(self, reason: str) -> None:
+        """The store gave up, once and for good: nothing above the last watermark will ever be durable."""
+        ...
+
+
+class Store(Protocol):
+    """An ordered log of changes that becomes durable in batches.
+
+    ``append`` never blocks and never fails: it stages the changes, in order, and returns the position at which they
+    will be durable: 1 for the first call, one more for each further call. The store then reports progress to its
+    listener. Losing the tail that was staged but not reported is allowed; losing anything reported is not. A message
+    whose ``Dequeued`` is staged before its ``Enqueued`` was written need not be written at all, and likewise ``Stored``
+    and ``Discarded``.
+    """
+
+    def listen(self, listener: StoreListener) -> None:
+        """Name the listener. Called once, before the first ``append``."""
+        ...
+
+    def append(self, changes: Changes) -> Lsn:
+        """Stage ``changes`` as one step: after a crash all of them are there, or none."""
+        ...
+
+    def messages(self, message_ids: Sequence[int]) -> list[StoredMessage | None]:
+        """Read contents back, staged or durable, in the order asked for; ``None`` where nothing is stored."""
+        ...
+
+    def recover(self) -> Iterator[Change]:
+        """Yield what was durable when the store was opened, before the first ``append``.
+
+        All ``Put`` come first, then every ``Enqueued`` in rising position. No ``Stored``: contents are read with
+        ``messages`` when needed. Spilled contents of the last run are gone.
+        """
+        ...
+
+    def highest_ids(self) -> tuple[int, int]:
+        """Return the highest position and message id found by recovery; new ones start above them."""
+        ...
+
+    def close(self) -> None:
+        """Make everything staged durable, report it, and release the files."""
+        ...
+
+
+class ExchangeType(Protocol):
+    """How exchanges of one type choose: an index of bindings. One instance serves one exchange.
+
+    ``bind`` and ``unbind`` come in pairs, each binding at most once at a time; the exchange keeps the list, the type
+    only indexes. ``route`` is asked for messages published to the exchange and returns the destinations of the
+    bindings that match, in any order; repeated ones are delivered to once. All calls come on the kernel's thread and
+    must not block.
+    """
+
+    def bind(self, binding: "Binding") -> None:
+        """Take a binding into the index. :raises PreconditionFailed: when its arguments make no sense."""
+        ...
+
+    def unbind(self, binding: "Binding") -> None:
+        """Take a binding out of the index."""
+        ...
+
+    def route(self, message: Message) -> "Iterable[Destination]":
+        """Return where the message goes."""
+        ...
+
+
+ExchangeFactory: TypeAlias = Callable[[Arguments], ExchangeType]
+"""Makes the type's half of one exchange from the declare arguments; may raise ``PreconditionFailed``.
+
+A factory with a true attribute ``routes_by_key`` promises that its routes depend on the routing key and the bindings
+alone; the router then asks once per key and remembers the answer until a binding changes.
+"""
+
+ExchangeTypes: TypeAlias = Mapping[str, ExchangeFactory]
+
+
+class Tracer(Protocol):
+    """Sees every message of a virtual host pass. Asked for by virtual host, called per message only where one is set."""
+
+    def published(self, message: Message, queues: Sequence[str], origin: "Origin") -> None:
+        """A message was routed to these queues."""
+        ...
+
+    def delivered(self, message: Message, queue: str, redelivered: bool, origin: "Origin") -> None:
+        """A message was handed to a consumer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who published or received a message: for tracers, logs and listings."""
+
+    connection: str
+    channel: int
+    user: str
+    protocol: str

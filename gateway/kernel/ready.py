@@ -1,0 +1,140 @@
+"""The messages of a queue that wait for a consumer, in order; of a long queue, most of them as numbers only.
+
+In order of position: those that were *returned* by a consumer, the *head* in memory, the *paged* segments whose contents
+are in the store, and the *tail* in memory, which becomes the next segment. A short queue is all head. A paged message
+costs some 30 bytes, whatever its size.
+"""
+
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from gateway.kernel.queue import QueuedMessage
+
+#: How many messages leave memory, and come back to it, at a time.
+SEGMENT_LENGTH: Final = 512
+
+
+class Segment:
+    """Waiting messages without their contents: parallel arrays, oldest first."""
+
+    __slots__ = ("content_ids", "delivery_counts", "enqueued_at_ms", "flags", "positions")
+
+    def __init__(self) -> None:
+        self.positions = array("Q")
+        self.content_ids = array("Q")
+        self.enqueued_at_ms = array("Q")
+        self.delivery_counts = array("L")
+        self.flags = array("B")
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def add(
+        self, position: int, content_id: int, enqueued_at_ms: int, delivery_count: int, is_durable: bool
+    ) -> None:
+        """Append one message."""
+        self.positions.append(position)
+        self.content_ids.append(content_id)
+        self.enqueued_at_ms.append(enqueued_at_ms)
+        self.delivery_counts.append(delivery_count)
+        self.flags.append(is_durable)
+
+
+class Ready:
+    """Owns the waiting messages of one queue.
+
+    ``page_out`` turns entries into a segment whose contents are in the store, ``page_in`` brings one back.
+    """
+
+    __slots__ = ("_head", "_length", "_page_in", "_page_out", "_paged", "_resident", "_returned", "_tail")
+
+    def __init__(
+        self,
+        page_out: "Callable[[list[QueuedMessage]], Segment]",
+        page_in: "Callable[[Segment], list[QueuedMessage]]",
+        resident: int,
+    ) -> None:
+        self._page_out = page_out
+        self._page_in = page_in
+        self._resident = max(resident, SEGMENT_LENGTH)
+        self._length = 0
+        self._returned: list[tuple[int, QueuedMessage]] = []
+        self._head: deque[QueuedMessage] = deque()
+        self._paged: deque[Segment] | None = None
+        self._tail: list[QueuedMessage] = []
+
+    def __len__(self) -> int:
+        return self._length
+
+    def append(self, entry: "QueuedMessage") -> None:
+        """Add the youngest message."""
+        self._length += 1
+        if self._paged is None:
+            self._head.append(entry)
+            if len(self._head) >= self._resident:
+                self._paged = deque()
+        else:
+            self._tail.append(entry)
+            if len(self._tail) >= SEGMENT_LENGTH:
+                self._paged.append(self._page_out(self._tail))
+                self._tail = []
+
+    def popleft(self) -> "QueuedMessage":
+        """Remove and return the oldest message. :raises IndexError: when there is none."""
+        if not self._head and self._paged is not None:
+            self._refill()
+        if self._returned and (not self._head or self._returned[0][0] < self._head[0].position):
+            self._length -= 1
+            return heappop(self._returned)[1]
+        entry = self._head.popleft()
+        self._length -= 1
+        return entry
+
+    def put_back(self, entry: "QueuedMessage") -> None:
+        """Return a message to the place it was taken from (R88)."""
+        self._length += 1
+        heappush(self._returned, (entry.position, entry))
+
+    def restore(
+        self, position: int, content_id: int, enqueued_at_ms: int, delivery_count: int
+    ) -> None:
+        """Add the youngest message as recovery finds it: in the store."""
+        if self._paged is None:
+            self._paged = deque()
+        if not self._paged or len(self._paged[-1]) >= SEGMENT_LENGTH:
+            self._paged.append(Segment())
+        self._paged[-1].add(position, content_id, enqueued_at_ms, delivery_count, is_durable=True)
+        self._length += 1
+
+    def clear(self) -> "tuple[list[QueuedMessage], list[Segment]]":
+        """Remove everything; return the entries that were in memory and the segments that were not."""
+        entries = [entry for _, entry in sorted(self._returned, key=lambda pair: pair[0])]
+        entries += [*self._head, *self._tail]
+        segments = list(self._paged or ())
+        self._returned, self._tail, self._paged, self._length = [], [], None, 0
+        self._head.clear()
+        return entries, segments
+
+    def resident(self) -> "Iterator[QueuedMessage]":
+        """Iterate over the messages in memory, oldest first within each part."""
+        yield from (entry for _, entry in self._returned)
+        yield from self._head
+        yield from self._tail
+
+    def _refill(self) -> None:
+        """Bring the next messages into the head: the oldest segment, else the tail."""
+        assert self._paged is not None
+        while not self._head and self._paged:
+            segment = self._paged.popleft()
+            entries = self._page_in(segment)
+            self._length -= len(segment) - len(entries)
+            self._head.extend(entries)
+        if not self._head:
+            self._head.extend(self._tail)
+            self._tail = []
+            if len(self._head) < self._resident:
+                self._paged = None

@@ -1,0 +1,95 @@
+"""From what the store kept to a broker as it was: entities first, in the order they need each other, then messages."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from gateway.kernel.changes import (
+    BindingRecord,
+    Enqueued,
+    Entity,
+    ExchangeRecord,
+    ParameterRecord,
+    PolicyRecord,
+    Put,
+    QueueRecord,
+    VhostRecord,
+)
+from gateway.kernel.errors import StorageError
+from gateway.kernel.queue import Queue
+
+if TYPE_CHECKING:
+    from gateway.kernel.broker import Broker
+    from gateway.kernel.changes import Change
+
+#: Each kind after those it refers to.
+ORDER = ("vhost", "user", "permission", "topic_permission", "parameter", "policy", "exchange", "queue", "binding")
+
+
+def recover(broker: "Broker", changes: "Iterable[Change]") -> int:
+    """Rebuild everything from the store's changes; return how many messages came back.
+
+    :raises StorageError: when the store holds an entity this version does not know.
+    """
+    entities: list[Entity] = []
+    count = 0
+    queue_by_id: dict[int, Queue] | None = None
+    seen: set[int] = set()
+    for change in changes:
+        if isinstance(change, Put):
+            entities.append(change.entity)
+        elif isinstance(change, Enqueued):
+            if queue_by_id is None:
+                queue_by_id = _install(broker, entities)
+            count += _restore(broker, queue_by_id, change, seen)
+    if queue_by_id is None:
+        _install(broker, entities)
+    return count
+
+
+def _restore(broker: "Broker", queue_by_id: dict[int, Queue], change: Enqueued, seen: set[int]) -> bool:
+    """Give a message back to its queue; the first of the queues that share a message owns the content."""
+    queue = queue_by_id.get(change.queue_id)
+    if queue is None:
+        return False
+    if change.message_id in seen:
+        broker.journal.shared(change.message_id)
+    seen.add(change.message_id)
+    queue.restore(change.position, change.message_id, change.enqueued_at_ms, change.delivery_count)
+    return True
+
+
+def _install(broker: "Broker", entities: list[Entity]) -> dict[int, Queue]:
+    for entity in entities:
+        if entity.kind not in ORDER:
+            raise StorageError(f"the store holds a {entity.kind}, which this version does not know")
+    queue_by_id = {}
+    for entity in sorted(entities, key=lambda entity: ORDER.index(entity.kind)):
+        installed = _install_one(broker, entity)
+        if isinstance(installed, Queue):
+            queue_by_id[installed.id] = installed
+    broker.skip_queue_ids(max(queue_by_id, default=0))
+    return queue_by_id
+
+
+def _install_one(broker: "Broker", entity: Entity) -> object:
+    if isinstance(entity, VhostRecord):
+        return broker.install_vhost(entity)
+    if isinstance(entity, ExchangeRecord):
+        return broker.vhost(entity.vhost).install_exchange(entity, is_durable=True)
+    if isinstance(entity, QueueRecord):
+        return broker.vhost(entity.vhost).install_queue(entity, is_durable=True)
+    if isinstance(entity, BindingRecord):
+        return _install_binding(broker, entity)
+    if isinstance(entity, PolicyRecord):
+        return broker.policies.setdefault(entity.key, entity)
+    if isinstance(entity, ParameterRecord):
+        return broker.parameters.setdefault(entity.key, entity)
+    broker.directory.apply(Put(entity))
+    return None
+
+
+def _install_binding(broker: "Broker", record: BindingRecord) -> object:
+    vhost = broker.vhost(record.vhost)
+    named = vhost.exchange if record.destination_kind == "exchange" else vhost.queue
+    destination = named(record.destination)
+    return vhost.install_binding(vhost.exchange(record.source), destination, record.routing_key, record.arguments)

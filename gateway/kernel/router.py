@@ -1,0 +1,68 @@
+"""From a message to the queues that get it: through bindings, exchange-to-exchange bindings and alternate exchanges."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from gateway.kernel.exchange import Exchange
+from gateway.kernel.message import Message
+
+if TYPE_CHECKING:
+    from gateway.kernel.queue import Queue
+
+
+class Router:
+    """Walks the exchanges of one virtual host. Each exchange is visited once, so cycles end (R22, R24)."""
+
+    def __init__(self, exchange_by_name: Mapping[str, Exchange]) -> None:
+        self._exchange_by_name = exchange_by_name
+        self._remembering: set[Exchange] = set()
+
+    def route(self, exchange: Exchange, message: Message) -> "tuple[Queue, ...]":
+        """Return every queue the message goes to, each once (R7), in the order found."""
+        if message.header.sender_keys:
+            return self._route_sender_selected(exchange, message)
+        queues = exchange.routes.get(message.routing_key)
+        if queues is None:
+            queues, is_memorable = self._walk(exchange, message)
+            if is_memorable:
+                exchange.remember(message, queues)
+                self._remembering.add(exchange)
+        return queues
+
+    def forget(self) -> None:
+        """Forget every remembered route: a binding, an exchange or a queue changed."""
+        for exchange in self._remembering:
+            exchange.routes.clear()
+        self._remembering.clear()
+
+    def _route_sender_selected(self, exchange: Exchange, message: Message) -> "tuple[Queue, ...]":
+        """Route as if published with each of the sender's keys (R29)."""
+        found: dict[Queue, None] = {}
+        for key in (message.routing_key, *message.header.sender_keys):
+            queues, _ = self._walk(exchange, message.keyed(key))
+            found.update(dict.fromkeys(queues))
+        return tuple(found)
+
+    def _walk(self, start: Exchange, message: Message) -> "tuple[tuple[Queue, ...], bool]":
+        """Return the queues, and whether every exchange on the way promised to look at the key alone."""
+        found: dict[Queue, None] = {}
+        seen = {start}
+        to_visit = [start]
+        is_memorable = True
+        while to_visit:
+            exchange = to_visit.pop()
+            is_memorable = is_memorable and exchange.routes_by_key
+            for destination in self._destinations(exchange, message):
+                if not isinstance(destination, Exchange):
+                    found[destination] = None
+                elif destination not in seen:
+                    seen.add(destination)
+                    to_visit.append(destination)
+        return tuple(found), is_memorable
+
+    def _destinations(self, exchange: Exchange, message: Message) -> "Iterable[Queue | Exchange]":
+        destinations = tuple(exchange.type.route(message))
+        if not destinations and exchange.alternate is not None:
+            alternate = self._exchange_by_name.get(exchange.alternate)
+            return () if alternate is None else (alternate,)
+        return destinations

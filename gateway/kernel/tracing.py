@@ -1,0 +1,24 @@
+"""What a tracer may do in the virtual host that it traces."""
+
+from typing import TYPE_CHECKING
+
+from gateway.kernel.message import Message, Properties
+from gateway.kernel.plain import plain_header
+
+if TYPE_CHECKING:
+    from gateway.kernel.vhost import VirtualHost
+
+
+class TracedVhost:
+    """A narrow door into one virtual host: its name, and publishing into it."""
+
+    def __init__(self, vhost: "VirtualHost", node: str) -> None:
+        self._vhost = vhost
+        self.name = vhost.name
+        self.node = node
+
+    def publish(self, exchange: str, routing_key: str, properties: Properties, body: bytes) -> None:
+        """Publish a message of the tracer's own; it is dropped where the exchange is gone, and never traced."""
+        target = self._vhost.exchange_by_name.get(exchange)
+        if target is not None:
+            self._vhost.publish(target, Message(exchange, routing_key, plain_header(properties), body))

@@ -1,0 +1,401 @@
+"""A closed world of exchanges, queues and bindings, and the operations on it that every protocol shares."""
+
+from collections.abc import Callable, Sequence
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from gateway.kernel.arguments import (
+    COMPARED_EXCHANGE_ARGUMENTS,
+    COMPARED_QUEUE_ARGUMENTS,
+    require_equal,
+    require_equivalent,
+    type_name,
+)
+from gateway.kernel.binding import Binding, Destination
+from gateway.kernel.bindings import Bindings
+from gateway.kernel.changes import BindingRecord, ExchangeRecord, Put, QueueRecord, Removed, VhostRecord
+from gateway.kernel.default_exchange import default_exchange
+from gateway.kernel.errors import AccessRefused, CommandInvalid, NotFound, PreconditionFailed, ResourceLocked
+from gateway.kernel.events import Event, Events
+from gateway.kernel.exchange import Exchange
+from gateway.kernel.message import Arguments, Message
+from gateway.kernel.names import PREDECLARED, printable, require_free
+from gateway.kernel.queue import RESIDENT_MESSAGES, Queue
+from gateway.kernel.router import Router
+
+if TYPE_CHECKING:
+    from gateway.kernel.journal import Journal
+    from gateway.kernel.ports import ExchangeFactory, ExchangeTypes, Origin, Tracer
+
+
+class Verdict(Enum):
+    """What became of a publish: some queue took it, none was bound, or one that was refused it (R66, R67)."""
+
+    TAKEN = auto()
+    UNROUTED = auto()
+    REFUSED = auto()
+
+
+class VirtualHost:
+    """Owns the exchanges, queues and bindings of one virtual host.
+
+    What is durable is recorded in the journal as it changes; ``install_*`` build an entity, live and in recovery alike.
+    ``version`` rises when an exchange or a permission changes, so that publishers look both up again.
+    """
+
+    def __init__(
+        self,
+        record: VhostRecord,
+        journal: "Journal",
+        exchange_types: "ExchangeTypes",
+        events: Events,
+        next_queue_id: Callable[[], int],
+        resident_messages: int = RESIDENT_MESSAGES,
+    ) -> None:
+        self.name = record.name
+        self.record = record
+        self.version = 0
+        self.tracers: tuple[Tracer, ...] = ()
+        self.queue_by_name: dict[str, Queue] = {}
+        self.reply_queue_by_name: dict[str, Queue] = {}
+        self.default_exchange = default_exchange(record.name, self.queue_by_name, self.reply_queue_by_name)
+        self.exchange_by_name: dict[str, Exchange] = {"": self.default_exchange}
+        self.bindings = Bindings()
+        self.exchange_types = exchange_types
+        self._journal = journal
+        self._events = events
+        self._router = Router(self.exchange_by_name)
+        self._next_queue_id = next_queue_id
+        self._resident_messages = resident_messages
+        for name, type, is_internal in PREDECLARED:
+            self.install_exchange(ExchangeRecord(self.name, name, type, False, is_internal, {}), is_durable=True)
+
+    # Messages
+
+    def publish(self, exchange: Exchange, message: Message, origin: "Origin | None" = None) -> Verdict:
+        """Offer a message to every queue it is routed to. Without an ``origin`` no tracer sees it."""
+        queues = exchange.routes.get(message.routing_key)
+        if queues is None or message.header.sender_keys:
+            queues = self._router.route(exchange, message)
+        if self.tracers and origin is not None:
+            names = [queue.name for queue in queues]
+            for tracer in self.tracers:
+                tracer.published(message, names, origin)
+        if not queues:
+            return Verdict.UNROUTED
+        verdict = Verdict.TAKEN
+        for queue in queues:
+            if queue.offer(message) is not None:
+                verdict = Verdict.REFUSED
+        return verdict
+
+    def trace_delivery(self, queue: Queue, message: Message, redelivered: bool, origin: "Origin") -> None:
+        """Tell the tracers that a message was handed out."""
+        for tracer in self.tracers:
+            tracer.delivered(message, queue.name, redelivered, origin)
+
+    # Exchanges
+
+    def exchange(self, name: str) -> Exchange:
+        """Return an exchange. :raises NotFound: when there is none of this name."""
+        exchange = self.exchange_by_name.get(name)
+        if exchange is None:
+            raise NotFound(f"no exchange '{name}' in vhost '{self.name}'")
+        return exchange
+
+    def declare_exchange(
+        self,
+        name: str,
+        type: str,
+        *,
+        is_durable: bool = False,
+        is_auto_delete: bool = False,
+        is_internal: bool = False,
+        arguments: Arguments | None = None,
+    ) -> Exchange:
+        """Return the exchange of this name, made now if need be.
+
+        :raises CommandInvalid: when no plugin of this virtual host supplies the type.
+        :raises AccessRefused: when the name is the default exchange's or reserved.
+        :raises PreconditionFailed: when it exists with other properties (R10), or the type refuses the arguments.
+        """
+        self.require_exchange_type(type)
+        name = printable(name)
+        arguments = dict(arguments or {})
+        entity = f"exchange '{name}' in vhost '{self.name}'"
+        exchange = self.exchange_by_name.get(name)
+        if exchange is not None:
+            self.require_not_default(name)
+            require_equal(entity, "type", type, exchange.type_name)
+            require_equal(entity, "durable", is_durable, exchange.is_durable)
+            require_equal(entity, "auto_delete", is_auto_delete, exchange.is_auto_delete)
+            require_equal(entity, "internal", is_internal, exchange.is_internal)
+            require_equivalent(entity, COMPARED_EXCHANGE_ARGUMENTS, arguments, exchange.arguments)
+            return exchange
+        require_free("exchange", name)
+        alternate = arguments.get("alternate-exchange", "")
+        if not isinstance(alternate, str):
+            raise PreconditionFailed(f"invalid type '{type_name(alternate)}' for arg 'alternate-exchange' in {entity}")
+        record = ExchangeRecord(self.name, name, type, is_auto_delete, is_internal, arguments)
+        exchange = self.install_exchange(record, is_durable=is_durable)
+        if is_durable:
+            self._journal.record(Put(record))
+        self._events.emit(Event("exchange.created", self.name, name))
+        return exchange
+
+    def install_exchange(self, record: ExchangeRecord, *, is_durable: bool) -> Exchange:
+        """Build an exchange from its record."""
+        factory = self.require_exchange_type(record.type)
+        exchange = Exchange(
+            self.name,
+            record.name,
+            record.type,
+            factory(record.arguments),
+            is_durable=is_durable,
+            is_auto_delete=record.is_auto_delete,
+            is_internal=record.is_internal,
+            arguments=record.arguments,
+            routes_by_key=bool(getattr(factory, "routes_by_key", False)),
+        )
+        self.exchange_by_name[record.name] = exchange
+        self._router.forget()
+        return exchange
+
+    def delete_exchange(self, name: str, *, if_unused: bool = False) -> bool:
+        """Delete an exchange with its bindings; return whether there was one.
+
+        :raises AccessRefused: for the default exchange and those of the system.
+        :raises PreconditionFailed: when it must be unused and is not.
+        """
+        self.require_not_default(name)
+        if name.startswith("amq."):
+            raise AccessRefused(f"deletion of system exchange '{name}' in vhost '{self.name}' not allowed")
+        exchange = self.exchange_by_name.get(name)
+        if exchange is None:
+            return False
+        if if_unused and self.bindings.of(exchange):
+            raise PreconditionFailed(f"exchange '{name}' in vhost '{self.name}' in use")
+        self._remove_exchange(exchange)
+        return True
+
+    def delete_all_exchanges(self) -> None:
+        """Delete every exchange, those of the system too: the virtual host goes."""
+        for exchange in list(self.exchange_by_name.values()):
+            self._remove_exchange(exchange)
+
+    def require_exchange_type(self, type: str) -> "ExchangeFactory":
+        """Return the factory of an exchange type. :raises CommandInvalid: when nobody supplies it."""
+        factory = self.exchange_types.get(type)
+        if factory is None:
+            raise CommandInvalid(f"unknown exchange type '{type}'" if type else "invalid exchange type ''")
+        return factory
+
+    def require_not_default(self, name: str) -> None:
+        """Refuse what nobody may do to the default exchange (R18)."""
+        if not name:
+            raise AccessRefused("operation not permitted on the default exchange")
+
+    def _remove_exchange(self, exchange: Exchange) -> None:
+        if self.exchange_by_name.pop(exchange.name, None) is None:
+            return
+        self.version += 1
+        for binding in self.bindings.of(exchange) + self.bindings.to(exchange):
+            self._remove_binding(binding)
+        self._router.forget()
+        if exchange.is_durable:
+            self._journal.record(Removed("exchange", (self.name, exchange.name)))
+        self._events.emit(Event("exchange.deleted", self.name, exchange.name))
+
+    # Queues
+
+    def queue(self, name: str) -> Queue:
+        """Return a queue. :raises NotFound: when there is none of this name."""
+        queue = self.queue_by_name.get(name)
+        if queue is None:
+            raise NotFound(f"no queue '{name}' in vhost '{self.name}'")
+        return queue
+
+    def declare_queue(
+        self,
+        name: str,
+        *,
+        is_durable: bool = False,
+        owner: object | None = None,
+        is_auto_delete: bool = False,
+        arguments: Arguments | None = None,
+        is_server_named: bool = False,
+        claimant: object | None = None,
+    ) -> Queue:
+        """Return the queue of this name, made now if need be.
+
+        ``owner`` makes it exclusive; ``claimant`` is the connection that asks, exclusive or not.
+
+        :raises AccessRefused: when the name is reserved and ``is_server_named`` does not allow it.
+        :raises ResourceLocked: when exclusiveness or its owner differ (R31).
+        :raises PreconditionFailed: when it exists with other properties or arguments (R10).
+        """
+        name = printable(name)
+        arguments = dict(arguments or {})
+        queue = self.queue_by_name.get(name)
+        if queue is not None:
+            self._require_equivalent_queue(queue, is_durable, owner, is_auto_delete, arguments, claimant)
+            return queue
+        if not is_server_named:
+            require_free("queue", name)
+        survives = is_durable and owner is None
+        record = QueueRecord(self.name, name, self._next_queue_id() if survives else 0, is_auto_delete, arguments)
+        queue = self.install_queue(record, is_durable=is_durable, owner=owner)
+        if survives:
+            self._journal.record(Put(record))
+        self._events.emit(Event("queue.created", self.name, name))
+        return queue
+
+    def install_queue(self, record: QueueRecord, *, is_durable: bool, owner: object | None = None) -> Queue:
+        """Build a queue from its record."""
+        queue = Queue(
+            self.name,
+            record.name,
+            self._journal,
+            id=record.id,
+            is_durable=is_durable,
+            is_auto_delete=record.is_auto_delete,
+            owner=owner,
+            arguments=record.arguments,
+            resident_messages=self._resident_messages,
+        )
+        self.queue_by_name[record.name] = queue
+        self.default_exchange.routes.pop(record.name, None)
+        return queue
+
+    def delete_queue(self, queue: Queue, *, if_unused: bool = False, if_empty: bool = False) -> int:
+        """Delete a queue with its messages, bindings and consumers; return how many messages waited.
+
+        :raises PreconditionFailed: when it must be unused or empty and is not.
+        """
+        entity = f"queue '{queue.name}' in vhost '{self.name}'"
+        if if_unused and len(queue.consumers):
+            raise PreconditionFailed(f"{entity} in use")
+        if if_empty and len(queue):
+            raise PreconditionFailed(f"{entity} not empty")
+        if queue.is_deleted:
+            return 0
+        queue.is_deleted = True
+        del self.queue_by_name[queue.name]
+        for binding in self.bindings.to(queue):
+            self._remove_binding(binding)
+        self._router.forget()
+        count = queue.purge()
+        if queue.id:
+            self._journal.record(Removed("queue", (self.name, queue.name)))
+        for consumer in queue.consumers:
+            queue.cancel(consumer)
+            consumer.subscriber.cancelled(consumer)
+        self._events.emit(Event("queue.deleted", self.name, queue.name))
+        return count
+
+    def delete_queue_if_done(self, queue: Queue) -> None:
+        """Delete an auto-delete queue whose last consumer went (R32)."""
+        if queue.is_auto_delete and queue.is_unused and not queue.is_deleted:
+            self.delete_queue(queue)
+
+    def release(self, owner: object) -> None:
+        """Delete the exclusive queues of a connection that is gone, durable or not (R31)."""
+        for queue in [queue for queue in self.queue_by_name.values() if queue.owner is owner]:
+            self.delete_queue(queue)
+
+    def open_replies(self, name: str) -> Queue:
+        """Make a place that only the default exchange reaches, for a requester to wait for replies at."""
+        queue = Queue(self.name, name, self._journal)
+        self.reply_queue_by_name[name] = queue
+        self.default_exchange.routes.pop(name, None)
+        return queue
+
+    def close_replies(self, queue: Queue) -> None:
+        """Forget such a place."""
+        del self.reply_queue_by_name[queue.name]
+        self.default_exchange.routes.pop(queue.name, None)
+
+    def _require_equivalent_queue(
+        self,
+        queue: Queue,
+        is_durable: bool,
+        owner: object | None,
+        is_auto_delete: bool,
+        arguments: Arguments,
+        claimant: object | None,
+    ) -> None:
+        queue.require_owner(claimant)
+        if (owner is None) != (queue.owner is None):
+            raise ResourceLocked(queue.locked)
+        entity = f"queue '{queue.name}' in vhost '{self.name}'"
+        require_equal(entity, "durable", is_durable, queue.is_durable)
+        require_equal(entity, "auto_delete", is_auto_delete, queue.is_auto_delete)
+        require_equivalent(entity, COMPARED_QUEUE_ARGUMENTS, arguments, queue.arguments)
+
+    # Bindings
+
+    def bind(
+        self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments | None = None
+    ) -> Binding:
+        """Return the binding that is this rule, made now if need be (R7).
+
+        :raises PreconditionFailed: when the exchange type cannot use the arguments.
+        """
+        self.require_not_default(source.name)
+        arguments = dict(arguments or {})
+        binding = self.bindings.find(source, destination, routing_key, arguments)
+        if binding is not None:
+            return binding
+        binding = self.install_binding(source, destination, routing_key, arguments)
+        if is_recorded(binding):
+            self._journal.record(Put(binding_record(binding)))
+        self._events.emit(Event("binding.created", self.name, destination.name, {"source": source.name}))
+        return binding
+
+    def install_binding(
+        self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments
+    ) -> Binding:
+        """Build a binding between two ends."""
+        binding = Binding(source, destination, routing_key, arguments)
+        self.bindings.add(binding)
+        self._router.forget()
+        return binding
+
+    def unbind(
+        self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments | None = None
+    ) -> bool:
+        """Remove the binding that is this rule; return whether there was one."""
+        binding = self.bindings.find(source, destination, routing_key, arguments or {})
+        if binding is None:
+            return False
+        self._remove_binding(binding)
+        return True
+
+    def _remove_binding(self, binding: Binding) -> None:
+        self.bindings.remove(binding)
+        self._router.forget()
+        if is_recorded(binding):
+            record = binding_record(binding)
+            self._journal.record(Removed(record.kind, record.key))
+        source = binding.source
+        self._events.emit(Event("binding.deleted", self.name, binding.destination.name, {"source": source.name}))
+        if source.is_auto_delete and not self.bindings.of(source):
+            self._remove_exchange(source)  # R28
+
+
+def is_recorded(binding: Binding) -> bool:
+    """Whether a binding survives a restart: both of its ends do, and an exclusive queue never does (R27)."""
+    return binding.is_durable and getattr(binding.destination, "owner", None) is None
+
+
+def binding_record(binding: Binding) -> BindingRecord:
+    """Return what the store keeps of a binding."""
+    kind = "exchange" if isinstance(binding.destination, Exchange) else "queue"
+    return BindingRecord(
+        binding.source.vhost_name,
+        binding.source.name,
+        kind,
+        binding.destination.name,
+        binding.routing_key,
+        dict(binding.arguments),
+    )

@@ -1,0 +1,5 @@
+"""Structured logging."""
+
+from gateway.logs.structured import Log
+
+__all__ = ["Log"]

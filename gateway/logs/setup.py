@@ -1,0 +1,43 @@
+"""Where the log goes: chosen once, at the start."""
+
+import logging
+import sys
+from logging.handlers import WatchedFileHandler
+from typing import TextIO
+
+from gateway.config.settings import Log as LogSettings
+from gateway.kernel.errors import ConfigurationError
+from gateway.logs.structured import JsonFormat, TextFormat
+
+
+def start_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
+    """Write all entries, those of other libraries too, as the settings ask; ``stream`` is standard error if not given.
+
+    Calling it again replaces what the last call set up.
+
+    :raises ConfigurationError: when the file cannot be opened.
+    """
+    handler = _handler(settings, stream)
+    handler.setFormatter(JsonFormat() if settings.format == "json" else TextFormat())
+    root = logging.getLogger()
+    stop_logging()
+    root.addHandler(handler)
+    root.setLevel(settings.level.upper())
+
+
+def stop_logging() -> None:
+    """Close what ``start_logging`` opened."""
+    root = logging.getLogger()
+    for handler in [handler for handler in root.handlers if isinstance(handler.formatter, TextFormat | JsonFormat)]:
+        root.removeHandler(handler)
+        handler.close()
+
+
+def _handler(settings: LogSettings, stream: TextIO | None) -> logging.Handler:
+    if settings.file is None:
+        return logging.StreamHandler(stream or sys.stderr)
+    try:
+        # WatchedFileHandler opens the file anew when it was moved away, which is what logrotate does.
+        return WatchedFileHandler(settings.file, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"log.file: must be a file that can be written, not '{settings.file}'") from error

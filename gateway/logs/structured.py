@@ -1,0 +1,115 @@
+"""Structured logging: an event in plain words and its facts as fields, for people or for programs.
+
+``Log("amqp").info("connection opened", peer="127.0.0.1:3456")`` becomes one line, whatever the values hold: control
+characters are escaped, so no client can forge a line. It stands on the standard library's ``logging``, which other
+libraries use too; their records come out in the same form, without fields.
+"""
+
+import json
+import logging
+import re
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+FIELDS: Final = "gateway_fields"
+"""The attribute of a ``logging.LogRecord`` that holds the fields."""
+
+ROOT: Final = "gateway"
+
+_SECRET: Final = re.compile(r"pass(word|wd|phrase)?$|secret|token|credential", re.IGNORECASE)
+_PLAIN: Final = re.compile(r"[^\s\"'=\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+class Log:
+    """Writes the entries of one part of the gateway; ``bind`` makes one that adds the same fields to every entry."""
+
+    __slots__ = ("_fields", "_logger")
+
+    def __init__(self, part: str, fields: Mapping[str, object] | None = None) -> None:
+        self._logger = logging.getLogger(f"{ROOT}.{part}")
+        self._fields = dict(fields or {})
+
+    def bind(self, **fields: object) -> "Log":
+        """Return a log that adds these fields, after those already bound."""
+        part = self._logger.name.removeprefix(f"{ROOT}.")
+        return Log(part, {**self._fields, **fields})
+
+    def debug(self, event: str, **fields: object) -> None:
+        """Write what only somebody looking for a fault wants to know."""
+        self._write(logging.DEBUG, event, fields)
+
+    def info(self, event: str, **fields: object) -> None:
+        """Write what happens in the ordinary course of things."""
+        self._write(logging.INFO, event, fields)
+
+    def warning(self, event: str, **fields: object) -> None:
+        """Write what an operator should look at."""
+        self._write(logging.WARNING, event, fields)
+
+    def error(self, event: str, *, exc_info: bool = False, **fields: object) -> None:
+        """Write what went wrong on our side, with the exception being caught if ``exc_info``."""
+        self._write(logging.ERROR, event, fields, exc_info)
+
+    def _write(self, level: int, event: str, fields: Mapping[str, object], exc_info: bool = False) -> None:
+        if self._logger.isEnabledFor(level):
+            self._logger.log(level, "%s", event, exc_info=exc_info, extra={FIELDS: {**self._fields, **fields}})
+
+
+class TextFormat(logging.Formatter):
+    """``2026-01-02 03:04:05.678 info connection authenticated peer=127.0.0.1:3456 user=guest vhost=/``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write a record as one line, with the indented lines of a traceback below when there is one."""
+        clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
+        head = f"{clock}.{int(record.msecs):03d} {record.levelname.lower()} {escape(record.getMessage())}"
+        fields = [f"{name}={_text(name, value)}" for name, value in fields_of(record).items()]
+        return "\n".join([" ".join([head, *fields]), *_traceback(self, record)])
+
+
+class JsonFormat(logging.Formatter):
+    """One JSON object a line: ``time`` (UTC, ISO 8601), ``level``, ``part``, ``event``, and the fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write a record as one line."""
+        clock = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        entry: dict[str, object] = {
+            "time": f"{clock}.{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "part": record.name.removeprefix(f"{ROOT}."),
+            "event": record.getMessage(),
+        }
+        for name, value in fields_of(record).items():
+            entry.setdefault(name, "(hidden)" if _SECRET.search(name) else value)
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry, default=str)
+
+
+def fields_of(record: logging.LogRecord) -> Mapping[str, Any]:
+    """Return the fields of a record; there are none in those of other libraries."""
+    fields: Mapping[str, Any] = getattr(record, FIELDS, {})
+    return fields
+
+
+def escape(text: str) -> str:
+    """Make text fit for one line: control characters and line separators become ``\\n``, ``\\x1b`` and the like."""
+    return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
+
+
+def _text(name: str, value: object) -> str:
+    """Write a value: bare where that is unambiguous, else quoted as in JSON. Secrets are never written."""
+    if _SECRET.search(name):
+        return "(hidden)"
+    text = str(value)
+    if _PLAIN.fullmatch(text):
+        return text
+    return escape(json.dumps(text, ensure_ascii=False))
+
+
+def _traceback(format: logging.Formatter, record: logging.LogRecord) -> list[str]:
+    """Return the lines of a traceback, indented so that none can pass for an entry."""
+    if not record.exc_info:
+        return []
+    return [f"    {escape(line)}" for line in format.formatException(record.exc_info).split("\n")]

@@ -1,0 +1,53 @@
+"""Certificates of TLS listeners: the server's own, and the names in a client's."""
+
+from typing import Any
+
+from OpenSSL import SSL, crypto
+from twisted.internet.ssl import CertificateOptions, TLSVersion
+
+from gateway.access import CertificateSubject
+from gateway.config import Tls
+from gateway.kernel.errors import ConfigurationError
+
+
+def subject_of(transport: Any) -> CertificateSubject | None:
+    """Return the names in the certificate a peer was verified by; ``None`` without TLS or without one."""
+    get_certificate = getattr(transport, "getPeerCertificate", None)
+    certificate = get_certificate() if get_certificate is not None else None
+    if certificate is None:
+        return None
+    names = [(name.decode(), value.decode()) for name, value in certificate.get_subject().get_components()]
+    # RFC 4514 writes the most specific name first, as RabbitMQ does
+    distinguished = ",".join(f"{name}={value}" for name, value in reversed(names))
+    return CertificateSubject(dict(names).get("CN", ""), distinguished)
+
+
+def tls_options(settings: Tls) -> CertificateOptions:
+    """Return the TLS parameters of a listener. :raises ConfigurationError: when a file is not what it should be."""
+    assert settings.certificate is not None
+    assert settings.key is not None
+    try:
+        chain = crypto_chain(settings.certificate.read_bytes())
+        key = crypto.load_privatekey(crypto.FILETYPE_PEM, settings.key.read_bytes())
+        options = CertificateOptions(
+            privateKey=key,
+            certificate=chain[0],
+            extraCertChain=chain[1:] or None,
+            raiseMinimumTo=TLSVersion.TLSv1_3 if settings.min_version == "1.3" else TLSVersion.TLSv1_2,
+            caCerts=crypto_chain(settings.ca.read_bytes()) if settings.verify != "off" and settings.ca else None,
+            verify=settings.verify != "off",
+            requireCertificate=settings.verify == "required",
+        )
+        options.getContext()
+    except (OSError, SSL.Error, crypto.Error, ValueError) as error:
+        raise ConfigurationError(f"tls: {error or 'not a PEM file'}") from error
+    return options
+
+
+def crypto_chain(pem: bytes) -> list[crypto.X509]:
+    """Return the certificates in a PEM file. :raises ValueError: when there is none."""
+    end = b"-----END CERTIFICATE-----"
+    parts = [part + end for part in pem.split(end)[:-1]]
+    if not parts:
+        raise ValueError("no certificate in the PEM file")
+    return [crypto.load_certificate(crypto.FILETYPE_PEM, part) for part in parts]

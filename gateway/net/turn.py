@@ -1,0 +1,54 @@
+"""One round of the event loop: what came in is done, then the journal is flushed, then every peer is sent to once.
+
+Whoever has something to say is ``awaken``ed during the turn and asked for it at the end. Several messages for one
+peer, from whichever connections, so become one write.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Speaker(Protocol):
+    """Somebody with output to flush: the server side of a connection."""
+
+    def end_turn(self) -> None:
+        """Add what is due only now that the journal was flushed: confirms."""
+        ...
+
+    def flush(self) -> None:
+        """Send what waits."""
+        ...
+
+
+class Turn:
+    """Collects the speakers of a turn. ``schedule`` arranges for ``end`` to be called once the input of the turn is done.
+
+    ``flush_journal`` hands the turn's changes to the store before anybody speaks of them.
+    """
+
+    def __init__(self, flush_journal: Callable[[], None], schedule: Callable[[Callable[[], None]], object]) -> None:
+        self._flush_journal = flush_journal
+        self._schedule = schedule
+        self._awake: list[Speaker] = []
+        self._is_scheduled = False
+
+    def awaken(self, speaker: Speaker) -> None:
+        """Ask this speaker at the end of the turn. Callers make sure to ask once."""
+        self._awake.append(speaker)
+        self.touch()
+
+    def touch(self) -> None:
+        """Make sure that this turn ends: something was recorded, or somebody wants to speak."""
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._schedule(self.end)
+
+    def end(self) -> None:
+        """Flush the journal, then everybody who is awake. Those awakened meanwhile belong to the next turn."""
+        self._is_scheduled = False
+        self._flush_journal()
+        awake, self._awake = self._awake, []
+        for speaker in awake:
+            speaker.end_turn()
+        for speaker in awake:
+            speaker.flush()

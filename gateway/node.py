@@ -1,0 +1,219 @@
+"""One broker, wired: store, kernel, plugins, adapters. Started and stopped by ``gateway.app`` or by a test."""
+
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from twisted.internet.error import CannotListenError
+from twisted.internet.task import LoopingCall
+
+from gateway.access import Access, Permissions
+from gateway.config import Settings
+from gateway.definitions import apply_definitions, read_definitions
+from gateway.kernel.broker import Broker
+from gateway.kernel.changes import PermissionRecord, UserRecord
+from gateway.kernel.errors import ConfigurationError
+from gateway.kernel.events import Event
+from gateway.kernel.message import Value
+from gateway.kernel.plain import PLAIN
+from gateway.kernel.ports import Store
+from gateway.kernel.recovery import recover
+from gateway.logs import Log
+from gateway.net.certificates import tls_options
+from gateway.net.clock import ReactorClock
+from gateway.net.turn import Turn
+from gateway.net.watermarks import INTERVAL_S, Watermarks, memory_limit
+from gateway.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
+from gateway.version import VERSION
+from gateway_amqp.header import AMQP
+from gateway_amqp.server import AmqpFactory
+from gateway_amqp.settings import AmqpSettings
+
+_log: Final = Log("node")
+
+#: How long a stopping broker waits for its peers to say goodbye, in seconds.
+_GOODBYE_S: Final = 2.0
+
+
+class Node:
+    """One broker on one reactor. ``listening`` holds what is bound: listener name to (host, port)."""
+
+    def __init__(self, settings: Settings, reactor: Any) -> None:  # Any: Twisted's interfaces are not types
+        self.settings = settings
+        self.listening: dict[str, tuple[str, int]] = {}
+        self._reactor = reactor
+        self._ports: list[Any] = []
+        self._turn = Turn(lambda: self.broker.journal.flush(), _scheduler(reactor))
+        self._registry: PluginRegistry = load_plugins(settings.plugins_dir)
+        self._base_view = self._registry.view("", {})
+        self._views: dict[str, PluginView] = {}
+        self._access_by_vhost: dict[str, Access] = {}
+        self._store = self._open_store()
+        self.broker = Broker(
+            self._store,
+            ReactorClock(reactor, self._turn.touch),
+            {AMQP.name: AMQP, PLAIN.name: PLAIN},
+            self._view,
+            node=settings.node,
+            resident_messages=settings.queues.resident_messages,
+        )
+        self.broker.events.subscribe(_log_event)
+        self.broker.events.subscribe(self._forget_view)
+        self._watermarks = Watermarks(
+            self.broker.alarms, settings.data, memory_limit(settings.memory_high_watermark), settings.disk_free_limit
+        )
+        self._watch = LoopingCall(self._watermarks.check)
+        self._tick = LoopingCall(self._tick_all)
+        self._watch.clock = self._tick.clock = reactor
+
+    def start(self) -> None:
+        """Recover, then listen. :raises GatewayError: for whatever keeps the broker from starting."""
+        count = recover(self.broker, self._store.recover())
+        self._create_defaults()
+        if self.settings.load_definitions is not None:
+            definitions = read_definitions(self.settings.load_definitions)
+            source = str(self.settings.load_definitions)
+            apply_definitions(definitions, self.broker, source, self.settings.default_vhost)
+        self.broker.journal.flush()
+        _log.info("recovered", vhosts=len(self.broker.vhost_by_name), messages=count)
+        self._watch.start(INTERVAL_S)
+        self._tick.start(1.0, now=False)
+        self._listen()
+
+    def stop(self, done: Callable[[], None]) -> None:
+        """Stop listening, say goodbye, commit what is staged, then call ``done``."""
+        for port in self._ports:
+            port.stopListening()
+        self.broker.connections.force_close("broker forced connection closure with reason 'shutdown'")
+        self._turn.end()
+        self._wait_for_goodbyes(self._reactor.seconds() + _GOODBYE_S, done)
+
+    # Parts
+
+    def _open_store(self) -> Store:
+        self.settings.data.mkdir(parents=True, exist_ok=True)
+        if self.settings.storage.engine == "memory":
+            from gateway_memory import MemoryStore
+
+            return MemoryStore(defer=lambda call: self._reactor.callLater(0, call))
+        from gateway_lmdb import LmdbStore
+
+        return LmdbStore(self.settings.data, call_in_kernel=self._reactor.callFromThread)
+
+    def _view(self, vhost: str, enabled: Mapping[str, Mapping[str, Value]]) -> PluginView:
+        """Return what a virtual host's plugins supply; the configuration adds to what the store remembers."""
+        configured = self.settings.vhosts.get(vhost)
+        plugins: dict[str, Value] = {name: dict(settings) for name, settings in enabled.items()}
+        plugins.update(configured.plugins if configured is not None else {})
+        view = self._registry.view(vhost, plugins)
+        self._views[vhost] = view
+        return view
+
+    def _access_of(self, vhost: str) -> Access:
+        """Return who decides about logging in to a virtual host, and about permissions in it."""
+        if vhost not in self._access_by_vhost:
+            self._access_by_vhost[vhost] = self._access(self._views[vhost])
+        return self._access_by_vhost[vhost]
+
+    def _access(self, view: PluginView) -> Access:
+        directory = self.broker.directory
+        loopback_users = frozenset(self.settings.loopback_users)
+        return Access(view.authenticators(directory), view.authorizers(directory), loopback_users)
+
+    def _forget_view(self, event: Event) -> None:
+        if event.name == "vhost.deleted":
+            self._views.pop(event.vhost, None)
+            self._access_by_vhost.pop(event.vhost, None)
+
+    def _create_defaults(self) -> None:
+        """Give an empty store its first virtual host and user, and make the virtual hosts that settings name."""
+        settings, broker = self.settings, self.broker
+        if not broker.vhost_by_name:
+            broker.declare_vhost(settings.default_vhost, description="Default virtual host")
+            if settings.default_user:
+                hash = hash_password(settings.default_pass.get_secret_value())
+                tags: list[Value] = list(settings.default_user_tags)
+                broker.directory.put_user(UserRecord(settings.default_user, hash, DEFAULT_ALGORITHM, tags, {}))
+                may = settings.default_permissions
+                broker.directory.put_permission(
+                    PermissionRecord(settings.default_vhost, settings.default_user, may.configure, may.write, may.read)
+                )
+        for name in settings.vhosts:
+            broker.declare_vhost(name)
+
+    # Listeners
+
+    def _listen(self) -> None:
+        settings = self.settings
+        factory = AmqpFactory(self._amqp_settings("PLAIN AMQPLAIN"), self._turn)
+        if settings.amqp.port is not None:
+            self._bind("amqp", settings.amqp.port, lambda port, host: self._reactor.listenTCP(port, factory, 1024, host))
+        if settings.amqps.port is not None and settings.tls.certificate is not None:
+            options = tls_options(settings.tls)
+            offers_external = settings.tls.verify != "off"
+            secure = AmqpFactory(self._amqp_settings("EXTERNAL PLAIN AMQPLAIN" if offers_external else "PLAIN AMQPLAIN"), self._turn)
+            self._bind(
+                "amqps", settings.amqps.port, lambda port, host: self._reactor.listenSSL(port, secure, options, 1024, host)
+            )
+
+    def _bind(self, name: str, port: int, listen: Callable[[int, str], Any]) -> None:
+        host = "::" if self.settings.bind == "*" else self.settings.bind
+        try:
+            listening = listen(port, host)
+        except CannotListenError as error:
+            raise ConfigurationError(f"{name}.port: cannot listen on {host}:{port}: {error.socketError}") from None
+        self._ports.append(listening)
+        self.listening[name] = (self.settings.bind, listening.getHost().port)
+
+    def _amqp_settings(self, mechanisms: str) -> AmqpSettings:
+        amqp = self.settings.amqp
+        return AmqpSettings(
+            broker=self.broker,
+            login=self._access(self._base_view),
+            access_of=self._access_of,
+            token=lambda: secrets.token_urlsafe(16),
+            server_properties={
+                "product": "gateway",
+                "version": VERSION,
+                "platform": "Python",
+                "cluster_name": self.settings.node,
+                "information": "https://www.rabbitmq.com/amqp-0-9-1-reference.html",
+            },
+            mechanisms=mechanisms,
+            heartbeat_s=amqp.heartbeat_s,
+            frame_max=amqp.frame_max,
+            channel_max=amqp.channel_max,
+            max_message_size=amqp.max_message_size,
+            login_timeout_s=amqp.login_timeout_s,
+        )
+
+    # Clockwork
+
+    def _tick_all(self) -> None:
+        for peer in self.broker.connections:
+            peer.tick()
+
+    def _wait_for_goodbyes(self, deadline: float, done: Callable[[], None]) -> None:
+        if len(self.broker.connections) and self._reactor.seconds() < deadline:
+            self._reactor.callLater(0.02, self._wait_for_goodbyes, deadline, done)
+            return
+        for loop in (self._watch, self._tick):
+            if loop.running:
+                loop.stop()
+        self._turn.end()
+        self._store.close()
+        done()
+
+
+def _scheduler(reactor: Any) -> Callable[[Callable[[], None]], object]:
+    """Return how the end of a turn is arranged: by the reactor itself if it can, else by a delayed call."""
+    at_end_of_turn = getattr(reactor, "at_end_of_turn", None)
+    if at_end_of_turn is not None:
+        return at_end_of_turn  # type: ignore[no-any-return]  # TurnReactor's, seen through Twisted's untyped reactor
+    return lambda call: reactor.callLater(0, call)
+
+
+def _log_event(event: Event) -> None:
+    level = _log.warning if event.name.startswith("store.") else _log.debug
+    level(event.name, vhost=event.vhost, subject=event.subject, **event.details)

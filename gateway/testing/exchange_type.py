@@ -1,0 +1,252 @@
+"""check_exchange_type: tries out whether an exchange type keeps what ``gateway.api.ExchangeType`` promises.
+
+The destinations are stand-ins, so no broker runs. Whether the type chooses *well* only its own tests can say; that it
+indexes rightly, forgets what was unbound and survives any message is checked here for every type alike.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from random import Random
+from typing import Final, cast
+
+from gateway.kernel.binding import Binding, Destination
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.exchange import Exchange
+from gateway.kernel.message import Arguments, Header, Message, Properties, Value
+from gateway.kernel.ports import ExchangeFactory, ExchangeType
+
+#: Keys to bind with: empty, a number for the types that read a weight, words, wildcards, the longest AMQP allows.
+BINDING_KEYS: Final = ("", "1", "dog", "dog.puppy", "dog.*", "#", "ключ", "k" * 255)
+BINDING_ARGUMENTS: Final[Sequence[Arguments]] = ({}, {"x-match": "any", "animal": "dog"}, {"animal": None})
+
+ROUTING_KEYS: Final = (*BINDING_KEYS, "dog.puppy.brown", "..", "*", "\x00", "DOG")
+HEADERS: Final[Sequence[Mapping[str, Value]]] = (
+    {},
+    {"animal": "dog"},
+    {"animal": None, "x-match": 1, "x-delay": -1, "": ""},
+    {"n": 1 << 62, "f": 0.5, "d": Decimal("1.50"), "b": b"\xff", "t": datetime(2024, 2, 29, tzinfo=UTC), "y": True},
+    {"list": ["a", 1, {"deep": [None]}], "table": {"inner": {}}},
+)
+
+
+class StandIn:
+    """In the place of a queue or an exchange: has a name, and is itself."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.arguments: Arguments = {}
+        self.is_durable = True
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def check_exchange_type(
+    factory: ExchangeFactory,
+    arguments: Arguments | None = None,
+    binding_keys: Sequence[str] = BINDING_KEYS,
+    binding_arguments: Sequence[Arguments] = BINDING_ARGUMENTS,
+) -> None:
+    """Try out an exchange type.
+
+    :param arguments: the arguments exchanges are declared with.
+    :param binding_keys: keys to bind with, tried with each of ``binding_arguments``. A type may refuse some of the
+        bindings with ``PreconditionFailed``, not all.
+    :raises AssertionError: with a sentence that says which promise is broken.
+    """
+    check = _Check(factory, arguments or {}, binding_keys, binding_arguments)
+    check.an_exchange_without_bindings_routes_nowhere()
+    check.only_bound_destinations_are_routed_to()
+    check.exchanges_do_not_share_bindings()
+    check.unbinding_forgets(in_order=list)
+    check.unbinding_forgets(in_order=reversed)
+    check.a_binding_may_come_back()
+    if getattr(factory, "routes_by_key", False):
+        check.the_key_alone_decides()
+        check.what_was_unbound_leaves_no_trace()
+
+
+def stand_in_binding(destination: StandIn, routing_key: str = "", arguments: Arguments | None = None) -> Binding:
+    """Return a binding from a stand-in exchange to a stand-in destination."""
+    source = cast(Exchange, StandIn("source"))  # an exchange type looks at no more of it
+    return Binding(source, cast(Destination, destination), routing_key, arguments or {})
+
+
+def plain_message(routing_key: str = "", headers: Mapping[str, Value] | None = None, body: bytes = b"") -> Message:
+    """Return a message as a client might publish it, with these headers and no other properties."""
+    return Message("source", routing_key, Header(_Given(Properties(headers=headers or {})), b""), body)
+
+
+class _Given:
+    """A header format that knows its one answer beforehand."""
+
+    name = "given"
+
+    def __init__(self, properties: Properties) -> None:
+        self._properties = properties
+
+    def header(self, raw: bytes) -> Header:
+        return Header(self, raw)
+
+    def properties(self, raw: bytes) -> Properties:
+        return self._properties
+
+
+class _Check:
+    """The promises, one method each; ``_exchange`` makes what they are tried on."""
+
+    def __init__(
+        self,
+        factory: ExchangeFactory,
+        arguments: Arguments,
+        binding_keys: Sequence[str],
+        binding_arguments: Sequence[Arguments],
+    ) -> None:
+        self._factory = factory
+        self._arguments = arguments
+        self._messages = [plain_message(key, headers) for key in ROUTING_KEYS for headers in HEADERS]
+        self._bindings = self._accepted(
+            stand_in_binding(StandIn(f"destination {number}"), key, some)
+            # Two rounds of the same keys: several destinations under one key. Then each destination twice.
+            for number, (key, some) in enumerate([(k, a) for k in binding_keys for a in binding_arguments] * 2)
+        )
+        if not self._bindings:
+            raise AssertionError("Every binding was refused; give binding_keys and binding_arguments the type accepts.")
+        self._bindings += self._accepted(self._second_bindings(binding_keys))
+
+    def an_exchange_without_bindings_routes_nowhere(self) -> None:
+        exchange = self._exchange([])
+        for message in self._messages:
+            self._expect_among(set(), self._route(exchange, message), message, "an exchange without bindings")
+
+    def only_bound_destinations_are_routed_to(self) -> None:
+        exchange = self._exchange([])
+        bound = set()
+        for binding in self._bindings:
+            self._bind(exchange, binding)
+            bound.add(binding.destination)
+            self._expect_routes_among(bound, exchange, "an exchange with other bindings")
+
+    def exchanges_do_not_share_bindings(self) -> None:
+        first, second = self._exchange([]), self._exchange([])
+        for binding in self._bindings:
+            self._bind(first, binding)
+        self._expect_routes_among(set(), second, "another exchange of the type")
+
+    def unbinding_forgets(self, in_order: Callable[[list[Binding]], Iterable[Binding]]) -> None:
+        exchange = self._exchange(self._bindings)
+        remaining = list(self._bindings)
+        for binding in in_order(self._bindings):
+            self._unbind(exchange, binding)
+            remaining.remove(binding)
+            bound = {other.destination for other in remaining}
+            self._expect_routes_among(bound, exchange, f"after unbind of {_described(binding)} the exchange")
+
+    def a_binding_may_come_back(self) -> None:
+        for binding in self._bindings:
+            exchange = self._exchange([binding])
+            self._unbind(exchange, binding)
+            self._bind(exchange, binding)
+            self._expect_routes_among({binding.destination}, exchange, "an exchange with one binding")
+
+    def the_key_alone_decides(self) -> None:
+        exchange = self._exchange(self._bindings)
+        for key in ROUTING_KEYS:
+            expected = self._route(exchange, plain_message(key))
+            for headers in HEADERS:
+                for body in (b"", b"body"):
+                    if self._route(exchange, plain_message(key, headers, body)) != expected:
+                        raise AssertionError(
+                            f"The type says routes_by_key, but messages with the key {key!r} went different ways; "
+                            f"one had the headers {dict(headers)!r} and the body {body!r}."
+                        )
+
+    def what_was_unbound_leaves_no_trace(self) -> None:
+        """As routes depend on the bindings alone, unbinding some must be the same as never having had them."""
+        gone = Random(1).sample(self._bindings, len(self._bindings) // 3)  # regular gaps would hide modulus mistakes
+        kept = [binding for binding in self._bindings if binding not in gone]
+        exchange = self._exchange(self._bindings)
+        for binding in gone:
+            self._unbind(exchange, binding)
+        fresh = self._exchange(kept)
+        for key in ROUTING_KEYS:
+            message = plain_message(key)
+            if self._route(exchange, message) != self._route(fresh, message):
+                raise AssertionError(
+                    f"The type says routes_by_key, but for the key {key!r} an exchange that lost bindings routes "
+                    "otherwise than one that never had them."
+                )
+
+    # -- The steps, with what may be raised in them --------------------------------------------------------------------
+
+    def _accepted(self, bindings: Iterable[Binding]) -> list[Binding]:
+        """Return the bindings the type takes; those it refuses must leave nothing behind."""
+        exchange = self._exchange([])
+        accepted = []
+        for binding in bindings:
+            try:
+                exchange.bind(binding)
+            except PreconditionFailed:
+                refused = binding.destination
+                if any(refused in self._route(exchange, message) for message in self._messages):
+                    raise AssertionError(f"bind() refused {_described(binding)} but routes to it.") from None
+            except Exception as error:  # foreign code: any of its exceptions is the finding
+                raise AssertionError(
+                    f"bind() raised {error!r} for {_described(binding)}; only PreconditionFailed may come of it."
+                ) from error
+            else:
+                accepted.append(binding)
+        return accepted
+
+    def _second_bindings(self, binding_keys: Sequence[str]) -> list[Binding]:
+        """Return one more binding for each destination: under another key, or with other arguments."""
+        return [
+            Binding(first.source, first.destination, binding_keys[number % len(binding_keys)], {"second": number})
+            for number, first in enumerate(self._bindings, start=1)
+        ]
+
+    def _exchange(self, bindings: Sequence[Binding]) -> ExchangeType:
+        try:
+            exchange = self._factory(self._arguments)
+        except Exception as error:  # foreign code: any of its exceptions is the finding
+            raise AssertionError(f"The factory raised {error!r} for the arguments {self._arguments!r}.") from error
+        for binding in bindings:
+            self._bind(exchange, binding)
+        return exchange
+
+    def _bind(self, exchange: ExchangeType, binding: Binding) -> None:
+        try:
+            exchange.bind(binding)
+        except Exception as error:  # foreign code: any of its exceptions is the finding
+            raise AssertionError(f"bind() took {_described(binding)} before, and now raised {error!r}.") from error
+
+    def _unbind(self, exchange: ExchangeType, binding: Binding) -> None:
+        try:
+            exchange.unbind(binding)
+        except Exception as error:  # foreign code: any of its exceptions is the finding
+            raise AssertionError(f"unbind() raised {error!r} for {_described(binding)}, which was bound.") from error
+
+    def _route(self, exchange: ExchangeType, message: Message) -> set[Destination]:
+        try:
+            return set(exchange.route(message))
+        except Exception as error:  # foreign code: any of its exceptions is the finding
+            raise AssertionError(
+                f"route() raised {error!r} for the key {message.routing_key!r} and headers {dict(message.headers)!r}."
+            ) from error
+
+    def _expect_routes_among(self, bound: set[Destination], exchange: ExchangeType, who: str) -> None:
+        for message in self._messages:
+            self._expect_among(bound, self._route(exchange, message), message, who)
+
+    @staticmethod
+    def _expect_among(bound: set[Destination], found: set[Destination], message: Message, who: str) -> None:
+        if strangers := found - bound:
+            raise AssertionError(
+                f"For the key {message.routing_key!r} and headers {dict(message.headers)!r} {who} routes to "
+                f"{', '.join(sorted(map(repr, strangers)))}, which is not bound to it."
+            )
+
+
+def _described(binding: Binding) -> str:
+    return f"the binding to {binding.destination!r} with key {binding.routing_key!r} and {dict(binding.arguments)!r}"

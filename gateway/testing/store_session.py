@@ -1,0 +1,147 @@
+"""Driving a store through its contract: a place for its data, and a session that watches every report."""
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from gateway.kernel.changes import Change, Enqueued, Entity, Lsn, Put, QueueRecord, VhostRecord
+from gateway.kernel.message import Header, Message, Properties
+from gateway.kernel.ports import Store, StoredMessage
+
+
+class StorePlace(Protocol):
+    """One place, empty at first, where an engine keeps its data."""
+
+    def open(self) -> Store:
+        """Open the store, with what earlier ones left here. At most one is open at a time."""
+        ...
+
+    def pump(self, until: Callable[[], bool]) -> None:
+        """Make the calls the store asks for, on this thread, until ``until()`` is true.
+
+        Raise something when that takes longer than it ever should.
+        """
+        ...
+
+    def crash(self) -> None:
+        """End the open store as the death of its process would: what it did not report may be lost."""
+        ...
+
+
+class StoreSession:
+    """A store in use, and the listener that watches it. Fails as soon as a report comes that must not."""
+
+    def __init__(self, place: StorePlace) -> None:
+        self.place = place
+        self.open()
+
+    def open(self) -> None:
+        """Open the store, keep what it recovers as ``found``, and start counting anew."""
+        self.appended = self.watermark = Lsn(0)
+        self._thread = threading.get_ident()
+        self._is_appending = False
+        self.store = self.place.open()
+        self.store.listen(self)
+        self.found = list(self.store.recover())
+
+    def append(self, *changes: Change) -> Lsn:
+        """Append, and check the position."""
+        self._is_appending = True
+        lsn = self.store.append(list(changes))
+        self._is_appending = False
+        self.appended = Lsn(self.appended + 1)
+        assert lsn == self.appended, f"append number {self.appended} was given the position {lsn}"
+        return lsn
+
+    def settle(self) -> None:
+        """Wait until everything appended is reported durable."""
+        self.place.pump(lambda: self.watermark >= self.appended)
+
+    def crash(self) -> None:
+        """Crash now, and open what is left."""
+        self.place.crash()
+        self.open()
+
+    def crash_settled(self) -> None:
+        """Crash once everything was reported, and open what is left."""
+        self.settle()
+        self.crash()
+
+    def content(self, message_id: int) -> StoredMessage | None:
+        """Return the content of one message."""
+        return self.store.messages([message_id])[0]
+
+    # Hearing from the store
+
+    def on_durable(self, watermark: Lsn) -> None:
+        """Check that the watermark rises, and no further than what was appended."""
+        self._heard("on_durable")
+        assert watermark > self.watermark, f"the watermark went from {self.watermark} to {watermark}: it must rise"
+        assert watermark <= self.appended, f"{watermark} is reported durable, but only {self.appended} was appended"
+        self.watermark = watermark
+
+    def on_stalled(self, reason: str) -> None:
+        """Check the moment of the call."""
+        self._heard("on_stalled")
+
+    def on_resumed(self) -> None:
+        """Check the moment of the call."""
+        self._heard("on_resumed")
+
+    def on_failed(self, reason: str) -> None:
+        """No check makes a store fail."""
+        raise AssertionError(f"the store failed: {reason}")
+
+    def _heard(self, call: str) -> None:
+        assert not self._is_appending, f"{call} was called from inside append"
+        assert threading.get_ident() == self._thread, f"{call} was called on another thread than the kernel's"
+
+
+class _Format:
+    """A header format that nobody decodes."""
+
+    name = "check"
+
+    def header(self, raw: bytes) -> Header:
+        """Return a persistent header."""
+        return Header(self, raw, is_persistent=True)
+
+    def properties(self, raw: bytes) -> Properties:
+        """Return none."""
+        return Properties()
+
+
+def message_with(message_id: int, body: bytes = b"body", exchange: str = "x", routing_key: str = "key") -> Message:
+    """Return a message that the kernel gave an id."""
+    message = Message(exchange, routing_key, _Format().header(b"header %d" % message_id), body)
+    message.id = message_id
+    return message
+
+
+def content_of(message: Message) -> StoredMessage:
+    """Return what the store gives back for a message."""
+    return StoredMessage(message.exchange, message.routing_key, "check", message.header.raw, message.body)
+
+
+def queue_record(queue_id: int) -> QueueRecord:
+    """Return a durable queue with this id."""
+    return QueueRecord("/", f"q{queue_id}", queue_id, False, {})
+
+
+def vhost_record(name: str, description: str = "") -> VhostRecord:
+    """Return a virtual host of this name."""
+    return VhostRecord(name, description, [], "classic", False, {}, {})
+
+
+def entities_in(changes: Iterable[Change]) -> list[Entity]:
+    """Return the entities that were put."""
+    return [change.entity for change in changes if isinstance(change, Put)]
+
+
+def places_in(changes: Iterable[Change]) -> list[tuple[int, int, int, int, int]]:
+    """Return position, queue, message, time and delivery count of each ``Enqueued``."""
+    return [
+        (change.position, change.queue_id, change.message_id, change.enqueued_at_ms, change.delivery_count)
+        for change in changes
+        if isinstance(change, Enqueued)
+    ]

@@ -1,0 +1,113 @@
+"""headers: to every binding whose arguments match the message's headers; the routing key says nothing.
+
+A binding argument with a value asks for that value, one without asks that the header be there. ``x-match`` says how
+many of them must agree: ``all`` (the default) or ``any``. Further arguments whose names begin with ``x-`` are left
+aside, unless ``x-match`` is ``all-with-x`` or ``any-with-x``. A binding that asks for nothing matches every message
+under ``all`` and none under ``any``.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+
+from gateway.api import Arguments, Binding, Destination, ExchangeTypes, Message, PreconditionFailed, Value, hookimpl
+
+MATCHES: Final[Mapping[str, Callable[[Iterable[bool]], bool]]] = {
+    "all": all,
+    "any": any,
+    "all-with-x": all,
+    "any-with-x": any,
+}
+
+#: What RabbitMQ calls the types that a wrong ``x-match`` may have.
+TYPE_NAMES: Final[Mapping[type, str]] = {
+    type(None): "void",
+    bool: "bool",
+    int: "signedint",
+    float: "double",
+    bytes: "binary",
+    Decimal: "decimal",
+    datetime: "timestamp",
+    list: "array",
+    dict: "table",
+}
+
+
+class Headers:
+    """Tries the bindings one by one."""
+
+    def __init__(self, arguments: Arguments) -> None:
+        self._rules: dict[Binding, _Rule] = {}
+
+    def bind(self, binding: Binding) -> None:
+        """Take a binding in. :raises PreconditionFailed: when its ``x-match`` is none of the four."""
+        self._rules[binding] = _Rule(binding.arguments)
+
+    def unbind(self, binding: Binding) -> None:
+        """Take a binding out."""
+        del self._rules[binding]
+
+    def route(self, message: Message) -> list[Destination]:
+        """Return where the message goes."""
+        headers = {name: comparable(value) for name, value in message.headers.items()}
+        return [binding.destination for binding, rule in self._rules.items() if rule.matches(headers)]
+
+
+class _Rule:
+    """What one binding asks of the headers."""
+
+    def __init__(self, arguments: Arguments) -> None:
+        mode = _checked_mode(arguments.get("x-match", "all"))
+        self._quantifier = MATCHES[mode]
+        self._wanted = {
+            name: comparable(value)
+            for name, value in arguments.items()
+            if name != "x-match" and (mode.endswith("-with-x") or not name.startswith("x-"))
+        }
+
+    def matches(self, headers: Mapping[str, object]) -> bool:
+        """Whether the headers, made comparable, are what the binding asks for."""
+        return self._quantifier(
+            name in headers and (wanted is None or wanted == headers[name]) for name, wanted in self._wanted.items()
+        )
+
+
+def _checked_mode(mode: Value) -> str:
+    if not isinstance(mode, str):
+        raise PreconditionFailed(
+            f"Invalid x-match field type {TYPE_NAMES[type(mode)]} (value {str(mode).lower()}); expected longstr"
+        )
+    if mode not in MATCHES:
+        raise PreconditionFailed(
+            f'Invalid x-match field value <<"{mode}">>; expected all, any, all-with-x, or any-with-x'
+        )
+    return mode
+
+
+def comparable(value: Value) -> object:
+    """Return what a value is compared by: as in RabbitMQ its content without its AMQP type.
+
+    Numbers equal numbers, a timestamp equals its seconds, text equals the same bytes. Two things are kept apart that
+    Python takes for equal: ``True`` is not 1, and a decimal equals only a decimal of the same scale.
+    """
+    match value:
+        case bool():
+            return ("bool", value)
+        case str():
+            return value.encode()
+        case datetime():
+            return int(value.timestamp())
+        case Decimal():
+            return ("decimal", value.as_tuple())
+        case list():
+            return [comparable(item) for item in value]
+        case dict():
+            return {name: comparable(item) for name, item in value.items()}
+    return value
+
+
+@hookimpl
+def gateway_exchange_types() -> ExchangeTypes:
+    """Offer ``headers``."""
+    return {"headers": Headers}

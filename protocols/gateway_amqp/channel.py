@@ -1,0 +1,271 @@
+"""One AMQP channel: its parts, and which of them each method is for."""
+
+from collections.abc import Callable, Mapping
+from struct import Struct
+from typing import Any, Final, TypeAlias
+
+from pamqp import commands
+from pamqp.base import Frame
+
+from gateway.access import Operation
+from gateway.kernel.errors import AccessRefused, CommandInvalid, NotImplementedHere, PreconditionFailed
+from gateway.kernel.message import Header, Message
+from gateway.kernel.publishing import Confirms
+from gateway.kernel.queue import Outcome
+from gateway_amqp.consuming import Consuming
+from gateway_amqp.content import Assembly
+from gateway_amqp.deliveries import DeliveryWriter
+from gateway_amqp.errors import FrameError, channel_error
+from gateway_amqp.header import AMQP
+from gateway_amqp.methods import AccessRequest, AccessRequestOk, decode_method
+from gateway_amqp.publishing import Confirming, Plain, Target, Transactional, parse_publish, require_mode
+from gateway_amqp.scope import Scope
+from gateway_amqp.topology import Topology
+
+PUBLISH: Final = b"\x00\x3c\x00\x28"
+ACK: Final = b"\x00\x3c\x00\x50"
+
+_ACK_ARGUMENTS: Final = Struct(">QB")
+
+#: Targets remembered per channel; when there are more, all are forgotten.
+_TARGETS_KEPT: Final = 4096
+
+
+class Channel:
+    """One channel of one connection. Owns its parts; ``assembly`` is the content that is coming in frame by frame."""
+
+    __slots__ = (
+        "_confirms",
+        "_is_turning",
+        "_publisher",
+        "_scope",
+        "_targets",
+        "_topology",
+        "_turning",
+        "_writer",
+        "assembly",
+        "consuming",
+        "number",
+    )
+
+    def __init__(self, scope: Scope, frame_max: int, turning: "Callable[[Channel], None]") -> None:
+        self.number = scope.number
+        self.assembly: Assembly | None = None
+        self._scope = scope
+        self._writer = DeliveryWriter(scope.number, scope.outbox, frame_max)
+        self._topology = Topology(scope)
+        self.consuming = Consuming(scope, self._topology, self._writer)
+        self._targets: dict[bytes, Target] = {}
+        self._publisher: Plain = Plain(scope.vhost, scope.origin, self._return)
+        self._confirms: Confirms | None = None
+        self._turning = turning
+        self._is_turning = False
+
+    # Frames in
+
+    def method(self, payload: bytes) -> None:
+        """Do what a method frame asks for."""
+        if self.assembly is not None:
+            self.assembly.add(1, payload)
+        index = payload[:4]
+        if index == PUBLISH:
+            self.assembly = Assembly(payload)
+            return
+        if index == ACK:
+            self.ack(payload)
+            return
+        method = decode_method(payload)
+        perform = _METHODS.get(type(method))
+        if perform is None:
+            raise CommandInvalid("unimplemented method")
+        perform(self, method)
+
+    def content(self, kind: int, payload: bytes) -> None:
+        """Take a header or body frame."""
+        assembly = self.assembly
+        if assembly is None:
+            raise FrameError(505, "expected method frame, got non method frame instead")
+        assembly.add(kind, payload)
+        if assembly.body_size > self._scope.max_message_size:
+            self.assembly = None
+            self._refuse_size(assembly.body_size)
+        if assembly.is_complete:
+            self.assembly = None
+            assert assembly.properties is not None
+            self.publish(assembly.method, assembly.properties, assembly.body)
+
+    def publish(self, method: bytes, properties: bytes, body: bytes) -> None:
+        """Publish one whole message. Equal ``method`` frames share a target, equal ``properties`` a header."""
+        target = self._targets.get(method)
+        if target is None or target.version != self._scope.vhost.version:
+            target = self._target(method)
+        header = AMQP.header(properties)
+        if not header.is_ordinary:
+            header = self._checked(header)
+        if len(body) > self._scope.max_message_size:
+            self._refuse_size(len(body))
+        self._publisher.publish(target, Message(target.exchange.name, target.routing_key, header, body))
+
+    def ack(self, payload: bytes) -> None:
+        """Take the most frequent method of consumers without building an object for it."""
+        if len(payload) != 13:
+            decode_method(payload)  # says what is wrong with it
+        tag, is_multiple = _ACK_ARGUMENTS.unpack_from(payload, 4)
+        self.consuming.settle(tag, bool(is_multiple & 1), Outcome.ACCEPTED)
+
+    # Turns
+
+    def end_turn(self) -> None:
+        """Let confirms that are due go out; called once after each turn in which something was published."""
+        self._is_turning = False
+        if self._confirms is not None:
+            self._confirms.end_turn()
+
+    def close(self) -> None:
+        """End: what was held is forgotten, what was delivered goes back."""
+        if isinstance(self._publisher, Transactional):
+            self._publisher.rollback()
+        if self._confirms is not None:
+            self._confirms.abandon()
+        self.consuming.close()
+
+    def fail_confirms(self) -> None:
+        """Refuse every publish that waits for its confirm: the store gave up."""
+        if self._confirms is not None:
+            self._confirms.fail()
+
+    # Publishing
+
+    def _target(self, method: bytes) -> Target:
+        """Work out where a publish goes, and whether it may."""
+        exchange_name, routing_key, is_mandatory = parse_publish(method)
+        vhost, permissions = self._scope.vhost, self._scope.host.permissions
+        version = vhost.version
+        permissions.require(Operation.WRITE, "exchange", exchange_name)
+        exchange = vhost.exchange(exchange_name)
+        if exchange.is_internal:
+            raise AccessRefused(f"cannot publish to internal exchange '{exchange_name}' in vhost '{vhost.name}'")
+        if exchange.type_name == "topic":
+            permissions.require_topic(Operation.WRITE, exchange_name, routing_key)
+        self._scope.host.publishing()
+        if len(self._targets) >= _TARGETS_KEPT:
+            self._targets.clear()
+        target = self._targets[method] = Target(exchange, routing_key, is_mandatory, version)
+        return target
+
+    def _checked(self, header: Header) -> Header:
+        """Check the user id a publisher claims, and give a request for direct replies its address."""
+        principal = self._scope.host.principal
+        if header.user_id not in (None, principal.name) and "impersonator" not in principal.tags:
+            raise PreconditionFailed(
+                f"user_id property set to '{header.user_id}' but authenticated user was '{principal.name}'"
+            )
+        if header.properties.reply_to == "amq.rabbitmq.reply-to":
+            return self.consuming.replies.addressed(header)
+        return header
+
+    def _refuse_size(self, size: int) -> None:
+        limit = self._scope.max_message_size
+        raise PreconditionFailed(f"message size {size} is larger than configured max size {limit}")
+
+    def _return(self, message: Message) -> None:
+        self._writer.returned(312, "NO_ROUTE", message)
+
+    def _publishing(self) -> None:
+        if not self._is_turning:
+            self._is_turning = True
+            self._turning(self)
+
+    def _confirm(self, number: int, is_multiple: bool, is_accepted: bool) -> None:
+        answer = commands.Basic.Ack if is_accepted else commands.Basic.Nack
+        self._scope.reply(answer(number, is_multiple))
+
+    # The channel, confirm and tx classes
+
+    def _flow(self, method: commands.Channel.Flow) -> None:
+        if not method.active:
+            raise NotImplementedHere("active=false")
+        self._scope.reply(commands.Channel.FlowOk(True))
+
+    def _select_confirms(self, method: commands.Confirm.Select) -> None:
+        require_mode(self._publisher, Confirming.name)
+        if self._confirms is None:
+            scope = self._scope
+            self._confirms = Confirms(scope.journal, self._confirm)
+            self._publisher = Confirming(scope.vhost, scope.origin, self._return, self._confirms, self._publishing)
+        if not method.nowait:
+            self._scope.reply(commands.Confirm.SelectOk())
+
+    def _select_tx(self, method: commands.Tx.Select) -> None:
+        require_mode(self._publisher, Transactional.name)
+        if not isinstance(self._publisher, Transactional):
+            unsettle = self.consuming.unsettle
+            self._publisher = Transactional(self._scope.vhost, self._scope.origin, self._return, unsettle)
+            self.consuming.settle_through(self._publisher.settle)
+        self._scope.reply(commands.Tx.SelectOk())
+
+    def _commit(self, method: commands.Tx.Commit) -> None:
+        self._transaction().commit()
+        self._scope.reply_durably(commands.Tx.CommitOk())
+
+    def _rollback(self, method: commands.Tx.Rollback) -> None:
+        self._transaction().rollback()
+        self._scope.reply(commands.Tx.RollbackOk())
+
+    def _transaction(self) -> Transactional:
+        if not isinstance(self._publisher, Transactional):
+            raise PreconditionFailed("channel is not transactional")
+        return self._publisher
+
+    # The rest of the basic class
+
+    def _recover(self, method: commands.Basic.Recover) -> None:
+        self.consuming.recover(method.requeue)
+        self._scope.reply(commands.Basic.RecoverOk())
+
+    def _nack(self, method: commands.Basic.Nack) -> None:
+        outcome = Outcome.REQUEUED if method.requeue else Outcome.REJECTED
+        self.consuming.settle(method.delivery_tag, method.multiple, outcome)
+
+    def _reject(self, method: commands.Basic.Reject) -> None:
+        outcome = Outcome.REQUEUED if method.requeue else Outcome.REJECTED
+        self.consuming.settle(method.delivery_tag or 0, False, outcome)
+
+    def _grant_access(self, method: AccessRequest) -> None:
+        self._scope.reply(AccessRequestOk())
+
+
+Perform: TypeAlias = Callable[[Channel, Any], None]  # each row takes its own method class
+
+
+def _second_open(channel: Channel, method: Frame) -> None:
+    raise channel_error("second 'channel.open' seen", 20, 10)
+
+
+#: What a channel does for each method of a client; the connection answers ``channel.close`` itself.
+_METHODS: Final[Mapping[type[Frame], Perform]] = {
+    AccessRequest: Channel._grant_access,
+    commands.Channel.Open: _second_open,
+    commands.Channel.Flow: Channel._flow,
+    commands.Exchange.Declare: lambda channel, method: channel._topology.declare_exchange(method),
+    commands.Exchange.Delete: lambda channel, method: channel._topology.delete_exchange(method),
+    commands.Exchange.Bind: lambda channel, method: channel._topology.bind_exchange(method),
+    commands.Exchange.Unbind: lambda channel, method: channel._topology.unbind_exchange(method),
+    commands.Queue.Declare: lambda channel, method: channel._topology.declare_queue(method),
+    commands.Queue.Delete: lambda channel, method: channel._topology.delete_queue(method),
+    commands.Queue.Bind: lambda channel, method: channel._topology.bind_queue(method),
+    commands.Queue.Unbind: lambda channel, method: channel._topology.unbind_queue(method),
+    commands.Queue.Purge: lambda channel, method: channel._topology.purge_queue(method),
+    commands.Basic.Qos: lambda channel, method: channel.consuming.qos(method),
+    commands.Basic.Consume: lambda channel, method: channel.consuming.consume(method),
+    commands.Basic.Cancel: lambda channel, method: channel.consuming.cancel(method),
+    commands.Basic.Get: lambda channel, method: channel.consuming.get(method),
+    commands.Basic.Nack: Channel._nack,
+    commands.Basic.Reject: Channel._reject,
+    commands.Basic.Recover: Channel._recover,
+    commands.Basic.RecoverAsync: lambda channel, method: channel.consuming.recover(method.requeue),
+    commands.Confirm.Select: Channel._select_confirms,
+    commands.Tx.Select: Channel._select_tx,
+    commands.Tx.Commit: Channel._commit,
+    commands.Tx.Rollback: Channel._rollback,
+}

@@ -1,0 +1,191 @@
+"""The consuming half of the basic class on one channel: consume, cancel, get, qos, and what happens to deliveries."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pamqp import commands
+
+from gateway.access import Operation
+from gateway.kernel.arguments import type_name
+from gateway.kernel.consumers import Consumer, Credit
+from gateway.kernel.errors import NotAllowed, NotImplementedHere, PreconditionFailed
+from gateway.kernel.ledger import Delivery, Ledger, settle_all
+from gateway.kernel.message import Arguments, Message
+from gateway.kernel.names import REPLY_TO
+from gateway.kernel.queue import Outcome, Queue
+from gateway_amqp.deliveries import DeliveryWriter
+from gateway_amqp.methods import table_of
+from gateway_amqp.replies import Replies
+from gateway_amqp.scope import Scope
+from gateway_amqp.topology import Topology
+
+if TYPE_CHECKING:
+    from gateway.kernel.queue import QueuedMessage
+
+
+class Consuming:
+    """Owns the consumers, the credit and the unsettled deliveries of one channel; a kernel ``Subscriber``."""
+
+    __slots__ = (
+        "_consumer_by_tag",
+        "_ledger",
+        "_prefetch",
+        "_scope",
+        "_settle",
+        "_shared_credit",
+        "_topology",
+        "_writer",
+        "replies",
+    )
+
+    def __init__(self, scope: Scope, topology: Topology, writer: DeliveryWriter) -> None:
+        self._scope = scope
+        self._topology = topology
+        self._writer = writer
+        self._consumer_by_tag: dict[str, Consumer] = {}
+        self._ledger = Ledger()
+        self._prefetch = 0
+        self._shared_credit = Credit()
+        self._settle: Callable[[list[Delivery], Outcome], None] = settle_all
+        self.replies = Replies(scope)
+
+    # Consumers
+
+    def consume(self, method: commands.Basic.Consume) -> None:
+        """Start a consumer (60, 20). :raises NotAllowed: when its tag is taken (R99)."""
+        tag = method.consumer_tag or f"amq.ctag-{self._scope.token()}"
+        if method.queue == REPLY_TO:
+            queue = self.replies.open(method.no_ack)
+        else:
+            queue = self._topology.used_queue(method.queue, Operation.READ)
+        if tag in self._consumer_by_tag:
+            raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
+        consumer = queue.consume(
+            tag,
+            self,
+            self._scope.outbox,
+            needs_settling=not method.no_ack,
+            is_exclusive=method.exclusive,
+            priority=_priority(queue, table_of(method.arguments)),
+            credit=Credit(self._prefetch),
+            shared_credit=self._shared_credit,
+            arguments=table_of(method.arguments),
+        )
+        self._consumer_by_tag[tag] = consumer
+        if not method.nowait:
+            self._scope.reply(commands.Basic.ConsumeOk(tag))
+        queue.dispatch()
+
+    def cancel(self, method: commands.Basic.Cancel) -> None:
+        """Stop a consumer; one that is not there is stopped already (60, 30)."""
+        consumer = self._consumer_by_tag.pop(method.consumer_tag or "", None)
+        if consumer is not None:
+            self._end(consumer)
+        if not method.nowait:
+            self._scope.reply(commands.Basic.CancelOk(method.consumer_tag))
+
+    def cancelled(self, consumer: Consumer) -> None:
+        """The queue is gone: tell a client that can take it (R98)."""
+        self._consumer_by_tag.pop(consumer.tag, None)
+        if self._scope.host.has_capability("consumer_cancel_notify"):
+            self._scope.reply(commands.Basic.Cancel(consumer.tag, nowait=True))
+
+    def resume(self) -> None:
+        """Serve consumers that waited because the way to the peer was full."""
+        for consumer in tuple(self._consumer_by_tag.values()):
+            if consumer.is_waiting:
+                consumer.queue.reconsider(consumer)
+
+    def close(self) -> None:
+        """End: consumers stop, and what they hold goes back to its place (R88)."""
+        consumers = list(self._consumer_by_tag.values())
+        self._consumer_by_tag.clear()
+        for consumer in consumers:
+            consumer.queue.cancel(consumer)
+        settle_all(self._ledger.clear(), Outcome.REQUEUED)
+        for consumer in consumers:
+            self._end(consumer)
+        self.replies.abandon()
+
+    def _end(self, consumer: Consumer) -> None:
+        consumer.queue.cancel(consumer)
+        if not self.replies.close(consumer.queue):
+            self._scope.vhost.delete_queue_if_done(consumer.queue)
+
+    # Deliveries
+
+    def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage | None") -> None:
+        """Hand a message to the peer."""
+        ledger = self._ledger
+        if entry is None:
+            ledger.last_tag = tag = ledger.last_tag + 1
+        else:
+            tag = ledger.add(consumer.queue, entry, consumer)
+        self._writer.deliver(consumer.tag, tag, redelivered, message)
+        vhost = self._scope.vhost
+        if vhost.tracers:
+            vhost.trace_delivery(consumer.queue, message, redelivered, self._scope.origin)
+
+    def get(self, method: commands.Basic.Get) -> None:
+        """Hand out one message, if there is one, without a consumer (60, 70, R90)."""
+        queue = self._topology.used_queue(method.queue, Operation.READ)
+        entry = queue.take()
+        if entry is None:
+            self._scope.reply(commands.Basic.GetEmpty())
+            return
+        if method.no_ack:
+            queue.settle(entry, Outcome.ACCEPTED)
+            tag = self._ledger.pass_by()
+        else:
+            tag = self._ledger.add(queue, entry, None)
+        redelivered = entry.deliveries > 0
+        self._writer.get_ok(tag, redelivered, entry.message, len(queue))
+        if self._scope.vhost.tracers:
+            self._scope.vhost.trace_delivery(queue, entry.message, redelivered, self._scope.origin)
+
+    def settle(self, tag: int, is_multiple: bool, outcome: Outcome) -> None:
+        """Take an ack, nack or reject. :raises PreconditionFailed: for a tag that is not outstanding (R87)."""
+        deliveries = self._ledger.remove(tag, is_multiple)
+        if deliveries is None:
+            raise PreconditionFailed(f"unknown delivery tag {tag}")
+        self._settle(deliveries, outcome)
+        if self._shared_credit.limit:
+            self.resume()
+
+    def settle_through(self, settle: Callable[[list[Delivery], Outcome], None]) -> None:
+        """Pass settlements to this from now on, as a transaction wants it."""
+        self._settle = settle
+
+    def unsettle(self, deliveries: list[Delivery]) -> None:
+        """Take back settlements that a transaction rolled back."""
+        self._ledger.restore(deliveries)
+
+    def recover(self, requeue: bool) -> None:
+        """Put everything unsettled back to its place (60, 110). :raises NotImplementedHere: without requeue."""
+        if not requeue:
+            raise NotImplementedHere("requeue=false")
+        settle_all(self._ledger.clear(), Outcome.REQUEUED)
+
+    # Credit
+
+    def qos(self, method: commands.Basic.Qos) -> None:
+        """Limit new consumers each, or all of the channel together (60, 10, R83-R85)."""
+        if method.prefetch_size:
+            raise NotImplementedHere(f"prefetch_size!=0 ({method.prefetch_size})")
+        if method.global_:
+            self._shared_credit.limit = method.prefetch_count
+            self.resume()
+        else:
+            self._prefetch = method.prefetch_count
+        self._scope.reply(commands.Basic.QosOk())
+
+
+def _priority(queue: Queue, arguments: Arguments) -> int:
+    """Return the consumer priority asked for (R92)."""
+    priority = arguments.get("x-priority", 0)
+    if isinstance(priority, bool) or not isinstance(priority, int):
+        raise PreconditionFailed(
+            f"invalid arg 'x-priority' for queue '{queue.name}' in vhost '{queue.vhost_name}': "
+            f'"expected integer, got {type_name(priority)}"'
+        )
+    return priority

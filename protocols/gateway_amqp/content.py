@@ -1,0 +1,101 @@
+"""Content: the header and body frames that follow ``basic.publish``, whole in one read or in pieces (4.2.6)."""
+
+from struct import Struct
+from typing import Final
+
+from gateway_amqp.errors import FrameError, unexpected
+
+METHOD: Final = 1
+HEADER: Final = 2
+BODY: Final = 3
+HEARTBEAT: Final = 8
+FRAME_END: Final = 0xCE
+BASIC: Final = 60
+
+#: type, channel, payload size
+FRAME_HEAD: Final = Struct(">BHI")
+#: the same, then class, weight and body size of a content header
+HEADER_HEAD: Final = Struct(">BHIHHQ")
+_CONTENT: Final = Struct(">HHQ")
+
+_head = FRAME_HEAD.unpack_from
+_header_head = HEADER_HEAD.unpack_from
+
+
+def whole_content(data: bytes, position: int, end: int, channel: int) -> tuple[bytes, bytes, int] | None:
+    """Return (properties, body, next position) when a plain content lies whole in ``data`` at ``position``.
+
+    ``None`` for anything else: more than one body frame, a frame cut off by the read, something that does not belong.
+    Those go frame by frame. This is the way nearly every message takes.
+    """
+    if end - position < 22:
+        return None
+    kind, number, size, class_id, _, body_size = _header_head(data, position)
+    stop = position + 7 + size
+    if kind != HEADER or number != channel or class_id != BASIC or size < 14 or stop >= end or data[stop] != FRAME_END:
+        return None
+    properties = data[position + 19 : stop]
+    if not body_size:
+        return properties, b"", stop + 1
+    position = stop + 1
+    if end - position < 8:
+        return None
+    kind, number, size = _head(data, position)
+    stop = position + 7 + size
+    if size != body_size or kind != BODY or number != channel or stop >= end or data[stop] != FRAME_END:
+        return None
+    return properties, data[position + 7 : stop], stop + 1
+
+
+class Assembly:
+    """A content on its way in, frame by frame. Refuses what does not belong, in RabbitMQ's words."""
+
+    __slots__ = ("_chunks", "_missing", "body_size", "method", "properties")
+
+    def __init__(self, method: bytes) -> None:
+        self.method = method
+        self.properties: bytes | None = None
+        self.body_size = 0
+        self._missing = 0
+        self._chunks: list[bytes] = []
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything announced has come."""
+        return self.properties is not None and not self._missing
+
+    @property
+    def body(self) -> bytes:
+        """The body as one piece."""
+        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+
+    def add(self, kind: int, payload: bytes) -> None:
+        """Take the next frame of the content. :raises FrameError: when it is not what has to come next."""
+        if self.properties is None:
+            self._add_header(kind, payload)
+        elif kind != BODY:
+            raise unexpected("expected content body, got non content body frame instead", BASIC, 40)
+        elif len(payload) > self._missing:
+            raise FrameError(501, f"content body exceeds the {self.body_size} bytes announced", BASIC, 40)
+        elif payload:
+            self._chunks.append(payload)
+            self._missing -= len(payload)
+
+    def _add_header(self, kind: int, payload: bytes) -> None:
+        if kind != HEADER:
+            raise unexpected(
+                "expected content header for class 60, got non content header frame instead", BASIC, 40
+            )
+        if len(payload) < 14:
+            raise FrameError(501, "content header frame is cut short", BASIC, 40)
+        class_id, weight, self.body_size = _CONTENT.unpack_from(payload)
+        if class_id != BASIC:
+            raise unexpected(
+                f"expected content header for class 60, got one for class {class_id} instead", BASIC, 40
+            )
+        if weight:
+            raise unexpected(
+                "expected content header for class 60, got non content header frame instead", BASIC, 40
+            )
+        self._missing = self.body_size
+        self.properties = payload[12:]

@@ -1,0 +1,128 @@
+"""How messages leave on a channel: ``basic.deliver``, ``basic.return`` and ``basic.get-ok`` with their content.
+
+The frames of two deliveries differ in little, so what repeats is kept: the method frame around the delivery tag by
+consumer, exchange and routing key, the head of the content by header and body size.
+"""
+
+from struct import Struct
+from typing import Final
+
+from gateway.kernel.message import Header, Message
+from gateway_amqp.content import BASIC, BODY, FRAME_HEAD, HEADER, HEADER_HEAD, METHOD
+from gateway_amqp.header import AMQP
+from gateway_amqp.outbox import HIGH_WATER, Outbox
+from gateway_amqp.properties import encode_properties
+
+#: delivery tag, redelivered
+_TAG: Final = Struct(">QB")
+_tag = _TAG.pack
+_METHOD_ID: Final = Struct(">HH")
+_DELIVER: Final = _METHOD_ID.pack(BASIC, 60)
+_GET_OK: Final = _METHOD_ID.pack(BASIC, 71)
+_RETURN: Final = _METHOD_ID.pack(BASIC, 50)
+_END: Final = b"\xce"
+
+#: Pieces kept per channel; when there are more, all are forgotten. Bounds what ever new keys or sizes can hold.
+_KEPT: Final = 256
+
+
+def short(text: str) -> bytes:
+    """Return a short string with its length."""
+    encoded = text.encode()
+    return bytes((len(encoded),)) + encoded
+
+
+def encoded_properties(header: Header) -> bytes:
+    """Return the properties as AMQP bytes: those of the publisher if it spoke AMQP."""
+    return header.raw if header.format is AMQP else encode_properties(header.properties)
+
+
+class DeliveryWriter:
+    """Writes messages into the outbox as frames of one channel."""
+
+    __slots__ = ("_channel", "_frame_max", "_heads", "_methods", "_outbox")
+
+    def __init__(self, channel: int, outbox: Outbox, frame_max: int) -> None:
+        self._channel = channel
+        self._outbox = outbox
+        self._frame_max = frame_max
+        self._methods: dict[tuple[str, str, str], tuple[bytes, bytes]] = {}
+        self._heads: dict[tuple[Header, int], bytes] = {}
+
+    def deliver(self, consumer_tag: str, delivery_tag: int, redelivered: bool, message: Message) -> None:
+        """Write ``basic.deliver`` and the content."""
+        around = self._methods.get((consumer_tag, message.exchange, message.routing_key))
+        if around is None:
+            around = self._around(consumer_tag, message)
+        body = message.body
+        size = len(body)
+        head = self._heads.get((message.header, size))
+        if head is None:
+            head = self._head(message.header, size)
+        outbox = self._outbox
+        if size + 8 <= self._frame_max and size:
+            outbox.pieces += (around[0], _tag(delivery_tag, redelivered), around[1], head, body, _END)
+        else:
+            outbox.pieces += (around[0], _tag(delivery_tag, redelivered), around[1], head)
+            self._write_body(body)
+        outbox.size += size + 100
+        if outbox.size > HIGH_WATER:
+            outbox.is_open = False
+        if not outbox.is_awake:
+            outbox.wake()
+
+    def get_ok(self, delivery_tag: int, redelivered: bool, message: Message, message_count: int) -> None:
+        """Write ``basic.get-ok`` and the content."""
+        arguments = (
+            _tag(delivery_tag, redelivered)
+            + short(message.exchange)
+            + short(message.routing_key)
+            + message_count.to_bytes(4, "big")
+        )
+        self._write(_GET_OK + arguments, message)
+
+    def returned(self, code: int, text: str, message: Message) -> None:
+        """Write ``basic.return`` and the content."""
+        arguments = code.to_bytes(2, "big") + short(text) + short(message.exchange) + short(message.routing_key)
+        self._write(_RETURN + arguments, message)
+
+    def _write(self, method: bytes, message: Message) -> None:
+        self._outbox.pieces += (
+            FRAME_HEAD.pack(METHOD, self._channel, len(method)) + method + _END,
+            self._head(message.header, len(message.body)),
+        )
+        if len(message.body) + 8 <= self._frame_max and message.body:
+            self._outbox.pieces += (message.body, _END)
+        else:
+            self._write_body(message.body)
+        self._outbox.size += len(message.body) + 100
+        self._outbox.wake()
+
+    def _around(self, consumer_tag: str, message: Message) -> tuple[bytes, bytes]:
+        """Return the method frame up to the delivery tag, and from the exchange on."""
+        before = _DELIVER + short(consumer_tag)
+        after = short(message.exchange) + short(message.routing_key)
+        size = len(before) + _TAG.size + len(after)
+        if len(self._methods) >= _KEPT:
+            self._methods.clear()
+        around = FRAME_HEAD.pack(METHOD, self._channel, size) + before, after + _END
+        self._methods[consumer_tag, message.exchange, message.routing_key] = around
+        return around
+
+    def _head(self, header: Header, size: int) -> bytes:
+        """Return the content header frame and, when the body fits one frame, the head of the body frame."""
+        properties = encoded_properties(header)
+        head = HEADER_HEAD.pack(HEADER, self._channel, 12 + len(properties), BASIC, 0, size) + properties + _END
+        if size and size + 8 <= self._frame_max:
+            head += FRAME_HEAD.pack(BODY, self._channel, size)
+        if len(self._heads) >= _KEPT:
+            self._heads.clear()
+        self._heads[header, size] = head
+        return head
+
+    def _write_body(self, body: bytes) -> None:
+        """Write a body that needs no frame or several."""
+        room = self._frame_max - 8
+        for start in range(0, len(body), room):
+            chunk = body[start : start + room]
+            self._outbox.pieces += (FRAME_HEAD.pack(BODY, self._channel, len(chunk)), chunk, _END)

@@ -1,0 +1,92 @@
+"""What the kernel and the codec refuse, as AMQP 0-9-1 tells it: one total table of reply codes (1.8 of the XML)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from gateway.kernel.errors import (
+    AccessRefused,
+    CommandInvalid,
+    GatewayError,
+    InternalError,
+    NotAllowed,
+    NotFound,
+    NotImplementedHere,
+    PreconditionFailed,
+    ProtocolViolation,
+    Refused,
+    ResourceLocked,
+)
+
+REPLY_NAMES: Final[Mapping[int, str]] = {
+    311: "CONTENT_TOO_LARGE",
+    312: "NO_ROUTE",
+    313: "NO_CONSUMERS",
+    320: "CONNECTION_FORCED",
+    402: "INVALID_PATH",
+    403: "ACCESS_REFUSED",
+    404: "NOT_FOUND",
+    405: "RESOURCE_LOCKED",
+    406: "PRECONDITION_FAILED",
+    501: "FRAME_ERROR",
+    502: "SYNTAX_ERROR",
+    503: "COMMAND_INVALID",
+    504: "CHANNEL_ERROR",
+    505: "UNEXPECTED_FRAME",
+    506: "RESOURCE_ERROR",
+    530: "NOT_ALLOWED",
+    540: "NOT_IMPLEMENTED",
+    541: "INTERNAL_ERROR",
+}
+
+REPLY_CODES: Final[Mapping[type[Refused], int]] = {
+    AccessRefused: 403,
+    NotFound: 404,
+    ResourceLocked: 405,
+    PreconditionFailed: 406,
+    CommandInvalid: 503,
+    NotAllowed: 530,
+    NotImplementedHere: 540,
+    InternalError: 541,
+}
+
+#: Refusals that end the connection, the others end the channel. As RabbitMQ's, an unknown exchange type is among them.
+HARD: Final = frozenset({501, 502, 503, 504, 505, 506, 530, 540, 541, 320, 402})
+
+_TEXT_LIMIT: Final = 255
+
+
+class FrameError(ProtocolViolation):
+    """A rule about frames was broken; carries the code and the method in question, (0, 0) for none."""
+
+    def __init__(self, code: int, text: str, class_id: int = 0, method_id: int = 0) -> None:
+        super().__init__(text)
+        self.code = code
+        self.class_id = class_id
+        self.method_id = method_id
+
+
+def unexpected(text: str, class_id: int = 0, method_id: int = 0) -> FrameError:
+    """Return the error for a frame that must not come now (505)."""
+    return FrameError(505, text, class_id, method_id)
+
+
+def channel_error(text: str, class_id: int = 0, method_id: int = 0) -> FrameError:
+    """Return the error for a channel that is not in the state the method needs (504)."""
+    return FrameError(504, text, class_id, method_id)
+
+
+def reply_code(error: GatewayError) -> int:
+    """Return the code an error is told with."""
+    if isinstance(error, FrameError):
+        return error.code
+    if isinstance(error, Refused):
+        return next(REPLY_CODES[kind] for kind in type(error).__mro__ if kind in REPLY_CODES)
+    return 501 if isinstance(error, ProtocolViolation) else 541
+
+
+def reply_text(code: int, explanation: str) -> str:
+    """Return a reply text as RabbitMQ builds it, cut to what a short string holds."""
+    text = f"{REPLY_NAMES[code]} - {explanation}" if explanation else REPLY_NAMES[code]
+    if len(text.encode()) <= _TEXT_LIMIT:
+        return text
+    return text.encode()[: _TEXT_LIMIT - 3].decode(errors="ignore") + "..."

@@ -1,0 +1,156 @@
+"""What a channel does with published messages: at once, at once with confirms, or held until a transaction commits."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from gateway.kernel.errors import NotImplementedHere, PreconditionFailed
+from gateway.kernel.exchange import Exchange
+from gateway.kernel.ledger import Delivery, settle_all
+from gateway.kernel.message import Message
+from gateway.kernel.ports import Origin
+from gateway.kernel.publishing import Confirms
+from gateway.kernel.queue import Outcome
+from gateway.kernel.vhost import Verdict, VirtualHost
+from gateway_amqp.errors import FrameError
+
+_MANDATORY = 1
+_IMMEDIATE = 2
+
+
+class Target:
+    """Where ``basic.publish`` sends to, worked out once for equal method frames.
+
+    Good for as long as ``version`` is the virtual host's: exchanges and permissions have not changed.
+    """
+
+    __slots__ = ("exchange", "is_mandatory", "routing_key", "version")
+
+    def __init__(self, exchange: Exchange, routing_key: str, is_mandatory: bool, version: int) -> None:
+        self.exchange = exchange
+        self.routing_key = routing_key
+        self.is_mandatory = is_mandatory
+        self.version = version
+
+
+def parse_publish(payload: bytes) -> tuple[str, str, bool]:
+    """Return (exchange, routing key, whether mandatory) of a ``basic.publish`` method.
+
+    :raises FrameError: when the arguments are malformed.
+    :raises NotImplementedHere: when it asks for ``immediate`` (R21).
+    """
+    try:
+        exchange_end = 7 + payload[6]
+        key_end = exchange_end + 1 + payload[exchange_end]
+        if key_end + 1 != len(payload):
+            raise IndexError
+        exchange = payload[7:exchange_end].decode()
+        routing_key = payload[exchange_end + 1 : key_end].decode()
+    except IndexError:
+        raise FrameError(501, "cannot decode the arguments of basic.publish", 60, 40) from None
+    except UnicodeDecodeError:
+        raise FrameError(501, "Malformed UTF-8 in shortstr", 60, 40) from None
+    if payload[key_end] & _IMMEDIATE:
+        raise NotImplementedHere("immediate=true")
+    return exchange, routing_key, bool(payload[key_end] & _MANDATORY)
+
+
+Return = Callable[[Message], None]
+"""Sends an unroutable message back to its publisher."""
+
+
+class Publisher(Protocol):
+    """How a channel publishes and settles in one of its three modes."""
+
+    def publish(self, target: Target, message: Message) -> None:
+        """Take a message from the peer."""
+        ...
+
+    def settle(self, deliveries: list[Delivery], outcome: Outcome) -> None:
+        """Take a settlement from the peer."""
+        ...
+
+
+class Plain:
+    """Publishes at once and answers nothing."""
+
+    name = "plain"
+
+    def __init__(self, vhost: VirtualHost, origin: Origin, send_back: Return) -> None:
+        self._vhost = vhost
+        self._origin = origin
+        self._send_back = send_back
+
+    def publish(self, target: Target, message: Message) -> None:
+        """Offer the message to its queues; return it if it is mandatory and there are none (R20)."""
+        if self._vhost.publish(target.exchange, message, self._origin) is Verdict.UNROUTED and target.is_mandatory:
+            self._send_back(message)
+
+    def settle(self, deliveries: list[Delivery], outcome: Outcome) -> None:
+        """Settle at once."""
+        settle_all(deliveries, outcome)
+
+
+class Confirming(Plain):
+    """Publishes at once and answers when the message is safe, or was refused (R119-R121)."""
+
+    name = "confirm"
+
+    def __init__(
+        self, vhost: VirtualHost, origin: Origin, send_back: Return, confirms: Confirms, publishing: Callable[[], None]
+    ) -> None:
+        super().__init__(vhost, origin, send_back)
+        self.confirms = confirms
+        self._publishing = publishing
+
+    def publish(self, target: Target, message: Message) -> None:
+        """Offer the message; its confirm is due at the end of the turn, or when the store has it."""
+        verdict = self._vhost.publish(target.exchange, message, self._origin)
+        if verdict is Verdict.UNROUTED and target.is_mandatory:
+            self._send_back(message)
+        self.confirms.published(verdict is not Verdict.REFUSED)
+        self._publishing()
+
+
+class Transactional(Plain):
+    """Holds publishes and settlements until commit; all of them then happen in one turn, so in one store step (R115).
+
+    A rollback forgets the publishes and leaves the deliveries unsettled, as they were.
+    """
+
+    name = "tx"
+
+    def __init__(
+        self, vhost: VirtualHost, origin: Origin, send_back: Return, unsettle: Callable[[list[Delivery]], None]
+    ) -> None:
+        super().__init__(vhost, origin, send_back)
+        self._unsettle = unsettle
+        self._held: list[Callable[[], None]] = []
+        self._settled: list[list[Delivery]] = []
+
+    def publish(self, target: Target, message: Message) -> None:
+        """Hold a message."""
+        self._held.append(lambda: Plain.publish(self, target, message))
+
+    def settle(self, deliveries: list[Delivery], outcome: Outcome) -> None:
+        """Hold a settlement."""
+        self._settled.append(deliveries)
+        self._held.append(lambda: settle_all(deliveries, outcome))
+
+    def commit(self) -> None:
+        """Do everything that was held, in order."""
+        held, self._held, self._settled = self._held, [], []
+        for action in held:
+            action()
+
+    def rollback(self) -> None:
+        """Forget everything that was held; settled deliveries are unsettled again."""
+        settled, self._held, self._settled = self._settled, [], []
+        for deliveries in settled:
+            self._unsettle(deliveries)
+
+
+def require_mode(current: Publisher, wanted: str) -> None:
+    """Refuse to switch between confirms and transactions (R117). :raises PreconditionFailed: then."""
+    name = getattr(current, "name", "plain")
+    if name not in ("plain", wanted):
+        raise PreconditionFailed(f"cannot switch from {name} to {wanted} mode")

@@ -1,0 +1,225 @@
+"""The only contact of AMQP with Twisted: moves bytes between a transport and a connection, decides nothing."""
+
+from typing import Any, Final
+
+from twisted.internet.interfaces import IAddress
+from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.python.failure import Failure
+
+from gateway.access import CertificateSubject
+from gateway.logs import Log
+from gateway.net.certificates import subject_of
+from gateway.net.turn import Turn
+from gateway.net.wire import Wire
+from gateway_amqp.connection import Connection, State
+from gateway_amqp.settings import AmqpSettings
+
+_log: Final = Log("amqp")
+
+#: How long a peer may take to answer our close, or to take what it was sent last, in seconds.
+_FAREWELL_S: Final = 5
+
+
+class AmqpServer(Protocol):
+    """One connection's transport and clockwork.
+
+    Heartbeats are minded by the second: ``_heard`` and ``_spoke`` say whether anything came or went since the last
+    tick, so the hot path reads no clock.
+    """
+
+    def __init__(self, settings: AmqpSettings, turn: Turn) -> None:
+        self._settings = settings
+        self._turn = turn
+        self.machine = Connection(settings, self, self._awaken)
+        self.name = ""
+        self.peer_host = ""
+        self._wire: Wire | None = None
+        self._is_reading = True
+        self._is_ending = False
+        self._is_held = False
+        self._heard = True
+        self._spoke = True
+        self._age_s = 0
+        self._silent_s = 0
+        self._quiet_s = 0
+        self._farewell_s = 0
+        self._end_reason = ""
+
+    @property
+    def certificate(self) -> CertificateSubject | None:
+        """The verified client certificate's names; read when somebody logs in, after the TLS handshake."""
+        return subject_of(self.transport)
+
+    # What Twisted says
+
+    def connectionMade(self) -> None:
+        """A peer connected."""
+        transport: Any = self.transport
+        transport.setTcpNoDelay(True)
+        peer, host = transport.getPeer(), transport.getHost()
+        self.peer_host = peer.host
+        self.name = f"{peer.host}:{peer.port} -> {host.host}:{host.port}"
+        self._wire = Wire(transport, self._congested)
+        self._settings.broker.connections.add(self)
+        self.log("connection opened")
+
+    def dataReceived(self, data: bytes) -> None:
+        """Bytes came."""
+        self._heard = True
+        self.machine.receive(data)
+        self._turn.touch()
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """The peer is gone."""
+        why = self._end_reason or reason.getErrorMessage()
+        self._settings.broker.connections.remove(self)
+        vhost, user = self.vhost_name, self.user_name
+        self.machine.lost()
+        self._turn.touch()
+        _log.info("connection closed", connection=self.name, user=user, vhost=vhost, reason=why)
+
+    # What the machine asks for
+
+    def log(self, event: str, **details: object) -> None:
+        """Write a line about this connection."""
+        if "reason" in details:
+            self._end_reason = str(details["reason"])
+        _log.info(event, connection=self.name, **details)
+
+    def opened(self) -> None:
+        """The connection is in its virtual host."""
+        self.log("connection in use", user=self.user_name, vhost=self.vhost_name)
+
+    def hang_up(self) -> None:
+        """Close the transport after what is in the outbox."""
+        self._is_ending = True
+        self.machine.outbox.wake()
+
+    def publishing(self) -> None:
+        """The client publishes: from now on it is held back when publishers are."""
+        self.weigh_publishing()
+
+    # What turns ask for
+
+    def end_turn(self) -> None:
+        """Let confirms that are due into the outbox."""
+        self.machine.end_turn()
+
+    def flush(self) -> None:
+        """Send everything that may leave now."""
+        outbox = self.machine.outbox
+        outbox.is_awake = False
+        if outbox.barrier > self._settings.broker.journal.watermark:
+            self._wait_for_disk()
+            return
+        if outbox.pieces and self._wire is not None:
+            self._spoke = True
+            size = outbox.size
+            self._wire.send(outbox.take(), size)
+        if self._is_ending and self._wire is not None:
+            self._wire.close()
+        elif outbox.weigh():
+            self.machine.resume()
+
+    def _awaken(self) -> None:
+        self._turn.awaken(self)
+
+    def _wait_for_disk(self) -> None:
+        """Come back when what the next frame promises is durable."""
+        if not self._is_held:
+            self._is_held = True
+            journal = self._settings.broker.journal
+            journal.when_durable(max(self.machine.outbox.barrier, journal.pending_lsn), self._disk_caught_up)
+
+    def _disk_caught_up(self) -> None:
+        self._is_held = False
+        self.machine.outbox.wake()
+
+    def _congested(self, is_congested: bool) -> None:
+        outbox = self.machine.outbox
+        outbox.is_congested = is_congested
+        if outbox.weigh():
+            self.machine.resume()
+            self._turn.touch()
+
+    # What the broker asks of any peer
+
+    @property
+    def vhost_name(self) -> str:
+        """The virtual host it is in."""
+        return self.machine.vhost.name if self.machine.vhost is not None else ""
+
+    @property
+    def user_name(self) -> str:
+        """Who it is."""
+        return self.machine.user_name
+
+    def force_close(self, reason: str) -> None:
+        """End the connection from this side."""
+        self.machine.force_close(reason)
+        self._turn.touch()
+
+    def fail_confirms(self) -> None:
+        """Refuse every publish that waits for its confirm."""
+        self.machine.fail_confirms()
+
+    def weigh_publishing(self) -> None:
+        """Stop reading from a publisher while an alarm stands or the disk is behind; go on afterwards."""
+        broker = self._settings.broker
+        if broker.alarms:
+            if self.machine.has_published:
+                self.machine.block(broker.alarms.reason)
+        else:
+            self.machine.unblock()
+        must_wait = self.machine.has_published and (bool(broker.alarms) or broker.journal.is_backlogged)
+        if must_wait == self._is_reading and self.transport is not None:
+            self._is_reading = not must_wait
+            transport: Any = self.transport
+            if must_wait:
+                transport.pauseProducing()
+            elif not transport.disconnecting:
+                transport.resumeProducing()
+
+    def tick(self) -> None:
+        """Mind heartbeats and time limits; called every second."""
+        state = self.machine.state
+        if state in (State.CLOSING, State.CLOSED):
+            self._farewell_s += 1
+            if self._farewell_s > _FAREWELL_S and self._wire is not None:
+                self._wire.abort()
+        elif state is not State.OPEN:
+            self._age_s += 1
+            if self._age_s >= self._settings.login_timeout_s:
+                self._give_up("handshake timeout")
+        elif self.machine.heartbeat_s:
+            self._mind_heartbeats(self.machine.heartbeat_s)
+
+    def _mind_heartbeats(self, interval_s: int) -> None:
+        """Send a heartbeat after half an interval of quiet; give up after two of silence (4.2.7)."""
+        self._quiet_s = 0 if self._spoke else self._quiet_s + 1
+        self._silent_s = 0 if self._heard or not self._is_reading else self._silent_s + 1
+        self._heard = self._spoke = False
+        if self._silent_s > 2 * interval_s:
+            self._give_up(f"missed heartbeats from client, timeout: {interval_s}s")
+        elif self._quiet_s >= max(1, interval_s // 2):
+            self._quiet_s = 0
+            self.machine.beat()
+
+    def _give_up(self, reason: str) -> None:
+        self.log("connection closing", reason=reason)
+        if self._wire is not None:
+            self._wire.abort()
+
+
+class AmqpFactory(Factory):
+    """Makes the server side of each connection of a listener."""
+
+    noisy = False
+
+    def __init__(self, settings: AmqpSettings, turn: Turn) -> None:
+        self._settings = settings
+        self._turn = turn
+
+    def buildProtocol(self, addr: IAddress | None) -> AmqpServer:
+        """Return the server side of a new connection."""
+        return AmqpServer(self._settings, self._turn)

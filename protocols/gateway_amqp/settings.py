@@ -1,0 +1,29 @@
+"""What one AMQP listener offers its connections, and the parts of the gateway they reach."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from gateway.access import Access
+from gateway.kernel.broker import Broker
+from gateway.kernel.message import Value
+
+
+@dataclass(frozen=True, slots=True)
+class AmqpSettings:
+    """Limits and doors shared by the connections of a listener.
+
+    ``login`` is asked before the virtual host is known, ``access_of`` gives the view of one virtual host. Sizes are in
+    bytes. ``token`` makes names nobody else has.
+    """
+
+    broker: Broker
+    login: Access
+    access_of: Callable[[str], Access]
+    token: Callable[[], str]
+    server_properties: Mapping[str, Value] = field(default_factory=dict)
+    mechanisms: str = "PLAIN AMQPLAIN"
+    heartbeat_s: int = 60
+    frame_max: int = 131_072
+    channel_max: int = 2047
+    max_message_size: int = 16 * 1024 * 1024
+    login_timeout_s: float = 10.0

@@ -1,0 +1,211 @@
+"""The exchange and queue classes of AMQP 0-9-1 on one channel: declare, delete, bind, unbind, purge."""
+
+from pamqp import commands
+from pamqp.base import Frame
+
+from gateway.access import Operation
+from gateway.kernel.binding import Destination
+from gateway.kernel.errors import NotFound
+from gateway.kernel.exchange import Exchange
+from gateway.kernel.message import Arguments
+from gateway.kernel.names import REPLY_TO, printable, require_free
+from gateway.kernel.queue import Queue
+from gateway_amqp.methods import table_of
+from gateway_amqp.scope import Scope
+
+
+class Topology:
+    """Turns declarations into calls of the virtual host. Remembers the last declared queue (R19)."""
+
+    __slots__ = ("_scope", "last_queue_name")
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self.last_queue_name = ""
+
+    # Exchanges
+
+    def declare_exchange(self, method: commands.Exchange.Declare) -> None:
+        """Make an exchange, or check that it is there (40, 10)."""
+        vhost = self._scope.vhost
+        name = printable(method.exchange)
+        if method.passive:
+            vhost.require_not_default(name)
+            vhost.exchange(name)
+        else:
+            vhost.require_exchange_type(method.exchange_type)
+            vhost.require_not_default(name)
+            self._require(Operation.CONFIGURE, "exchange", name)
+            self._require_further(table_of(method.arguments), "alternate-exchange", "exchange", name)
+            vhost.declare_exchange(
+                name,
+                method.exchange_type,
+                is_durable=method.durable,
+                is_auto_delete=method.auto_delete,
+                is_internal=method.internal,
+                arguments=table_of(method.arguments),
+            )
+        if not method.nowait:
+            self._answer(commands.Exchange.DeclareOk(), method.durable and not method.passive)
+
+    def delete_exchange(self, method: commands.Exchange.Delete) -> None:
+        """Delete an exchange; one that is not there is deleted already (40, 20)."""
+        name = printable(method.exchange)
+        self._scope.vhost.require_not_default(name)
+        self._require(Operation.CONFIGURE, "exchange", name)
+        self._scope.vhost.delete_exchange(name, if_unused=method.if_unused)
+        if not method.nowait:
+            self._answer(commands.Exchange.DeleteOk(), is_durable=True)
+
+    def bind_exchange(self, method: commands.Exchange.Bind) -> None:
+        """Let messages flow from one exchange to another (40, 30)."""
+        vhost = self._scope.vhost
+        self._require_bindable("exchange", method.destination, method.source, method.routing_key)
+        vhost.require_not_default(method.destination)
+        vhost.require_not_default(method.source)
+        source, destination = vhost.exchange(method.source), vhost.exchange(method.destination)
+        vhost.bind(source, destination, method.routing_key, table_of(method.arguments))
+        if not method.nowait:
+            self._answer(commands.Exchange.BindOk(), source.is_durable and destination.is_durable)
+
+    def unbind_exchange(self, method: commands.Exchange.Unbind) -> None:
+        """Remove a binding between exchanges; one that is not there is removed already (40, 40)."""
+        vhost = self._scope.vhost
+        self._require_bindable("exchange", method.destination, method.source, method.routing_key)
+        vhost.require_not_default(method.destination)
+        vhost.require_not_default(method.source)
+        destination = vhost.exchange_by_name.get(method.destination)
+        self._unbind(method.source, destination, method.routing_key, table_of(method.arguments))
+        if not method.nowait:
+            self._answer(commands.Exchange.UnbindOk(), is_durable=True)
+
+    # Queues
+
+    def declare_queue(self, method: commands.Queue.Declare) -> None:
+        """Make a queue, or check that it is there; tell how many messages and consumers it has (50, 10, R36)."""
+        name = printable(method.queue)
+        if name == REPLY_TO or name in self._scope.vhost.reply_queue_by_name:
+            queue_name, messages, consumers = name, 0, 1
+        else:
+            queue = self._passive(name) if method.passive else self._declare(name, method)
+            queue_name, messages, consumers = queue.name, len(queue), len(queue.consumers)
+            self.last_queue_name = queue_name
+        if not method.nowait:
+            ok = commands.Queue.DeclareOk(queue_name, messages, consumers)
+            self._answer(ok, method.durable and not method.passive)
+
+    def delete_queue(self, method: commands.Queue.Delete) -> None:
+        """Delete a queue; one that is not there is deleted already, with no messages (50, 40)."""
+        name = self._queue_name(method.queue)
+        self._require(Operation.CONFIGURE, "queue", name)
+        queue = self._scope.vhost.queue_by_name.get(name)
+        count = 0
+        if queue is not None:
+            queue.require_owner(self._scope.host)
+            count = self._scope.vhost.delete_queue(queue, if_unused=method.if_unused, if_empty=method.if_empty)
+        if not method.nowait:
+            self._answer(commands.Queue.DeleteOk(count), is_durable=True)
+
+    def purge_queue(self, method: commands.Queue.Purge) -> None:
+        """Forget the waiting messages of a queue; tell how many there were (50, 30)."""
+        queue = self.used_queue(method.queue, Operation.READ)
+        count = queue.purge()
+        if not method.nowait:
+            self._answer(commands.Queue.PurgeOk(count), queue.is_durable)
+
+    def bind_queue(self, method: commands.Queue.Bind) -> None:
+        """Let messages flow from an exchange to a queue (50, 20)."""
+        vhost = self._scope.vhost
+        name = self._queue_name(method.queue)
+        routing_key = method.routing_key
+        if not method.queue and not routing_key:
+            routing_key = name  # R19
+        self._require_bindable("queue", name, method.exchange, routing_key)
+        vhost.require_not_default(method.exchange)
+        source, queue = vhost.exchange(method.exchange), vhost.queue(name)
+        queue.require_owner(self._scope.host)
+        vhost.bind(source, queue, routing_key, table_of(method.arguments))
+        if not method.nowait:
+            self._answer(commands.Queue.BindOk(), source.is_durable and queue.is_durable)
+
+    def unbind_queue(self, method: commands.Queue.Unbind) -> None:
+        """Remove a binding of a queue; one that is not there is removed already (50, 50)."""
+        name = self._queue_name(method.queue)
+        routing_key = method.routing_key
+        if not method.queue and not routing_key:
+            routing_key = name
+        self._require_bindable("queue", name, method.exchange, routing_key)
+        self._scope.vhost.require_not_default(method.exchange)
+        self._unbind(method.exchange, self._scope.vhost.queue_by_name.get(name), routing_key, table_of(method.arguments))
+        self._answer(commands.Queue.UnbindOk(), is_durable=True)
+
+    def used_queue(self, name: str, operation: Operation) -> Queue:
+        """Return a queue the user may do this with. An empty name is the last declared one.
+
+        :raises NotFound: :raises AccessRefused: :raises ResourceLocked: where there is none, or not for this user.
+        """
+        name = self._queue_name(name)
+        self._require(operation, "queue", name)
+        queue = self._scope.vhost.queue(name)
+        queue.require_owner(self._scope.host)
+        return queue
+
+    def _passive(self, name: str) -> Queue:
+        queue = self._scope.vhost.queue(name)
+        queue.require_owner(self._scope.host)
+        return queue
+
+    def _declare(self, name: str, method: commands.Queue.Declare) -> Queue:
+        is_server_named = not name
+        name = name or f"amq.gen-{self._scope.token()}"
+        if not is_server_named and name not in self._scope.vhost.queue_by_name:
+            require_free("queue", name)
+        self._require(Operation.CONFIGURE, "queue", name)
+        self._require_further(table_of(method.arguments), "x-dead-letter-exchange", "queue", name)
+        return self._scope.vhost.declare_queue(
+            name,
+            is_durable=method.durable,
+            owner=self._scope.host if method.exclusive else None,
+            is_auto_delete=method.auto_delete,
+            arguments=table_of(method.arguments),
+            is_server_named=is_server_named,
+            claimant=self._scope.host,
+        )
+
+    def _queue_name(self, name: str) -> str:
+        if name:
+            return printable(name)
+        if not self.last_queue_name:
+            raise NotFound("no previously declared queue")
+        return self.last_queue_name
+
+    def _unbind(
+        self, source_name: str, destination: Destination | None, routing_key: str, arguments: Arguments
+    ) -> None:
+        source: Exchange | None = self._scope.vhost.exchange_by_name.get(source_name)
+        if source is not None and destination is not None:
+            self._scope.vhost.unbind(source, destination, routing_key, arguments)
+
+    def _require(self, operation: Operation, kind: str, name: str) -> None:
+        self._scope.host.permissions.require(operation, kind, name)
+
+    def _require_further(self, arguments: Arguments, argument: str, kind: str, name: str) -> None:
+        """Naming another exchange in an argument takes read on the entity and write on that exchange (R24, R104)."""
+        further = arguments.get(argument)
+        if isinstance(further, str):
+            self._require(Operation.READ, kind, name)
+            self._require(Operation.WRITE, "exchange", further)
+
+    def _require_bindable(self, kind: str, destination: str, source: str, routing_key: str) -> None:
+        """A binding takes write on its destination and read on its source, and on the topic where topics are ruled."""
+        self._require(Operation.WRITE, kind, destination)
+        self._require(Operation.READ, "exchange", source)
+        exchange = self._scope.vhost.exchange_by_name.get(source)
+        if exchange is not None and exchange.type_name == "topic":
+            self._scope.host.permissions.require_topic(Operation.READ, source, routing_key)
+
+    def _answer(self, method: Frame, is_durable: bool) -> None:
+        if is_durable:
+            self._scope.reply_durably(method)
+        else:
+            self._scope.reply(method)

@@ -1,0 +1,5 @@
+"""The durable store: LMDB with a thread that commits."""
+
+from gateway_lmdb.store import LmdbStore
+
+__all__ = ["LmdbStore"]

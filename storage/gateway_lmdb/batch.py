@@ -1,0 +1,114 @@
+"""A batch: the net effect of several appends, as one transaction will write it.
+
+What came and went within the batch leaves no trace: such a message costs a dictionary entry and no disk. Something
+that may be on disk already is deleted all the same, which is why a batch knows the highest numbers ever written.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from gateway.kernel.changes import Dequeued, Discarded, Enqueued, Entity, Lsn, Put, Stored
+from gateway.kernel.message import Message
+from gateway_lmdb.schema import entity_key
+from gateway_lmdb.staged import Append
+
+#: Bounds of one transaction, so that a burst is committed and reported in pieces. An append is never split.
+MOST_RECORDS: Final = 20_000
+MOST_BYTES: Final = 16 * 1024 * 1024
+
+T = TypeVar("T")
+
+
+class TableBatch(Generic[T]):
+    """What changes in a table of numbered records. ``written`` is the highest number that may be on disk."""
+
+    __slots__ = ("deletes", "puts", "written")
+
+    def __init__(self, written: int) -> None:
+        self.written = written
+        self.puts: dict[int, T] = {}
+        self.deletes: list[int] = []
+
+    def delete(self, number: int) -> T | None:
+        """Take a record out; return it when it was still to be written."""
+        put = self.puts.pop(number, None)
+        if number <= self.written:
+            self.deletes.append(number)
+        return put
+
+    def highest(self) -> int:
+        """The highest number that may be on disk once this batch is."""
+        return max(self.written, max(self.puts, default=0))
+
+    def __len__(self) -> int:
+        return len(self.puts) + len(self.deletes)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The highest numbers that may be on disk."""
+
+    content: int
+    enqueued: int
+    spilled: int
+
+
+class Batch:
+    """Folds appends in order. Owned by the writer thread.
+
+    ``lsn`` is the position of the last append folded, 0 when there was none; ``size`` the bytes of the bodies in it.
+    """
+
+    def __init__(self, written: Written) -> None:
+        self.lsn = Lsn(0)
+        self.size = 0
+        self.entities: dict[bytes, Entity | None] = {}
+        self.contents: TableBatch[Message] = TableBatch(written.content)
+        self.spilled: TableBatch[Message] = TableBatch(written.spilled)
+        self.enqueued: TableBatch[Enqueued] = TableBatch(written.enqueued)
+
+    def __len__(self) -> int:
+        return len(self.entities) + len(self.contents) + len(self.spilled) + len(self.enqueued)
+
+    @property
+    def deletes(self) -> int:
+        """How many records of messages are deleted."""
+        return len(self.contents.deletes) + len(self.spilled.deletes) + len(self.enqueued.deletes)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next append belongs to the next transaction."""
+        return self.size >= MOST_BYTES or len(self) >= MOST_RECORDS
+
+    def written(self) -> Written:
+        """The highest numbers that may be on disk once this batch is."""
+        return Written(self.contents.highest(), self.enqueued.highest(), self.spilled.highest())
+
+    def fold(self, append: Append) -> None:
+        """Add one append. The commonest kinds of change come first; this loop runs for every message."""
+        stored_ids = iter(append.stored_ids)
+        for change in append.changes:
+            if isinstance(change, Enqueued):
+                self.enqueued.puts[change.position] = change
+            elif isinstance(change, Dequeued):
+                self.enqueued.delete(change.position)
+            elif isinstance(change, Stored):
+                self._store(next(stored_ids), change)
+            elif isinstance(change, Discarded):
+                self._discard(change)
+            elif isinstance(change, Put):
+                self.entities[entity_key(change.entity.kind, change.entity.key)] = change.entity
+            else:
+                self.entities[entity_key(change.kind, change.key)] = None
+        self.lsn = append.lsn or self.lsn
+
+    def _store(self, message_id: int, stored: Stored) -> None:
+        table = self.spilled if stored.is_spilled else self.contents
+        table.puts[message_id] = stored.message
+        self.size += len(stored.message.body)
+
+    def _discard(self, discarded: Discarded) -> None:
+        table = self.spilled if discarded.is_spilled else self.contents
+        message = table.delete(discarded.message_id)
+        if message is not None:
+            self.size -= len(message.body)

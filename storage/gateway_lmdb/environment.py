@@ -1,0 +1,125 @@
+"""The LMDB files of one directory, owned by one process, with its resident memory kept in bounds."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+import lmdb
+
+from gateway.kernel.errors import StorageError
+from gateway_lmdb.schema import MAX_TABLES, Tables, Transaction, open_tables
+
+#: Address space, not disk: the file is as large as what it holds.
+DEFAULT_MAP_SIZE: Final = 1 << 40
+
+#: Pages seen through the map count as the process's memory until they are unmapped (see ``trim``).
+_MOST_BYTES_MAPPED: Final = 32 * 1024 * 1024
+
+#: What a look at one record maps at least, and a transaction: the system maps neighbouring pages along.
+RECORD_SEEN: Final = 4 * 1024
+TRANSACTION_SEEN: Final = 256 * 1024
+
+
+class Environment:
+    """One open LMDB environment.
+
+    ``write`` is called by the writer thread alone, ``read`` by any thread but never from inside another ``read``.
+
+    :raises StorageError: when another process, or another store of this one, has the directory open, when the files
+        cannot be used, or when a newer gateway wrote them.
+    """
+
+    def __init__(self, path: Path, map_size: int = DEFAULT_MAP_SIZE) -> None:
+        self._map_size = map_size
+        self._reading = Lock()
+        self._bytes_seen = 0
+        try:
+            path.mkdir(mode=0o750, parents=True, exist_ok=True)
+            self._owner_lock = _own(path)
+        except OSError as error:
+            raise StorageError(f"the store in {path} cannot be opened: {error}") from error
+        try:
+            self._lmdb = _open(path, map_size)
+            self.tables: Tables = open_tables(self._lmdb)
+        except BaseException as error:
+            self._owner_lock.close()
+            if isinstance(error, lmdb.Error):
+                raise StorageError(f"the store in {path} cannot be opened: {error}") from error
+            raise
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        """Return a transaction that is on disk once its ``with`` block has ended without an exception."""
+        return self._lmdb.begin(write=True)
+
+    @contextmanager
+    def read(self) -> Iterator[Transaction]:
+        """Hold one state of the store for reading."""
+        with self._reading, self._lmdb.begin() as transaction:
+            yield transaction
+
+    def saw(self, size: int) -> bool:
+        """Count bytes seen through the map; say whether it is time to ``trim``.
+
+        A rough count, a page more or less: two threads add to it without a lock.
+        """
+        self._bytes_seen += size
+        return self._bytes_seen > _MOST_BYTES_MAPPED
+
+    def trim(self) -> None:
+        """Unmap what was seen, if it is much: by the writer thread, between two transactions.
+
+        Setting the map's size, even to what it was, maps the file anew. Without this a backlog of a gigabyte would
+        count as a gigabyte of resident memory once it was written or read, although it is only page cache.
+        """
+        if False:
+            with self._reading:
+                self._lmdb.set_mapsize(self._map_size)
+            self._bytes_seen = 0
+
+    def snapshot(self, directory: Path) -> None:
+        """Write a compact copy of what is durable into an empty directory, while the store is in use."""
+        self._lmdb.copy(str(directory), compact=True)
+
+    def close(self) -> None:
+        """Release the files. No transaction may be open."""
+        self._lmdb.close()
+        self._owner_lock.close()
+
+
+class _OwnerLock:
+    """An exclusive lock on a directory, which the kernel of the system gives up when the process dies."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def _own(path: Path) -> _OwnerLock:
+    descriptor = os.open(path / "owner.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.read(descriptor, 20).decode(errors="replace").strip() or "unknown"
+        os.close(descriptor)
+        raise StorageError(f"the store in {path} is in use by process {owner}") from None
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, f"{os.getpid()}\n".encode())
+    return _OwnerLock(descriptor)
+
+
+def _open(path: Path, map_size: int) -> lmdb.Environment:
+    return lmdb.open(
+        str(path),
+        map_size=map_size,
+        max_dbs=MAX_TABLES,
+        mode=0o640,
+        readahead=False,  # reads are by key; reading ahead would fill memory with neighbours
+        meminit=False,  # the file is ours alone, zeroing each page before it is written costs time
+        max_spare_txns=1,  # messages() begins a read transaction each time
+    )

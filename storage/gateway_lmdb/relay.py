@@ -1,0 +1,50 @@
+"""Carries reports from the writer thread to the kernel's thread, in order."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
+
+from gateway.kernel.changes import Lsn
+from gateway.kernel.ports import StoreListener
+
+Report: TypeAlias = Callable[[StoreListener], None]
+
+
+class Relay:
+    """A ``StoreListener`` for the writer thread; the listeners it knows hear the same on the kernel's thread."""
+
+    def __init__(self, call_in_kernel: Callable[[Callable[[], None]], None], listener: StoreListener) -> None:
+        self._call_in_kernel = call_in_kernel
+        self._listeners = [listener]
+        self._reports: deque[Report] = deque()
+
+    def listen(self, listener: StoreListener) -> None:
+        """Add a listener, after those that are there."""
+        self._listeners.append(listener)
+
+    def deliver(self) -> None:
+        """Pass on everything reported so far. Called on the kernel's thread, once for each report or at any time."""
+        while self._reports:
+            report = self._reports.popleft()
+            for listener in self._listeners:
+                report(listener)
+
+    def on_durable(self, watermark: Lsn) -> None:
+        """Pass on the watermark."""
+        self._pass(lambda listener: listener.on_durable(watermark))
+
+    def on_stalled(self, reason: str) -> None:
+        """Pass on the reason."""
+        self._pass(lambda listener: listener.on_stalled(reason))
+
+    def on_resumed(self) -> None:
+        """Pass on the good news."""
+        self._pass(lambda listener: listener.on_resumed())
+
+    def on_failed(self, reason: str) -> None:
+        """Pass on the reason."""
+        self._pass(lambda listener: listener.on_failed(reason))
+
+    def _pass(self, report: Report) -> None:
+        self._reports.append(report)
+        self._call_in_kernel(self.deliver)

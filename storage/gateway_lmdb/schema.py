@@ -1,0 +1,95 @@
+"""What lies where: the tables, their keys, and the version of the whole.
+
+=========  ==================================  ============================
+table      key                                 value (see ``records``)
+=========  ==================================  ============================
+meta       a name                              what it says
+entities   kind, colon, digest of the key      the entity, whole
+contents   message id, 8 bytes, big-endian     a message's content
+enqueued   position, 8 bytes, big-endian       which message in which queue
+spilled    message id, 8 bytes, big-endian     a content of this run alone
+=========  ==================================  ============================
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final, TypeAlias
+
+import lmdb
+
+from gateway.kernel import values
+from gateway.kernel.errors import StorageError
+from gateway.kernel.message import Value
+
+Transaction: TypeAlias = "lmdb.Transaction[bytes]"
+
+#: Rises when tables or keys change; the records carry versions of their own.
+FORMAT_VERSION: Final = 1
+
+#: More tables than there are, so that a later version can add some without a new format.
+MAX_TABLES: Final = 16
+
+_FORMAT_KEY: Final = b"format"
+_NUMBER: Final = struct.Struct(">Q")
+
+pack_number: Final = _NUMBER.pack
+"""The key of a message id or a position: big-endian, so that the tables are in rising order."""
+
+
+def unpack_number(key: bytes) -> int:
+    """Return the message id or position of a key."""
+    number: int = _NUMBER.unpack(key)[0]
+    return number
+
+
+def entity_key(kind: str, key: Sequence[Value]) -> bytes:
+    """Return the key of an entity: a digest, since names and arguments may exceed the 511 bytes of an LMDB key."""
+    return kind.encode() + b":" + blake2b(values.dumps_key(key), digest_size=32).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The open tables of one environment."""
+
+    meta: lmdb._Database
+    entities: lmdb._Database
+    contents: lmdb._Database
+    enqueued: lmdb._Database
+    spilled: lmdb._Database
+
+
+def open_tables(environment: lmdb.Environment) -> Tables:
+    """Open the tables, creating them in a new store, and forget the spilled contents of the last run.
+
+    :raises StorageError: when a newer version of the format was written here.
+    """
+    with environment.begin(write=True) as transaction:
+        meta = environment.open_db(b"meta", transaction)
+        _agree_on_format(transaction, meta)
+        tables = Tables(
+            meta,
+            environment.open_db(b"entities", transaction),
+            environment.open_db(b"contents", transaction),
+            environment.open_db(b"enqueued", transaction),
+            environment.open_db(b"spilled", transaction),
+        )
+        transaction.drop(tables.spilled, delete=False)
+    return tables
+
+
+def highest_number(transaction: Transaction, table: lmdb._Database) -> int:
+    """Return the highest message id or position in a table; 0 when it is empty."""
+    with transaction.cursor(table) as cursor:
+        return unpack_number(cursor.key()) if cursor.last() else 0
+
+
+def _agree_on_format(transaction: Transaction, meta: lmdb._Database) -> None:
+    written = transaction.get(_FORMAT_KEY, db=meta)
+    if written is None:
+        transaction.put(_FORMAT_KEY, str(FORMAT_VERSION).encode(), db=meta)
+    elif int(written) > FORMAT_VERSION:
+        raise StorageError(
+            f"the store has format {int(written)}, written by a newer gateway; this one reads up to {FORMAT_VERSION}"
+        )

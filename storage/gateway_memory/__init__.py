@@ -1,0 +1,5 @@
+"""The store that keeps everything in memory: for tests, and for brokers that need not survive a restart."""
+
+from gateway_memory.store import MemoryStore
+
+__all__ = ["MemoryStore"]

@@ -1,0 +1,104 @@
+"""What a store holds after some changes: plain dictionaries."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from gateway.kernel import values
+from gateway.kernel.changes import (
+    ENTITY_BY_KIND,
+    Change,
+    Changes,
+    Dequeued,
+    Discarded,
+    Enqueued,
+    Entity,
+    Put,
+    QueueRecord,
+    Removed,
+    Stored,
+)
+from gateway.kernel.message import Value
+from gateway.kernel.ports import StoredMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A ``Stored`` as it was when it was appended; the kernel may give its message another id later."""
+
+    message_id: int
+    is_spilled: bool
+    content: StoredMessage
+
+
+Step: TypeAlias = Put | Removed | Content | Enqueued | Dequeued | Discarded
+
+
+def captured(changes: Changes) -> list[Step]:
+    """Return the changes in a form that does not change any more."""
+    return [_content(change) if isinstance(change, Stored) else change for change in changes]
+
+
+def _content(stored: Stored) -> Content:
+    message = stored.message
+    header = message.header
+    content = StoredMessage(message.exchange, message.routing_key, header.format.name, header.raw, message.body)
+    return Content(message.id, stored.is_spilled, content)
+
+
+class Image:
+    """The entities, contents and places in queues that follow from the steps applied so far."""
+
+    def __init__(self) -> None:
+        self.entities: dict[tuple[str, bytes], Entity] = {}
+        self.contents: dict[int, StoredMessage] = {}
+        self.spilled: dict[int, StoredMessage] = {}
+        self.enqueued: dict[int, Enqueued] = {}
+
+    def apply(self, step: Step) -> None:
+        """Apply one step; once more is the same as once."""
+        match step:
+            case Content(message_id, is_spilled, content):
+                self._table(is_spilled)[message_id] = content
+            case Enqueued():
+                self.enqueued[step.position] = step
+            case Dequeued():
+                self.enqueued.pop(step.position, None)
+            case Discarded():
+                self._table(step.is_spilled).pop(step.message_id, None)
+            case Put(entity):
+                self.entities[_name(entity.kind, entity.key)] = entity
+            case Removed(kind, key):
+                self.entities.pop(_name(kind, key), None)
+
+    def content(self, message_id: int) -> StoredMessage | None:
+        """Return the content of a message, spilled or not."""
+        return self.contents.get(message_id) or self.spilled.get(message_id)
+
+    def after_restart(self) -> "Image":
+        """Return what of this is found after a restart: nothing spilled, no messages of queues that are gone."""
+        image = Image()
+        image.entities = dict(self.entities)
+        queues = {entity.id for entity in self.entities.values() if isinstance(entity, QueueRecord)}
+        image.enqueued = {place: entry for place, entry in self.enqueued.items() if entry.queue_id in queues}
+        lost = {entry.message_id for entry in self.enqueued.values() if entry.queue_id not in queues}
+        lost -= {entry.message_id for entry in image.enqueued.values()}
+        image.contents = {message_id: kept for message_id, kept in self.contents.items() if message_id not in lost}
+        return image
+
+    def changes(self) -> Iterator[Change]:
+        """Yield what recovery yields: entities by kind, then places in queues in rising position."""
+        for kind in ENTITY_BY_KIND:
+            for (entity_kind, _), entity in self.entities.items():
+                if entity_kind == kind:
+                    yield Put(entity)
+        for position in sorted(self.enqueued):
+            yield self.enqueued[position]
+
+    def _table(self, is_spilled: bool) -> dict[int, StoredMessage]:
+        return self.spilled if is_spilled else self.contents
+
+
+def _name(kind: str, key: tuple[Value, ...]) -> tuple[str, bytes]:
+    """Tell entities apart as every engine does: keys may hold mappings, which cannot be looked up by."""
+    return kind, values.dumps_key(key)

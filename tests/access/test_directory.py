@@ -1,0 +1,139 @@
+"""The directory records every change, rebuilds itself from them, and tells listeners."""
+
+import pytest
+
+from gateway.kernel.changes import (
+    Change,
+    PermissionRecord,
+    Put,
+    Removed,
+    TopicPermissionRecord,
+    UserRecord,
+    VhostRecord,
+)
+from gateway.kernel.directory import Directory
+from gateway.kernel.errors import NotFound, PreconditionFailed
+
+ANNA = UserRecord("anna", "hash", "rabbit_password_hashing_sha256", ["management"], {})
+BERT = UserRecord("bert", "hash", "rabbit_password_hashing_sha256", [], {})
+ANNA_IN_ROOT = PermissionRecord("/", "anna", ".*", ".*", ".*")
+ANNA_IN_SHOP = PermissionRecord("shop", "anna", "", "^a", ".*")
+BERT_IN_SHOP = PermissionRecord("shop", "bert", "", "^b", ".*")
+ANNAS_TOPIC = TopicPermissionRecord("shop", "anna", "events", "^a", ".*")
+
+
+@pytest.fixture
+def log() -> list[Change]:
+    return []
+
+
+@pytest.fixture
+def directory(log: list[Change]) -> Directory:
+    directory = Directory(log.append)
+    for user in (ANNA, BERT):
+        directory.put_user(user)
+    for permission in (ANNA_IN_ROOT, ANNA_IN_SHOP, BERT_IN_SHOP):
+        directory.put_permission(permission)
+    directory.put_topic_permission(ANNAS_TOPIC)
+    return directory
+
+
+def everything_in(directory: Directory) -> list[object]:
+    return sorted(directory.entities(), key=repr)
+
+
+def test_what_was_put_is_found(directory: Directory) -> None:
+    assert directory.user("anna") == ANNA
+    assert directory.user("nobody") is None
+    assert directory.permission("shop", "anna") == ANNA_IN_SHOP
+    assert directory.permission("/", "bert") is None
+    assert directory.topic_permissions_of("shop", "anna") == [ANNAS_TOPIC]
+    assert directory.topic_permissions_of("/", "anna") == []
+
+
+def test_every_change_is_recorded(directory: Directory, log: list[Change]) -> None:
+    assert log == [Put(e) for e in (ANNA, BERT, ANNA_IN_ROOT, ANNA_IN_SHOP, BERT_IN_SHOP, ANNAS_TOPIC)]
+
+
+def test_removing_a_user_removes_its_permissions(directory: Directory, log: list[Change]) -> None:
+    del log[:]
+    directory.remove_user("anna")
+    assert everything_in(directory) == sorted([BERT, BERT_IN_SHOP], key=repr)
+    assert log == [
+        Removed("permission", ("/", "anna")),
+        Removed("permission", ("shop", "anna")),
+        Removed("topic_permission", ("shop", "anna", "events")),
+        Removed("user", ("anna",)),
+    ]
+
+
+def test_removing_a_virtual_host_removes_the_permissions_in_it(directory: Directory) -> None:
+    directory.remove_vhost("shop")
+    assert everything_in(directory) == sorted([ANNA, BERT, ANNA_IN_ROOT], key=repr)
+
+
+def test_removing_single_permissions(directory: Directory) -> None:
+    directory.remove_permission("shop", "anna")
+    directory.remove_topic_permission("shop", "anna", "events")
+    assert everything_in(directory) == sorted([ANNA, BERT, ANNA_IN_ROOT, BERT_IN_SHOP], key=repr)
+
+
+def test_removing_permissions_that_are_not_there_records_nothing(directory: Directory, log: list[Change]) -> None:
+    del log[:]
+    directory.remove_permission("/", "bert")
+    directory.remove_topic_permission("shop", "bert", "events")
+    assert log == []
+
+
+@pytest.mark.parametrize("removed", ["nothing", "anna", "shop"])
+def test_the_records_rebuild_the_directory(directory: Directory, log: list[Change], removed: str) -> None:
+    if removed == "anna":
+        directory.remove_user("anna")
+    elif removed == "shop":
+        directory.remove_vhost("shop")
+    recovered = Directory(lambda change: pytest.fail("recovery records nothing"))
+    for change in [*log, *log]:  # once is the same as twice
+        recovered.apply(change)
+    assert everything_in(recovered) == everything_in(directory)
+
+
+def test_changes_of_other_entities_are_ignored(directory: Directory) -> None:
+    before = everything_in(directory)
+    directory.apply(Put(VhostRecord("shop", "", [], "classic", False, {}, {})))
+    directory.apply(Removed("vhost", ("shop",)))
+    assert everything_in(directory) == before
+
+
+def test_listeners_hear_whose_rights_changed(directory: Directory) -> None:
+    heard: list[str] = []
+    directory.on_change(heard.append)
+    directory.put_permission(BERT_IN_SHOP)
+    directory.remove_topic_permission("shop", "anna", "events")
+    directory.remove_user("bert")
+    assert heard == ["bert", "anna", "bert", "bert"]
+
+
+def test_listeners_see_the_change_done(directory: Directory) -> None:
+    seen: list[object] = []
+    directory.on_change(lambda name: seen.append(directory.user(name)))
+    directory.remove_user("bert")
+    assert seen[-1] is None
+
+
+def test_permissions_need_a_user(directory: Directory, log: list[Change]) -> None:
+    del log[:]
+    with pytest.raises(NotFound, match="no user 'nobody'"):
+        directory.put_permission(PermissionRecord("/", "nobody", "", "", ""))
+    with pytest.raises(NotFound, match="no user 'nobody'"):
+        directory.remove_user("nobody")
+    assert log == []
+
+
+@pytest.mark.parametrize("pattern", ["(", "*", "[[:alpha:]]", "a{99999999999}"])
+def test_a_malformed_pattern_is_refused_when_it_is_set(directory: Directory, log: list[Change], pattern: str) -> None:
+    del log[:]
+    with pytest.raises(PreconditionFailed, match="invalid regular expression"):
+        directory.put_permission(PermissionRecord("/", "anna", ".*", pattern, ".*"))
+    with pytest.raises(PreconditionFailed, match="invalid regular expression"):
+        directory.put_topic_permission(TopicPermissionRecord("/", "anna", "amq.topic", ".*", pattern))
+    assert log == []

@@ -1,0 +1,49 @@
+"""Who may import whom, as far as the contracts in pyproject.toml cannot say it; test_checks.py runs those."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+KERNEL = sorted((ROOT / "gateway" / "kernel").rglob("*.py"))
+PLUGINS = sorted((ROOT / "plugins").rglob("*.py"))
+
+
+def imported_by(file: Path) -> Iterator[str]:
+    """Yield the full name of every module a file imports, wherever in the file."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"), str(file))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}:{node.lineno}: a relative import"
+            assert node.module is not None
+            yield node.module
+
+
+@pytest.mark.parametrize("file", KERNEL, ids=lambda file: file.name)
+def test_the_kernel_imports_only_the_standard_library_and_itself(file: Path) -> None:
+    strangers = {
+        name
+        for name in imported_by(file)
+        if not name.startswith("gateway.kernel") and name.partition(".")[0] not in sys.stdlib_module_names
+    }
+    assert strangers == set()
+
+
+@pytest.mark.parametrize("file", PLUGINS, ids=lambda file: f"{file.parent.name}/{file.name}")
+def test_a_plugin_imports_of_the_gateway_only_what_outsiders_may(file: Path) -> None:
+    own_package = file.relative_to(ROOT / "plugins").parts[0]
+    allowed = {"gateway.api", "gateway.hookspecs"}
+    ours = {name for name in imported_by(file) if name.startswith("gateway") and not name.startswith(own_package)}
+    assert ours <= allowed
+
+
+def test_every_package_on_a_shelf_is_under_the_contracts() -> None:
+    contracts = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    shelves = [ROOT / "protocols", ROOT / "storage", ROOT / "plugins"]
+    packages = [init.parent.name for shelf in shelves for init in shelf.glob("*/__init__.py")]
+    assert packages
+    assert [name for name in packages if f'    "{name}",\n' not in contracts] == []

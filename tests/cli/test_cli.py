@@ -1,0 +1,150 @@
+"""The command line: what it prints, where, and its exit codes."""
+
+import errno
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from twisted.internet.error import CannotListenError
+
+from gateway.cli.main import main
+from gateway.config import Settings, load
+from gateway.kernel.errors import ConfigurationError, InternalError, StorageError
+from gateway.version import VERSION
+
+PLUGIN = "from gateway.hookspecs import hookimpl\n@hookimpl\ndef gateway_exchange_types():\n    return {}\n"
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
+    """Stand in for the broker: collects the settings it was started with, and ends at once with code 3."""
+    settings: list[Settings] = []
+
+    def run(given: Settings) -> int:
+        settings.append(given)
+        return 3
+
+    app = types.ModuleType("gateway.app")
+    app.run = run  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "gateway.app", app)
+    return settings
+
+
+def fails_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def run(given: Settings) -> int:
+        raise error
+
+    app = types.ModuleType("gateway.app")
+    app.run = run  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "gateway.app", app)
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"gateway {VERSION}\n"
+
+
+def test_run_starts_the_broker_with_the_settings_and_ends_with_its_code(
+    started: list[Settings], tmp_path: Path
+) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text("[amqp]\nport = 1\nheartbeat_s = 9\n", encoding="utf-8")
+    arguments = ["run", "--config", str(file), "--data", "d", "--set", "amqp.port=2", "--set", "log.level=debug"]
+    assert main(arguments) == 3
+    assert started == [load(file, ["amqp.port=2", "log.level=debug", "data=d"])]
+    assert (started[0].amqp.port, started[0].data) == (2, Path("d"))
+
+
+def test_a_data_directory_with_odd_characters_is_taken_as_it_is(started: list[Settings]) -> None:
+    for name in ('a "b" = 1', '"quoted"', "1", "with spaces"):
+        main(["run", "--data", name])
+        assert started[-1].data == Path(name)
+
+
+USAGE = [["run", "--wrong"], ["walk"], ["run", "extra"], ["run", "--set"]]
+
+
+@pytest.mark.parametrize("arguments", USAGE, ids=" ".join)
+def test_a_wrong_command_line_is_64(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 64
+    assert "Error: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_wrong_settings_are_65_with_a_line_for_each(
+    command: str, started: list[Settings], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "--set", "amqp.port=x", "--set", "amqp.prt=1"]) == 65
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.splitlines() == [
+        "gateway: --set amqp.port: must be a port from 1 to 65535, 0 for any free port, or \"off\", not 'x'",
+        "gateway: --set amqp.prt: no such setting; did you mean amqp.port?",
+    ]
+    assert started == []
+
+
+FAILURES = [(ConfigurationError("no"), 65), (StorageError("no"), 69), (InternalError("no"), 70)]
+
+
+@pytest.mark.parametrize(("error", "code"), FAILURES, ids=lambda value: type(value).__name__)
+def test_a_broker_that_cannot_start_is_one_line(
+    error: Exception, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fails_with(monkeypatch, error)
+    assert main(["run"]) == code
+    assert capsys.readouterr().err == "gateway: no\n"
+
+
+def test_a_port_that_is_taken_is_69_and_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken = OSError(errno.EADDRINUSE, "Address already in use")
+    fails_with(monkeypatch, CannotListenError("127.0.0.1", 5672, taken))  # type: ignore[no-untyped-call]
+    assert main(["run"]) == 69
+    assert capsys.readouterr().err == "gateway: cannot listen on 127.0.0.1:5672: Address already in use\n"
+
+
+# check
+
+
+def test_check_prints_settings_that_can_be_loaded(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["check", "--set", "amqp.port=0", "--set", "disk_free_limit=1GB"]) == 0
+    file = tmp_path / "effective.toml"
+    file.write_text(capsys.readouterr().out, encoding="utf-8")
+    assert load(file) == load(None, ["amqp.port=0", "disk_free_limit=1GB"])
+
+
+def test_check_reads_the_definitions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "definitions.json"
+    file.write_text('{"users": [{}]}', encoding="utf-8")
+    assert main(["check", "--set", f"load_definitions={file}"]) == 65
+    assert capsys.readouterr().err == f"gateway: {file}: users[0].name: is missing\n"
+
+
+def test_check_loads_the_plugins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.py").write_text(PLUGIN, encoding="utf-8")
+    options = ["--set", f"plugins_dir={tmp_path}", "--set", 'vhosts."/".plugins.mine={}']
+    assert main(["check", *options]) == 0
+    (tmp_path / "mine.py").write_text("1 / 0\n", encoding="utf-8")
+    assert main(["check", *options]) == 65
+    assert f"{tmp_path}/mine.py:1" in capsys.readouterr().err
+
+
+def test_check_misses_a_plugin_that_a_virtual_host_enables(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--set", 'vhosts."/".plugins.none={}']) == 65
+    assert "'none'" in capsys.readouterr().err
+
+
+def test_the_module_is_the_command() -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "gateway", "--version"],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert (result.returncode, result.stdout) == (0, f"gateway {VERSION}\n")

@@ -1,0 +1,222 @@
+"""Settings come from a file and from --set; what is wrong with them is said in one line each."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gateway.config import Settings, load
+from gateway.config.catalogue import Setting, settings_by_key, tables
+from gateway.config.kinds import parse_size, write_size
+from gateway.config.writing import HIDDEN, effective, markdown, template
+from gateway.kernel.errors import ConfigurationError
+
+ROOT = Path(__file__).parents[2]
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(text: str) -> Path:
+        file = tmp_path / "gateway.toml"
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    return write
+
+
+def errors_of(file: Path | None = None, *overrides: str) -> list[str]:
+    with pytest.raises(ConfigurationError) as caught:
+        load(file, overrides)
+    return str(caught.value).split("\n")
+
+
+# Defaults
+
+
+def test_defaults_are_those_of_rabbitmq() -> None:
+    settings = load()
+    assert (settings.amqp.port, settings.amqps.port) == (5672, None)
+    assert (settings.amqp.heartbeat_s, settings.amqp.frame_max, settings.amqp.channel_max) == (60, 131072, 2047)
+    assert settings.amqp.max_message_size == 16 * 1024 * 1024
+    assert settings.amqp.login_timeout_s == 10
+    assert settings.disk_free_limit == 50_000_000
+    assert (settings.default_user, settings.default_pass.get_secret_value()) == ("guest", "guest")
+    assert settings.default_vhost == "/"
+    assert settings.loopback_users == ["guest"]
+
+
+def test_the_node_is_named_after_the_machine() -> None:
+    assert re.fullmatch(r"gateway@[^{}]+", load().node)
+    assert load(None, ["node_name=left"]).node == "left"
+
+
+def test_tls_listens_on_its_usual_port_once_there_is_a_certificate(tmp_path: Path) -> None:
+    for name in ("cert.pem", "key.pem"):
+        (tmp_path / name).touch()
+    tls = [f"tls.certificate={tmp_path}/cert.pem", f"tls.key={tmp_path}/key.pem"]
+    assert load(None, tls).amqps.port == 5671
+    assert load(None, [*tls, "amqps.port=off"]).amqps.port is None
+    assert load(None, [*tls, "amqps.port=0"]).amqps.port == 0
+
+
+# Files and overrides
+
+
+def test_a_file_sets_what_it_names_and_leaves_the_rest(write: Write) -> None:
+    settings = load(write('[amqp]\nport = 5673\nmax_message_size = "1MB"\n'))
+    assert (settings.amqp.port, settings.amqp.max_message_size, settings.amqp.heartbeat_s) == (5673, 1_000_000, 60)
+
+
+def test_an_override_wins_over_the_file_and_the_last_over_the_first(write: Write) -> None:
+    settings = load(write("[amqp]\nport = 1\nheartbeat_s = 7\n"), ["amqp.port=2", "amqp.port=3"])
+    assert (settings.amqp.port, settings.amqp.heartbeat_s) == (3, 7)
+
+
+VALUES = [
+    pytest.param("amqp.port=off", "amqp.port", None, id="off disables a listener"),
+    pytest.param("amqp.port=0", "amqp.port", 0, id="0 is any free port"),
+    pytest.param("bind=127.0.0.1", "bind", "127.0.0.1", id="a bare string"),
+    pytest.param('bind="::1"', "bind", "::1", id="a TOML string"),
+    pytest.param("default_user=1234", "default_user", "1234", id="digits where a string is meant"),
+    pytest.param("tls.min_version=1.3", "tls.min_version", "1.3", id="a number where a choice is meant"),
+    pytest.param("data=/x/y", "data", Path("/x/y"), id="a path"),
+    pytest.param("plugins_dir=", "plugins_dir", None, id="an empty path is none"),
+    pytest.param("loopback_users=[]", "loopback_users", [], id="a list"),
+    pytest.param("memory_high_watermark=0.4", "memory_high_watermark", 0.4, id="a share of the memory"),
+    pytest.param("memory_high_watermark=2GiB", "memory_high_watermark", 2**31, id="an amount of memory"),
+    pytest.param("disk_free_limit=1024", "disk_free_limit", 1024, id="plain bytes"),
+    pytest.param(
+        "deprecated_features.permit_transient_nonexcl_queues=false",
+        "deprecated_features.permit_transient_nonexcl_queues",
+        False,
+        id="a boolean",
+    ),
+]
+
+
+@pytest.mark.parametrize(("override", "key", "value"), VALUES)
+def test_what_an_override_becomes(override: str, key: str, value: object) -> None:
+    found: object = load(None, [override])
+    for part in key.split("."):
+        found = getattr(found, part)
+    assert found == value
+    assert type(found) is type(value) or isinstance(value, Path)
+
+
+def test_a_virtual_host_enables_plugins_by_tables(write: Write) -> None:
+    file = write('[vhosts."/".plugins.auth-ldap]\nserver = "ldap.example"\n')
+    settings = load(file, ['vhosts."/".plugins.dedup.size=9'])
+    assert settings.vhosts["/"].plugins == {"auth-ldap": {"server": "ldap.example"}, "dedup": {"size": 9}}
+
+
+# Errors
+
+WRONG = [
+    ("amqp.port=70000", '--set amqp.port: must be a port from 1 to 65535, 0 for any free port, or "off", not 70000'),
+    ("amqp.port=true", '--set amqp.port: must be a port from 1 to 65535, 0 for any free port, or "off", not True'),
+    ("amqp.prot=1", "--set amqp.prot: no such setting; did you mean amqp.port?"),
+    ("amqps.zzz=1", "--set amqps.zzz: no such setting; allowed here: port"),
+    ("amqp=1", "--set amqp: must be a table of port, heartbeat_s, frame_max, channel_max, max_message_size, "
+               "login_timeout_s, not 1"),
+    ("ampq.port=1", "--set ampq: no such setting; did you mean amqp?"),
+    ("amqp.heartbeat_s=-1", "--set amqp.heartbeat_s: must be a whole number from 0 to 65535, not -1"),
+    ("log.level=loud", '--set log.level: must be "debug" or "info" or "warning" or "error", not \'loud\''),
+    ("bind=localhost", '--set bind: must be an IPv4 or IPv6 address, or "*", not \'localhost\''),
+    ("loopback_users=[1]", "--set loopback_users: must be a list of strings, not 1"),
+    ("deprecated_features.permit_transient_nonexcl_queues=1",
+     "--set deprecated_features.permit_transient_nonexcl_queues: must be true or false, not 1"),
+    ('vhosts."/".plug=1', '--set vhosts."/".plug: no such setting; allowed: [vhosts."NAME".plugins.PLUGIN] tables'),
+    ("amqps.port=5671", 'amqps.port: must be "off", or tls.certificate and tls.key must be set'),
+    ("tls.verify=required", 'tls.ca: must be the path of the trusted certificates unless tls.verify is "off"'),
+    ("load_definitions=no.json", "load_definitions: must be a file that can be read, not 'no.json'"),
+    ("plugins_dir=nowhere", "plugins_dir: must be a directory, not 'nowhere'"),
+    ("amqp.port", '--set amqp.port: not of the form SECTION.KEY=VALUE, like "amqp.port=5673"'),
+    ("a b=1", '--set a b=1: not of the form SECTION.KEY=VALUE, like "amqp.port=5673"'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("override", "line"), WRONG, ids=[override for override, _ in WRONG])
+def test_an_error_is_one_line_with_the_key_and_what_is_allowed(override: str, line: str) -> None:
+    assert errors_of(None, override)[0] == line
+
+
+def test_every_error_is_reported_and_says_where_it_came_from(write: Write) -> None:
+    file = write('bind = 3\n[log]\nlevel = "loud"\nlevle = 1\n')
+    lines = errors_of(file, "amqp.port=x")
+    assert [line.partition(": must")[0].partition(": no")[0] for line in lines] == [
+        f"{file}: bind",
+        "--set amqp.port",
+        f"{file}: log.level",
+        f"{file}: log.levle",
+    ]
+
+
+def test_a_file_that_is_not_toml_or_not_there_is_one_line(write: Write, tmp_path: Path) -> None:
+    assert errors_of(write("port = \n"))[0].startswith(f"{tmp_path}/gateway.toml: not TOML: Invalid value (at line 1")
+    assert errors_of(tmp_path / "none.toml") == [f"{tmp_path}/none.toml: cannot be read: No such file or directory"]
+
+
+def test_a_wrong_password_is_not_shown(write: Write) -> None:
+    file = write('default_pass = ["s3cret"]')
+    assert errors_of(file) == [f"{file}: default_pass: must be a string"]
+
+
+@pytest.mark.parametrize("key", ["mqtt.port", "web_mqtt.port", "stomp.port", "management.port", "prometheus.port"])
+def test_listeners_that_are_not_there_have_no_settings(key: str) -> None:
+    assert "no such setting" in errors_of(None, f"{key}=0")[0]
+
+
+# What is written
+
+SIZES = [(0, 0), (1, 1), (1023, 1023), (1024, "1KiB"), (50_000_000, "50MB"), (16 * 2**20, "16MiB"), (2**40, "1TiB")]
+
+
+@pytest.mark.parametrize(("size", "written"), SIZES)
+def test_sizes_are_written_the_short_way_and_read_back(size: int, written: int | str) -> None:
+    assert write_size(size) == written
+    assert parse_size(written) == size
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1", "1.5GiB", "1 parsec", "1mb"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a size"):
+        parse_size(text)
+
+
+def test_the_effective_settings_can_be_loaded_again(write: Write) -> None:
+    changed = ["amqp.port=off", "disk_free_limit=3GB", 'vhosts."/".plugins.a.b=1', "memory_high_watermark=0.5"]
+    settings = load(None, changed)
+    assert load(write(effective(settings))) == settings
+
+
+def test_the_effective_settings_do_not_show_a_password() -> None:
+    written = effective(load(None, ["default_pass=s3cret"]))
+    assert "s3cret" not in written
+    assert f'default_pass = "{HIDDEN}"' in written
+
+
+# What is documented
+
+
+def test_the_template_holds_every_setting_with_its_default(write: Write) -> None:
+    text = (ROOT / "etc" / "gateway.toml").read_text(encoding="utf-8")
+    uncommented = re.sub(r"^#(?=[a-z_]+ = )", "", text, flags=re.MULTILINE)
+    assert load(write(uncommented)) == load(write(text)) == Settings()
+    assert len(re.findall(r"^[a-z_]+ = ", uncommented, re.MULTILINE)) == len(settings_by_key())
+
+
+def test_the_template_and_the_page_say_what_the_settings_say() -> None:
+    assert (ROOT / "etc" / "gateway.toml").read_text(encoding="utf-8") == template(), "run: make docs"
+    assert (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8") == markdown(), "run: make docs"
+
+
+@pytest.mark.parametrize("setting", settings_by_key().values(), ids=lambda setting: setting.key)
+def test_every_setting_says_what_it_means_and_takes(setting: Setting) -> None:
+    assert setting.meaning.endswith(".")
+    assert setting.allowed
+
+
+def test_every_table_says_what_it_is() -> None:
+    assert [table.key for table in tables() if table.key and not table.meaning] == []

@@ -1,0 +1,301 @@
+"""A definitions file in RabbitMQ's format becomes users, virtual hosts and topology of a broker."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.definitions import apply_definitions, parse_definitions, read_definitions
+from gateway.kernel.broker import Broker
+from gateway.kernel.changes import ParameterRecord, PermissionRecord, PolicyRecord, TopicPermissionRecord
+from gateway.kernel.errors import ConfigurationError
+from gateway.kernel.plain import PLAIN
+from gateway.passwords import hash_password, verify_password
+from gateway.plugin_registry import load_plugins
+from gateway_memory.store import MemoryStore
+
+EXAMPLE = Path(__file__).parents[2] / "etc" / "definitions.json"
+MD5, SHA256 = "rabbit_password_hashing_md5", "rabbit_password_hashing_sha256"
+
+
+class StoppedClock:
+    """Nothing in these tests waits."""
+
+    def wall_ms(self) -> int:
+        return 0
+
+    def monotonic_s(self) -> float:
+        return 0.0
+
+    def call_later(self, delay_s: float, call: Callable[[], None]) -> Any:
+        raise AssertionError("nothing is to happen later")
+
+
+@pytest.fixture
+def broker() -> Broker:
+    plugins = load_plugins()
+    view = lambda vhost, enabled: plugins.view(vhost, {})  # noqa: E731
+    broker = Broker(MemoryStore(), StoppedClock(), {PLAIN.name: PLAIN}, view, node="gateway@test")
+    broker.declare_vhost("/")
+    return broker
+
+
+def applied(broker: Broker, **definitions: object) -> Broker:
+    apply_definitions(parse_definitions(json.dumps(definitions), "f.json"), broker, "f.json")
+    return broker
+
+
+def error_of(broker: Broker, **definitions: object) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        applied(broker, **definitions)
+    return str(caught.value)
+
+
+# Users and permissions
+
+
+def test_a_user_with_a_hash_logs_in_with_the_password_behind_it(broker: Broker) -> None:
+    password_hash = hash_password("secret")
+    users = [{"name": "anna", "password_hash": password_hash, "hashing_algorithm": SHA256, "tags": ["monitoring"]}]
+    anna = applied(broker, users=users).directory.user("anna")
+    assert anna is not None
+    assert (anna.password_hash, anna.hashing_algorithm, anna.tags) == (password_hash, SHA256, ["monitoring"])
+
+
+def test_a_user_with_a_password_in_clear_gets_a_hash(broker: Broker) -> None:
+    anna = applied(broker, users=[{"name": "anna", "password": "secret", "tags": ""}]).directory.user("anna")
+    assert anna is not None
+    assert verify_password("secret", anna.password_hash, anna.hashing_algorithm)
+
+
+def test_a_user_without_a_password_cannot_log_in_with_one(broker: Broker) -> None:
+    anna = applied(broker, users=[{"name": "anna", "tags": []}]).directory.user("anna")
+    assert anna is not None
+    assert anna.password_hash == ""
+
+
+TAGS = [("administrator", ["administrator"]), ("a, b,", ["a", "b"]), ("", []), (["a"], ["a"]), ([], [])]
+
+
+@pytest.mark.parametrize(("written", "tags"), TAGS)
+def test_tags_are_a_list_or_a_string_with_commas(broker: Broker, written: object, tags: list[str]) -> None:
+    anna = applied(broker, users=[{"name": "anna", "tags": written}]).directory.user("anna")
+    assert anna is not None
+    assert anna.tags == tags
+
+
+VERSIONS = [("3.5.7", MD5), ("3.0.4", MD5), ("3.6.0", SHA256), ("3.10.8", SHA256), ("4.2.0", SHA256)]
+
+
+@pytest.mark.parametrize(("version", "algorithm"), VERSIONS)
+def test_an_export_that_does_not_name_the_algorithm_means_the_one_of_its_version(
+    broker: Broker, version: str, algorithm: str
+) -> None:
+    users = [{"name": "anna", "password_hash": hash_password("secret", algorithm), "tags": ""}]
+    anna = applied(broker, rabbit_version=version, users=users).directory.user("anna")
+    assert anna is not None
+    assert verify_password("secret", anna.password_hash, anna.hashing_algorithm)
+
+
+def test_permissions_are_set(broker: Broker) -> None:
+    applied(
+        broker,
+        users=[{"name": "anna"}],
+        vhosts=[{"name": "shop"}],
+        permissions=[{"user": "anna", "vhost": "shop", "configure": "", "write": "^a", "read": ".*"}],
+        topic_permissions=[{"user": "anna", "vhost": "shop", "exchange": "amq.topic", "write": "^a", "read": ".*"}],
+    )
+    assert broker.directory.permission("shop", "anna") == PermissionRecord("shop", "anna", "", "^a", ".*")
+    assert broker.directory.topic_permissions_of("shop", "anna") == [
+        TopicPermissionRecord("shop", "anna", "amq.topic", "^a", ".*")
+    ]
+
+
+# Virtual hosts
+
+
+DESCRIBED = [
+    pytest.param({"description": "d", "tags": ["t"], "default_queue_type": "quorum"}, id="beside the name"),
+    pytest.param({"metadata": {"description": "d", "tags": ["t"], "default_queue_type": "quorum"}}, id="in metadata"),
+]
+
+
+@pytest.mark.parametrize("description", DESCRIBED)
+def test_a_virtual_host_is_described(broker: Broker, description: dict[str, object]) -> None:
+    record = applied(broker, vhosts=[{"name": "shop", **description}]).vhost("shop").record
+    assert (record.description, record.tags, record.default_queue_type) == ("d", ["t"], "quorum")
+
+
+def test_a_virtual_host_that_was_traced_is_traced(broker: Broker) -> None:
+    assert applied(broker, vhosts=[{"name": "shop", "tracing": True}]).vhost("shop").tracers
+
+
+def test_limits_of_a_virtual_host_are_the_parameter_that_rabbitmq_keeps(broker: Broker) -> None:
+    applied(broker, vhosts=[{"name": "shop", "limits": {"max-queues": 3}}])
+    assert list(broker.parameters.values()) == [ParameterRecord("shop", "vhost-limits", "limits", {"max-queues": 3})]
+
+
+# Topology
+
+
+def test_exchanges_queues_and_bindings_are_declared(broker: Broker) -> None:
+    applied(
+        broker,
+        exchanges=[
+            {"name": "x", "vhost": "/", "type": "topic", "durable": True, "auto_delete": False, "arguments": {}},
+            {"name": "y", "vhost": "/", "type": "fanout", "durable": False, "auto_delete": True, "internal": True},
+        ],
+        queues=[{"name": "q", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {"x-message-ttl": 9}}],
+        bindings=[
+            {"source": "x", "vhost": "/", "destination": "q", "destination_type": "queue", "routing_key": "a.#"},
+            {"source": "x", "vhost": "/", "destination": "y", "destination_type": "exchange", "routing_key": "b",
+             "arguments": {"n": 1}},
+        ],
+    )  # fmt: skip
+    vhost = broker.vhost("/")
+    x, y, q = vhost.exchange("x"), vhost.exchange("y"), vhost.queue("q")
+    assert (x.type_name, x.is_durable, x.is_auto_delete, x.is_internal) == ("topic", True, False, False)
+    assert (y.type_name, y.is_durable, y.is_auto_delete, y.is_internal) == ("fanout", False, True, True)
+    assert (q.is_durable, q.is_auto_delete, q.arguments) == (True, False, {"x-message-ttl": 9})
+    bound = {(b.destination, b.routing_key, b.arguments.get("n")) for b in vhost.bindings.of(x)}
+    assert bound == {(q, "a.#", None), (y, "b", 1)}
+
+
+def test_an_export_of_one_virtual_host_goes_where_it_is_told(broker: Broker) -> None:
+    broker.declare_vhost("shop")
+    definitions = parse_definitions('{"queues": [{"name": "q", "durable": true, "arguments": []}]}', "f.json")
+    apply_definitions(definitions, broker, "f.json", default_vhost="shop")
+    assert broker.vhost("shop").queue("q").is_durable
+
+
+def test_reserved_names_and_loose_ends_are_left_out(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    applied(
+        broker,
+        exchanges=[{"name": "", "type": "direct"}, {"name": "amq.topic", "type": "topic"}],
+        queues=[{"name": "amq.gen-x"}],
+        bindings=[
+            {"source": "", "destination": "q", "routing_key": "q"},
+            {"source": "amq.topic", "destination": "an-exclusive-queue", "routing_key": "a"},
+        ],
+    )
+    assert broker.vhost("/").queue_by_name == {}
+    assert "binding left out" in caplog.text
+
+
+def test_what_exists_with_other_settings_stays_as_it_is(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    applied(broker, queues=[{"name": "q", "durable": True}], exchanges=[{"name": "x", "type": "topic"}])
+    applied(broker, queues=[{"name": "q", "durable": False}], exchanges=[{"name": "x", "type": "fanout"}])
+    assert broker.vhost("/").queue("q").is_durable
+    assert broker.vhost("/").exchange("x").type_name == "topic"
+    assert "queue left as it is" in caplog.text
+    assert "exchange left as it is" in caplog.text
+
+
+# Policies and parameters
+
+
+def test_policies_operator_policies_and_parameters_are_set(broker: Broker) -> None:
+    rule = {"pattern": "^q", "definition": {"max-length": 9}, "priority": 7, "apply-to": "queues"}
+    applied(
+        broker,
+        policies=[{"vhost": "/", "name": "p", **rule}],
+        parameters=[
+            {"vhost": "/", "component": "operator_policy", "name": "o", "value": rule},
+            {"vhost": "/", "component": "shovel", "name": "s", "value": {"a": 1}},
+        ],
+        global_parameters=[{"name": "cluster_name", "value": "home"}],
+    )
+    assert list(broker.policies.values()) == [
+        PolicyRecord("/", "p", False, "^q", "queues", 7, {"max-length": 9}),
+        PolicyRecord("/", "o", True, "^q", "queues", 7, {"max-length": 9}),
+    ]
+    assert list(broker.parameters.values()) == [
+        ParameterRecord("", "", "cluster_name", "home"),
+        ParameterRecord("/", "shovel", "s", {"a": 1}),
+    ]
+
+
+# Files
+
+
+def test_the_example_can_be_loaded_twice(broker: Broker) -> None:
+    for _ in range(2):
+        apply_definitions(read_definitions(EXAMPLE), broker, str(EXAMPLE))
+    orders = broker.directory.user("orders")
+    assert orders is not None
+    assert verify_password("orders-demo", orders.password_hash, orders.hashing_algorithm)
+    vhost = broker.vhost("shop")
+    assert {binding.destination for binding in vhost.bindings.of(vhost.exchange("orders.events"))} == {
+        vhost.queue("orders.invoices")
+    }
+
+
+def test_an_empty_file_defines_nothing(broker: Broker) -> None:
+    apply_definitions(parse_definitions("", "f.json"), broker, "f.json")
+    assert list(broker.vhost_by_name) == ["/"]
+
+
+def test_keys_of_other_versions_are_ignored(broker: Broker) -> None:
+    applied(broker, product_name="RabbitMQ", queues=[{"name": "q", "type": "classic", "durable": True}])
+    assert list(broker.vhost("/").queue_by_name) == ["q"]
+
+
+MALFORMED = [
+    ("{", "f.json: not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+    ("[]", "f.json: the document: must be a valid dictionary or instance of Definitions, not []"),
+    ('{"users": {}}', "f.json: users: must be a valid list, not {}"),
+    ('{"users": [{}]}', "f.json: users[0].name: is missing"),
+    ('{"users": [{"name": ""}]}', 'f.json: users[0].name: String should have at least 1 character, not ""'),
+    ('{"users": [{"name": "a", "password": ["s3cret"]}]}',
+     "f.json: users[0].password: must be a valid string, not what is there"),
+    ('{"users": [{"name": "a", "password": "b", "password_hash": "c"}]}',
+     "f.json: users[0]: must have a password or a password_hash, not both"),
+    ('{"users": [{"name": "a", "password_hash": "AAAA"}]}',
+     "f.json: users[0]: must have as password_hash the base64 of a 4 byte salt and a digest of its algorithm"),
+    ('{"policies": [{"name": "p", "pattern": "", "definition": {}, "apply-to": "cats"}]}',
+     "f.json: policies[0].apply-to: must be 'all', 'exchanges', 'queues', 'classic_queues', 'quorum_queues' or "
+     "'streams', not \"cats\""),
+    ('{"parameters": [{"component": "operator_policy", "name": "o", "value": {"pattern": "x"}}]}',
+     "f.json: parameters[0].value.definition: is missing"),
+    ('{"queues": [{"name": "q", "durable": "yes"}]}', 'f.json: queues[0].durable: must be a valid boolean, not "yes"'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "line"), MALFORMED)
+def test_what_is_malformed_is_named_with_its_place_and_what_is_allowed(text: str, line: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_definitions(text, "f.json")
+    assert str(caught.value) == line
+
+
+def test_everything_that_is_malformed_is_named() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_definitions('{"users": [{}], "queues": [{"name": 1}]}', "f.json")
+    assert len(str(caught.value).split("\n")) == 2
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"none.json: cannot be read: No such file or directory"):
+        read_definitions(tmp_path / "none.json")
+
+
+REFUSED: list[tuple[dict[str, object], str]] = [
+    ({"permissions": [{"user": "nobody", "vhost": "/", "configure": "", "write": "", "read": ""}]},
+     "f.json: permissions[0]: no user 'nobody'"),
+    ({"queues": [{"name": "q", "vhost": "elsewhere"}]}, "f.json: queues[0]: vhost elsewhere not found"),
+    ({"users": [{"name": "a"}], "permissions": [{"user": "a", "configure": "(", "write": "", "read": ""}]},
+     "f.json: permissions[0]: invalid regular expression '(': missing ), unterminated subpattern at position 0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("definitions", "line"), REFUSED)
+def test_what_the_broker_refuses_is_named_with_its_place(
+    broker: Broker, definitions: dict[str, object], line: str
+) -> None:
+    assert error_of(broker, **definitions) == line
+
+
+def test_an_exchange_of_an_unknown_type_is_refused(broker: Broker) -> None:
+    assert error_of(broker, exchanges=[{"name": "x", "type": "x-none"}]).startswith("f.json: exchanges[0]: ")

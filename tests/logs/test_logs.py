@@ -1,0 +1,152 @@
+"""A log entry is one line, for people or for programs, whatever its values hold."""
+
+import io
+import json
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from twisted.logger import Logger, LogPublisher, STDLibLogObserver
+
+from gateway.config.settings import Log as LogSettings
+from gateway.kernel.errors import ConfigurationError
+from gateway.logs import Log
+from gateway.logs.setup import start_logging, stop_logging
+
+NASTY = 'a\nb\r\x1b[31mred\u2028c\x85 d"e'
+
+
+@pytest.fixture(autouse=True)
+def leave_logging_as_it_was() -> Iterator[None]:
+    level = logging.getLogger().level
+    yield
+    stop_logging()
+    logging.getLogger().setLevel(level)
+
+
+def started(**settings: object) -> io.StringIO:
+    stream = io.StringIO()
+    start_logging(LogSettings.model_validate(settings), stream)
+    return stream
+
+
+def test_an_entry_for_people() -> None:
+    stream = started()
+    Log("amqp").info("connection authenticated", peer="127.0.0.1:3456", user="guest", vhost="/")
+    line = stream.getvalue()
+    assert re.fullmatch(
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} info connection authenticated "
+        r"peer=127\.0\.0\.1:3456 user=guest vhost=/\n",
+        line,
+    )
+
+
+def test_an_entry_for_programs() -> None:
+    stream = started(format="json")
+    Log("amqp").warning("connection closed", peer="::1", channels=3, reason=None)
+    entry = json.loads(stream.getvalue())
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", entry.pop("time"))
+    assert entry == {
+        "level": "warning",
+        "part": "amqp",
+        "event": "connection closed",
+        "peer": "::1",
+        "channels": 3,
+        "reason": None,
+    }
+
+
+VALUES = [("plain", "plain"), (7, "7"), ("", '""'), ("two words", '"two words"'), ("a=b", '"a=b"'), ('"', '"\\""')]
+
+
+@pytest.mark.parametrize(("value", "written"), VALUES)
+def test_values_are_quoted_where_they_would_be_ambiguous(value: object, written: str) -> None:
+    stream = started()
+    Log("x").info("event", value=value)
+    assert stream.getvalue().endswith(f" event value={written}\n")
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_no_value_makes_a_second_line_or_a_colour(format: str) -> None:
+    stream = started(format=format)
+    Log("x").info(f"event {NASTY}", value=NASTY)
+    assert len(stream.getvalue().splitlines()) == 1
+    assert "\x1b" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+@pytest.mark.parametrize("name", ["password", "passwd", "default_pass", "client_secret", "access_token", "PassPhrase"])
+def test_secrets_are_not_written(format: str, name: str) -> None:
+    stream = started(format=format)
+    Log("x").info("event", **{name: "s3cret"})
+    assert "s3cret" not in stream.getvalue()
+
+
+def test_bound_fields_come_with_every_entry() -> None:
+    stream = started()
+    log = Log("x").bind(connection="c1").bind(vhost="/")
+    log.info("one", vhost="shop")
+    log.info("two")
+    assert [line.partition(" info ")[2] for line in stream.getvalue().splitlines()] == [
+        "one connection=c1 vhost=shop",
+        "two connection=c1 vhost=/",
+    ]
+
+
+def test_entries_below_the_level_are_not_written() -> None:
+    stream = started(level="warning")
+    Log("x").info("no")
+    Log("x").debug("no")
+    Log("x").error("yes")
+    assert stream.getvalue().count("\n") == 1
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_an_exception_comes_along_and_cannot_pass_for_an_entry(format: str) -> None:
+    stream = started(format=format)
+    try:
+        raise RuntimeError("broken\n2026-01-01 00:00:00.000 info forged")
+    except RuntimeError:
+        Log("x").error("failed", exc_info=True)
+    head, *rest = stream.getvalue().splitlines()
+    assert "RuntimeError: broken" in stream.getvalue()
+    assert all(line.startswith("    ") for line in rest)
+    assert bool(rest) is (format == "text")
+    assert "failed" in head
+
+
+def test_other_libraries_come_out_in_the_same_form() -> None:
+    stream = started()
+    logging.getLogger("other").warning("disk %s", "full")
+    assert stream.getvalue().endswith(" warning disk full\n")
+
+
+def test_what_twisted_says_is_in_the_log() -> None:
+    stream = started()
+    log = Logger("test", observer=LogPublisher(STDLibLogObserver()))  # type: ignore[arg-type]  # zope.interface
+    log.error("factory {name} failed", name="f")
+    assert stream.getvalue().endswith(" error factory f failed\n")
+
+
+def test_the_log_goes_to_a_file_and_follows_when_it_is_moved(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.log"
+    start_logging(LogSettings(file=file))
+    Log("x").info("one")
+    file.rename(tmp_path / "gateway.log.1")
+    Log("x").info("two")
+    assert "one" in (tmp_path / "gateway.log.1").read_text(encoding="utf-8")
+    assert "two" in file.read_text(encoding="utf-8")
+
+
+def test_a_file_that_cannot_be_opened_is_a_configuration_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"log\.file: must be a file that can be written, not '/"):
+        start_logging(LogSettings(file=tmp_path / "none" / "gateway.log"))
+
+
+def test_starting_again_replaces_the_first() -> None:
+    first, second = started(), started()
+    Log("x").info("once")
+    assert first.getvalue() == ""
+    assert second.getvalue().count("once") == 1

@@ -1,0 +1,180 @@
+"""check_exchange_type finds each way of breaking the contract, and says which in a sentence."""
+
+import itertools
+from collections.abc import Iterable
+
+import pytest
+
+from gateway.api import Arguments, Binding, Destination, ExchangeFactory, Message, PreconditionFailed
+from gateway.testing import check_exchange_type
+
+
+class Sound:
+    """A fanout, right in every respect; each type below spoils one thing."""
+
+    def __init__(self, arguments: Arguments) -> None:
+        self.bindings: list[Binding] = []
+
+    def bind(self, binding: Binding) -> None:
+        self.bindings.append(binding)
+
+    def unbind(self, binding: Binding) -> None:
+        self.bindings.remove(binding)
+
+    def route(self, message: Message) -> Iterable[Destination]:
+        return [binding.destination for binding in self.bindings]
+
+
+class RefusesToBeMade(Sound):
+    def __init__(self, arguments: Arguments) -> None:
+        raise KeyError("weight")
+
+
+class SharesItsBindings(Sound):
+    shared: list[Binding] = []
+
+    def __init__(self, arguments: Arguments) -> None:
+        self.bindings = self.shared
+
+
+class RemembersForEver(Sound):
+    def unbind(self, binding: Binding) -> None:
+        pass
+
+
+class ForgetsByDestination(Sound):
+    """Right for one binding a destination, and then loses the second one."""
+
+    def unbind(self, binding: Binding) -> None:
+        before = len(self.bindings)
+        self.bindings = [other for other in self.bindings if other.destination is not binding.destination]
+        if len(self.bindings) == before:
+            raise ValueError("not bound")
+
+
+class IndexesByKeyAlone(Sound):
+    """The second binding with a key replaces the first; unbinding either loses both."""
+
+    def __init__(self, arguments: Arguments) -> None:
+        self.by_key: dict[str, Binding] = {}
+
+    def bind(self, binding: Binding) -> None:
+        self.by_key[binding.routing_key] = binding
+
+    def unbind(self, binding: Binding) -> None:
+        del self.by_key[binding.routing_key]
+
+    def route(self, message: Message) -> Iterable[Destination]:
+        return [binding.destination for binding in self.by_key.values()]
+
+
+class TripsOverAKey(Sound):
+    def route(self, message: Message) -> Iterable[Destination]:
+        message.routing_key.encode("ascii")
+        return super().route(message)
+
+
+class TripsOverAHeader(Sound):
+    def route(self, message: Message) -> Iterable[Destination]:
+        if message.headers.get("n", 0) > 1 << 31:  # type: ignore[operator]  # the mistake under test
+            raise OverflowError
+        return super().route(message)
+
+
+class RefusesWithTheWrongError(Sound):
+    def bind(self, binding: Binding) -> None:
+        int(binding.routing_key)
+        super().bind(binding)
+
+
+class RefusesEverything(Sound):
+    def bind(self, binding: Binding) -> None:
+        raise PreconditionFailed("no")
+
+
+class KeepsWhatItRefuses(Sound):
+    def bind(self, binding: Binding) -> None:
+        super().bind(binding)
+        if binding.arguments:
+            raise PreconditionFailed("no arguments, please")
+
+
+class SaysByKeyAndLooksAtHeaders(Sound):
+    routes_by_key = True
+
+    def route(self, message: Message) -> Iterable[Destination]:
+        return super().route(message) if "animal" in message.headers else []
+
+
+class SaysByKeyAndTakesTurns(Sound):
+    routes_by_key = True
+
+    def __init__(self, arguments: Arguments) -> None:
+        super().__init__(arguments)
+        self.turns = itertools.count()
+
+    def route(self, message: Message) -> Iterable[Destination]:
+        return [self.bindings[next(self.turns) % len(self.bindings)].destination] if self.bindings else []
+
+
+class SaysByKeyAndCountsWhatIsGone(Sound):
+    routes_by_key = True
+    ever_bound = 0
+
+    def bind(self, binding: Binding) -> None:
+        super().bind(binding)
+        self.ever_bound += 1
+
+    def route(self, message: Message) -> Iterable[Destination]:
+        return [self.bindings[self.ever_bound % len(self.bindings)].destination] if self.bindings else []
+
+
+BROKEN = [
+    (RefusesToBeMade, r"The factory raised KeyError\('weight'\) for the arguments \{\}\."),
+    (SharesItsBindings, "which is not bound to it"),
+    (RemembersForEver, "after unbind of the binding to .* routes to destination .*, which is not bound to it"),
+    (ForgetsByDestination, r"unbind\(\) raised ValueError\('not bound'\) for the binding to .*, which was bound"),
+    (IndexesByKeyAlone, r"unbind\(\) raised KeyError"),
+    (TripsOverAKey, r"route\(\) raised UnicodeEncodeError"),
+    (TripsOverAHeader, r"route\(\) raised OverflowError\(\) for the key '' and headers \{'n': 4611686018427387904"),
+    (RefusesWithTheWrongError, r"bind\(\) raised ValueError.* only PreconditionFailed may come of it"),
+    (RefusesEverything, "Every binding was refused"),
+    (KeepsWhatItRefuses, r"bind\(\) refused the binding to .* but routes to it"),
+    (SaysByKeyAndLooksAtHeaders, r"The type says routes_by_key, but .* one had the headers \{'animal': 'dog'\}"),
+    (SaysByKeyAndTakesTurns, "The type says routes_by_key, but messages with the key '' went different ways"),
+    (SaysByKeyAndCountsWhatIsGone, "an exchange that lost bindings routes otherwise than one that never had them"),
+]
+
+
+def test_a_sound_type_passes() -> None:
+    check_exchange_type(Sound)
+
+
+@pytest.mark.parametrize(("factory", "sentence"), BROKEN, ids=lambda value: getattr(value, "__name__", ""))
+def test_a_broken_type_is_told_what_it_breaks(factory: ExchangeFactory, sentence: str) -> None:
+    with pytest.raises(AssertionError, match=sentence):
+        check_exchange_type(factory)
+
+
+def test_the_declare_arguments_reach_the_factory() -> None:
+    seen: list[Arguments] = []
+
+    def factory(arguments: Arguments) -> Sound:
+        seen.append(arguments)
+        return Sound(arguments)
+
+    check_exchange_type(factory, arguments={"hash-header": "user"})
+    assert {"hash-header": "user"} in seen
+    assert all(arguments == {"hash-header": "user"} for arguments in seen)
+
+
+def test_a_type_with_a_taste_is_checked_with_bindings_to_its_taste() -> None:
+    class OnlyYears(Sound):
+        def bind(self, binding: Binding) -> None:
+            if len(binding.routing_key) != 4 or "since" not in binding.arguments:
+                raise PreconditionFailed("a year, please")
+            super().bind(binding)
+
+    with pytest.raises(AssertionError, match="Every binding was refused"):
+        check_exchange_type(OnlyYears)
+    check_exchange_type(OnlyYears, binding_keys=["2024", "2025"], binding_arguments=[{"since": 1}, {"since": 2}])

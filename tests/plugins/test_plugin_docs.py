@@ -1,0 +1,126 @@
+"""The pages about plugins say what is so, and what they show runs."""
+
+import importlib
+import inspect
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from gateway import hookspecs
+from gateway.api import ConfigurationError, Value
+from gateway.config import load
+from gateway.plugin_registry import ALWAYS_ON, BUILT_IN_MODULES, ENTRY_POINT_GROUP, PluginRegistry, load_plugins
+from gateway.testing import check_exchange_type
+
+PAGES = Path(__file__).parents[2] / "docs" / "plugins"
+HOOKS = [name for name in vars(hookspecs) if name.startswith("gateway_")]
+
+
+def examples(page: str) -> dict[str, str]:
+    """Return the page's code by the name in its first line: the file it goes to."""
+    blocks = re.findall(
+        r"^```(?:python|toml)\n# (.+?)\n(.*?)^```$", (PAGES / page).read_text(), re.MULTILINE | re.DOTALL
+    )
+    return dict(blocks)
+
+
+EXAMPLES = examples("exchange-type.md")
+
+
+@pytest.fixture
+def plugins_dir(tmp_path: Path) -> Path:
+    """The directory as it is after the page's first step."""
+    (tmp_path / "modulus.py").write_text(EXAMPLES["modulus.py"])
+    return tmp_path
+
+
+@pytest.fixture
+def modulus(plugins_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    monkeypatch.syspath_prepend(plugins_dir)
+    yield importlib.import_module("modulus")
+    del sys.modules["modulus"]
+
+
+def enabled(plugins_dir: Path, example: str) -> dict[str, dict[str, dict[str, Value]]]:
+    """Return the plugins by virtual host of an example configuration, read as the gateway reads it."""
+    file = plugins_dir / "gateway.toml"
+    file.write_text(EXAMPLES[example].replace("/etc/gateway/plugins", str(plugins_dir)))
+    settings = load(file)
+    assert settings.plugins_dir == plugins_dir
+    return {name: vhost.plugins for name, vhost in settings.vhosts.items()}
+
+
+def exchange_types(registry: PluginRegistry, vhost: str, plugins: dict[str, dict[str, Value]]) -> list[str]:
+    return list(registry.view(vhost, dict(plugins)).exchange_types)
+
+
+def test_the_plugin_of_the_page_has_about_twenty_lines() -> None:
+    lines = [line for line in EXAMPLES["modulus.py"].splitlines() if line.strip()]
+    assert len(lines) <= 25
+
+
+def test_the_exchange_type_of_the_page_keeps_the_contract(modulus: ModuleType) -> None:
+    check_exchange_type(modulus.Modulus)
+
+
+def test_the_tests_of_the_page_pass(modulus: ModuleType) -> None:
+    names: dict[str, object] = {}
+    exec(EXAMPLES["test_modulus.py"], names)
+    tests = [test for name, test in names.items() if name.startswith("test_") and callable(test)]
+    assert len(tests) == 2
+    for test in tests:
+        test()
+
+
+def test_the_configuration_of_the_page_enables_the_type(plugins_dir: Path) -> None:
+    by_vhost = enabled(plugins_dir, "gateway.toml")
+    registry = load_plugins(plugins_dir)
+    assert "x-modulus" in exchange_types(registry, "/", by_vhost["/"])
+    assert "x-modulus" not in exchange_types(registry, "staging", {})
+
+
+def test_the_client_of_the_page_declares_the_type_that_the_plugin_offers() -> None:
+    source = EXAMPLES["orders.py"]
+    compile(source, "orders.py", "exec")
+    assert 'exchange_type="x-modulus"' in source
+
+
+def test_the_setting_of_the_page_names_the_type(plugins_dir: Path) -> None:
+    with (plugins_dir / "modulus.py").open("a") as file:
+        file.write(EXAMPLES["modulus.py, the hook"])
+    by_vhost = enabled(plugins_dir, "gateway.toml, with a setting")
+    registry = load_plugins(plugins_dir)
+    assert exchange_types(registry, "/", by_vhost["/"])[-1] == "x-modulus"
+    assert exchange_types(registry, "staging", by_vhost["staging"])[-1] == "x-spread"
+    with pytest.raises(ConfigurationError, match=r"modulus\.py:\d+\) .*name must be a string, not 1"):
+        exchange_types(registry, "/", {"modulus": {"name": 1}})
+
+
+def test_the_entry_point_of_the_page_is_of_our_group() -> None:
+    project = tomllib.loads(EXAMPLES["pyproject.toml"])["project"]
+    assert project["entry-points"][ENTRY_POINT_GROUP] == {"modulus": "acme_modulus"}
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_the_list_of_hooks_shows_each_as_it_is_specified(hook: str) -> None:
+    source = inspect.getsource(getattr(hookspecs, hook))
+    specification = source.removeprefix("@hookspec\n").removesuffix("    raise NotImplementedError\n")
+    page = (PAGES / "README.md").read_text()
+    assert f"### `{hook}`\n\n```python\n{specification}```\n" in page
+
+
+def test_the_list_of_hooks_states_the_laws_of_the_specification() -> None:
+    assert hookspecs.__doc__ is not None
+    laws = hookspecs.__doc__[hookspecs.__doc__.index("* ") :].strip().replace("``", "`")
+    assert laws in (PAGES / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", BUILT_IN_MODULES)
+def test_the_list_of_built_in_plugins_says_which_are_always_on(name: str) -> None:
+    rows = [line for line in (PAGES / "README.md").read_text().splitlines() if line.startswith(f"| `{name}` |")]
+    assert [row.split("|")[-2].strip() for row in rows] == ["always" if name in ALWAYS_ON else "by name"]

@@ -1,0 +1,80 @@
+"""A process that writes through the store until it is killed: turn after turn, each known in advance by its number.
+
+Run with the directory of the store. Prints a line for each watermark: the number of the turn that is durable.
+"""
+
+import sys
+from collections.abc import Callable
+from itertools import count
+from queue import SimpleQueue
+
+from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Lsn, Put, Stored, VhostRecord
+from gateway.kernel.message import Message
+from gateway.testing.store_session import message_with, queue_record, vhost_record
+from gateway_lmdb import LmdbStore
+
+PER_TURN = 5
+LIFETIME = 20
+SIZES = (0, 10, 300, 3_000, 30_000)
+
+
+def message(number: int) -> Message:
+    return message_with(number, number.to_bytes(4, "big") * (SIZES[number % len(SIZES)] // 4))
+
+
+def turn(number: int) -> list[Change]:
+    """Publish five messages to two queues, let go of those of twenty turns ago (of every third for ever) and count."""
+    changes: list[Change] = [Put(vhost_record("turn", str(number))), Put(queue_record(1)), Put(queue_record(2))]
+    for message_id in of_turn(number):
+        changes += Stored(message(message_id)), Enqueued(1, 2 * message_id, message_id, number)
+        changes.append(Enqueued(2, 2 * message_id + 1, message_id, number))
+    if number > LIFETIME and number % 3:
+        for message_id in of_turn(number - LIFETIME):
+            changes += Dequeued(2 * message_id), Dequeued(2 * message_id + 1), Discarded(message_id)
+    return changes
+
+
+def of_turn(number: int) -> range:
+    return range(PER_TURN * number, PER_TURN * (number + 1))
+
+
+def last_turn(found: list[Change]) -> int:
+    """Return the number of the last turn that a store recovered."""
+    for change in found:
+        if isinstance(change, Put) and isinstance(change.entity, VhostRecord):
+            return int(change.entity.description)
+    return 0
+
+
+class Reporter:
+    def __init__(self, before: int) -> None:
+        self.before = before
+        self.watermark = Lsn(0)
+
+    def on_durable(self, watermark: Lsn) -> None:
+        self.watermark = watermark
+        print(self.before + watermark, flush=True)
+
+    def on_stalled(self, reason: str) -> None:
+        sys.exit(reason)
+
+    def on_resumed(self) -> None:
+        sys.exit("it never stalled")
+
+    def on_failed(self, reason: str) -> None:
+        sys.exit(reason)
+
+
+def write_until_killed(path: str) -> None:
+    calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
+    store = LmdbStore(path, call_in_kernel=calls.put)
+    reporter = Reporter(last_turn(list(store.recover())))
+    store.listen(reporter)
+    for lsn in count(1):
+        store.append(turn(reporter.before + lsn))
+        while reporter.watermark < lsn - lsn % 13 or not calls.empty():
+            calls.get()()
+
+
+if __name__ == "__main__":
+    write_until_killed(sys.argv[1])

@@ -1,0 +1,29 @@
+"""A listener that writes down what it hears."""
+
+from gateway.kernel.changes import Lsn
+
+
+class Heard:
+    """Keeps every report in order: a watermark as a number, the others as words."""
+
+    def __init__(self) -> None:
+        self.reports: list[int | str] = []
+
+    def on_durable(self, watermark: Lsn) -> None:
+        self.reports.append(watermark)
+
+    def on_stalled(self, reason: str) -> None:
+        self.reports.append(f"stalled: {reason}")
+
+    def on_resumed(self) -> None:
+        self.reports.append("resumed")
+
+    def on_failed(self, reason: str) -> None:
+        self.reports.append(f"failed: {reason}")
+
+    @property
+    def watermark(self) -> int:
+        return max((report for report in self.reports if isinstance(report, int)), default=0)
+
+    def has(self, word: str) -> bool:
+        return any(isinstance(report, str) and report.startswith(word) for report in self.reports)

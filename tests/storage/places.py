@@ -1,0 +1,88 @@
+"""Where the two engines keep their data in tests, and how they are driven there."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from gateway.kernel.ports import Store
+from gateway_lmdb import LmdbStore
+from gateway_memory import MemoryStore
+
+PATIENCE_S = 20.0
+
+
+class MemoryPlace:
+    """A memory store, committed by ``pump``."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+
+    def open(self) -> Store:
+        self.store = self.store.reopened()
+        return self.store
+
+    def pump(self, until: Callable[[], bool]) -> None:
+        self.store.commit()
+        assert until(), "nothing is left to commit, and what was waited for did not come"
+
+    def crash(self) -> None:
+        """Nothing to do: ``open`` takes what was committed."""
+
+
+class DeferringPlace(MemoryPlace):
+    """A memory store that commits by itself, a little later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[Callable[[], None]] = []
+
+    def open(self) -> Store:
+        self.store = self.store.reopened(self.calls.append)
+        return self.store
+
+    def pump(self, until: Callable[[], bool]) -> None:
+        while self.calls:
+            self.calls.pop(0)()
+        assert until(), "nothing is left to call, and what was waited for did not come"
+
+
+class LmdbPlace:
+    """A directory that is removed with the place."""
+
+    def __init__(self) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="gateway-store-")
+        self.path = Path(self._directory.name) / "0"
+        self.calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.store: LmdbStore | None = None
+
+    def open(self) -> LmdbStore:
+        self.store = LmdbStore(self.path, call_in_kernel=self.calls.put, retry_interval_s=0.01)
+        return self.store
+
+    def pump(self, until: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not until():
+            try:
+                self.calls.get(timeout=max(0.0, deadline - time.monotonic()))()
+            except Empty:
+                raise TimeoutError("the store took too long") from None
+
+    def crash(self) -> None:
+        """Go on with a copy of what is durable at this moment, as the death of the process would leave it."""
+        assert self.store is not None
+        after = self.path.with_name(str(int(self.path.name) + 1))
+        after.mkdir()
+        self.store.snapshot(after)
+        self.close()
+        shutil.rmtree(self.path)
+        self.path = after
+
+    def close(self) -> None:
+        """Close the store and forget what it still wanted to say."""
+        if self.store is not None:
+            self.store.close()
+            self.calls = SimpleQueue()
+            self.store = None

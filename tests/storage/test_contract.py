@@ -1,0 +1,32 @@
+"""Every engine keeps every promise of the port."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from gateway.kernel.ports import Store, StoredMessage
+from gateway.testing.store import STORE_CHECKS, StorePlace, check_store
+from gateway_memory import MemoryStore
+from tests.storage.places import DeferringPlace, LmdbPlace, MemoryPlace
+
+
+@pytest.mark.parametrize("new_place", [MemoryPlace, DeferringPlace, LmdbPlace])
+@pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__.strip("_"))
+def test_contract(check: Callable[[StorePlace], None], new_place: Callable[[], StorePlace]) -> None:
+    check(new_place())
+
+
+def test_an_engine_that_breaks_a_promise_is_told_which() -> None:
+    class Reversed(MemoryStore):
+        def messages(self, message_ids: Sequence[int]) -> list[StoredMessage | None]:
+            return list(reversed(super().messages(message_ids)))
+
+    class ReversedPlace(MemoryPlace):
+        def open(self) -> Store:
+            committed = self.store.reopened()
+            self.store = Reversed()
+            self.store.__dict__.update(committed.__dict__)
+            return self.store
+
+    with pytest.raises(AssertionError, match="contents differ when they are just staged"):
+        check_store(ReversedPlace)

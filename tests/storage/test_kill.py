@@ -1,0 +1,75 @@
+"""A process that is killed at any moment leaves what it reported, and no half of anything."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import lmdb
+
+from gateway.testing.store_session import content_of, places_in
+from gateway_lmdb import LmdbStore
+from gateway_memory import MemoryStore
+from tests.storage import killed
+
+KILLS = 24
+
+
+def killed_after(seconds: float, path: Path) -> int:
+    """Let a process write for a while, kill it, and return the last turn it had reported; 0 if none."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.storage.killed", str(path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    timers: list[threading.Timer] = []
+    reported = 0
+    assert child.stdout is not None
+    with child, child.stdout as lines:
+        for line in lines:
+            if not timers:  # it is writing now: the time runs from here
+                timers.append(threading.Timer(seconds, child.send_signal, [signal.SIGKILL]))
+                timers[0].start()
+            if line.endswith("\n"):
+                reported = int(line)
+    assert child.returncode == -signal.SIGKILL, "the child ended by itself"
+    return reported
+
+
+def assert_whole(path: Path, reported: int) -> int:
+    """Check that the store holds exactly what some number of turns leave, at least the reported ones."""
+    store = LmdbStore(path, call_in_kernel=lambda call: None)
+    found = list(store.recover())
+    turns = killed.last_turn(found)
+    assert turns >= reported, f"turn {reported} was reported durable, but only {turns} are there"
+    expected = MemoryStore()
+    for number in range(1, turns + 1):
+        expected.append(killed.turn(number))
+    expected.commit()
+    assert places_in(found) == places_in(expected.recover())
+    ids = {place[2] for place in places_in(found)}
+    for message_id in ids:
+        assert store.messages([message_id]) == [content_of(killed.message(message_id))]
+    store.close()
+    assert stored_contents(path) == len(ids), "contents are left that no queue holds"
+    return turns
+
+
+def stored_contents(path: Path) -> int:
+    with lmdb.open(str(path), readonly=True, max_dbs=16) as environment:
+        contents = environment.open_db(b"contents", create=False)
+        with environment.begin() as transaction:
+            return transaction.stat(contents)["entries"]
+
+
+def test_what_was_reported_survives_being_killed_and_nothing_is_there_by_half(tmp_path: Path) -> None:
+    moments = random.Random(7)
+    turns = 0
+    for _ in range(KILLS):
+        reported = killed_after(moments.uniform(0.0, 0.15), tmp_path / "store")
+        assert reported > turns, "the killed process had reported nothing new"
+        turns = assert_whole(tmp_path / "store", reported)

@@ -1,0 +1,370 @@
+"""What the LMDB engine promises beyond the contract."""
+
+import errno
+import gc
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import lmdb
+import pytest
+
+from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Put, Stored
+from gateway.kernel.errors import StorageError
+from gateway.testing.store_session import content_of, message_with, queue_record, vhost_record
+from gateway_lmdb import LmdbStore, batch, environment, records, schema
+from tests.storage.listeners import Heard
+from tests.storage.places import LmdbPlace
+
+
+@pytest.fixture
+def place() -> Iterator[LmdbPlace]:
+    place = LmdbPlace()
+    yield place
+    place.close()
+
+
+def opened(place: LmdbPlace) -> tuple[LmdbStore, Heard]:
+    store, heard = place.open(), Heard()
+    store.listen(heard)
+    return store, heard
+
+
+def publishing(first: int, last: int, size: int = 1000) -> list[Change]:
+    changes: list[Change] = []
+    for number in range(first, last + 1):
+        changes += Stored(message_with(number, bytes(size))), Enqueued(1, number, number, 0)
+    return changes
+
+
+def draining(first: int, last: int) -> list[Change]:
+    numbers = range(first, last + 1)
+    return [*map(Dequeued, numbers), *map(Discarded, numbers)]
+
+
+# ---- Opening ------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_store_in_the_same_directory_is_refused(place: LmdbPlace) -> None:
+    place.open()
+    with pytest.raises(StorageError, match=f"in use by process {os.getpid()}"):
+        LmdbStore(place.path, call_in_kernel=lambda call: None)
+
+
+def test_another_process_is_refused_the_directory(place: LmdbPlace) -> None:
+    place.open()
+    program = (
+        "import sys; from gateway_lmdb import LmdbStore\n"
+        "try: LmdbStore(sys.argv[1], call_in_kernel=print)\n"
+        "except Exception as error: print(type(error).__name__, error)"
+    )
+    child = subprocess.run(
+        [sys.executable, "-c", program, str(place.path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert f"StorageError the store in {place.path} is in use by process {os.getpid()}" in child.stdout
+
+
+def test_a_closed_store_gives_the_directory_free(place: LmdbPlace) -> None:
+    place.open().close()
+    assert place.open().highest_ids() == (0, 0)
+
+
+def test_a_store_of_a_newer_format_is_refused_with_both_versions(
+    place: LmdbPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "FORMAT_VERSION", 9)
+    place.open().close()
+    monkeypatch.undo()
+    with pytest.raises(StorageError, match="format 9, written by a newer gateway; this one reads up to 1"):
+        place.open()
+
+
+def test_an_entity_of_a_newer_layout_is_refused_with_both_versions(
+    place: LmdbPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = place.open()
+    monkeypatch.setattr(type(vhost_record("a")), "version", 7)
+    store.append([Put(vhost_record("a"))])
+    store.close()
+    monkeypatch.undo()
+    with pytest.raises(StorageError, match="a vhost has layout 7, written by a newer gateway; this one reads up to 1"):
+        list(place.open().recover())
+
+
+def test_a_record_of_a_newer_layout_is_refused() -> None:
+    record = records.ContentWriter().encode(message_with(1))
+    with pytest.raises(StorageError, match="a message has layout 200"):
+        records.decode_content(b"\xc8" + record[1:])
+    with pytest.raises(StorageError, match="a place in a queue has layout 200"):
+        records.decode_enqueued(1, b"\xc8" + records.encode_enqueued(Enqueued(1, 1, 1, 1))[1:])
+    with pytest.raises(StorageError, match="does not know: flux"):
+        records.decode_entity("flux", b"")
+
+
+def test_files_that_are_not_a_store_are_refused(place: LmdbPlace) -> None:
+    place.path.mkdir()
+    (place.path / "data.mdb").write_bytes(b"not a store" * 2000)
+    with pytest.raises(StorageError, match="cannot be opened"):
+        place.open()
+
+
+def test_a_path_that_cannot_be_a_directory_is_refused(place: LmdbPlace) -> None:
+    place.path.write_text("a file")
+    with pytest.raises(StorageError, match="cannot be opened"):
+        place.open()
+
+
+# ---- Batches ------------------------------------------------------------------------------------------------------
+
+
+def test_a_burst_is_committed_in_pieces(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "MOST_RECORDS", 100)
+    store, heard = opened(place)
+    for first in range(1, 2000, 20):
+        store.append(publishing(first, first + 19, size=10))
+    place.pump(lambda: heard.watermark == 100)
+    assert len(heard.reports) >= 20
+
+
+def test_a_lone_append_is_reported_without_waiting_for_others(place: LmdbPlace) -> None:
+    store, heard = opened(place)
+    for lsn in range(1, 20):
+        store.append(publishing(lsn, lsn))
+        place.pump(lambda lsn=lsn: heard.watermark == lsn)  # type: ignore[misc]
+    assert heard.reports == list(range(1, 20))
+
+
+def test_what_came_and_went_in_one_batch_is_never_written(place: LmdbPlace) -> None:
+    store, heard = opened(place)
+    store.append([*publishing(1, 500), *draining(1, 500)])
+    place.pump(lambda: heard.watermark == 1)
+    store.close()
+    assert (place.path / "data.mdb").stat().st_size < 100_000
+
+
+def test_freed_pages_are_used_again(place: LmdbPlace) -> None:
+    store, heard = opened(place)
+    data = place.path / "data.mdb"
+    sizes = []
+    for round_ in range(4):
+        first = round_ * 2000 + 1
+        for start in range(first, first + 2000, 100):
+            store.append(publishing(start, start + 99))
+            place.pump(lambda: heard.watermark == store._appended)
+        store.append(draining(first, first + 1999))
+        place.pump(lambda: heard.watermark == store._appended)
+        sizes.append(data.stat().st_size)
+    assert sizes[3] <= sizes[0] * 1.1
+
+
+def test_many_different_headers_and_keys_are_encoded_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "_MOST_ENVELOPES", 10)
+    writer = records.ContentWriter()
+    for number in range(50):
+        message = message_with(number % 17, b"body", f"x{number % 3}", "k" * (number % 5) + "\udc80")
+        assert records.decode_content(writer.encode(message)) == content_of(message)
+
+
+# ---- Failures -----------------------------------------------------------------------------------------------------
+
+
+class FailingEnvironment(environment.Environment):
+    """Fails a number of writes: at once, or where LMDB flushes and syncs."""
+
+    failures: list[lmdb.Error] = []
+
+    def write(self):  # type: ignore[no-untyped-def]
+        if self.failures:
+            raise self.failures.pop(0)
+        return super().write()
+
+
+@pytest.fixture
+def failures(monkeypatch: pytest.MonkeyPatch) -> list[lmdb.Error]:
+    failures: list[lmdb.Error] = []
+    monkeypatch.setattr(FailingEnvironment, "failures", failures)
+    monkeypatch.setattr("gateway_lmdb.store.Environment", FailingEnvironment)
+    return failures
+
+
+MDB_PANIC = -30795
+
+
+def lmdb_error(code: int, kind: type[lmdb.Error] = lmdb.Error) -> lmdb.Error:
+    """Make an error as LMDB itself raises it: only those carry a code."""
+    error = kind(f"mdb_txn_commit: {code}")
+    error.code = code  # type: ignore[misc]
+    return error
+
+
+@pytest.mark.parametrize("code", ["ENOSPC", "EIO", "EDQUOT", "EFBIG"])
+def test_a_failure_that_passes_stalls_once_and_loses_nothing(
+    place: LmdbPlace, failures: list[lmdb.Error], code: str
+) -> None:
+    store, heard = opened(place)
+    failures += [lmdb_error(getattr(errno, code)) for _ in range(3)]
+    store.append([Put(queue_record(1)), *publishing(1, 10)])
+    store.append(publishing(11, 20))
+    place.pump(lambda: heard.watermark == 2)
+    assert [str(report).partition(":")[0] for report in heard.reports[:2]] == ["stalled", "resumed"]
+    place.crash()
+    assert len(list(place.open().recover())) == 21
+
+
+def test_a_failure_for_good_is_reported_once_and_nothing_after(place: LmdbPlace, failures: list[lmdb.Error]) -> None:
+    store, heard = opened(place)
+    store.append(publishing(1, 1))
+    place.pump(lambda: heard.watermark == 1)
+    failures.append(lmdb_error(MDB_PANIC, lmdb.PanicError))
+    store.append(publishing(2, 2))
+    place.pump(lambda: heard.has("failed"))
+    assert store.append(publishing(3, 3)) == 3
+    store.close()
+    assert [str(report).partition(":")[0] for report in heard.reports] == ["1", "failed"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_change_that_cannot_be_written_fails_the_store(place: LmdbPlace) -> None:
+    store, heard = opened(place)
+    store.append([Put(vhost_record(object()))])  # type: ignore[arg-type]
+    place.pump(lambda: heard.has("failed: TypeError"))
+    store.close()
+
+
+def test_a_store_closed_while_stalled_fails_instead_of_waiting(place: LmdbPlace, failures: list[lmdb.Error]) -> None:
+    store, heard = opened(place)
+    failures += [lmdb_error(errno.ENOSPC)] * 100_000
+    store.append(publishing(1, 1))
+    place.pump(lambda: heard.has("stalled"))
+    store.close()
+    assert heard.has("failed")
+    assert heard.watermark == 0
+
+
+def test_a_full_store_stalls_and_resumes_when_messages_leave(place: LmdbPlace) -> None:
+    heard = Heard()
+    store = LmdbStore(place.path, call_in_kernel=place.calls.put, retry_interval_s=0.01, map_size=2_000_000)
+    place.store = store
+    store.listen(heard)
+    store.append([Put(queue_record(1)), *publishing(1, 100)])
+    place.pump(lambda: heard.watermark == 1)
+    for first in range(101, 3001, 100):
+        store.append(publishing(first, first + 99))
+    place.pump(lambda: heard.has("stalled"))
+    assert "largest size" in str(heard.reports[-1])
+    stalled_at = heard.watermark
+    assert store.messages([3000])[0] == content_of(message_with(3000, bytes(1000)))
+    for first in range(201, 3001, 100):
+        store.append(draining(first, first + 99))
+    place.pump(lambda: heard.watermark == store._appended)
+    assert heard.has("resumed")
+    assert stalled_at < heard.watermark
+    place.crash()
+    positions = [change.position for change in place.open().recover() if isinstance(change, Enqueued)]
+    assert positions == list(range(1, 201))
+
+
+# A limit on the size of files makes the system refuse to write, as a full disk does: it is the real thing, without
+# mounting anything.
+FULL_DISK = """
+import resource, signal, sys
+from gateway.kernel.changes import Enqueued, Put
+from gateway_lmdb import LmdbStore
+from tests.storage.listeners import Heard
+from tests.storage.places import LmdbPlace
+from tests.storage.test_lmdb_store import publishing, queue_record
+place = LmdbPlace()
+store, heard = place.open(), Heard()
+store.listen(heard)
+store.append([Put(queue_record(1)), *publishing(1, 100)])
+place.pump(lambda: heard.watermark == 1)
+size = (place.path / "data.mdb").stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10_000, resource.RLIM_INFINITY))
+store.append(publishing(101, 1000))
+place.pump(lambda: heard.has("stalled"))
+assert heard.watermark == 1
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+place.pump(lambda: heard.watermark == 2)
+assert heard.has("resumed")
+place.crash()
+store = place.open()
+assert [change.position for change in store.recover() if isinstance(change, Enqueued)] == list(range(1, 1001))
+assert None not in store.messages(range(1, 1001))
+place.close()
+print([str(report) for report in heard.reports])
+"""
+
+
+def run_child(program: str) -> str:
+    child = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert child.returncode == 0, child.stderr
+    return child.stdout
+
+
+def test_a_disk_that_fills_stalls_the_store_and_corrupts_nothing() -> None:
+    assert "resumed" in run_child(FULL_DISK)
+
+
+# ---- Memory -------------------------------------------------------------------------------------------------------
+
+BACKLOG = """
+import gc
+from pathlib import Path
+from gateway.kernel.changes import Put
+from tests.storage.listeners import Heard
+from tests.storage.places import LmdbPlace
+from tests.storage.test_lmdb_store import publishing, queue_record
+
+def resident_mib():
+    return int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0]) / 1024
+
+place = LmdbPlace()
+store, heard = place.open(), Heard()
+store.listen(heard)
+before = most = resident_mib()
+store.append([Put(queue_record(1))])
+for first in range(1, 120_000, 100):
+    lsn = store.append(publishing(first, first + 99, 1024))
+    place.pump(lambda: heard.watermark >= lsn - 20)
+    most = max(most, resident_mib())
+place.pump(lambda: heard.watermark == lsn)
+store.close()
+store = place.open()
+assert sum(1 for _ in store.recover()) == 120_001
+for first in range(1, 120_000, 100):
+    assert None not in store.messages(range(first, first + 100))
+    most = max(most, resident_mib())
+place.close()
+print(int(most - before))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads resident memory from /proc")
+def test_a_backlog_is_not_resident_memory() -> None:
+    grown_mib = int(run_child(BACKLOG))
+    assert grown_mib < 110, f"a backlog of 117 MiB made the process grow by {grown_mib} MiB"
+
+
+def test_nothing_staged_is_kept_once_it_is_durable(place: LmdbPlace) -> None:
+    store, heard = opened(place)
+    store.append(publishing(1, 50))
+    store.messages([1])
+    store.append(publishing(51, 100))
+    place.pump(lambda: heard.watermark == 2)
+    store.close()
+    gc.collect()
+    assert not [thing for thing in gc.get_objects() if isinstance(thing, Stored)]

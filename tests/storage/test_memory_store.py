@@ -1,0 +1,92 @@
+"""The store in memory does what a test tells it to, and nothing before."""
+
+from collections.abc import Callable
+
+from gateway.kernel.changes import Enqueued, Put, Stored
+from gateway.testing.store_session import message_with, places_in, queue_record
+from gateway_memory import MemoryStore
+from tests.storage.listeners import Heard
+
+
+def listening(store: MemoryStore) -> Heard:
+    heard = Heard()
+    store.listen(heard)
+    return heard
+
+
+def test_nothing_is_durable_until_it_is_committed() -> None:
+    store = MemoryStore()
+    heard = listening(store)
+    store.append([Put(queue_record(1))])
+    assert heard.reports == []
+    assert list(store.reopened().recover()) == []
+    store.commit()
+    assert heard.reports == [1]
+    assert len(list(store.reopened().recover())) == 1
+
+
+def test_committing_again_reports_nothing_new() -> None:
+    store = MemoryStore()
+    heard = listening(store)
+    store.append([])
+    store.commit()
+    store.commit()
+    assert heard.reports == [1]
+
+
+def test_a_store_with_a_way_to_defer_commits_by_itself_once_for_several_appends() -> None:
+    calls: list[Callable[[], None]] = []
+    store = MemoryStore(calls.append)
+    heard = listening(store)
+    store.append([])
+    store.append([])
+    assert (len(calls), heard.reports) == (1, [])
+    calls.pop()()
+    assert heard.reports == [2]
+    store.append([])
+    assert len(calls) == 1
+
+
+def test_a_stalled_store_commits_when_it_resumes() -> None:
+    calls: list[Callable[[], None]] = []
+    store = MemoryStore(calls.append)
+    heard = listening(store)
+    store.append([])
+    store.stall("no space")
+    calls.pop()()
+    assert heard.reports == ["stalled: no space"]
+    store.resume()
+    calls.pop()()
+    assert heard.reports == ["stalled: no space", "resumed", 1]
+
+
+def test_a_failed_store_never_commits_again() -> None:
+    store = MemoryStore()
+    heard = listening(store)
+    store.append([])
+    store.fail("the disk died")
+    store.commit()
+    store.close()
+    assert heard.reports == ["failed: the disk died"]
+
+
+def test_a_stalled_store_that_is_closed_fails() -> None:
+    store = MemoryStore()
+    heard = listening(store)
+    store.append([])
+    store.stall("no space")
+    store.close()
+    assert heard.has("failed")
+    assert heard.watermark == 0
+
+
+def test_a_reopened_store_is_independent_of_the_one_it_came_from() -> None:
+    store = MemoryStore()
+    store.append([Put(queue_record(1)), Stored(message_with(1)), Enqueued(1, 1, 1, 0)])
+    store.commit()
+    after = store.reopened()
+    store.append([Stored(message_with(2)), Enqueued(1, 2, 2, 0)])
+    store.commit()
+    assert [place[0] for place in places_in(after.recover())] == [1]
+    assert after.messages([2]) == [None]
+    assert after.highest_ids() == (1, 1)
