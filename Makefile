@@ -48,7 +48,7 @@ help: ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 # A fresh Debian has Python without venv; root may install it, others are told how.
-$(BIN)/python:
+$(BIN)/pip:
 	@[ -n "$(PYTHON)" ] || { echo "gateway needs Python 3.11 or newer: apt-get install python3" >&2; exit 1; }
 	@if ! $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -63,7 +63,7 @@ $(BIN)/python:
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: pyproject.toml | $(BIN)/python
+$(VENV)/.installed: pyproject.toml | $(BIN)/pip
 	@echo "installing the gateway into $(VENV)"
 	@$(PIP) install --editable . </dev/null
 	@touch $@

@@ -30,7 +30,9 @@ class QueueNames:
     def route(self, message: Message) -> "Iterable[Destination]":
         """Return the queue of that name, or the requester that waits for replies under it."""
         key = message.routing_key
-        queue = self._queue_by_name.get(key) or self._reply_queue_by_name.get(key)
+        queue = self._queue_by_name.get(key)
+        if queue is None:
+            queue = self._reply_queue_by_name.get(key)
         return () if queue is None else (queue,)
 
 

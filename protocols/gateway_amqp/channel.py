@@ -175,6 +175,7 @@ class Channel:
         if not self._is_turning:
             self._is_turning = True
             self._turning(self)
+            self._scope.outbox.wake()
 
     def _confirm(self, number: int, is_multiple: bool, is_accepted: bool) -> None:
         answer = commands.Basic.Ack if is_accepted else commands.Basic.Nack

@@ -3,7 +3,7 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -39,17 +39,15 @@ class Environment:
         self._bytes_seen = 0
         try:
             path.mkdir(mode=0o750, parents=True, exist_ok=True)
-            self._owner_lock = _own(path)
-        except OSError as error:
+            with ExitStack() as opened:
+                opened.callback(os.close, _own(path))
+                self._lmdb = _open(path, map_size)
+                opened.callback(self._lmdb.close)
+                self.tables: Tables = open_tables(self._lmdb)
+                _sync_directories(path)
+                self._opened = opened.pop_all()
+        except (OSError, lmdb.Error) as error:
             raise StorageError(f"the store in {path} cannot be opened: {error}") from error
-        try:
-            self._lmdb = _open(path, map_size)
-            self.tables: Tables = open_tables(self._lmdb)
-        except BaseException as error:
-            self._owner_lock.close()
-            if isinstance(error, lmdb.Error):
-                raise StorageError(f"the store in {path} cannot be opened: {error}") from error
-            raise
 
     def write(self) -> AbstractContextManager[Transaction]:
         """Return a transaction that is on disk once its ``with`` block has ended without an exception."""
@@ -57,9 +55,12 @@ class Environment:
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
-        """Hold one state of the store for reading."""
-        with self._reading, self._lmdb.begin() as transaction:
-            yield transaction
+        """Hold one state of the store for reading. :raises StorageError: when the files cannot be read."""
+        try:
+            with self._reading, self._lmdb.begin() as transaction:
+                yield transaction
+        except lmdb.Error as error:
+            raise StorageError(f"the store cannot be read: {error}") from error
 
     def saw(self, size: int) -> bool:
         """Count bytes seen through the map; say whether it is time to ``trim``.
@@ -75,32 +76,23 @@ class Environment:
         Setting the map's size, even to what it was, maps the file anew. Without this a backlog of a gigabyte would
         count as a gigabyte of resident memory once it was written or read, although it is only page cache.
         """
-        if False:
+        if self._bytes_seen > _MOST_BYTES_MAPPED:
             with self._reading:
                 self._lmdb.set_mapsize(self._map_size)
             self._bytes_seen = 0
 
     def snapshot(self, directory: Path) -> None:
         """Write a compact copy of what is durable into an empty directory, while the store is in use."""
-        self._lmdb.copy(str(directory), compact=True)
+        with self._reading:
+            self._lmdb.copy(str(directory), compact=True)
 
     def close(self) -> None:
         """Release the files. No transaction may be open."""
-        self._lmdb.close()
-        self._owner_lock.close()
+        self._opened.close()
 
 
-class _OwnerLock:
-    """An exclusive lock on a directory, which the kernel of the system gives up when the process dies."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def close(self) -> None:
-        os.close(self._descriptor)
-
-
-def _own(path: Path) -> _OwnerLock:
+def _own(path: Path) -> int:
+    """Lock the directory for this process; the system gives the lock up when the descriptor closes or we die."""
     descriptor = os.open(path / "owner.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -110,7 +102,7 @@ def _own(path: Path) -> _OwnerLock:
         raise StorageError(f"the store in {path} is in use by process {owner}") from None
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"{os.getpid()}\n".encode())
-    return _OwnerLock(descriptor)
+    return descriptor
 
 
 def _open(path: Path, map_size: int) -> lmdb.Environment:
@@ -123,3 +115,13 @@ def _open(path: Path, map_size: int) -> lmdb.Environment:
         meminit=False,  # the file is ours alone, zeroing each page before it is written costs time
         max_spare_txns=1,  # messages() begins a read transaction each time
     )
+
+
+def _sync_directories(path: Path) -> None:
+    """Make the names of new files durable too; LMDB syncs only what is in them."""
+    for directory in (path, path.parent):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -116,10 +116,11 @@ class Writer:
             return
         self._listener.on_stalled(reason)
         while reason is not None:
-            if self._stopping.wait(self._retry_interval_s):
-                raise _GivenUp(f"closed while the store could not write: {reason}")
+            is_last_try = self._stopping.wait(self._retry_interval_s)
             self._fold_staged(batch)
             reason = self._try(batch)
+            if reason is not None and is_last_try:
+                raise _GivenUp(f"closed while the store could not write: {reason}")
         self._listener.on_resumed()
 
     def _try(self, batch: Batch) -> str | None:

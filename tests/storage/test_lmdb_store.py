@@ -108,6 +108,18 @@ def test_a_record_of_a_newer_layout_is_refused() -> None:
         records.decode_entity("flux", b"")
 
 
+def test_a_refused_store_can_be_opened_once_the_reason_is_gone(
+    place: LmdbPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "FORMAT_VERSION", 9)
+    place.open().close()
+    with monkeypatch.context() as older:
+        older.setattr(schema, "FORMAT_VERSION", 1)
+        with pytest.raises(StorageError):
+            place.open()
+    assert place.open().highest_ids() == (0, 0)
+
+
 def test_files_that_are_not_a_store_are_refused(place: LmdbPlace) -> None:
     place.path.mkdir()
     (place.path / "data.mdb").write_bytes(b"not a store" * 2000)
@@ -248,6 +260,19 @@ def test_a_store_closed_while_stalled_fails_instead_of_waiting(place: LmdbPlace,
     assert heard.watermark == 0
 
 
+def test_a_store_closed_while_stalled_tries_once_more(place: LmdbPlace, failures: list[lmdb.Error]) -> None:
+    heard = Heard()
+    store = LmdbStore(place.path, call_in_kernel=place.calls.put, retry_interval_s=60)
+    place.store = store
+    store.listen(heard)
+    failures.append(lmdb_error(errno.ENOSPC))
+    store.append(publishing(1, 1))
+    place.pump(lambda: heard.has("stalled"))
+    store.append(publishing(2, 2))
+    store.close()
+    assert (heard.has("resumed"), heard.watermark) == (True, 2)
+
+
 def test_a_full_store_stalls_and_resumes_when_messages_leave(place: LmdbPlace) -> None:
     heard = Heard()
     store = LmdbStore(place.path, call_in_kernel=place.calls.put, retry_interval_s=0.01, map_size=2_000_000)
@@ -317,6 +342,19 @@ def run_child(program: str) -> str:
 
 def test_a_disk_that_fills_stalls_the_store_and_corrupts_nothing() -> None:
     assert "resumed" in run_child(FULL_DISK)
+
+
+def test_a_store_that_cannot_be_read_says_so(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, heard = opened(place)
+    store.append(publishing(1, 1))
+    place.pump(lambda: heard.watermark == 1)
+
+    def corrupted(*_: object) -> None:
+        raise lmdb.CorruptedError("mdb_get")
+
+    monkeypatch.setattr("gateway_lmdb.store.decode_content", corrupted)
+    with pytest.raises(StorageError, match="cannot be read"):
+        store.messages([1])
 
 
 # ---- Memory -------------------------------------------------------------------------------------------------------

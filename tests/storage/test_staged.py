@@ -1,0 +1,47 @@
+"""Contents stay readable from the append until the disk has them, and what was staged last counts."""
+
+from gateway.kernel.changes import Discarded, Lsn, Stored
+from gateway.testing.store_session import content_of, message_with
+from gateway_lmdb.staged import Append, Staged, content_key
+
+KEY = content_key(1, is_spilled=False)
+
+
+def staged(*changes: Stored | Discarded) -> Staged:
+    """Stage each change as an append of its own, at 1, 2, 3 ..."""
+    staged = Staged()
+    for lsn, change in enumerate(changes, 1):
+        staged.add(Append(Lsn(lsn), [change]))
+    return staged
+
+
+def test_nothing_is_known_of_contents_that_were_not_staged() -> None:
+    assert staged(Stored(message_with(2))).find(KEY) == (False, None)
+
+
+def test_staged_content_is_found_until_it_is_durable() -> None:
+    some = staged(Stored(message_with(1)))
+    assert some.find(KEY) == (True, content_of(message_with(1)))
+    some.on_durable(Lsn(1))
+    assert some.find(KEY) == (False, None)
+
+
+def test_content_that_became_durable_unread_is_forgotten_too() -> None:
+    some = staged(Stored(message_with(1)))
+    some.on_durable(Lsn(1))
+    assert some.find(KEY) == (False, None)
+
+
+def test_a_later_discard_outlives_the_watermark_of_the_content() -> None:
+    some = staged(Stored(message_with(1)), Discarded(1))
+    assert some.find(KEY) == (True, None)
+    some.on_durable(Lsn(1))
+    assert some.find(KEY) == (True, None)
+    some.on_durable(Lsn(2))
+    assert some.find(KEY) == (False, None)
+
+
+def test_spilled_content_is_told_from_the_other_of_the_same_id() -> None:
+    some = staged(Stored(message_with(1), is_spilled=True), Discarded(1))
+    assert some.find(content_key(1, is_spilled=True)) == (True, content_of(message_with(1)))
+    assert some.find(KEY) == (True, None)
