@@ -12,6 +12,7 @@ from gateway.config import Settings
 from gateway.definitions import apply_definitions, read_definitions
 from gateway.kernel.broker import Broker
 from gateway.kernel.changes import PermissionRecord, UserRecord
+from gateway.kernel.connections import TICKS_PER_S
 from gateway.kernel.errors import ConfigurationError
 from gateway.kernel.events import Event
 from gateway.kernel.message import Value
@@ -78,7 +79,7 @@ class Node:
         self.broker.journal.flush()
         _log.info("recovered", vhosts=len(self.broker.vhost_by_name), messages=count)
         self._watch.start(INTERVAL_S)
-        self._tick.start(1.0, now=False)
+        self._tick.start(1 / TICKS_PER_S, now=False)
         self._listen()
 
     def stop(self, done: Callable[[], None]) -> None:

@@ -9,7 +9,7 @@ DATA_ERROR: Final = 65
 """The configuration is wrong."""
 
 UNAVAILABLE: Final = 69
-"""Something the broker needs cannot be had: a port, the store."""
+"""The store cannot be had."""
 
 SOFTWARE: Final = 70
 """The broker failed."""

@@ -16,9 +16,7 @@ def configuration_options(command: F) -> F:
     """Add ``--config``, ``--data`` and ``--set`` to a command."""
     for option in (
         click.option("--set", "overrides", metavar="SECTION.KEY=VALUE", multiple=True, help="Override a setting."),
-        click.option(
-            "--data", type=click.Path(path_type=Path, file_okay=False), help="Keep the data in this directory."
-        ),
+        click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Keep the data here."),
         click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="Read the settings from here."),
     ):
         command = option(command)

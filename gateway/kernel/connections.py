@@ -1,7 +1,10 @@
 """Who is connected, whatever the protocol: for listings, alarms and forced ends."""
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Final, Protocol
+
+#: How often peers are told that time goes by: fine enough for heartbeats of one second, which send two in that time.
+TICKS_PER_S: Final = 2
 
 
 class Peer(Protocol):
@@ -32,7 +35,7 @@ class Peer(Protocol):
         ...
 
     def tick(self) -> None:
-        """Another second has gone by: mind heartbeats and time limits."""
+        """Another part of a second has gone by: mind heartbeats and time limits."""
         ...
 
 

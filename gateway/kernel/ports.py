@@ -81,7 +81,10 @@ class Store(Protocol):
         ...
 
     def append(self, changes: Changes) -> Lsn:
-        """Stage ``changes`` as one step: after a crash all of them are there, or none."""
+        """Stage ``changes`` as one step: after a crash all of them are there, or none.
+
+        The sequence is the store's from now on; the caller does not touch it again.
+        """
         ...
 
     def messages(self, message_ids: Sequence[int]) -> list[StoredMessage | None]:

@@ -21,6 +21,7 @@ from gateway.kernel.exchange import Exchange
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.names import PREDECLARED, printable, require_free
 from gateway.kernel.queue import RESIDENT_MESSAGES, Queue
+from gateway.kernel.queue_arguments import require_valid
 from gateway.kernel.router import Router
 
 if TYPE_CHECKING:
@@ -242,6 +243,7 @@ class VirtualHost:
             return queue
         if not is_server_named:
             require_free("queue", name)
+        require_valid(f"queue '{name}' in vhost '{self.name}'", arguments)
         survives = is_durable and owner is None
         record = QueueRecord(self.name, name, self._next_queue_id() if survives else 0, is_auto_delete, arguments)
         queue = self.install_queue(record, is_durable=is_durable, owner=owner)

@@ -53,9 +53,16 @@ class Wire:
         transport.write(memoryview(data)[sent:].tobytes())
 
     def close(self) -> None:
-        """Close the transport once it has sent everything."""
+        """End the output once everything is sent; the peer closes its side when it has read the end.
+
+        Closing both ways at once would reset the connection if the peer still sends, and the reset could overtake
+        our last frame.
+        """
         self._transport.unregisterProducer()
-        self._transport.loseConnection()
+        if self._socket is None:
+            self._transport.loseConnection()
+        else:
+            self._transport.loseWriteConnection()
 
     def abort(self) -> None:
         """Close the transport now, whatever it still holds."""

@@ -2,7 +2,7 @@
 
 The author of an engine writes a ``StorePlace``, which says where the engine keeps its data and how to drive it, and
 calls ``check_store(MyPlace)`` from a test. The first broken promise is an ``AssertionError`` that says what it was.
-``STORE_CHECKS`` holds the single checks, for those who want a test for each.
+``STORE_CHECKS`` holds the single checks, for those who want a test for each; each is called with an empty place.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,11 @@ def check_store(new_place: Callable[[], StorePlace]) -> None:
     :raises AssertionError: for the first promise that is broken.
     """
     for check in STORE_CHECKS:
-        check(new_place())
+        place = new_place()
+        try:
+            check(place)
+        finally:
+            place.close()
 
 
 # ---- The promises -----------------------------------------------------------------------------------------------

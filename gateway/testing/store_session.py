@@ -27,6 +27,10 @@ class StorePlace(Protocol):
         """End the open store as the death of its process would: what it did not report may be lost."""
         ...
 
+    def close(self) -> None:
+        """Close the store if it is open, and remove the data. Called once, when the check is over."""
+        ...
+
 
 class StoreSession:
     """A store in use, and the listener that watches it. Fails as soon as a report comes that must not."""

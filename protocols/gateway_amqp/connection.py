@@ -147,6 +147,8 @@ class Connection:
 
     def receive(self, data: bytes) -> None:
         """Feed bytes from the peer; everything they complete is done before this returns."""
+        if self.state is State.CLOSED:
+            return
         if self._partial_size:
             self._partial.append(data)
             self._partial_size += len(data)
@@ -205,7 +207,7 @@ class Connection:
                 self._frame(kind, number, payload)
             except Refused as refusal:
                 self._refuse(refusal, number, payload if kind == METHOD else PUBLISH)
-            if self.state is State.AUTHENTICATING or self.state is State.CLOSED:
+            if self.state is State.AUTHENTICATING:
                 self._keep(data, position, 1)
                 return
         if position < end:

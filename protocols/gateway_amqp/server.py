@@ -8,6 +8,7 @@ from twisted.python.failure import Failure
 
 from gateway.access import CertificateSubject
 from gateway.logs import Log
+from gateway.kernel.connections import TICKS_PER_S
 from gateway.net.certificates import subject_of
 from gateway.net.turn import Turn
 from gateway.net.wire import Wire
@@ -23,8 +24,8 @@ _FAREWELL_S: Final = 5
 class AmqpServer(Protocol):
     """One connection's transport and clockwork.
 
-    Heartbeats are minded by the second: ``_heard`` and ``_spoke`` say whether anything came or went since the last
-    tick, so the hot path reads no clock.
+    Heartbeats are minded by ticks: ``_heard`` and ``_spoke`` say whether anything came or went since the last one, so
+    the hot path reads no clock. ``_age``, ``_silent``, ``_quiet`` and ``_farewell`` count ticks.
     """
 
     def __init__(self, settings: AmqpSettings, turn: Turn) -> None:
@@ -39,10 +40,10 @@ class AmqpServer(Protocol):
         self._is_held = False
         self._heard = True
         self._spoke = True
-        self._age_s = 0
-        self._silent_s = 0
-        self._quiet_s = 0
-        self._farewell_s = 0
+        self._age = 0
+        self._silent = 0
+        self._quiet = 0
+        self._farewell = 0
         self._end_reason = ""
 
     @property
@@ -117,6 +118,7 @@ class AmqpServer(Protocol):
             size = outbox.size
             self._wire.send(outbox.take(), size)
         if self._is_ending and self._wire is not None:
+            self._is_ending = False
             self._wire.close()
         elif outbox.weigh():
             self.machine.resume()
@@ -181,28 +183,28 @@ class AmqpServer(Protocol):
                 transport.resumeProducing()
 
     def tick(self) -> None:
-        """Mind heartbeats and time limits; called every second."""
+        """Mind heartbeats and time limits; called ``TICKS_PER_S`` times a second."""
         state = self.machine.state
         if state in (State.CLOSING, State.CLOSED):
-            self._farewell_s += 1
-            if self._farewell_s > _FAREWELL_S and self._wire is not None:
+            self._farewell += 1
+            if self._farewell > _FAREWELL_S * TICKS_PER_S and self._wire is not None:
                 self._wire.abort()
         elif state is not State.OPEN:
-            self._age_s += 1
-            if self._age_s >= self._settings.login_timeout_s:
+            self._age += 1
+            if self._age >= self._settings.login_timeout_s * TICKS_PER_S:
                 self._give_up("handshake timeout")
         elif self.machine.heartbeat_s:
             self._mind_heartbeats(self.machine.heartbeat_s)
 
     def _mind_heartbeats(self, interval_s: int) -> None:
         """Send a heartbeat after half an interval of quiet; give up after two of silence (4.2.7)."""
-        self._quiet_s = 0 if self._spoke else self._quiet_s + 1
-        self._silent_s = 0 if self._heard or not self._is_reading else self._silent_s + 1
+        self._quiet = 0 if self._spoke else self._quiet + 1
+        self._silent = 0 if self._heard or not self._is_reading else self._silent + 1
         self._heard = self._spoke = False
-        if self._silent_s > 2 * interval_s:
+        if self._silent > 2 * interval_s * TICKS_PER_S:
             self._give_up(f"missed heartbeats from client, timeout: {interval_s}s")
-        elif self._quiet_s >= max(1, interval_s // 2):
-            self._quiet_s = 0
+        elif 2 * self._quiet >= interval_s * TICKS_PER_S:
+            self._quiet = 0
             self.machine.beat()
 
     def _give_up(self, reason: str) -> None:

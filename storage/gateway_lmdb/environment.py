@@ -41,10 +41,12 @@ class Environment:
             path.mkdir(mode=0o750, parents=True, exist_ok=True)
             with ExitStack() as opened:
                 opened.callback(os.close, _own(path))
+                is_new = not (path / "data.mdb").exists()
                 self._lmdb = _open(path, map_size)
                 opened.callback(self._lmdb.close)
                 self.tables: Tables = open_tables(self._lmdb)
-                _sync_directories(path)
+                if is_new:
+                    _sync_directories(path)
                 self._opened = opened.pop_all()
         except (OSError, lmdb.Error) as error:
             raise StorageError(f"the store in {path} cannot be opened: {error}") from error
@@ -118,7 +120,7 @@ def _open(path: Path, map_size: int) -> lmdb.Environment:
 
 
 def _sync_directories(path: Path) -> None:
-    """Make the names of new files durable too; LMDB syncs only what is in them."""
+    """Make the names of new files durable; LMDB syncs only what is in them."""
     for directory in (path, path.parent):
         descriptor = os.open(directory, os.O_RDONLY)
         try:

@@ -92,8 +92,8 @@ class Writer:
         self._fold_staged(batch)
         return batch
 
-    def _fold_staged(self, batch: Batch) -> None:
-        while not batch.is_full:
+    def _fold_staged(self, batch: Batch, *, beyond_bounds: bool = False) -> None:
+        while beyond_bounds or not batch.is_full:
             try:
                 append = self._staged.get_nowait()
             except Empty:
@@ -108,7 +108,7 @@ class Writer:
     def _commit(self, batch: Batch) -> None:
         """Write the batch, however long it takes.
 
-        While the disk is full the batch keeps gathering: what is acknowledged meanwhile need not be written, so a
+        While the disk is full the batch gathers all there is: what is acknowledged meanwhile need not be written, so a
         stall can end by itself.
         """
         reason = self._try(batch)
@@ -117,7 +117,7 @@ class Writer:
         self._listener.on_stalled(reason)
         while reason is not None:
             is_last_try = self._stopping.wait(self._retry_interval_s)
-            self._fold_staged(batch)
+            self._fold_staged(batch, beyond_bounds=True)
             reason = self._try(batch)
             if reason is not None and is_last_try:
                 raise _GivenUp(f"closed while the store could not write: {reason}")

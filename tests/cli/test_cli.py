@@ -1,13 +1,11 @@
 """The command line: what it prints, where, and its exit codes."""
 
-import errno
 import subprocess
 import sys
 import types
 from pathlib import Path
 
 import pytest
-from twisted.internet.error import CannotListenError
 
 from gateway.cli.main import main
 from gateway.config import Settings, load
@@ -96,15 +94,6 @@ def test_a_broker_that_cannot_start_is_one_line(
     fails_with(monkeypatch, error)
     assert main(["run"]) == code
     assert capsys.readouterr().err == "gateway: no\n"
-
-
-def test_a_port_that_is_taken_is_69_and_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    taken = OSError(errno.EADDRINUSE, "Address already in use")
-    fails_with(monkeypatch, CannotListenError("127.0.0.1", 5672, taken))  # type: ignore[no-untyped-call]
-    assert main(["run"]) == 69
-    assert capsys.readouterr().err == "gateway: cannot listen on 127.0.0.1:5672: Address already in use\n"
 
 
 # check

@@ -230,6 +230,7 @@ def test_the_example_can_be_loaded_twice(broker: Broker) -> None:
     assert {binding.destination for binding in vhost.bindings.of(vhost.exchange("orders.events"))} == {
         vhost.queue("orders.invoices")
     }
+    assert vhost.exchange("orders.events").arguments == {"alternate-exchange": "orders.unrouted"}
 
 
 def test_an_empty_file_defines_nothing(broker: Broker) -> None:

@@ -31,6 +31,9 @@ class MemoryPlace:
     def crash(self) -> None:
         """Nothing to do: ``open`` takes what was committed."""
 
+    def close(self) -> None:
+        """Nothing to do: there are no files."""
+
 
 class DeferringPlace(MemoryPlace):
     """A memory store that commits by itself, a little later."""
@@ -76,13 +79,18 @@ class LmdbPlace:
         after = self.path.with_name(str(int(self.path.name) + 1))
         after.mkdir()
         self.store.snapshot(after)
-        self.close()
-        shutil.rmtree(self.path)
+        self._drop()
         self.path = after
 
     def close(self) -> None:
-        """Close the store and forget what it still wanted to say."""
+        self._drop()
+        self._directory.cleanup()
+
+    def _drop(self) -> None:
+        """Close the store, forget what it still wanted to say, and remove its files."""
         if self.store is not None:
             self.store.close()
-            self.calls = SimpleQueue()
             self.store = None
+        self.calls = SimpleQueue()
+        if self.path.is_dir():
+            shutil.rmtree(self.path)

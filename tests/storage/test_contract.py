@@ -13,7 +13,11 @@ from tests.storage.places import DeferringPlace, LmdbPlace, MemoryPlace
 @pytest.mark.parametrize("new_place", [MemoryPlace, DeferringPlace, LmdbPlace])
 @pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__.strip("_"))
 def test_contract(check: Callable[[StorePlace], None], new_place: Callable[[], StorePlace]) -> None:
-    check(new_place())
+    place = new_place()
+    try:
+        check(place)
+    finally:
+        place.close()
 
 
 def test_an_engine_that_breaks_a_promise_is_told_which() -> None:

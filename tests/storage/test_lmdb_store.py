@@ -273,7 +273,11 @@ def test_a_store_closed_while_stalled_tries_once_more(place: LmdbPlace, failures
     assert (heard.has("resumed"), heard.watermark) == (True, 2)
 
 
-def test_a_full_store_stalls_and_resumes_when_messages_leave(place: LmdbPlace) -> None:
+@pytest.mark.parametrize("most_records", [20_000, 150])
+def test_a_full_store_stalls_and_resumes_when_messages_leave(
+    place: LmdbPlace, monkeypatch: pytest.MonkeyPatch, most_records: int
+) -> None:
+    monkeypatch.setattr(batch, "MOST_RECORDS", most_records)
     heard = Heard()
     store = LmdbStore(place.path, call_in_kernel=place.calls.put, retry_interval_s=0.01, map_size=2_000_000)
     place.store = store

@@ -1,0 +1,101 @@
+"""What each argument of a queue may be, checked when the queue is declared, in RabbitMQ's words (R37-R50)."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from gateway.kernel.arguments import type_name
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.message import Arguments, Value
+
+#: Ten years: the longest time to live or lease, in milliseconds (R40).
+LONGEST_MS: Final = 315_360_000_000
+
+MOST_PRIORITIES: Final = 255
+
+Check = Callable[[Value], str | None]
+"""Returns what is wrong with a value, ``None`` for nothing."""
+
+
+def _integer(value: Value) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return f'"expected integer, got {type_name(value)}"'
+    return f"{{value_negative,{value}}}" if value < 0 else None
+
+
+def _duration(value: Value) -> str | None:
+    wrong = _integer(value)
+    if wrong is None and isinstance(value, int) and value > LONGEST_MS:
+        return f"{{value_too_large,{value}}}"
+    return wrong
+
+
+def _lease(value: Value) -> str | None:
+    return "{value_zero,0}" if value == 0 and not isinstance(value, bool | float) else _duration(value)
+
+
+def _priorities(value: Value) -> str | None:
+    wrong = _integer(value)
+    if wrong is None and isinstance(value, int) and value > MOST_PRIORITIES:
+        return f"{{max_value_exceeded,{value}}}"
+    return wrong
+
+
+def _version(value: Value) -> str | None:
+    wrong = _integer(value)
+    if wrong is None and value not in (1, 2):
+        return f"\"unsupported queue version '{value}'\""
+    return wrong
+
+
+def _boolean(value: Value) -> str | None:
+    return None if isinstance(value, bool) else _unacceptable(value)
+
+
+def _text(value: Value) -> str | None:
+    return None if isinstance(value, str) else _unacceptable(value)
+
+
+def _one_of(*allowed: str, otherwise: Callable[[str], str]) -> Check:
+    def check(value: Value) -> str | None:
+        if not isinstance(value, str):
+            return _unacceptable(value)
+        return None if value in allowed else otherwise(value)
+
+    return check
+
+
+def _unacceptable(value: Value) -> str:
+    return f"{{unacceptable_type,{type_name(value)}}}"
+
+
+_CHECKS: Final[Mapping[str, Check]] = {
+    "x-expires": _lease,
+    "x-message-ttl": _duration,
+    "x-dead-letter-routing-key": _text,
+    "x-max-length": _integer,
+    "x-max-length-bytes": _integer,
+    "x-max-priority": _priorities,
+    "x-overflow": _one_of(
+        "drop-head", "reject-publish", "reject-publish-dlx", otherwise=lambda value: "invalid_overflow"
+    ),
+    "x-queue-mode": _one_of("default", "lazy", otherwise=lambda value: f"\"unsupported queue mode '{value}'\""),
+    "x-queue-version": _version,
+    "x-single-active-consumer": _boolean,
+}
+
+
+def require_valid(entity: str, arguments: Arguments) -> None:
+    """Refuse a declaration with an argument that makes no sense. ``entity`` reads ``queue 'q' in vhost '/'``.
+
+    Unknown arguments pass (R49). :raises PreconditionFailed: naming the argument and what is wrong with it.
+    """
+    exchange = arguments.get("x-dead-letter-exchange", "")
+    if not isinstance(exchange, str):
+        raise PreconditionFailed(f"invalid type '{type_name(exchange)}' for arg 'x-dead-letter-exchange' in {entity}")
+    for name, value in arguments.items():
+        check = _CHECKS.get(name)
+        wrong = check(value) if check is not None else None
+        if wrong is None and name == "x-dead-letter-routing-key" and "x-dead-letter-exchange" not in arguments:
+            wrong = "routing_key_but_no_dlx_defined"
+        if wrong is not None:
+            raise PreconditionFailed(f"invalid arg '{name}' for {entity}: {wrong}")
