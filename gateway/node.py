@@ -7,7 +7,7 @@ from typing import Any, Final
 from twisted.internet.error import CannotListenError
 from twisted.internet.task import LoopingCall
 
-from gateway.access import Access, Permissions
+from gateway.access import Access
 from gateway.config import Settings
 from gateway.definitions import apply_definitions, read_definitions
 from gateway.kernel.broker import Broker
@@ -149,13 +149,19 @@ class Node:
         settings = self.settings
         factory = AmqpFactory(self._amqp_settings("PLAIN AMQPLAIN"), self._turn)
         if settings.amqp.port is not None:
-            self._bind("amqp", settings.amqp.port, lambda port, host: self._reactor.listenTCP(port, factory, 1024, host))
+            self._bind(
+                "amqp", settings.amqp.port, lambda port, host: self._reactor.listenTCP(port, factory, 1024, host)
+            )
         if settings.amqps.port is not None and settings.tls.certificate is not None:
             options = tls_options(settings.tls)
             offers_external = settings.tls.verify != "off"
-            secure = AmqpFactory(self._amqp_settings("EXTERNAL PLAIN AMQPLAIN" if offers_external else "PLAIN AMQPLAIN"), self._turn)
+            secure = AmqpFactory(
+                self._amqp_settings("EXTERNAL PLAIN AMQPLAIN" if offers_external else "PLAIN AMQPLAIN"), self._turn
+            )
             self._bind(
-                "amqps", settings.amqps.port, lambda port, host: self._reactor.listenSSL(port, secure, options, 1024, host)
+                "amqps",
+                settings.amqps.port,
+                lambda port, host: self._reactor.listenSSL(port, secure, options, 1024, host),
             )
 
     def _bind(self, name: str, port: int, listen: Callable[[int, str], Any]) -> None:

@@ -1,44 +1,34 @@
-"""All bindings of a virtual host, found by where they start and by where they end."""
+"""All bindings of a virtual host, found by where they start and by where they end, and kept in the store."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from gateway.kernel.binding import Binding, Destination
+from gateway.kernel.changes import BindingRecord, Put, Removed
+from gateway.kernel.events import Event, Events
 from gateway.kernel.exchange import Exchange
 from gateway.kernel.message import Arguments
 
+if TYPE_CHECKING:
+    from gateway.kernel.journal import Journal
+
 
 class Bindings:
-    """Owns the bindings of one virtual host and keeps the index of each exchange's type in step."""
+    """Owns the bindings of one virtual host and keeps the index of each exchange's type in step.
 
-    def __init__(self) -> None:
+    ``changed`` is called after every change, so that remembered routes are forgotten.
+    """
+
+    def __init__(self, journal: "Journal", events: Events, changed: Callable[[], None]) -> None:
+        self._journal = journal
+        self._events = events
+        self._changed = changed
         self._by_source: dict[Exchange, dict[object, Binding]] = {}
         self._by_destination: dict[Destination, dict[Binding, None]] = {}
 
     def __iter__(self) -> Iterator[Binding]:
         for bindings in self._by_source.values():
             yield from bindings.values()
-
-    def find(self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments) -> Binding | None:
-        """Return the binding that is this rule, if there is one."""
-        key = Binding(source, destination, routing_key, arguments).key()
-        return self._by_source.get(source, {}).get(key)
-
-    def add(self, binding: Binding) -> None:
-        """Let a new binding take effect. :raises PreconditionFailed: when the exchange type cannot use it."""
-        binding.source.type.bind(binding)
-        binding.source.had_binding = True
-        self._by_source.setdefault(binding.source, {})[binding.key()] = binding
-        self._by_destination.setdefault(binding.destination, {})[binding] = None
-
-    def remove(self, binding: Binding) -> None:
-        """Let a binding take effect no longer."""
-        binding.source.type.unbind(binding)
-        del self._by_source[binding.source][binding.key()]
-        del self._by_destination[binding.destination][binding]
-        if not self._by_source[binding.source]:
-            del self._by_source[binding.source]
-        if not self._by_destination[binding.destination]:
-            del self._by_destination[binding.destination]
 
     def of(self, source: Exchange) -> list[Binding]:
         """Return the bindings that start at an exchange."""
@@ -47,3 +37,67 @@ class Bindings:
     def to(self, destination: Destination) -> list[Binding]:
         """Return the bindings that end at a queue or exchange."""
         return list(self._by_destination.get(destination, ()))
+
+    def find(
+        self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments
+    ) -> Binding | None:
+        """Return the binding that is this rule, if there is one."""
+        key = Binding(source, destination, routing_key, arguments).key()
+        return self._by_source.get(source, {}).get(key)
+
+    def declare(self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments) -> Binding:
+        """Return the binding that is this rule, made now if need be (R7).
+
+        :raises PreconditionFailed: when the exchange type cannot use it.
+        """
+        binding = self.find(source, destination, routing_key, arguments)
+        if binding is None:
+            binding = self.install(source, destination, routing_key, arguments)
+            if _is_recorded(binding):
+                self._journal.record(Put(_record(binding)))
+            self._events.emit(_event("binding.created", binding))
+        return binding
+
+    def install(self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments) -> Binding:
+        """Build a binding between two ends, live and in recovery alike."""
+        binding = Binding(source, destination, routing_key, arguments)
+        source.type.bind(binding)
+        source.had_binding = True
+        self._by_source.setdefault(source, {})[binding.key()] = binding
+        self._by_destination.setdefault(destination, {})[binding] = None
+        self._changed()
+        return binding
+
+    def remove(self, binding: Binding) -> None:
+        """Let a binding take effect no longer."""
+        binding.source.type.unbind(binding)
+        source, destination = binding.source, binding.destination
+        del self._by_source[source][binding.key()]
+        if not self._by_source[source]:
+            del self._by_source[source]
+        del self._by_destination[destination][binding]
+        if not self._by_destination[destination]:
+            del self._by_destination[destination]
+        self._changed()
+        if _is_recorded(binding):
+            record = _record(binding)
+            self._journal.record(Removed(record.kind, record.key))
+        self._events.emit(_event("binding.deleted", binding))
+
+
+def _is_recorded(binding: Binding) -> bool:
+    """Whether a binding survives a restart: both of its ends do, and an exclusive queue never does (R27)."""
+    return binding.is_durable and getattr(binding.destination, "owner", None) is None
+
+
+def _record(binding: Binding) -> BindingRecord:
+    kind = "exchange" if isinstance(binding.destination, Exchange) else "queue"
+    source, destination = binding.source, binding.destination
+    return BindingRecord(
+        source.vhost_name, source.name, kind, destination.name, binding.routing_key, dict(binding.arguments)
+    )
+
+
+def _event(name: str, binding: Binding) -> Event:
+    details = {"source": binding.source.name, "routing_key": binding.routing_key}
+    return Event(name, binding.source.vhost_name, binding.destination.name, details)

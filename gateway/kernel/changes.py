@@ -243,7 +243,7 @@ class Dequeued:
 class Discarded:
     """No queue holds these stored messages any longer; their content may go."""
 
-    __slots__ = ("message_id", "is_spilled")
+    __slots__ = ("is_spilled", "message_id")
 
     def __init__(self, message_id: int, is_spilled: bool = False) -> None:
         self.message_id = message_id

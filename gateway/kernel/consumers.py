@@ -19,9 +19,7 @@ class Outlet(Protocol):
 class Subscriber(Protocol):
     """The adapter's side of a consumer: an AMQP channel, an MQTT session, a STOMP subscription."""
 
-    def deliver(
-        self, consumer: "Consumer", message: Message, redelivered: bool, entry: "QueuedMessage | None"
-    ) -> None:
+    def deliver(self, consumer: "Consumer", message: Message, redelivered: bool, entry: "QueuedMessage | None") -> None:
         """Hand a message over. ``entry`` is to be settled later; ``None`` means that handing over settled it."""
         ...
 

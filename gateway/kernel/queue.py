@@ -55,8 +55,8 @@ class Queue:
 
     __slots__ = (
         "_admitting",
-        "_due",
         "_dropping",
+        "_due",
         "_enqueuing",
         "_journal",
         "arguments",

@@ -43,7 +43,7 @@ def _priorities(value: Value) -> str | None:
 def _version(value: Value) -> str | None:
     wrong = _integer(value)
     if wrong is None and value not in (1, 2):
-        return f"\"unsupported queue version '{value}'\""
+        return f"\"unsupported queue version '{value!r}'\""
     return wrong
 
 

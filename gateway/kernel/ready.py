@@ -33,9 +33,7 @@ class Segment:
     def __len__(self) -> int:
         return len(self.positions)
 
-    def add(
-        self, position: int, content_id: int, enqueued_at_ms: int, delivery_count: int, is_durable: bool
-    ) -> None:
+    def add(self, position: int, content_id: int, enqueued_at_ms: int, delivery_count: int, is_durable: bool) -> None:
         """Append one message."""
         self.positions.append(position)
         self.content_ids.append(content_id)
@@ -99,9 +97,7 @@ class Ready:
         self._length += 1
         heappush(self._returned, (entry.position, entry))
 
-    def restore(
-        self, position: int, content_id: int, enqueued_at_ms: int, delivery_count: int
-    ) -> None:
+    def restore(self, position: int, content_id: int, enqueued_at_ms: int, delivery_count: int) -> None:
         """Add the youngest message as recovery finds it: in the store."""
         if self._paged is None:
             self._paged = deque()

@@ -92,4 +92,4 @@ def _install_binding(broker: "Broker", record: BindingRecord) -> object:
     vhost = broker.vhost(record.vhost)
     named = vhost.exchange if record.destination_kind == "exchange" else vhost.queue
     destination = named(record.destination)
-    return vhost.install_binding(vhost.exchange(record.source), destination, record.routing_key, record.arguments)
+    return vhost.bindings.install(vhost.exchange(record.source), destination, record.routing_key, record.arguments)

@@ -1,6 +1,6 @@
 """A closed world of exchanges, queues and bindings, and the operations on it that every protocol shares."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from gateway.kernel.arguments import (
 )
 from gateway.kernel.binding import Binding, Destination
 from gateway.kernel.bindings import Bindings
-from gateway.kernel.changes import BindingRecord, ExchangeRecord, Put, QueueRecord, Removed, VhostRecord
+from gateway.kernel.changes import ExchangeRecord, Put, QueueRecord, Removed, VhostRecord
 from gateway.kernel.default_exchange import default_exchange
 from gateway.kernel.errors import AccessRefused, CommandInvalid, NotFound, PreconditionFailed, ResourceLocked
 from gateway.kernel.events import Event, Events
@@ -61,11 +61,11 @@ class VirtualHost:
         self.reply_queue_by_name: dict[str, Queue] = {}
         self.default_exchange = default_exchange(record.name, self.queue_by_name, self.reply_queue_by_name)
         self.exchange_by_name: dict[str, Exchange] = {"": self.default_exchange}
-        self.bindings = Bindings()
         self.exchange_types = exchange_types
         self._journal = journal
         self._events = events
         self._router = Router(self.exchange_by_name)
+        self.bindings = Bindings(journal, events, self._router.forget)
         self._next_queue_id = next_queue_id
         self._resident_messages = resident_messages
         for name, type, is_internal in PREDECLARED:
@@ -341,27 +341,11 @@ class VirtualHost:
     ) -> Binding:
         """Return the binding that is this rule, made now if need be (R7).
 
+        :raises AccessRefused: when the source is the default exchange (R18).
         :raises PreconditionFailed: when the exchange type cannot use the arguments.
         """
         self.require_not_default(source.name)
-        arguments = dict(arguments or {})
-        binding = self.bindings.find(source, destination, routing_key, arguments)
-        if binding is not None:
-            return binding
-        binding = self.install_binding(source, destination, routing_key, arguments)
-        if is_recorded(binding):
-            self._journal.record(Put(binding_record(binding)))
-        self._events.emit(Event("binding.created", self.name, destination.name, {"source": source.name}))
-        return binding
-
-    def install_binding(
-        self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments
-    ) -> Binding:
-        """Build a binding between two ends."""
-        binding = Binding(source, destination, routing_key, arguments)
-        self.bindings.add(binding)
-        self._router.forget()
-        return binding
+        return self.bindings.declare(source, destination, routing_key, dict(arguments or {}))
 
     def unbind(
         self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments | None = None
@@ -374,30 +358,7 @@ class VirtualHost:
         return True
 
     def _remove_binding(self, binding: Binding) -> None:
+        """Remove a binding, and with it an auto-delete exchange that has no other (R28)."""
         self.bindings.remove(binding)
-        self._router.forget()
-        if is_recorded(binding):
-            record = binding_record(binding)
-            self._journal.record(Removed(record.kind, record.key))
-        source = binding.source
-        self._events.emit(Event("binding.deleted", self.name, binding.destination.name, {"source": source.name}))
-        if source.is_auto_delete and not self.bindings.of(source):
-            self._remove_exchange(source)  # R28
-
-
-def is_recorded(binding: Binding) -> bool:
-    """Whether a binding survives a restart: both of its ends do, and an exclusive queue never does (R27)."""
-    return binding.is_durable and getattr(binding.destination, "owner", None) is None
-
-
-def binding_record(binding: Binding) -> BindingRecord:
-    """Return what the store keeps of a binding."""
-    kind = "exchange" if isinstance(binding.destination, Exchange) else "queue"
-    return BindingRecord(
-        binding.source.vhost_name,
-        binding.source.name,
-        kind,
-        binding.destination.name,
-        binding.routing_key,
-        dict(binding.arguments),
-    )
+        if binding.source.is_auto_delete and not self.bindings.of(binding.source):
+            self._remove_exchange(binding.source)

@@ -54,7 +54,7 @@ class TurnReactor(epollreactor.EPollReactor):
         if self._turn_calls:
             self._end_turn()
 
-    doIteration = doPoll  # noqa: N815 - Twisted's name
+    doIteration = doPoll
 
     def _serve(self, selectable: Any, descriptor: int, event: int) -> None:
         try:

@@ -22,7 +22,9 @@ class Wire:
     ``congested(True)`` is called when the transport holds more than it wants to, ``congested(False)`` when it drained.
     """
 
-    def __init__(self, transport: Any, congested: Callable[[bool], None]) -> None:  # Any: TCP and TLS transports share no type
+    def __init__(
+        self, transport: Any, congested: Callable[[bool], None]
+    ) -> None:  # Any: TCP and TLS transports share no type
         self._transport = transport
         self._congested = congested
         self._socket = None if hasattr(transport, "getPeerCertificate") else getattr(transport, "socket", None)
@@ -70,13 +72,13 @@ class Wire:
 
     # What the transport says
 
-    def pauseProducing(self) -> None:  # noqa: N802 - Twisted's name
+    def pauseProducing(self) -> None:
         """The transport holds enough."""
         self._congested(True)
 
-    def resumeProducing(self) -> None:  # noqa: N802 - Twisted's name
+    def resumeProducing(self) -> None:
         """The transport has room again."""
         self._congested(False)
 
-    def stopProducing(self) -> None:  # noqa: N802 - Twisted's name
+    def stopProducing(self) -> None:
         """The transport is gone."""

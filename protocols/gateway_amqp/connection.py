@@ -4,7 +4,7 @@ The order of a conversation is a row of states; the methods on channel 0 are a t
 other channels goes to the channel. Errors end the channel or the connection as 1.8 of the specification says.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -12,7 +12,7 @@ from pamqp import commands
 from pamqp.base import Frame
 
 from gateway.access import CertificateSubject, Credentials, Permissions, Principal
-from gateway.kernel.errors import AccessRefused, GatewayError, NotAllowed, ProtocolViolation, Refused
+from gateway.kernel.errors import AccessRefused, GatewayError, NotAllowed, Refused
 from gateway.kernel.message import Value
 from gateway.kernel.ports import Origin
 from gateway.kernel.vhost import VirtualHost
@@ -21,7 +21,7 @@ from gateway_amqp.content import BODY, FRAME_END, FRAME_HEAD, HEADER, HEARTBEAT,
 from gateway_amqp.errors import HARD, FrameError, channel_error, reply_code, reply_text
 from gateway_amqp.handshake import ACCEPTED_HEADERS, FRAME_MIN, PROTOCOL_HEADER, Tuning, capabilities, start
 from gateway_amqp.login import credentials
-from gateway_amqp.methods import MalformedMethod, UnknownMethod, bytes_of, decode_method, encode_method
+from gateway_amqp.methods import bytes_of, decode_method, encode_method
 from gateway_amqp.outbox import Outbox
 from gateway_amqp.scope import Scope
 from gateway_amqp.settings import AmqpSettings
@@ -239,7 +239,9 @@ class Connection:
             self._wind_up_channel(kind, number, payload)
         elif kind == HEARTBEAT:
             if number or payload:
-                raise FrameError(505 if number else 501, f"type 8, all octets = <<{len(payload)} bytes>>: unknown_frame")
+                raise FrameError(
+                    505 if number else 501, f"type 8, all octets = <<{len(payload)} bytes>>: unknown_frame"
+                )
         elif kind not in (METHOD, HEADER, BODY):
             raise FrameError(501, f"type {kind}, all octets = <<{len(payload)} bytes>>: unknown_frame")
         elif number == 0:

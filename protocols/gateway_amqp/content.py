@@ -83,19 +83,13 @@ class Assembly:
 
     def _add_header(self, kind: int, payload: bytes) -> None:
         if kind != HEADER:
-            raise unexpected(
-                "expected content header for class 60, got non content header frame instead", BASIC, 40
-            )
+            raise unexpected("expected content header for class 60, got non content header frame instead", BASIC, 40)
         if len(payload) < 14:
             raise FrameError(501, "content header frame is cut short", BASIC, 40)
         class_id, weight, self.body_size = _CONTENT.unpack_from(payload)
         if class_id != BASIC:
-            raise unexpected(
-                f"expected content header for class 60, got one for class {class_id} instead", BASIC, 40
-            )
+            raise unexpected(f"expected content header for class 60, got one for class {class_id} instead", BASIC, 40)
         if weight:
-            raise unexpected(
-                "expected content header for class 60, got non content header frame instead", BASIC, 40
-            )
+            raise unexpected("expected content header for class 60, got non content header frame instead", BASIC, 40)
         self._missing = self.body_size
         self.properties = payload[12:]

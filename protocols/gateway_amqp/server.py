@@ -7,8 +7,8 @@ from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
 
 from gateway.access import CertificateSubject
-from gateway.logs import Log
 from gateway.kernel.connections import TICKS_PER_S
+from gateway.logs import Log
 from gateway.net.certificates import subject_of
 from gateway.net.turn import Turn
 from gateway.net.wire import Wire

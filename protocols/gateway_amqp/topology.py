@@ -136,7 +136,9 @@ class Topology:
             routing_key = name
         self._require_bindable("queue", name, method.exchange, routing_key)
         self._scope.vhost.require_not_default(method.exchange)
-        self._unbind(method.exchange, self._scope.vhost.queue_by_name.get(name), routing_key, table_of(method.arguments))
+        self._unbind(
+            method.exchange, self._scope.vhost.queue_by_name.get(name), routing_key, table_of(method.arguments)
+        )
         self._answer(commands.Queue.UnbindOk(), is_durable=True)
 
     def used_queue(self, name: str, operation: Operation) -> Queue:
