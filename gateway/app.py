@@ -10,6 +10,8 @@ from gateway.config import Settings
 from gateway.kernel.errors import GatewayError
 from gateway.logs import Log
 from gateway.logs.setup import start_logging
+from gateway.logs.twisted import bridge_twisted
+from gateway.net.listeners import written
 from gateway.net.reactor import TurnReactor, install
 from gateway.version import VERSION
 
@@ -30,6 +32,7 @@ def run(settings: Settings) -> int:
     :raises GatewayError: when it cannot start.
     """
     start_logging(settings.log)
+    bridge_twisted()
     reactor = install()
     from gateway.node import Node  # imports Twisted's reactor machinery, so it comes after the installation
 
@@ -43,7 +46,7 @@ def run(settings: Settings) -> int:
             failures.append(error)
             node.stop(reactor.stop)
             return
-        _announce(node.listening, settings)
+        _announce(node.addresses, settings)
         _tune_collector()
 
     def stop() -> None:
@@ -79,13 +82,13 @@ def _tune_collector() -> None:
     gc.set_threshold(*_GC_THRESHOLDS)
 
 
-def _announce(listening: Mapping[str, tuple[str, int]], settings: Settings) -> None:
+def _announce(addresses: Mapping[str, tuple[str, int]], settings: Settings) -> None:
     """Print what listens where, and what to try first."""
     print(f"gateway {VERSION} is running, data in {settings.data}")
-    for name, (host, port) in listening.items():
-        print(f"  {name:<6} {'0.0.0.0' if host == '*' else host}:{port}")
-    if "amqp" in listening:
-        port = listening["amqp"][1]
+    for name, address in addresses.items():
+        print(f"  {name:<6} {written(address)}")
+    if "amqp" in addresses:
+        port = addresses["amqp"][1]
         print(
             "Try it (amqp-tools, or any AMQP 0-9-1 client):\n"
             f"  amqp-declare-queue -u amqp://guest:guest@127.0.0.1:{port}/ -q hello\n"

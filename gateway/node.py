@@ -4,7 +4,6 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from twisted.internet.error import CannotListenError
 from twisted.internet.task import LoopingCall
 
 from gateway.access import Access
@@ -13,7 +12,6 @@ from gateway.definitions import apply_definitions, read_definitions
 from gateway.kernel.broker import Broker
 from gateway.kernel.changes import PermissionRecord, UserRecord
 from gateway.kernel.connections import TICKS_PER_S
-from gateway.kernel.errors import ConfigurationError
 from gateway.kernel.events import Event
 from gateway.kernel.message import Value
 from gateway.kernel.plain import PLAIN
@@ -22,6 +20,7 @@ from gateway.kernel.recovery import recover
 from gateway.logs import Log
 from gateway.net.certificates import tls_options
 from gateway.net.clock import ReactorClock
+from gateway.net.listeners import Listeners
 from gateway.net.turn import Turn
 from gateway.net.watermarks import INTERVAL_S, Watermarks, memory_limit
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
@@ -33,21 +32,21 @@ from gateway_amqp.settings import AmqpSettings
 
 _log: Final = Log("node")
 
+PLAIN_MECHANISMS: Final = "PLAIN AMQPLAIN"
+
 #: How long a stopping broker waits for its peers to say goodbye, in seconds.
 _GOODBYE_S: Final = 2.0
 
 
 class Node:
-    """One broker on one reactor. ``listening`` holds what is bound: listener name to (host, port)."""
+    """One broker on one reactor."""
 
     def __init__(self, settings: Settings, reactor: Any) -> None:  # Any: Twisted's interfaces are not types
         self.settings = settings
-        self.listening: dict[str, tuple[str, int]] = {}
         self._reactor = reactor
-        self._ports: list[Any] = []
+        self._listeners = Listeners(reactor, settings.bind)
         self._turn = Turn(lambda: self.broker.journal.flush(), _scheduler(reactor))
         self._registry: PluginRegistry = load_plugins(settings.plugins_dir)
-        self._base_view = self._registry.view("", {})
         self._views: dict[str, PluginView] = {}
         self._access_by_vhost: dict[str, Access] = {}
         self._store = self._open_store()
@@ -68,6 +67,11 @@ class Node:
         self._tick = LoopingCall(self._tick_all)
         self._watch.clock = self._tick.clock = reactor
 
+    @property
+    def addresses(self) -> Mapping[str, tuple[str, int]]:
+        """What listens where: listener name to (host, port)."""
+        return self._listeners.addresses
+
     def start(self) -> None:
         """Recover, then listen. :raises GatewayError: for whatever keeps the broker from starting."""
         count = recover(self.broker, self._store.recover())
@@ -84,8 +88,7 @@ class Node:
 
     def stop(self, done: Callable[[], None]) -> None:
         """Stop listening, say goodbye, commit what is staged, then call ``done``."""
-        for port in self._ports:
-            port.stopListening()
+        self._listeners.close()
         self.broker.connections.force_close("broker forced connection closure with reason 'shutdown'")
         self._turn.end()
         self._wait_for_goodbyes(self._reactor.seconds() + _GOODBYE_S, done)
@@ -122,6 +125,19 @@ class Node:
         loopback_users = frozenset(self.settings.loopback_users)
         return Access(view.authenticators(directory), view.authorizers(directory), loopback_users)
 
+    def _login_access(self) -> Access:
+        """Return who decides about a login before its virtual host is known: the default virtual host's plugins."""
+        name = self.settings.default_vhost
+        return self._access_of(name) if name in self._views else self._access(self._registry.view("", {}))
+
+    def _judges_late(self) -> bool:
+        """Whether some virtual host might let in whom the default one does not know."""
+        return any(name != self.settings.default_vhost and self._enables_plugins(name) for name in self._views)
+
+    def _enables_plugins(self, vhost: str) -> bool:
+        configured = self.settings.vhosts.get(vhost)
+        return bool(self.broker.vhost(vhost).record.plugins or (configured is not None and configured.plugins))
+
     def _forget_view(self, event: Event) -> None:
         if event.name == "vhost.deleted":
             self._views.pop(event.vhost, None)
@@ -147,37 +163,21 @@ class Node:
 
     def _listen(self) -> None:
         settings = self.settings
-        factory = AmqpFactory(self._amqp_settings("PLAIN AMQPLAIN"), self._turn)
         if settings.amqp.port is not None:
-            self._bind(
-                "amqp", settings.amqp.port, lambda port, host: self._reactor.listenTCP(port, factory, 1024, host)
-            )
+            self._listeners.listen("amqp", settings.amqp.port, self._amqp(PLAIN_MECHANISMS))
         if settings.amqps.port is not None and settings.tls.certificate is not None:
-            options = tls_options(settings.tls)
-            offers_external = settings.tls.verify != "off"
-            secure = AmqpFactory(
-                self._amqp_settings("EXTERNAL PLAIN AMQPLAIN" if offers_external else "PLAIN AMQPLAIN"), self._turn
-            )
-            self._bind(
-                "amqps",
-                settings.amqps.port,
-                lambda port, host: self._reactor.listenSSL(port, secure, options, 1024, host),
-            )
+            mechanisms = PLAIN_MECHANISMS if settings.tls.verify == "off" else f"EXTERNAL {PLAIN_MECHANISMS}"
+            self._listeners.listen("amqps", settings.amqps.port, self._amqp(mechanisms), tls_options(settings.tls))
 
-    def _bind(self, name: str, port: int, listen: Callable[[int, str], Any]) -> None:
-        host = "::" if self.settings.bind == "*" else self.settings.bind
-        try:
-            listening = listen(port, host)
-        except CannotListenError as error:
-            raise ConfigurationError(f"{name}.port: cannot listen on {host}:{port}: {error.socketError}") from None
-        self._ports.append(listening)
-        self.listening[name] = (self.settings.bind, listening.getHost().port)
+    def _amqp(self, mechanisms: str) -> AmqpFactory:
+        return AmqpFactory(self._amqp_settings(mechanisms), self._turn)
 
     def _amqp_settings(self, mechanisms: str) -> AmqpSettings:
         amqp = self.settings.amqp
         return AmqpSettings(
             broker=self.broker,
-            login=self._access(self._base_view),
+            login=self._login_access(),
+            judges_late=self._judges_late,
             access_of=self._access_of,
             token=lambda: secrets.token_urlsafe(16),
             server_properties={

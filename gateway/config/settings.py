@@ -79,9 +79,6 @@ class Storage(Section):
     engine: Literal["lmdb", "memory"] = "lmdb"
     """``lmdb`` keeps them in the data directory, ``memory`` forgets everything at the end."""
 
-    sync_interval_ms: Annotated[int, Field(ge=0, le=10_000)] = 25
-    """How long, at most, changes that nobody waits for are collected before they are written, in milliseconds."""
-
 
 class Queues(Section):
     """What holds for all queues."""

@@ -1,4 +1,4 @@
-"""What declarers ask for by name and value: when two declarations mean the same, and how a difference is told (R10, R50)."""
+"""What declarers ask for by name and value: when two declarations mean the same, and how a difference is told."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -41,15 +41,14 @@ _DEFAULTS: Final[Arguments] = {"x-queue-type": "classic"}
 
 
 def require_equal(entity: str, property: str, received: object, current: object) -> None:
-    """Refuse a redeclaration whose fixed property differs. ``entity`` reads ``queue 'q' in vhost '/'``."""
+    """Refuse a redeclaration whose fixed property differs (R10). ``entity`` reads ``queue 'q' in vhost '/'``."""
     if received != current:
-        raise PreconditionFailed(
-            f"inequivalent arg '{property}' for {entity}: received '{spelled(received)}' but current is '{spelled(current)}'"
-        )
+        difference = f"received '{spelled(received)}' but current is '{spelled(current)}'"
+        raise PreconditionFailed(f"inequivalent arg '{property}' for {entity}: {difference}")
 
 
 def require_equivalent(entity: str, names: Iterable[str], received: Arguments, current: Arguments) -> None:
-    """Refuse a redeclaration in which one of the named arguments has another value, whatever its width."""
+    """Refuse a redeclaration in which one of the named arguments has another value, whatever its width (R50)."""
     for name in names:
         default = _DEFAULTS.get(name, _MISSING)
         new, old = received.get(name, default), current.get(name, default)

@@ -114,7 +114,7 @@ _UNLIMITED = Credit()
 
 
 class Consumers:
-    """The consumers of one queue, and whose turn it is: the highest priority first, round-robin among equals (R82, R92).
+    """The consumers of one queue, and whose turn it is: highest priority first, round-robin among equals (R82, R92).
 
     Those without capacity are out of the round until they are ``resumed``, so that finding the next one does not
     depend on how many wait.

@@ -1,7 +1,7 @@
 """The kernel's pen: gathers the changes of one turn, hands them to the store as one step, and knows what is durable.
 
-A *turn* is one round of the event loop. Everything recorded in a turn gets the same log position, so it survives a crash
-whole or not at all; whoever must not answer before that waits for the position.
+A *turn* is one round of the event loop. Everything recorded in a turn gets the same log position, so it survives a
+crash whole or not at all; whoever must not answer before that waits for the position.
 """
 
 from collections import deque

@@ -11,7 +11,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NewType, Protocol, TypeAlias
 
-Value: TypeAlias = "None | bool | int | float | str | bytes | Decimal | datetime | list[Value] | dict[str, Value]"
+Value: TypeAlias = "bool | int | float | str | bytes | Decimal | datetime | list[Value] | dict[str, Value] | None"
 """A value in a headers or arguments table, whichever protocol it came from."""
 
 Arguments: TypeAlias = Mapping[str, Value]

@@ -1,4 +1,4 @@
-"""What the kernel needs of the world: a clock, a store, and what plugins supply. All are called on the kernel's thread."""
+"""What the kernel needs of the world: a clock, a store, what plugins supply. All is called on the kernel's thread."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -141,7 +141,7 @@ ExchangeTypes: TypeAlias = Mapping[str, ExchangeFactory]
 
 
 class Tracer(Protocol):
-    """Sees every message of a virtual host pass. Asked for by virtual host, called per message only where one is set."""
+    """Sees every message of a virtual host pass. Asked for per virtual host; called only where one is set."""
 
     def published(self, message: Message, queues: Sequence[str], origin: "Origin") -> None:
         """A message was routed to these queues."""

@@ -1,7 +1,7 @@
 """Messages waiting in order, and the consumers they go to.
 
-A queue knows order and four moments (``admit``, ``enqueued``, ``due``, ``dropped``) and no feature by name. A message is
-in one of three places: among the ``ready``, *unsettled* with a consumer, or gone.
+A queue knows order and four moments (``admit``, ``enqueued``, ``due``, ``dropped``) and no feature by name. A message
+is in one of three places: among the ``ready``, *unsettled* with a consumer, or gone.
 """
 
 from enum import Enum, auto

@@ -1,8 +1,8 @@
 """The messages of a queue that wait for a consumer, in order; of a long queue, most of them as numbers only.
 
-In order of position: those that were *returned* by a consumer, the *head* in memory, the *paged* segments whose contents
-are in the store, and the *tail* in memory, which becomes the next segment. A short queue is all head. A paged message
-costs some 30 bytes, whatever its size.
+In order of position: those that were *returned* by a consumer, the *head* in memory, the *paged* segments whose
+contents are in the store, and the *tail* in memory, which becomes the next segment. A short queue is all head. A paged
+message costs some 30 bytes, whatever its size.
 """
 
 from array import array

@@ -21,7 +21,7 @@ class Speaker(Protocol):
 
 
 class Turn:
-    """Collects the speakers of a turn. ``schedule`` arranges for ``end`` to be called once the input of the turn is done.
+    """Collects the speakers of a turn. ``schedule`` arranges for ``end`` to be called once the turn's input is done.
 
     ``flush_journal`` hands the turn's changes to the store before anybody speaks of them.
     """

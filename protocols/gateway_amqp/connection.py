@@ -11,17 +11,18 @@ from typing import Any, Final, Protocol, TypeAlias
 from pamqp import commands
 from pamqp.base import Frame
 
-from gateway.access import CertificateSubject, Credentials, Permissions, Principal
-from gateway.kernel.errors import AccessRefused, GatewayError, NotAllowed, Refused
-from gateway.kernel.message import Value
+from gateway.access import CertificateSubject, Permissions, Principal
+from gateway.kernel.errors import GatewayError, Refused
 from gateway.kernel.ports import Origin
 from gateway.kernel.vhost import VirtualHost
 from gateway_amqp.channel import ACK, PUBLISH, Channel
+from gateway_amqp.channels import Channels
 from gateway_amqp.content import BODY, FRAME_END, FRAME_HEAD, HEADER, HEARTBEAT, METHOD, whole_content
 from gateway_amqp.errors import HARD, FrameError, channel_error, reply_code, reply_text
-from gateway_amqp.handshake import ACCEPTED_HEADERS, FRAME_MIN, PROTOCOL_HEADER, Tuning, capabilities, start
+from gateway_amqp.handshake import ACCEPTED_HEADERS, FRAME_MIN, PROTOCOL_HEADER, Tuning, start
+from gateway_amqp.identity import Identity
 from gateway_amqp.login import credentials
-from gateway_amqp.methods import bytes_of, decode_method, encode_method
+from gateway_amqp.methods import bytes_of, decode_method, encode_method, index_of, table_of
 from gateway_amqp.outbox import Outbox
 from gateway_amqp.scope import Scope
 from gateway_amqp.settings import AmqpSettings
@@ -29,9 +30,6 @@ from gateway_amqp.settings import AmqpSettings
 _frame_head = FRAME_HEAD.unpack_from
 _CLOSE: Final = b"\x00\x0a\x00\x32"
 _CLOSE_OK: Final = b"\x00\x0a\x00\x33"
-_CHANNEL_OPEN: Final = b"\x00\x14\x00\x0a"
-_CHANNEL_CLOSE: Final = b"\x00\x14\x00\x28"
-_CHANNEL_CLOSE_OK: Final = b"\x00\x14\x00\x29"
 HEARTBEAT_FRAME: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
 
@@ -83,8 +81,7 @@ class Connection:
         self.settings = settings
         self.outbox = Outbox(wake)
         self.state = State.GREETING
-        self.vhost: VirtualHost | None = None
-        self.client_properties: Mapping[str, Value] = {}
+        self.identity = Identity(settings)
         self.heartbeat_s = 0
         self.is_blocked = False
         self.has_published = False
@@ -93,55 +90,46 @@ class Connection:
         self._partial_size = 0
         self._wanted = 8
         self._frame_max = FRAME_MIN
-        self._channel_max = settings.channel_max
-        self._channels: dict[int, Channel] = {}
-        self._closing_channels: set[int] = set()
+        self._channels = Channels(self._make_channel, self.outbox, settings.channel_max)
         self._turning: list[Channel] = []
-        self._capabilities: frozenset[str] = frozenset()
-        self._credentials: Credentials | None = None
-        self._principal: Principal | None = None
-        self._permissions: Permissions | None = None
-        self._permissions_version = 0
 
     # What channels and listings ask
 
     @property
+    def vhost(self) -> VirtualHost | None:
+        """The virtual host it is in, once it is."""
+        return self.identity.vhost
+
+    @property
     def principal(self) -> Principal:
         """Who is connected."""
-        assert self._principal is not None
-        return self._principal
+        assert self.identity.principal is not None
+        return self.identity.principal
 
     @property
     def permissions(self) -> Permissions:
-        """What the user may do now; asked for again when permissions changed. :raises AccessRefused: none any more."""
-        assert self.vhost is not None
-        if self._permissions is None or self._permissions_version != self.vhost.version:
-            try:
-                self._permissions = self.settings.access_of(self.vhost.name).enter(self.principal, self.vhost.name)
-            except NotAllowed as refusal:
-                raise AccessRefused(str(refusal)) from None
-            self._permissions_version = self.vhost.version
-        return self._permissions
+        """What the user may do now. :raises AccessRefused: nothing any more."""
+        return self.identity.permissions
 
     @property
     def user_name(self) -> str:
         """Who is connected, empty before that is known."""
-        return "" if self._principal is None else self._principal.name
+        return self.identity.user_name
+
+    @property
+    def channel_count(self) -> int:
+        """How many channels are open."""
+        return len(self._channels.open_by_number)
+
+    def has_capability(self, name: str) -> bool:
+        """Whether the client announced a capability."""
+        return self.identity.has_capability(name)
 
     def publishing(self) -> None:
         """Hear from a channel that it publishes to somewhere new."""
         if not self.has_published:
             self.has_published = True
             self._driver.publishing()
-
-    @property
-    def channel_count(self) -> int:
-        """How many channels are open."""
-        return len(self._channels)
-
-    def has_capability(self, name: str) -> bool:
-        """Whether the client announced a capability."""
-        return name in self._capabilities
 
     # Bytes in
 
@@ -177,7 +165,7 @@ class Connection:
         A refusal ends the channel and reading goes on behind the frame that caused it.
         """
         end = len(data)
-        channels = self._channels
+        channels = self._channels.open_by_number
         while end - position >= 8:
             kind, number, size = _frame_head(data, position)
             stop = position + 7 + size
@@ -235,8 +223,6 @@ class Connection:
             return
         if self.state is State.CLOSING:
             self._wind_up(kind, number, payload)
-        elif number in self._closing_channels:
-            self._wind_up_channel(kind, number, payload)
         elif kind == HEARTBEAT:
             if number or payload:
                 raise FrameError(
@@ -249,7 +235,7 @@ class Connection:
         elif self.state is not State.OPEN:
             raise FrameError(505, f"frame on channel {number} while {self.state.name.lower()}")
         else:
-            self._frame_of_channel(kind, number, payload)
+            self._channels.frame(kind, number, payload)
 
     def _frame_of_connection(self, kind: int, payload: bytes) -> None:
         if kind != METHOD:
@@ -258,47 +244,29 @@ class Connection:
         perform = _ON_CHANNEL_0.get((self.state, type(method)))
         if perform is None:
             state = "running" if self.state is State.OPEN else self.state.name.lower()
-            raise channel_error(f"unexpected method in connection state {state}", *_ids(payload))
+            raise channel_error(f"unexpected method in connection state {state}", *index_of(payload))
         perform(self, method)
 
-    def _frame_of_channel(self, kind: int, number: int, payload: bytes) -> None:
-        channel = self._channels.get(number)
-        if channel is None:
-            self._frame_of_absent_channel(kind, number, payload)
-        elif kind != METHOD:
-            channel.content(kind, payload)
-        elif payload[:4] == _CHANNEL_CLOSE and channel.assembly is None:
-            decode_method(payload)
-            self._drop_channel(number)
-            self.outbox.write(encode_method(number, commands.Channel.CloseOk()))
-        else:
-            channel.method(payload)
-
-    def _frame_of_absent_channel(self, kind: int, number: int, payload: bytes) -> None:
-        if kind != METHOD:
-            raise FrameError(505, "expected method frame, got non method frame instead")
-        if payload[:4] != _CHANNEL_OPEN:
-            raise channel_error("expected 'channel.open'", *_ids(payload))
-        decode_method(payload)
-        if len(self._channels) >= self._channel_max:
-            opened = len(self._channels)
-            raise NotAllowed(
-                f"number of channels opened ({opened}) has reached the negotiated channel_max ({self._channel_max})"
-            )
+    def _make_channel(self, number: int) -> Channel:
         assert self.vhost is not None
-        origin = Origin(self._driver.name, number, self.principal.name, "amqp091")
-        broker, settings = self.settings.broker, self.settings
+        settings = self.settings
+        origin = Origin(self._driver.name, number, self.user_name, "amqp091")
         scope = Scope(
-            number, self, self.vhost, self.outbox, broker.journal, origin, settings.token, settings.max_message_size
+            number,
+            self,
+            self.vhost,
+            self.outbox,
+            settings.broker.journal,
+            origin,
+            settings.token,
+            settings.max_message_size,
         )
-        self._channels[number] = Channel(scope, self._frame_max, self._turning.append)
-        self.outbox.write(encode_method(number, commands.Channel.OpenOk()))
+        return Channel(scope, self._frame_max, self._turning.append)
 
     # Handshake
 
     def _start_ok(self, method: commands.Connection.StartOk) -> None:
-        self.client_properties = method.client_properties  # type: ignore[assignment]  # a table of ours
-        self._capabilities = capabilities(self.client_properties)
+        self.identity.introduce(table_of(method.client_properties))
         claimed = credentials(
             method.mechanism,
             bytes_of(method.response),
@@ -307,50 +275,79 @@ class Connection:
             self.settings.mechanisms,
         )
         self.state = State.AUTHENTICATING
-        self._credentials = claimed
+        self.identity.credentials = claimed
         self.settings.login.authenticate(claimed, self._authenticated)
 
     def _authenticated(self, principal: Principal | None) -> None:
         """Hear who it is, at once or later; go on with what came in meanwhile."""
         if self.state is not State.AUTHENTICATING:
             return
-        if principal is None:
-            assert self._credentials is not None
-            self._refuse_login(self._credentials.mechanism)
+        if principal is not None:
+            self._recognise(principal)
+        elif not self.settings.judges_late():
+            self._refuse_login()
             return
-        self._principal = principal
-        self._driver.log("connection authenticated", user=principal.name)
         self.state = State.TUNING
         settings = self.settings
         self._say(commands.Connection.Tune(settings.channel_max, settings.frame_max, settings.heartbeat_s))
-        if self._partial_size:
-            rest, self._partial, self._partial_size = b"".join(self._partial), [], 0
-            self.receive(rest)
-
-    def _refuse_login(self, mechanism: str) -> None:
-        """Tell a client that can hear it why (RabbitMQ: authentication_failure_close); hang up on any other."""
-        if "authentication_failure_close" in self._capabilities:
-            text = f"Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
-            self._say(commands.Connection.Close(403, reply_text(403, text), 0, 0))
-        self._end("authentication refused")
+        self._go_on()
 
     def _tune_ok(self, method: commands.Connection.TuneOk) -> None:
         tuning = Tuning(method, self.settings.frame_max, self.settings.channel_max)
         self._frame_max = tuning.frame_max
-        self._channel_max = tuning.channel_max
+        self._channels.limit = tuning.channel_max
         self.heartbeat_s = tuning.heartbeat_s
         self.state = State.OPENING
 
     def _open(self, method: commands.Connection.Open) -> None:
-        name = method.virtual_host
-        vhost = self.settings.broker.vhost(name)
-        self._permissions = self.settings.access_of(name).enter(self.principal, name)
-        self._permissions_version = vhost.version
-        self.vhost = vhost
-        self._credentials = None
+        vhost = self.settings.broker.vhost(method.virtual_host)
+        if self.identity.principal is None:  # nobody knew it so far; the plugins of this virtual host may
+            assert self.identity.credentials is not None
+            self.state = State.AUTHENTICATING
+            access = self.settings.access_of(vhost.name)
+            access.authenticate(self.identity.credentials, lambda principal: self._judged(principal, vhost))
+        else:
+            self._enter(vhost)
+
+    def _judged(self, principal: Principal | None, vhost: VirtualHost) -> None:
+        """Hear from a virtual host's own authenticators who it is."""
+        if self.state is not State.AUTHENTICATING:
+            return
+        if principal is None:
+            self._refuse_login()
+            return
+        self._recognise(principal)
+        try:
+            self._enter(vhost)
+        except GatewayError as error:
+            self._fail(error)
+        self._go_on()
+
+    def _enter(self, vhost: VirtualHost) -> None:
+        self.state = State.OPENING
+        self.identity.enter(vhost)
         self.state = State.OPEN
         self._say(commands.Connection.OpenOk())
         self._driver.opened()
+
+    def _recognise(self, principal: Principal) -> None:
+        self.identity.principal = principal
+        self._driver.log("connection authenticated", user=principal.name)
+
+    def _refuse_login(self) -> None:
+        """Tell a client that can hear it why (RabbitMQ: authentication_failure_close); hang up on any other."""
+        assert self.identity.credentials is not None
+        mechanism = self.identity.credentials.mechanism
+        if self.has_capability("authentication_failure_close"):
+            text = f"Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
+            self._say(commands.Connection.Close(403, reply_text(403, text), 0, 0))
+        self._end("authentication refused")
+
+    def _go_on(self) -> None:
+        """Read what came in while somebody was being asked."""
+        if self._partial_size:
+            rest, self._partial, self._partial_size = b"".join(self._partial), [], 0
+            self.receive(rest)
 
     def _update_secret(self, method: commands.Connection.UpdateSecret) -> None:
         self._say(commands.Connection.UpdateSecretOk())
@@ -391,14 +388,11 @@ class Connection:
         ``payload`` is the method's; a content is refused in the name of its publish.
         """
         code = reply_code(refusal)
-        channel = self._channels.get(number)
-        if code in HARD or channel is None:
-            raise FrameError(code, str(refusal), *_ids(payload)) from refusal
-        self._drop_channel(number)
-        self._closing_channels.add(number)
+        if code in HARD or number not in self._channels.open_by_number:
+            raise FrameError(code, str(refusal), *index_of(payload)) from refusal
         text = reply_text(code, str(refusal))
         self._driver.log("channel error", channel=number, reason=text)
-        self.outbox.write(encode_method(number, commands.Channel.Close(code, text, *_ids(payload))))
+        self._channels.refuse(number, code, text, *index_of(payload))
 
     def _close(self, code: int, text: str, class_id: int, method_id: int) -> None:
         self._release()
@@ -412,18 +406,6 @@ class Connection:
                 self._say(commands.Connection.CloseOk())
             self._end("closed by the broker")
 
-    def _wind_up_channel(self, kind: int, number: int, payload: bytes) -> None:
-        """After channel.close was sent only its answer, or the peer's own close, means anything."""
-        if kind != METHOD:
-            return
-        if payload[:4] == _CHANNEL_CLOSE_OK:
-            self._closing_channels.discard(number)
-        elif payload[:4] == _CHANNEL_CLOSE:
-            self._closing_channels.discard(number)
-            self.outbox.write(encode_method(number, commands.Channel.CloseOk()))
-        elif payload[:4] == _CHANNEL_OPEN:
-            raise channel_error("second 'channel.open' seen", 20, 10)
-
     def _end(self, reason: str) -> None:
         """Say nothing more than what is written already."""
         self._release()
@@ -433,13 +415,9 @@ class Connection:
 
     def _release(self) -> None:
         """Give back everything the connection holds: deliveries, consumers, exclusive queues."""
-        for number in list(self._channels):
-            self._drop_channel(number)
+        self._channels.drop_all()
         if self.vhost is not None:
             self.vhost.release(self)
-
-    def _drop_channel(self, number: int) -> None:
-        self._channels.pop(number).close()
 
     # Turns, alarms and congestion
 
@@ -453,7 +431,7 @@ class Connection:
 
     def resume(self) -> None:
         """Serve the consumers that waited because the way to the peer was full."""
-        for channel in tuple(self._channels.values()):
+        for channel in tuple(self._channels.open_by_number.values()):
             channel.consuming.resume()
 
     def block(self, reason: str) -> None:
@@ -472,7 +450,7 @@ class Connection:
 
     def fail_confirms(self) -> None:
         """Refuse every publish that waits for its confirm."""
-        for channel in self._channels.values():
+        for channel in self._channels.open_by_number.values():
             channel.fail_confirms()
 
     def beat(self) -> None:
@@ -496,8 +474,3 @@ _ON_CHANNEL_0: Final[Mapping[tuple[State, type[Frame]], Perform]] = {
     (State.OPENING, commands.Connection.Close): Connection._close_asked,
     (State.OPEN, commands.Connection.Close): Connection._close_asked,
 }
-
-
-def _ids(payload: bytes) -> tuple[int, int]:
-    """Return class and method of a method frame."""
-    return int.from_bytes(payload[:2], "big"), int.from_bytes(payload[2:4], "big")

@@ -122,6 +122,11 @@ def encode_method(channel: int, method: Frame) -> bytes:
     )
 
 
+def index_of(payload: bytes) -> tuple[int, int]:
+    """Return class and method of a method frame."""
+    return int.from_bytes(payload[:2], "big"), int.from_bytes(payload[2:4], "big")
+
+
 def table_of(arguments: object) -> Arguments:
     """Return a table argument, which pamqp types by its own codec, as what our reader put there."""
     return cast(Arguments, arguments)

@@ -10,6 +10,7 @@ from gateway.access import CertificateSubject
 from gateway.kernel.connections import TICKS_PER_S
 from gateway.logs import Log
 from gateway.net.certificates import subject_of
+from gateway.net.listeners import plain_host
 from gateway.net.turn import Turn
 from gateway.net.wire import Wire
 from gateway_amqp.connection import Connection, State
@@ -58,8 +59,8 @@ class AmqpServer(Protocol):
         transport: Any = self.transport
         transport.setTcpNoDelay(True)
         peer, host = transport.getPeer(), transport.getHost()
-        self.peer_host = peer.host
-        self.name = f"{peer.host}:{peer.port} -> {host.host}:{host.port}"
+        self.peer_host = plain_host(peer.host)
+        self.name = f"{self.peer_host}:{peer.port} -> {plain_host(host.host)}:{host.port}"
         self._wire = Wire(transport, self._congested)
         self._settings.broker.connections.add(self)
         self.log("connection opened")

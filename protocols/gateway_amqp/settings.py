@@ -12,14 +12,16 @@ from gateway.kernel.message import Value
 class AmqpSettings:
     """Limits and doors shared by the connections of a listener.
 
-    ``login`` is asked before the virtual host is known, ``access_of`` gives the view of one virtual host. Sizes are in
-    bytes. ``token`` makes names nobody else has.
+    ``login`` is asked before the virtual host is known, ``access_of`` gives the view of one virtual host. While
+    ``judges_late``, whom ``login`` does not know may still name a virtual host that does. Sizes are in bytes. ``token``
+    makes names nobody else has.
     """
 
     broker: Broker
     login: Access
     access_of: Callable[[str], Access]
     token: Callable[[], str]
+    judges_late: Callable[[], bool] = lambda: False
     server_properties: Mapping[str, Value] = field(default_factory=dict)
     mechanisms: str = "PLAIN AMQPLAIN"
     heartbeat_s: int = 60

@@ -1,0 +1,76 @@
+"""What listens where: ports bound at the start, given back at the end."""
+
+import errno
+import socket
+from collections.abc import Callable
+from typing import Any, Final
+
+from twisted.internet.error import CannotListenError
+from twisted.internet.protocol import Factory
+
+from gateway.kernel.errors import ConfigurationError
+
+#: Connections that may wait to be accepted: enough for a fleet of clients that comes back all at once.
+_BACKLOG: Final = 1024
+
+ANY_HOST: Final = "*"
+
+
+class Listeners:
+    """The bound ports. ``addresses`` holds listener name to (host, port), in the order they were bound."""
+
+    def __init__(self, reactor: Any, host: str) -> None:  # Any: Twisted's interfaces are not types
+        self.addresses: dict[str, tuple[str, int]] = {}
+        self._reactor = reactor
+        self._host = host
+        self._ports: list[Any] = []
+
+    def listen(self, name: str, port: int, factory: Factory, tls: Any = None) -> None:
+        """Bind a port; 0 takes any free one. :raises ConfigurationError: when it cannot be had."""
+        if tls is None:
+            self._bind(name, port, lambda host: self._reactor.listenTCP(port, factory, _BACKLOG, host))
+        else:
+            self._bind(name, port, lambda host: self._reactor.listenSSL(port, factory, tls, _BACKLOG, host))
+
+    def close(self) -> None:
+        """Take no more connections."""
+        for port in self._ports:
+            port.stopListening()
+        self._ports.clear()
+
+    def _bind(self, name: str, port: int, listen: Callable[[str], Any]) -> None:
+        try:
+            bound = self._bind_every_interface(listen) if self._host == ANY_HOST else listen(self._host)
+        except CannotListenError as error:
+            reason = error.socketError.strerror if isinstance(error.socketError, OSError) else error.socketError
+            raise ConfigurationError(f"{name}.port: cannot listen on {self._host}:{port}: {reason}") from None
+        self._ports.append(bound)
+        self.addresses[name] = (self._host, bound.getHost().port)
+
+    def _bind_every_interface(self, listen: Callable[[str], Any]) -> Any:
+        """Bind IPv6 and with it IPv4; IPv4 alone on a machine that has no IPv6."""
+        try:
+            return listen("::")
+        except CannotListenError as error:
+            if getattr(error.socketError, "errno", None) in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
+                return listen("0.0.0.0")
+            raise
+
+
+def written(address: tuple[str, int]) -> str:
+    """Return an address as a person reads it."""
+    host, port = address
+    if host == ANY_HOST:
+        return f"port {port} of every interface"
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def plain_host(host: str) -> str:
+    """Return a peer's host as a person writes it: an IPv4 peer of an IPv6 socket by its IPv4 address."""
+    mapped = "::ffff:"
+    if host.startswith(mapped) and "." in host:
+        try:
+            return socket.inet_ntoa(socket.inet_aton(host.removeprefix(mapped)))
+        except OSError:
+            return host
+    return host

@@ -1,0 +1,72 @@
+"""Who is at the other end of a connection: credentials first, then a principal with permissions in a virtual host."""
+
+from collections.abc import Mapping
+
+from gateway.access import Credentials, Permissions, Principal
+from gateway.kernel.errors import AccessRefused, NotAllowed
+from gateway.kernel.message import Value
+from gateway.kernel.vhost import VirtualHost
+from gateway_amqp.handshake import capabilities
+from gateway_amqp.settings import AmqpSettings
+
+
+class Identity:
+    """What the handshake learns of a peer, and what follows from it.
+
+    ``credentials`` are forgotten once nobody has to judge them any more.
+    """
+
+    __slots__ = (
+        "_capabilities",
+        "_permissions",
+        "_settings",
+        "_version",
+        "client_properties",
+        "credentials",
+        "principal",
+        "vhost",
+    )
+
+    def __init__(self, settings: AmqpSettings) -> None:
+        self.client_properties: Mapping[str, Value] = {}
+        self.credentials: Credentials | None = None
+        self.principal: Principal | None = None
+        self.vhost: VirtualHost | None = None
+        self._settings = settings
+        self._capabilities: frozenset[str] = frozenset()
+        self._permissions: Permissions | None = None
+        self._version = 0
+
+    def introduce(self, client_properties: Mapping[str, Value]) -> None:
+        """Hear what the client says of itself."""
+        self.client_properties = client_properties
+        self._capabilities = capabilities(client_properties)
+
+    def enter(self, vhost: VirtualHost) -> None:
+        """Go into a virtual host. :raises NotAllowed: when the principal may not."""
+        assert self.principal is not None
+        self._permissions = self._settings.access_of(vhost.name).enter(self.principal, vhost.name)
+        self._version = vhost.version
+        self.vhost = vhost
+        self.credentials = None
+
+    @property
+    def permissions(self) -> Permissions:
+        """What the principal may do now; asked for again when permissions changed. :raises AccessRefused: nothing."""
+        assert self.vhost is not None
+        if self._permissions is None or self._version != self.vhost.version:
+            try:
+                self.enter(self.vhost)
+            except NotAllowed as refusal:
+                raise AccessRefused(str(refusal)) from None
+            assert self._permissions is not None
+        return self._permissions
+
+    @property
+    def user_name(self) -> str:
+        """Who it is, empty before that is known."""
+        return "" if self.principal is None else self.principal.name
+
+    def has_capability(self, name: str) -> bool:
+        """Whether the client announced a capability."""
+        return name in self._capabilities
