@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, TypeAlias, Union
 
-from gateway.kernel.message import Arguments, Value
+from gateway.kernel.message import Arguments
+from gateway.kernel.values import dumps_key
 
 if TYPE_CHECKING:
     from gateway.kernel.exchange import Exchange
@@ -32,19 +33,9 @@ class Binding:
         """The destination, under the name most exchange types read best with."""
         return self.destination
 
-    def key(self) -> "tuple[Destination, str, tuple[tuple[str, Value], ...]]":
-        """What makes two bindings of one exchange the same rule."""
-        return self.destination, self.routing_key, freeze(self.arguments)
+    def key(self) -> "tuple[Destination, str, bytes]":
+        """What makes two bindings of one exchange the same rule.
 
-
-def freeze(arguments: Arguments) -> "tuple[tuple[str, Value], ...]":
-    """Return arguments as a hashable value that compares as the arguments do, whatever their order."""
-    return tuple(sorted((name, _frozen(value)) for name, value in arguments.items()))
-
-
-def _frozen(value: Value) -> Value:
-    if isinstance(value, dict):
-        return ("table", *freeze(value))  # type: ignore[return-value]  # only compared and hashed
-    if isinstance(value, list):
-        return ("array", *map(_frozen, value))  # type: ignore[return-value]  # only compared and hashed
-    return value
+        Arguments compare as the store tells them apart, by value and type: to a headers exchange ``True`` is not 1.
+        """
+        return self.destination, self.routing_key, dumps_key([dict(self.arguments)])

@@ -33,9 +33,9 @@ class Credit:
 
     __slots__ = ("limit", "used")
 
-    def __init__(self, limit: int = 0) -> None:
+    def __init__(self, limit: int = 0, used: int = 0) -> None:
         self.limit = limit
-        self.used = 0
+        self.used = used
 
     @property
     def is_spent(self) -> bool:
@@ -46,8 +46,8 @@ class Credit:
 class Consumer:
     """One subscription to one queue.
 
-    ``credit`` is its own, ``shared_credit`` the channel's where one was asked for; both bind (R85). ``is_waiting`` says
-    that the queue does not consider it until ``reconsider``.
+    ``credit`` is its own, ``shared_credit`` the channel's where one was asked for; both bind (R85). ``is_unlimited``
+    says that neither does. ``is_waiting`` says that the queue does not consider it until ``reconsider``.
     """
 
     __slots__ = (
@@ -55,6 +55,7 @@ class Consumer:
         "credit",
         "deliver",
         "is_exclusive",
+        "is_unlimited",
         "is_waiting",
         "needs_settling",
         "outlet",
@@ -88,29 +89,41 @@ class Consumer:
         self.is_exclusive = is_exclusive
         self.priority = priority
         self.credit = credit or Credit()
-        self.shared_credit = shared_credit or _UNLIMITED
         self.arguments: Arguments = arguments or {}
         self.is_waiting = False
+        self.share(shared_credit)
+
+    def share(self, credit: Credit | None) -> None:
+        """Bind it, from now on, to a credit that it has in common with others."""
+        self.shared_credit = credit
+        # prefetch does not apply to automatic acknowledgement (R86)
+        self.is_unlimited = not self.needs_settling or (credit is None and not self.credit.limit)
+
+    @property
+    def has_credit(self) -> bool:
+        """Whether its limits allow another delivery."""
+        if self.is_unlimited:
+            return True
+        return not self.credit.is_spent and (self.shared_credit is None or not self.shared_credit.is_spent)
 
     @property
     def has_capacity(self) -> bool:
         """Whether the next message may be handed to it now."""
-        if not self.outlet.is_open:
-            return False
-        if not self.needs_settling:
-            return True  # prefetch does not apply to automatic acknowledgement (R86)
-        return not (self.credit.is_spent or self.shared_credit.is_spent)
+        return self.outlet.is_open and self.has_credit
+
+    def charge(self) -> None:
+        """Count one more unsettled delivery."""
+        self.credit.used += 1
+        if self.shared_credit is not None:
+            self.shared_credit.used += 1
 
     def settled(self) -> None:
         """One delivery was settled: give its credit back."""
         self.credit.used -= 1
-        self.shared_credit.used -= 1
+        if self.shared_credit is not None:
+            self.shared_credit.used -= 1
         if self.is_waiting:
             self.queue.reconsider(self)
-
-
-#: Stands in for the shared credit of channels that have none; its count is never looked at.
-_UNLIMITED = Credit()
 
 
 class Consumers:
@@ -157,10 +170,11 @@ class Consumers:
         """Return the consumer whose turn it is, having moved it to the end of the round; ``None`` if all are busy."""
         for _, ring in self._levels:
             while ring:
-                consumer = ring.popleft()
-                if consumer.has_capacity:
-                    ring.append(consumer)
+                consumer = ring[0]
+                if consumer.outlet.is_open and (consumer.is_unlimited or consumer.has_credit):
+                    ring.rotate(-1)
                     return consumer
+                ring.popleft()
                 consumer.is_waiting = True
         return None
 

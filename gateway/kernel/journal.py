@@ -25,6 +25,7 @@ BACKLOG_LIMIT = 32 * 1024 * 1024
 class Journal:
     """Owns the counters of positions and message ids, the changes of the turn, and those who wait for the disk.
 
+    ``position`` is the last place given to a message: queues count it up, and so have one order for all of them.
     ``formats`` reads the headers of stored messages: format name to format.
     """
 
@@ -33,7 +34,7 @@ class Journal:
         self._clock = clock
         self.formats = formats
         self._changes: list[Change] = []
-        self._position, self._message_id = store.highest_ids()
+        self.position, self._message_id = store.highest_ids()
         self._sharers: dict[int, int] = {}
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
         self._now_ms = 0
@@ -44,18 +45,6 @@ class Journal:
         self.on_backlog: Callable[[], None] = lambda: None
         self.lsn = Lsn(1)
         self.watermark = Lsn(0)
-
-    @property
-    def now_ms(self) -> int:
-        """Wall time in milliseconds, read once a turn."""
-        if not self._now_ms:
-            self._now_ms = self._clock.wall_ms()
-        return self._now_ms
-
-    def next_position(self) -> int:
-        """Return a place behind everything that is in any queue."""
-        self._position += 1
-        return self._position
 
     def record(self, change: Change) -> None:
         """Add a change to this turn."""
@@ -125,6 +114,13 @@ class Journal:
         return self._store.messages(message_ids)
 
     # Turns and the watermark
+
+    @property
+    def now_ms(self) -> int:
+        """Wall time in milliseconds, read once a turn."""
+        if not self._now_ms:
+            self._now_ms = self._clock.wall_ms()
+        return self._now_ms
 
     def flush(self) -> None:
         """End the turn: hand everything recorded to the store as one step."""

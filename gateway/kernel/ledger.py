@@ -1,6 +1,6 @@
 """Deliveries that wait to be settled, by delivery tag."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gateway.kernel.queue import Outcome
@@ -49,10 +49,14 @@ class Ledger:
         self.last_tag += 1
         return self.last_tag
 
+    def take(self, tag: int) -> Delivery | None:
+        """Take out the delivery of this tag, if there is one."""
+        return self._deliveries.pop(tag, None)
+
     def remove(self, tag: int, is_multiple: bool) -> list[Delivery] | None:
         """Take out one delivery, or all up to a tag (0 means all); ``None`` when the tag is unknown (R87)."""
         if not is_multiple:
-            delivery = self._deliveries.pop(tag, None)
+            delivery = self.take(tag)
             return None if delivery is None else [delivery]
         if tag == 0:
             return self.clear()
@@ -81,15 +85,17 @@ class Ledger:
         self._oldest = min(self._deliveries, default=self._oldest)
 
 
-def settle_all(deliveries: "Iterable[Delivery]", outcome: Outcome) -> None:
+def settle_all(deliveries: "Sequence[Delivery]", outcome: Outcome) -> None:
     """Settle deliveries alike, oldest first, and serve the queues that got messages back."""
-    returned: dict[Queue, None] = {}
-    for delivery in deliveries:
-        delivery.queue.settle(delivery.entry, outcome)
-        if outcome is Outcome.REQUEUED:
-            returned[delivery.queue] = None
+    if outcome is Outcome.ACCEPTED:
+        for delivery in deliveries:
+            delivery.queue.accept(delivery.entry)
+    else:
+        for delivery in deliveries:
+            delivery.queue.settle(delivery.entry, outcome)
     for delivery in deliveries:
         if delivery.consumer is not None:
             delivery.consumer.settled()
-    for queue in returned:
-        queue.dispatch()
+    if outcome is Outcome.REQUEUED:
+        for queue in {delivery.queue: None for delivery in deliveries}:
+            queue.dispatch()

@@ -117,11 +117,10 @@ class Header:
 class Message:
     """One published message: immutable, and shared by every queue it was routed to.
 
-    ``id`` and ``references`` belong to the journal alone: the place in the store, and in how many durable queues the
-    stored message still lies.
+    ``id`` belongs to the journal alone: the place of the content in the store, 0 while it has none.
     """
 
-    __slots__ = ("body", "exchange", "header", "id", "references", "routing_key")
+    __slots__ = ("body", "exchange", "header", "id", "routing_key")
 
     def __init__(self, exchange: str, routing_key: str, header: Header, body: bytes) -> None:
         self.exchange = exchange
@@ -129,7 +128,6 @@ class Message:
         self.header = header
         self.body = body
         self.id = 0
-        self.references = 0
 
     @property
     def properties(self) -> Properties:

@@ -122,23 +122,28 @@ class Queue:
             if (refusal := feature.admit(self, message)) is not None:
                 self._dropped(message, refusal)
                 return refusal
-        ready = self.ready
-        consumer = None if len(ready) else self.consumers.next()
+        consumer = None if self.ready.length else self.consumers.next()
         if consumer is not None and not consumer.needs_settling:
             consumer.deliver(consumer, message, False, None)
             return None
-        journal = self._journal
-        is_durable = self.id != 0 and message.header.is_persistent
-        entry = QueuedMessage(message, journal.next_position(), journal.now_ms, is_durable)
-        if is_durable:
-            journal.enqueued(self.id, entry)
+        entry = self._enter(message)
         if consumer is not None:
             self._hand_over(consumer, entry)
             return None
-        ready.append(entry)
+        self.ready.append(entry)
         for feature in self._enqueuing:
             feature.enqueued(self, entry)
         return None
+
+    def _enter(self, message: Message) -> QueuedMessage:
+        """Give a message its place, in the store too if it has to survive."""
+        journal = self._journal
+        journal.position = position = journal.position + 1
+        if self.id and message.header.is_persistent:
+            entry = QueuedMessage(message, position, journal.now_ms, True)
+            journal.enqueued(self.id, entry)
+            return entry
+        return QueuedMessage(message, position, journal.now_ms, False)
 
     def restore(self, position: int, message_id: int, enqueued_at_ms: int, delivery_count: int) -> None:
         """Take in a message that recovery found in the store."""
@@ -149,7 +154,7 @@ class Queue:
     def take(self) -> QueuedMessage | None:
         """Remove and return the oldest message still worth delivering; the caller settles it later."""
         ready = self.ready
-        while len(ready):
+        while ready.length:
             entry = ready.popleft()
             reason = self._reason_against(entry) if self._due else None
             if reason is None:
@@ -161,7 +166,7 @@ class Queue:
 
     def dispatch(self) -> None:
         """Hand waiting messages out for as long as somebody has capacity."""
-        while len(self.ready):
+        while self.ready.length:
             consumer = self.consumers.next()
             if consumer is None:
                 return
@@ -175,19 +180,23 @@ class Queue:
                 self._forget(entry)
                 consumer.deliver(consumer, entry.message, entry.deliveries > 0, None)
 
+    def accept(self, entry: QueuedMessage) -> None:
+        """Conclude a delivery: the message is consumed."""
+        self.unsettled -= 1
+        if entry.is_durable:
+            self._journal.dequeued(entry.position, entry.message)
+
     def settle(self, entry: QueuedMessage, outcome: Outcome) -> None:
         """Conclude a delivery: the message is consumed, comes back to its place, or is refused for good.
 
-        A message that came back waits for the next ``dispatch``, so that many can come back in order first.
+        A message that came back waits for the next ``dispatch``, so that many can come back in order first. One that
+        comes back to a deleted queue is gone with it.
         """
-        if self.is_deleted:
-            self._forget(entry)
+        if outcome is Outcome.ACCEPTED or self.is_deleted:
+            self.accept(entry)
             return
         self.unsettled -= 1
-        if outcome is Outcome.ACCEPTED:
-            if entry.is_durable:
-                self._journal.dequeued(entry.position, entry.message)
-        elif outcome is Outcome.REQUEUED:
+        if outcome is Outcome.REQUEUED:
             entry.deliveries += 1
             self.ready.put_back(entry)
         else:
@@ -280,8 +289,7 @@ class Queue:
 
     def _hand_over(self, consumer: Consumer, entry: QueuedMessage) -> None:
         self.unsettled += 1
-        consumer.credit.used += 1
-        consumer.shared_credit.used += 1
+        consumer.charge()
         consumer.deliver(consumer, entry.message, entry.deliveries > 0, entry)
 
     def _reason_against(self, entry: QueuedMessage) -> Reason | None:

@@ -80,7 +80,34 @@ _CHECKS: Final[Mapping[str, Check]] = {
     ),
     "x-queue-mode": _one_of("default", "lazy", otherwise=lambda value: f"\"unsupported queue mode '{value}'\""),
     "x-queue-version": _version,
+    "x-queue-type": _one_of("classic", "quorum", otherwise=lambda value: f"\"unsupported queue type '{value}'\""),
     "x-single-active-consumer": _boolean,
+}
+
+#: Arguments that only queues of another type have (R49).
+_FOREIGN: Final[Mapping[str, frozenset[str]]] = {
+    "classic": frozenset(
+        {
+            "x-dead-letter-strategy",
+            "x-initial-cluster-size",
+            "x-max-age",
+            "x-max-in-memory-bytes",
+            "x-max-in-memory-length",
+            "x-quorum-initial-group-size",
+            "x-stream-filter-size-bytes",
+            "x-stream-max-segment-size-bytes",
+        }
+    ),
+    "quorum": frozenset(
+        {
+            "x-initial-cluster-size",
+            "x-max-age",
+            "x-max-priority",
+            "x-queue-mode",
+            "x-stream-filter-size-bytes",
+            "x-stream-max-segment-size-bytes",
+        }
+    ),
 }
 
 
@@ -99,3 +126,12 @@ def require_valid(entity: str, arguments: Arguments) -> None:
             wrong = "routing_key_but_no_dlx_defined"
         if wrong is not None:
             raise PreconditionFailed(f"invalid arg '{name}' for {entity}: {wrong}")
+    _require_own(entity, arguments)
+
+
+def _require_own(entity: str, arguments: Arguments) -> None:
+    """Refuse an argument that only queues of another type have (R49)."""
+    queue_type = str(arguments.get("x-queue-type", "classic"))
+    for name in arguments:
+        if name in _FOREIGN[queue_type]:
+            raise PreconditionFailed(f"invalid arg '{name}' for {entity} of queue type rabbit_{queue_type}_queue")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from gateway.kernel.queue import QueuedMessage
 
-#: How many messages leave memory, and come back to it, at a time.
+#: How many messages leave memory, and come back to it, at a time; fewer where fewer may be resident.
 SEGMENT_LENGTH: Final = 512
 
 
@@ -45,10 +45,21 @@ class Segment:
 class Ready:
     """Owns the waiting messages of one queue.
 
-    ``page_out`` turns entries into a segment whose contents are in the store, ``page_in`` brings one back.
+    ``page_out`` turns entries into a segment whose contents are in the store, ``page_in`` brings one back. ``length`` is
+    ``len(ready)``, without the call. ``resident`` is how many messages gather in memory before others are paged out.
     """
 
-    __slots__ = ("_head", "_length", "_page_in", "_page_out", "_paged", "_resident", "_returned", "_tail")
+    __slots__ = (
+        "_head",
+        "_page_in",
+        "_page_out",
+        "_paged",
+        "_resident",
+        "_returned",
+        "_segment_length",
+        "_tail",
+        "length",
+    )
 
     def __init__(
         self,
@@ -58,26 +69,27 @@ class Ready:
     ) -> None:
         self._page_out = page_out
         self._page_in = page_in
-        self._resident = max(resident, SEGMENT_LENGTH)
-        self._length = 0
+        self._resident = resident
+        self._segment_length = min(SEGMENT_LENGTH, resident)
+        self.length = 0
         self._returned: list[tuple[int, QueuedMessage]] = []
         self._head: deque[QueuedMessage] = deque()
         self._paged: deque[Segment] | None = None
         self._tail: list[QueuedMessage] = []
 
     def __len__(self) -> int:
-        return self._length
+        return self.length
 
     def append(self, entry: "QueuedMessage") -> None:
         """Add the youngest message."""
-        self._length += 1
+        self.length += 1
         if self._paged is None:
             self._head.append(entry)
             if len(self._head) >= self._resident:
                 self._paged = deque()
         else:
             self._tail.append(entry)
-            if len(self._tail) >= SEGMENT_LENGTH:
+            if len(self._tail) >= self._segment_length:
                 self._paged.append(self._page_out(self._tail))
                 self._tail = []
 
@@ -86,32 +98,32 @@ class Ready:
         if not self._head and self._paged is not None:
             self._refill()
         if self._returned and (not self._head or self._returned[0][0] < self._head[0].position):
-            self._length -= 1
+            self.length -= 1
             return heappop(self._returned)[1]
         entry = self._head.popleft()
-        self._length -= 1
+        self.length -= 1
         return entry
 
     def put_back(self, entry: "QueuedMessage") -> None:
         """Return a message to the place it was taken from (R88)."""
-        self._length += 1
+        self.length += 1
         heappush(self._returned, (entry.position, entry))
 
     def restore(self, position: int, content_id: int, enqueued_at_ms: int, delivery_count: int) -> None:
         """Add the youngest message as recovery finds it: in the store."""
         if self._paged is None:
             self._paged = deque()
-        if not self._paged or len(self._paged[-1]) >= SEGMENT_LENGTH:
+        if not self._paged or len(self._paged[-1]) >= self._segment_length:
             self._paged.append(Segment())
         self._paged[-1].add(position, content_id, enqueued_at_ms, delivery_count, is_durable=True)
-        self._length += 1
+        self.length += 1
 
     def clear(self) -> "tuple[list[QueuedMessage], list[Segment]]":
         """Remove everything; return the entries that were in memory and the segments that were not."""
         entries = [entry for _, entry in sorted(self._returned, key=lambda pair: pair[0])]
         entries += [*self._head, *self._tail]
         segments = list(self._paged or ())
-        self._returned, self._tail, self._paged, self._length = [], [], None, 0
+        self._returned, self._tail, self._paged, self.length = [], [], None, 0
         self._head.clear()
         return entries, segments
 
@@ -127,7 +139,7 @@ class Ready:
         while not self._head and self._paged:
             segment = self._paged.popleft()
             entries = self._page_in(segment)
-            self._length -= len(segment) - len(entries)
+            self.length -= len(segment) - len(entries)
             self._head.extend(entries)
         if not self._head:
             self._head.extend(self._tail)

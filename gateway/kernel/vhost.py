@@ -200,7 +200,7 @@ class VirtualHost:
         if self.exchange_by_name.pop(exchange.name, None) is None:
             return
         self.version += 1
-        for binding in self.bindings.of(exchange) + self.bindings.to(exchange):
+        for binding in dict.fromkeys(self.bindings.of(exchange) + self.bindings.to(exchange)):  # one may lead to itself
             self._remove_binding(binding)
         self._router.forget()
         if exchange.is_durable:

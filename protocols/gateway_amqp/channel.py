@@ -25,7 +25,8 @@ from gateway_amqp.topology import Topology
 PUBLISH: Final = b"\x00\x3c\x00\x28"
 ACK: Final = b"\x00\x3c\x00\x50"
 
-_ACK_ARGUMENTS: Final = Struct(">QB")
+_ack_arguments = Struct(">QB").unpack_from
+_header = AMQP.header
 
 #: Targets remembered per channel; when there are more, all are forgotten.
 _TARGETS_KEPT: Final = 4096
@@ -37,11 +38,13 @@ class Channel:
     __slots__ = (
         "_confirms",
         "_is_turning",
+        "_max_message_size",
         "_publisher",
         "_scope",
         "_targets",
         "_topology",
         "_turning",
+        "_vhost",
         "_writer",
         "assembly",
         "consuming",
@@ -52,6 +55,8 @@ class Channel:
         self.number = scope.number
         self.assembly: Assembly | None = None
         self._scope = scope
+        self._vhost = scope.vhost
+        self._max_message_size = scope.max_message_size
         self._writer = DeliveryWriter(scope.number, scope.outbox, frame_max)
         self._topology = Topology(scope)
         self.consuming = Consuming(scope, self._topology, self._writer)
@@ -97,21 +102,24 @@ class Channel:
     def publish(self, method: bytes, properties: bytes, body: bytes) -> None:
         """Publish one whole message. Equal ``method`` frames share a target, equal ``properties`` a header."""
         target = self._targets.get(method)
-        if target is None or target.version != self._scope.vhost.version:
+        if target is None or target.version != self._vhost.version:
             target = self._target(method)
-        header = AMQP.header(properties)
+        header = _header(properties)
         if not header.is_ordinary:
             header = self._checked(header)
-        if len(body) > self._scope.max_message_size:
+        if len(body) > self._max_message_size:
             self._refuse_size(len(body))
-        self._publisher.publish(target, Message(target.exchange.name, target.routing_key, header, body))
+        self._publisher.publish(target, Message(target.exchange_name, target.routing_key, header, body))
 
     def ack(self, payload: bytes) -> None:
         """Take the most frequent method of consumers without building an object for it."""
         if len(payload) != 13:
             decode_method(payload)  # says what is wrong with it
-        tag, is_multiple = _ACK_ARGUMENTS.unpack_from(payload, 4)
-        self.consuming.settle(tag, bool(is_multiple & 1), Outcome.ACCEPTED)
+        tag, is_multiple = _ack_arguments(payload, 4)
+        if is_multiple & 1:
+            self.consuming.settle(tag, True, Outcome.ACCEPTED)
+        else:
+            self.consuming.accept(tag)
 
     # Turns
 

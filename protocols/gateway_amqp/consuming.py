@@ -45,7 +45,7 @@ class Consuming:
         self._consumer_by_tag: dict[str, Consumer] = {}
         self._ledger = Ledger()
         self._prefetch = 0
-        self._shared_credit = Credit()
+        self._shared_credit: Credit | None = None
         self._settle: Callable[[list[Delivery], Outcome], None] = settle_all
         self.replies = Replies(scope)
 
@@ -143,13 +143,25 @@ class Consuming:
         if self._scope.vhost.tracers:
             self._scope.vhost.trace_delivery(queue, entry.message, redelivered, self._scope.origin)
 
+    def accept(self, tag: int) -> None:
+        """Take the ack of one delivery, as ``settle`` does. :raises PreconditionFailed: for an unknown tag (R87)."""
+        if self._settle is not settle_all or self._shared_credit is not None:
+            self.settle(tag, False, Outcome.ACCEPTED)
+            return
+        delivery = self._ledger.take(tag)
+        if delivery is None:
+            raise PreconditionFailed(f"unknown delivery tag {tag}")
+        delivery.queue.accept(delivery.entry)
+        if delivery.consumer is not None:
+            delivery.consumer.settled()
+
     def settle(self, tag: int, is_multiple: bool, outcome: Outcome) -> None:
         """Take an ack, nack or reject. :raises PreconditionFailed: for a tag that is not outstanding (R87)."""
         deliveries = self._ledger.remove(tag, is_multiple)
         if deliveries is None:
             raise PreconditionFailed(f"unknown delivery tag {tag}")
         self._settle(deliveries, outcome)
-        if self._shared_credit.limit:
+        if self._shared_credit is not None:
             self.resume()
 
     def settle_through(self, settle: Callable[[list[Delivery], Outcome], None]) -> None:
@@ -173,19 +185,28 @@ class Consuming:
         if method.prefetch_size:
             raise NotImplementedHere(f"prefetch_size!=0 ({method.prefetch_size})")
         if method.global_:
-            self._shared_credit.limit = method.prefetch_count
-            self.resume()
+            self._share_credit(method.prefetch_count)
         else:
             self._prefetch = method.prefetch_count
         self._scope.reply(commands.Basic.QosOk())
 
+    def _share_credit(self, limit: int) -> None:
+        """Bind all consumers of the channel to one limit; what they hold already counts."""
+        holders = [delivery.consumer for delivery in self._ledger if delivery.consumer is not None]
+        self._shared_credit = Credit(limit, used=len(holders)) if limit else None
+        for consumer in {*self._consumer_by_tag.values(), *holders}:
+            consumer.share(self._shared_credit)
+        self.resume()
+
 
 def _priority(queue: Queue, arguments: Arguments) -> int:
-    """Return the consumer priority asked for (R92)."""
+    """Return the consumer priority asked for (R92), having refused arguments that make no sense here."""
+    entity = f"queue '{queue.name}' in vhost '{queue.vhost_name}'"
+    for name in arguments:
+        if name.startswith("x-stream-"):
+            raise PreconditionFailed(f"invalid arg '{name}' for {entity} of queue type rabbit_classic_queue")
     priority = arguments.get("x-priority", 0)
     if isinstance(priority, bool) or not isinstance(priority, int):
-        raise PreconditionFailed(
-            f"invalid arg 'x-priority' for queue '{queue.name}' in vhost '{queue.vhost_name}': "
-            f'"expected integer, got {type_name(priority)}"'
-        )
+        wrong = f'"expected integer, got {type_name(priority)}"'
+        raise PreconditionFailed(f"invalid arg 'x-priority' for {entity}: {wrong}")
     return priority

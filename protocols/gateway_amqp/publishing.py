@@ -23,10 +23,11 @@ class Target:
     Good for as long as ``version`` is the virtual host's: exchanges and permissions have not changed.
     """
 
-    __slots__ = ("exchange", "is_mandatory", "routing_key", "version")
+    __slots__ = ("exchange", "exchange_name", "is_mandatory", "routing_key", "version")
 
     def __init__(self, exchange: Exchange, routing_key: str, is_mandatory: bool, version: int) -> None:
         self.exchange = exchange
+        self.exchange_name = exchange.name
         self.routing_key = routing_key
         self.is_mandatory = is_mandatory
         self.version = version

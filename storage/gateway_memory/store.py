@@ -73,6 +73,11 @@ class MemoryStore:
             if self._listener is not None:
                 self._listener.on_durable(self._watermark)
 
+    @property
+    def held_ids(self) -> frozenset[int]:
+        """The ids of the contents held at present, spilled ones too: those that nobody needs any more must not stay."""
+        return frozenset(self._present.contents) | frozenset(self._present.spilled)
+
     def stall(self, reason: str) -> None:
         """Behave as if the disk were full from now on."""
         self._is_stalled = True

@@ -1,0 +1,216 @@
+"""A whole broker in memory: the real kernel and the built-in plugins, no reactor, no disk, a clock and a store that obey.
+
+A test declares queues on ``vhost``, publishes, and lets a ``Recipient`` consume. Nothing is durable before ``commit``;
+``crashed`` is what a restart after the power went would find::
+
+    broker = MemoryBroker()
+    orders = broker.vhost.declare_queue("orders", is_durable=True)
+    broker.publish("orders", b"one", is_persistent=True)
+    broker.commit()
+    worker = Recipient()
+    worker.consume(broker.crashed().vhost.queue("orders"))
+    assert worker.bodies == [b"one"]
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway.kernel.broker import Broker
+from gateway.kernel.consumers import Consumer, Credit
+from gateway.kernel.ledger import Ledger, settle_all
+from gateway.kernel.message import Header, Message, Properties, Value
+from gateway.kernel.plain import PLAIN, plain_header
+from gateway.kernel.queue import RESIDENT_MESSAGES, Outcome, Queue, QueuedMessage
+from gateway.kernel.recovery import recover
+from gateway.kernel.vhost import Verdict, VirtualHost
+from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
+from gateway.testing.clock import FakeClock
+from gateway_memory import MemoryStore
+
+
+class MemoryBroker:
+    """One node without a network.
+
+    ``vhost`` is its virtual host ``/``. ``registry`` holds the plugins there are: the built-in ones unless given.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore | None = None,
+        *,
+        clock: FakeClock | None = None,
+        registry: PluginRegistry | None = None,
+        resident_messages: int = RESIDENT_MESSAGES,
+    ) -> None:
+        self.store = store or MemoryStore()
+        self.clock = clock or FakeClock()
+        self._registry = registry or load_plugins()
+        self._resident_messages = resident_messages
+        self.kernel = Broker(
+            self.store,
+            self.clock,
+            {PLAIN.name: PLAIN},
+            self._view,
+            node="gateway@test",
+            resident_messages=resident_messages,
+        )
+        recover(self.kernel, self.store.recover())
+        self.vhost: VirtualHost = self.kernel.declare_vhost("/")
+
+    def publish(
+        self,
+        routing_key: str,
+        body: bytes = b"",
+        *,
+        exchange: str = "",
+        is_persistent: bool = False,
+        headers: Mapping[str, Value] | None = None,
+        sender_keys: tuple[str, ...] = (),
+    ) -> Verdict:
+        """Publish a message; return what became of it. :raises NotFound: when there is no such exchange."""
+        header = header_of(is_persistent=is_persistent, headers=headers, sender_keys=sender_keys)
+        return self.vhost.publish(self.vhost.exchange(exchange), Message(exchange, routing_key, header, body))
+
+    def end_turn(self) -> None:
+        """End the turn: what happened since the last one becomes one step of the store."""
+        self.kernel.journal.flush()
+
+    def commit(self) -> None:
+        """End the turn and make everything durable."""
+        self.end_turn()
+        self.store.commit()
+
+    def crashed(self) -> "MemoryBroker":
+        """Return the broker that starts from what was committed when this one died."""
+        return MemoryBroker(
+            self.store.reopened(),
+            clock=self.clock,
+            registry=self._registry,
+            resident_messages=self._resident_messages,
+        )
+
+    def _view(self, vhost: str, enabled: Mapping[str, Mapping[str, Value]]) -> PluginView:
+        return self._registry.view(vhost, {name: dict(settings) for name, settings in enabled.items()})
+
+
+def header_of(
+    *,
+    is_persistent: bool = False,
+    headers: Mapping[str, Value] | None = None,
+    sender_keys: tuple[str, ...] = (),
+) -> Header:
+    """Return the header of a message as some publisher might send it."""
+    header = plain_header(Properties(delivery_mode=2 if is_persistent else 1, headers=headers or {}))
+    header.sender_keys = sender_keys
+    return header
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One delivery, as a recipient remembers it; ``tag`` is ``None`` where nothing is left to settle."""
+
+    queue: str
+    consumer_tag: str
+    body: bytes
+    redelivered: bool
+    tag: int | None
+    message: Message
+
+
+class Recipient:
+    """Somebody who consumes from any number of queues over one channel, and remembers every delivery.
+
+    A kernel ``Subscriber`` and its own ``Outlet``: set ``is_open`` to False and deliveries stop, call ``resume`` after
+    setting it to True. ``log`` may be shared among recipients to see the order of deliveries across them. ``prefetch``
+    limits all consumers of the recipient together.
+    """
+
+    def __init__(self, log: "list[tuple[Recipient, Received]] | None" = None, *, prefetch: int = 0) -> None:
+        self.is_open = True
+        self.received: list[Received] = []
+        self.cancelled_tags: list[str] = []
+        self.consumers: list[Consumer] = []
+        self.ledger = Ledger()
+        self.log = [] if log is None else log
+        self._shared_credit = Credit(prefetch) if prefetch else None
+
+    @property
+    def bodies(self) -> list[bytes]:
+        """The bodies of everything received, in order."""
+        return [received.body for received in self.received]
+
+    # What a client does
+
+    def consume(
+        self,
+        queue: Queue,
+        tag: str = "",
+        *,
+        prefetch: int = 0,
+        settles: bool = True,
+        priority: int = 0,
+        is_exclusive: bool = False,
+    ) -> Consumer:
+        """Consume from a queue, settling each delivery or having it settled by handing it over."""
+        consumer = queue.consume(
+            tag or f"consumer-{len(self.consumers) + 1}",
+            self,
+            self,
+            needs_settling=settles,
+            is_exclusive=is_exclusive,
+            priority=priority,
+            credit=Credit(prefetch),
+            shared_credit=self._shared_credit,
+        )
+        self.consumers.append(consumer)
+        queue.dispatch()
+        return consumer
+
+    def get(self, queue: Queue) -> Received | None:
+        """Fetch one message, to be settled; ``None`` when there is none."""
+        entry = queue.take()
+        if entry is None:
+            return None
+        tag = self.ledger.add(queue, entry, None)
+        return self._remember(Received(queue.name, "", entry.message.body, entry.deliveries > 0, tag, entry.message))
+
+    def settle(self, tag: int | None, outcome: Outcome = Outcome.ACCEPTED, *, up_to: bool = False) -> None:
+        """Settle the delivery of this tag, or all of them ``up_to`` it; tag 0 with ``up_to`` means all there are."""
+        deliveries = self.ledger.remove(tag or 0, up_to)
+        assert deliveries is not None, f"no delivery {tag} is outstanding"
+        settle_all(deliveries, outcome)
+        self.resume()
+
+    def cancel(self, consumer: Consumer) -> None:
+        """Stop one consumer; what it holds stays held."""
+        self.consumers.remove(consumer)
+        consumer.queue.cancel(consumer)
+
+    def resume(self) -> None:
+        """Let consumers that waited take part again: there is room, or shared credit, again."""
+        for consumer in self.consumers:
+            if consumer.is_waiting:
+                consumer.queue.reconsider(consumer)
+
+    def leave(self) -> None:
+        """Go away without a word: consumers end, and what was not settled goes back to its place."""
+        for consumer in tuple(self.consumers):
+            self.cancel(consumer)
+        settle_all(self.ledger.clear(), Outcome.REQUEUED)
+
+    # What the kernel calls
+
+    def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: QueuedMessage | None) -> None:
+        """Remember a delivery."""
+        tag = None if entry is None else self.ledger.add(consumer.queue, entry, consumer)
+        self._remember(Received(consumer.queue.name, consumer.tag, message.body, redelivered, tag, message))
+
+    def cancelled(self, consumer: Consumer) -> None:
+        """Remember that the queue of a consumer is gone."""
+        self.consumers.remove(consumer)
+        self.cancelled_tags.append(consumer.tag)
+
+    def _remember(self, received: Received) -> Received:
+        self.received.append(received)
+        self.log.append((self, received))
+        return received

@@ -1,0 +1,40 @@
+"""Whole-process tests: a gateway as a child, real sockets, stock clients."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pika
+import pytest
+from pika.adapters.blocking_connection import BlockingConnection
+
+from tests.interop.pika_client import parameters
+from tests.running import Gateway
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[Gateway]:
+    """A gateway that is not started yet; whatever runs when the test ends is killed."""
+    gateway = Gateway(tmp_path)
+    yield gateway
+    gateway.end()
+
+
+Connect = Callable[..., BlockingConnection]
+
+
+@pytest.fixture
+def connect(gateway: Gateway) -> Iterator[Connect]:
+    """Open pika connections to the gateway of the test; whatever is open when the test ends is closed."""
+    opened: list[BlockingConnection] = []
+
+    def open_connection(**overrides: object) -> BlockingConnection:
+        opened.append(pika.BlockingConnection(parameters(gateway.broker, **overrides)))
+        return opened[-1]
+
+    yield open_connection
+    for connection in opened:
+        try:
+            if connection.is_open:
+                connection.close()
+        except pika.exceptions.AMQPError:
+            pass  # the gateway was killed or stopped meanwhile

@@ -1,0 +1,276 @@
+"""Whatever is done to queues: order is kept, nothing is lost, nothing doubled, nothing left behind in the store.
+
+Three queues, two of them durable, get messages alone and by fanout, persistent ones and others mixed. So few messages
+may stay in memory that paging goes on all the time. A model a page long says what must be delivered.
+"""
+
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Final
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from gateway.kernel.consumers import Consumer
+from gateway.kernel.queue import Outcome, Queue
+from gateway.kernel.vhost import Verdict
+from gateway.testing import MemoryBroker, Received, Recipient
+
+NAMES: Final = ("first", "second", "passing")
+DURABLE: Final = ("first", "second")
+RECIPIENTS: Final = 3
+
+
+@dataclass
+class Waiting:
+    """What the model knows of a message in one queue."""
+
+    order: int
+    body: bytes
+    is_persistent: bool
+    deliveries: int = 0
+
+
+@dataclass
+class Modelled:
+    """One queue of the model. ``unsettled`` are the messages that are with recipients."""
+
+    ready: list[Waiting] = field(default_factory=list)
+    unsettled: list[Waiting] = field(default_factory=list)
+
+    def take(self) -> Waiting:
+        taken = self.ready.pop(0)
+        self.unsettled.append(taken)
+        return taken
+
+    def put_back(self, message: Waiting) -> None:
+        message.deliveries += 1
+        self.ready.append(message)
+        self.ready.sort(key=lambda waiting: waiting.order)
+
+    def survivors(self) -> "Modelled":
+        everything = sorted(self.ready + self.unsettled, key=lambda waiting: waiting.order)
+        return Modelled([replace(waiting, deliveries=0) for waiting in everything if waiting.is_persistent])
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Random use of three queues by three recipients, checked step by step."""
+
+    @initialize(resident_messages=st.integers(1, 5))
+    def start(self, resident_messages: int) -> None:
+        self.bodies = count()
+        self.orders = count()
+        self.broker = MemoryBroker(resident_messages=resident_messages)
+        self.model = {name: Modelled() for name in NAMES}
+        self.declare()
+        self.meet()
+        self.commit()
+
+    def declare(self) -> None:
+        self.queues: dict[str, Queue] = {}
+        for name in NAMES:
+            self.queues[name] = self.broker.vhost.declare_queue(name, is_durable=name in DURABLE)
+            self.broker.vhost.bind(self.broker.vhost.exchange("amq.fanout"), self.queues[name], "")
+
+    def meet(self) -> None:
+        """Let new recipients come, who hold nothing."""
+        self.log: list[tuple[Recipient, Received]] = []
+        self.recipients = [Recipient(self.log, prefetch=limit) for limit in (0, 0, 3)]
+        self.shared_limits = {self.recipients[2]: 3}
+        self.held: dict[tuple[Recipient, int], tuple[Queue, Consumer | None, Waiting]] = {}
+
+    def commit(self) -> None:
+        self.broker.commit()
+        self.committed = {name: self.model[name].survivors() for name in NAMES}
+
+    # What may happen
+
+    @rule(name=st.sampled_from([*NAMES, ""]), persistence=st.lists(st.booleans(), min_size=1, max_size=12))
+    def publish(self, name: str, persistence: list[bool]) -> None:
+        """Publish some messages, to one queue or, without a name, to all."""
+        for is_persistent in persistence:
+            body = b"message %d" % next(self.bodies)
+            for reached in [name] if name else NAMES:
+                waiting = Waiting(next(self.orders), body, is_persistent)
+                self.model[reached].ready.append(waiting)
+            exchange = "" if name else "amq.fanout"
+            assert self.broker.publish(name, body, exchange=exchange, is_persistent=is_persistent) is Verdict.TAKEN
+            self.absorb()
+
+    @rule(
+        who=st.integers(0, RECIPIENTS - 1),
+        name=st.sampled_from(NAMES),
+        prefetch=st.integers(0, 3),
+        settles=st.sampled_from([True, True, False]),
+        priority=st.sampled_from([0, 0, 1]),
+    )
+    def consume(self, who: int, name: str, prefetch: int, settles: bool, priority: int) -> None:
+        if len(self.queues[name].consumers) < 4:
+            queue = self.queues[name]
+            tag = f"consumer {next(self.bodies)}"
+            self.recipients[who].consume(queue, tag, prefetch=prefetch, settles=settles, priority=priority)
+            self.absorb()
+
+    @rule(who=st.integers(0, RECIPIENTS - 1), name=st.sampled_from(NAMES))
+    def get(self, who: int, name: str) -> None:
+        expects_one = bool(self.model[name].ready)
+        received = self.recipients[who].get(self.queues[name])
+        assert (received is not None) == expects_one
+        self.absorb()
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), outcome=st.sampled_from(Outcome), up_to=st.booleans())
+    def settle(self, data: st.DataObject, outcome: Outcome, up_to: bool) -> None:
+        who, tag = data.draw(st.sampled_from(list(self.held)), label="delivery")
+        for held in [held for held in self.held if held[0] is who and (held[1] == tag or (up_to and held[1] < tag))]:
+            self.conclude(held, outcome)
+        who.settle(tag, outcome, up_to=up_to)
+        self.absorb()
+
+    @rule(data=st.data(), who=st.integers(0, RECIPIENTS - 1))
+    def cancel(self, data: st.DataObject, who: int) -> None:
+        recipient = self.recipients[who]
+        if recipient.consumers:
+            recipient.cancel(data.draw(st.sampled_from(recipient.consumers), label="consumer"))
+            self.absorb()
+
+    @rule(who=st.integers(0, RECIPIENTS - 1))
+    def leave(self, who: int) -> None:
+        recipient = self.recipients[who]
+        for held in [held for held in self.held if held[0] is recipient]:
+            self.conclude(held, Outcome.REQUEUED)
+        recipient.leave()
+        self.absorb()
+
+    @rule(who=st.integers(0, RECIPIENTS - 1))
+    def close_or_open_the_way(self, who: int) -> None:
+        recipient = self.recipients[who]
+        recipient.is_open = not recipient.is_open
+        if recipient.is_open:
+            recipient.resume()
+        self.absorb()
+
+    @rule(name=st.sampled_from(NAMES))
+    def purge(self, name: str) -> None:
+        assert self.queues[name].purge() == len(self.model[name].ready)
+        self.model[name].ready.clear()
+
+    @rule(name=st.sampled_from(NAMES))
+    def delete_and_declare_again(self, name: str) -> None:
+        """Messages that are with recipients stay with them, and have nowhere to come back to."""
+        assert self.broker.vhost.delete_queue(self.queues[name]) == len(self.model[name].ready)
+        self.model[name] = Modelled()
+        self.declare()
+
+    @rule()
+    def end_turn(self) -> None:
+        self.broker.end_turn()
+
+    @rule()
+    def make_durable(self) -> None:
+        self.commit()
+
+    @rule(is_committed=st.booleans())
+    def crash(self, is_committed: bool) -> None:
+        """Only what is persistent, in a durable queue and committed comes back, and it comes back in order."""
+        if is_committed:
+            self.commit()
+        self.broker = self.broker.crashed()
+        self.model = {
+            name: self.committed[name].survivors() if name in DURABLE else Modelled()  # copies: they change again
+            for name in NAMES
+        }
+        self.declare()
+        self.meet()
+
+    # What the model makes of it
+
+    def absorb(self) -> None:
+        """Check every delivery since the last look: it is the oldest message, flagged as it should be."""
+        for recipient, received in self.log:
+            queue = self.queues[received.queue]
+            model = self.model[received.queue]
+            assert model.ready, f"{received} came from an empty queue"
+            expected = model.take()
+            assert received.body == expected.body
+            assert received.redelivered == (expected.deliveries > 0)
+            if received.tag is None:
+                model.unsettled.remove(expected)
+            else:
+                delivery = next(delivery for delivery in recipient.ledger if delivery.tag == received.tag)
+                self.held[recipient, received.tag] = queue, delivery.consumer, expected
+        self.log.clear()
+
+    def conclude(self, held: tuple[Recipient, int], outcome: Outcome) -> None:
+        queue, _, waiting = self.held.pop(held)
+        model = self.model[queue.name]
+        if queue is self.queues[queue.name]:
+            model.unsettled.remove(waiting)
+            if outcome is Outcome.REQUEUED:
+                model.put_back(waiting)
+
+    def holds(self, consumer: Consumer) -> int:
+        return sum(holder is consumer for _, holder, _ in self.held.values())
+
+    def shares(self, recipient: Recipient) -> int:
+        return sum(who is recipient and holder is not None for (who, _), (_, holder, _) in self.held.items())
+
+    def has_capacity(self, recipient: Recipient, consumer: Consumer) -> bool:
+        if not recipient.is_open:
+            return False
+        if not consumer.needs_settling:
+            return True
+        limit, shared_limit = consumer.credit.limit, self.shared_limits.get(recipient, 0)
+        is_within = not limit or self.holds(consumer) < limit
+        return is_within and (not shared_limit or self.shares(recipient) < shared_limit)
+
+    # What holds between any two steps
+
+    @invariant()
+    def queues_count_as_the_model_does(self) -> None:
+        for name in NAMES:
+            assert len(self.queues[name]) == len(self.model[name].ready)
+            assert self.queues[name].unsettled == len(self.model[name].unsettled)
+
+    @invariant()
+    def credit_is_never_exceeded(self) -> None:
+        for recipient in self.recipients:
+            assert self.shares(recipient) <= self.shared_limits.get(recipient, len(self.held))
+            for consumer in recipient.consumers:
+                assert consumer.credit.used == self.holds(consumer)
+                assert self.holds(consumer) <= (consumer.credit.limit or len(self.held))
+
+    @invariant()
+    def nobody_waits_beside_a_message(self) -> None:
+        for recipient in self.recipients:
+            for consumer in recipient.consumers:
+                assert not len(consumer.queue) or not self.has_capacity(recipient, consumer)
+
+    @invariant()
+    def the_store_holds_what_is_needed(self) -> None:
+        """A persistent message in durable queues is stored once, however many; the rest is spilled at most."""
+        self.broker.end_turn()
+        persistent = {waiting.body for queue, _, waiting in self.held.values() if queue.id and waiting.is_persistent}
+        spilled = 0
+        for name, model in self.model.items():
+            kept = {waiting.body for waiting in model.ready if waiting.is_persistent and name in DURABLE}
+            persistent |= kept
+            spilled += len(model.ready) - len(kept)
+        assert len(persistent) <= len(self.broker.store.held_ids) <= len(persistent) + spilled
+
+    def teardown(self) -> None:
+        """Once everything is consumed and settled, the store is empty."""
+        if not hasattr(self, "broker"):
+            return
+        for recipient in self.recipients:
+            recipient.leave()
+        for queue in self.queues.values():
+            queue.purge()
+        self.broker.commit()
+        assert self.broker.store.held_ids == frozenset()
+        assert self.broker.store.reopened().highest_ids() == (0, 0)
+
+
+TestQueueMachine = QueueMachine.TestCase
+TestQueueMachine.settings = settings(max_examples=1500, stateful_step_count=50, deadline=None)

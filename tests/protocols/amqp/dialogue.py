@@ -1,0 +1,351 @@
+"""A conversation with the connection machine: a real broker on a store in memory, no sockets, no reactor, no clock.
+
+``Gateway`` is the broker and its turns, ``Peer`` somebody who is connected to it. A test sends frames and compares what
+is heard; ``hear`` ends turns and commits until nothing more happens, ``hear_now`` ends one turn and commits nothing.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from itertools import count
+from typing import Any, Final, TypeAlias, TypeVar
+
+from pamqp import commands
+from pamqp.base import Frame
+
+from gateway.access import Access, CertificateSubject
+from gateway.kernel.broker import Broker
+from gateway.kernel.changes import PermissionRecord, UserRecord
+from gateway.kernel.message import Properties, Value
+from gateway.kernel.plain import PLAIN
+from gateway.kernel.vhost import VirtualHost
+from gateway.net.turn import Turn
+from gateway.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
+from gateway_amqp.connection import Connection, State
+from gateway_amqp.content import BODY, FRAME_HEAD, HEADER
+from gateway_amqp.handshake import PROTOCOL_HEADER
+from gateway_amqp.header import AMQP
+from gateway_amqp.methods import encode_method
+from gateway_amqp.properties import encode_properties
+from gateway_amqp.settings import AmqpSettings
+from gateway_memory import MemoryStore
+from tests.protocols.amqp.ear import EOF, Ear, Heard
+
+ALL_CAPABILITIES: Final[dict[str, Value]] = {
+    "consumer_cancel_notify": True,
+    "connection.blocked": True,
+    "authentication_failure_close": True,
+}
+
+
+def frame(kind: int, channel: int, payload: bytes) -> bytes:
+    """Return a frame as it is on the wire."""
+    return FRAME_HEAD.pack(kind, channel, len(payload)) + payload + b"\xce"
+
+
+def content_header(
+    size: int, properties: bytes = b"\0\0", channel: int = 1, class_id: int = 60, weight: int = 0
+) -> bytes:
+    """Return a content header frame."""
+    head = class_id.to_bytes(2, "big") + weight.to_bytes(2, "big") + size.to_bytes(8, "big")
+    return frame(HEADER, channel, head + properties)
+
+
+class Publication:
+    """A ``basic.publish`` with its content; ``pieces`` cuts the body into frames, one if the body is not empty."""
+
+    def __init__(
+        self,
+        exchange: str,
+        routing_key: str,
+        body: bytes = b"hi",
+        *,
+        mandatory: bool = False,
+        immediate: bool = False,
+        pieces: int | None = None,
+        raw: bytes | None = None,
+        **properties: Any,  # Any: whichever of the fourteen, each of its own type
+    ) -> None:
+        self._method = commands.Basic.Publish(0, exchange, routing_key, mandatory, immediate)
+        self._properties = encode_properties(Properties(**properties)) if raw is None else raw
+        self._body = body
+        self._piece_size = pieces or max(len(body), 1)
+
+    def on(self, channel: int) -> bytes:
+        """Return the frames for a channel."""
+        bodies = (
+            frame(BODY, channel, self._body[start : start + self._piece_size])
+            for start in range(0, len(self._body), self._piece_size)
+        )
+        head = content_header(len(self._body), self._properties, channel)
+        return encode_method(channel, self._method) + head + b"".join(bodies)
+
+
+publish = Publication
+
+Sent: TypeAlias = Frame | Publication | bytes
+Method = TypeVar("Method", bound=Frame)
+
+
+class StillClock:
+    """Time stands still; nothing is ever due."""
+
+    def wall_ms(self) -> int:
+        return 1_700_000_000_000
+
+    def monotonic_s(self) -> float:
+        return 0.0
+
+    def call_later(self, delay_s: float, call: Callable[[], None]) -> "StillClock":
+        return self
+
+    def cancel(self) -> None:
+        pass
+
+
+@cache
+def _plugins() -> PluginRegistry:
+    return load_plugins()
+
+
+class Gateway:
+    """A broker with virtual host ``/`` and user guest, whose turns end when told. ``limits`` are ``AmqpSettings``'."""
+
+    def __init__(self, login: Access | None = None, **limits: Any) -> None:  # Any: each setting of its own type
+        self.store = MemoryStore()
+        self._views: dict[str, PluginView] = {}
+        formats = {AMQP.name: AMQP, PLAIN.name: PLAIN}
+        self.broker = Broker(self.store, StillClock(), formats, self._view, node="gateway@here")
+        self.turn = Turn(self.broker.journal.flush, lambda call: None)
+        self.broker.declare_vhost("/")
+        self.add_user("guest", "guest", "/")
+        tokens = count(1)
+        self.settings = AmqpSettings(
+            self.broker,
+            login or self._access("/"),
+            self._access,
+            lambda: f"token-{next(tokens)}",
+            **limits,
+        )
+        self.settle()
+
+    @property
+    def vhost(self) -> VirtualHost:
+        """The default virtual host."""
+        return self.broker.vhost("/")
+
+    def add_user(
+        self, name: str, password: str, vhost: str, may: tuple[str, str, str] = (".*", ".*", ".*"), *tags: Value
+    ) -> None:
+        """Let somebody in; ``may`` are the patterns for configure, write and read."""
+        user = UserRecord(name, hash_password(password), DEFAULT_ALGORITHM, list(tags), {})
+        self.broker.directory.put_user(user)
+        self.broker.directory.put_permission(PermissionRecord(vhost, name, *may))
+
+    def connect(self, **options: Any) -> "Peer":  # Any: those of Peer.open
+        """Return a peer with an open connection and channel 1."""
+        peer = Peer(self)
+        peer.open(**options)
+        peer.send(commands.Channel.Open())
+        assert peer.hear() == ["Channel.OpenOk(channel_id='')"]
+        return peer
+
+    def end_turn(self) -> None:
+        """End the turn: what it recorded goes to the store, what is due goes out. Nothing is durable by that."""
+        self.turn.end()
+
+    def settle(self) -> None:
+        """End turns and commit until everything has had its consequences."""
+        for _ in range(4):
+            self.turn.end()
+            self.store.commit()
+        self.turn.end()
+
+    def _view(self, vhost: str, enabled: Mapping[str, Mapping[str, Value]]) -> PluginView:
+        self._views[vhost] = view = _plugins().view(vhost, {name: dict(given) for name, given in enabled.items()})
+        return view
+
+    @cache  # noqa: B019 - a gateway lives as long as its test
+    def _access(self, vhost: str) -> Access:
+        view, directory = self._views[vhost], self.broker.directory
+        return Access(view.authenticators(directory), view.authorizers(directory))
+
+
+class Peer:
+    """Somebody at the other end: the machine's driver, a speaker in turns, and one of the broker's connections.
+
+    With ``is_reading`` false its way is congested: what is sent to it stays in the outbox.
+    """
+
+    def __init__(
+        self, gateway: Gateway, host: str = "127.0.0.1", certificate: CertificateSubject | None = None
+    ) -> None:
+        self.gateway = gateway
+        self.name = f"{host}:{len(gateway.broker.connections) + 40_000} -> 127.0.0.1:5672"
+        self.peer_host = host
+        self.certificate = certificate
+        self.log_lines: list[tuple[str, dict[str, object]]] = []
+        self.is_reading = True
+        self.wire = b""
+        self._ear = Ear()
+        self._heard: list[Heard] = []
+        self.machine = Connection(gateway.settings, self, lambda: gateway.turn.awaken(self))
+        gateway.broker.connections.add(self)
+
+    # What a test does
+
+    def open(
+        self,
+        user: str = "guest",
+        password: str = "guest",
+        vhost: str = "/",
+        frame_max: int = 131_072,
+        channel_max: int = 2047,
+        heartbeat_s: int = 60,
+        capabilities: Mapping[str, Value] = ALL_CAPABILITIES,
+    ) -> None:
+        """Go through the handshake."""
+        self.send(PROTOCOL_HEADER)
+        self.send(start_ok(f"\0{user}\0{password}", capabilities=capabilities))
+        self.send(commands.Connection.TuneOk(channel_max, frame_max, heartbeat_s))
+        self.send(asked(commands.Connection.Open, virtual_host=vhost))
+        assert self.hear()[-1:] == ["Connection.OpenOk(known_hosts='')"]
+        self._ear.frame_max = frame_max
+
+    def send(self, *frames: Sent, channel: int = 1) -> "Peer":
+        """Send all of these in one write; methods of the connection class go on channel 0."""
+        self.machine.receive(wire(*frames, channel=channel))
+        return self
+
+    def hear(self) -> list[str]:
+        """Return everything said to it, in lines, once all has had its consequences."""
+        return [str(heard) for heard in self.listen()]
+
+    def listen(self) -> list[Heard]:
+        """Return the same as values."""
+        self.gateway.settle()
+        assert self._ear.has_heard_all
+        return self._taken()
+
+    def hear_now(self) -> list[str]:
+        """Return what is said to it by the end of this turn, nothing of it being durable yet."""
+        self.gateway.end_turn()
+        return [str(heard) for heard in self._taken()]
+
+    def lose(self) -> None:
+        """The transport breaks."""
+        self.gateway.broker.connections.remove(self)
+        self.machine.lost()
+
+    def read_again(self) -> None:
+        """Take what waits, and go on reading."""
+        self.is_reading = True
+        self.machine.outbox.is_congested = False
+        self.machine.outbox.wake()
+
+    def _taken(self) -> list[Heard]:
+        heard, self._heard = self._heard, []
+        return heard
+
+    # Driver
+
+    def log(self, event: str, **details: object) -> None:
+        self.log_lines.append((event, details))
+
+    def hang_up(self) -> None:
+        self.machine.outbox.wake()
+
+    def opened(self) -> None:
+        pass
+
+    def publishing(self) -> None:
+        self.weigh_publishing()
+
+    # Speaker: what AmqpServer does in its turns
+
+    def end_turn(self) -> None:
+        self.machine.end_turn()
+
+    def flush(self) -> None:
+        outbox, journal = self.machine.outbox, self.gateway.broker.journal
+        outbox.is_awake = False
+        if outbox.barrier > journal.watermark:
+            journal.when_durable(max(outbox.barrier, journal.pending_lsn), outbox.wake)
+            return
+        if not self.is_reading:
+            outbox.is_congested = True
+        else:
+            data = b"".join(outbox.take())
+            self.wire += data
+            self._heard += self._ear.listen(data)
+            if self.machine.state is State.CLOSED and EOF not in self._heard:
+                self._heard.append(EOF)
+        if outbox.weigh():
+            self.machine.resume()
+
+    # What the broker asks of any peer
+
+    @property
+    def vhost_name(self) -> str:
+        return self.machine.vhost.name if self.machine.vhost is not None else ""
+
+    @property
+    def user_name(self) -> str:
+        return self.machine.user_name
+
+    def force_close(self, reason: str) -> None:
+        self.machine.force_close(reason)
+
+    def fail_confirms(self) -> None:
+        self.machine.fail_confirms()
+
+    def weigh_publishing(self) -> None:
+        alarms = self.gateway.broker.alarms
+        if alarms and self.machine.has_published:
+            self.machine.block(alarms.reason)
+        elif not alarms:
+            self.machine.unblock()
+
+    def tick(self) -> None:
+        pass
+
+
+def wire(*frames: Sent, channel: int = 1) -> bytes:
+    """Return the bytes of these, as one write on a channel; methods of the connection class go on channel 0."""
+    return b"".join(_bytes_of(sent, channel) for sent in frames)
+
+
+def _bytes_of(sent: Sent, channel: int) -> bytes:
+    if isinstance(sent, bytes):
+        return sent
+    if isinstance(sent, Publication):
+        return sent.on(channel)
+    return encode_method(0 if sent.index >> 16 == 10 else channel, sent)
+
+
+def start_ok(
+    response: str, mechanism: str = "PLAIN", capabilities: Mapping[str, Value] = ALL_CAPABILITIES
+) -> commands.Connection.StartOk:
+    """Return an answer to ``connection.start``."""
+    properties: dict[str, Any] = {"product": "test", "capabilities": dict(capabilities)}  # Any: pamqp's own table type
+    return commands.Connection.StartOk(properties, mechanism, response, "en_US")
+
+
+def asked(kind: type[Method], **arguments: object) -> Method:
+    """Return a method with these arguments, which pamqp's own constructor might not let pass."""
+    method = kind()
+    for name, value in arguments.items():
+        assert name in method.attributes()
+        setattr(method, name, value)
+    return method
+
+
+def handshake(channel_max: int = 2047, frame_max: int = 131_072) -> Iterable[Sent]:
+    """Return everything a client says up to an open connection with channel 1."""
+    return (
+        PROTOCOL_HEADER,
+        start_ok("\0guest\0guest"),
+        commands.Connection.TuneOk(channel_max, frame_max, 60),
+        commands.Connection.Open("/"),
+        commands.Channel.Open(),
+    )
