@@ -209,6 +209,7 @@ class Node:
             if loop.running:
                 loop.stop()
         self._turn.end()
+        self.broker.stop()
         self._store.close()
         done()
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from gateway.kernel.alarms import Alarms, Resource
-from gateway.kernel.changes import Lsn, ParameterRecord, PolicyRecord, Put, Removed, VhostRecord
+from gateway.kernel.changes import CleanStopRecord, Lsn, ParameterRecord, PolicyRecord, Put, Removed, VhostRecord
 from gateway.kernel.connections import Connections
 from gateway.kernel.directory import Directory
 from gateway.kernel.errors import NotAllowed
@@ -59,6 +59,7 @@ class Broker:
         self.vhost_by_name: dict[str, VirtualHost] = {}
         self.policies: dict[tuple[Value, ...], PolicyRecord] = {}
         self.parameters: dict[tuple[Value, ...], ParameterRecord] = {}
+        self.was_killed = False
         self.on_failure: Callable[[str], None] = lambda reason: None
         self._plugins = plugins
         self._view_by_vhost: dict[str, PluginView] = {}
@@ -185,6 +186,11 @@ class Broker:
         """Remove a runtime parameter."""
         del self.parameters[record.key]
         self.journal.record(Removed(record.kind, record.key))
+
+    def stop(self) -> None:
+        """Leave a note in the store that it was closed in order; call once nobody holds a delivery any more."""
+        self.journal.record(Put(CleanStopRecord(self.node)))
+        self.journal.flush()
 
     # The store, as its listener
 

@@ -168,6 +168,14 @@ class ParameterRecord(Entity):
     value: Value
 
 
+@dataclass(frozen=True, slots=True)
+class CleanStopRecord(Entity):
+    """There while the store was closed in order: what was handed out before then came back and was counted."""
+
+    kind: ClassVar[str] = "clean_stop"
+    node: str
+
+
 ENTITY_BY_KIND: dict[str, type[Entity]] = {
     entity.kind: entity
     for entity in (
@@ -180,6 +188,7 @@ ENTITY_BY_KIND: dict[str, type[Entity]] = {
         BindingRecord,
         PolicyRecord,
         ParameterRecord,
+        CleanStopRecord,
     )
 }
 
@@ -214,21 +223,29 @@ class Stored:
 
 
 class Enqueued:
-    """A stored message took its place in a durable queue.
+    """A stored message took its place in a durable queue, or came back to it.
 
-    ``enqueued_at_ms`` is wall time since the epoch, ``delivery_count`` the number of deliveries that came back.
+    ``enqueued_at_ms`` is wall time since the epoch, ``delivery_count`` the number of deliveries that came back,
+    ``body_size`` the length of the body in bytes.
     """
 
-    __slots__ = ("delivery_count", "enqueued_at_ms", "message_id", "position", "queue_id")
+    __slots__ = ("body_size", "delivery_count", "enqueued_at_ms", "message_id", "position", "queue_id")
 
     def __init__(
-        self, queue_id: int, position: int, message_id: int, enqueued_at_ms: int, delivery_count: int = 0
+        self,
+        queue_id: int,
+        position: int,
+        message_id: int,
+        enqueued_at_ms: int,
+        delivery_count: int = 0,
+        body_size: int = 0,
     ) -> None:
         self.queue_id = queue_id
         self.position = position
         self.message_id = message_id
         self.enqueued_at_ms = enqueued_at_ms
         self.delivery_count = delivery_count
+        self.body_size = body_size
 
 
 class Dequeued:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Lsn, Stored
 from gateway.kernel.message import Message
+from gateway.kernel.ready import DURABLE
 
 if TYPE_CHECKING:
     from gateway.kernel.message import HeaderFormat
@@ -62,7 +63,18 @@ class Journal:
             message.id = self._message_id
             self._turn_bytes += len(message.body)
             self._changes.append(Stored(message))
-        self._changes.append(Enqueued(queue_id, entry.position, message.id, self.now_ms))
+        self._enter(queue_id, entry)
+
+    def requeued(self, queue_id: int, entry: "QueuedMessage") -> None:
+        """Record that a message came back to its place in a durable queue, so that the count of its tries survives."""
+        self._enter(queue_id, entry)
+
+    def _enter(self, queue_id: int, entry: "QueuedMessage") -> None:
+        message = entry.message
+        size = len(message.body)
+        self._changes.append(
+            Enqueued(queue_id, entry.position, message.id, entry.enqueued_at_ms, entry.deliveries, size)
+        )
 
     def dequeued(self, position: int, message: Message) -> None:
         """Record that a durable queue let go of a message; its content goes with the last of them."""
@@ -71,8 +83,8 @@ class Journal:
 
     def dequeued_segment(self, segment: "Segment") -> None:
         """Record the same of a whole segment, whose spilled contents go too."""
-        for position, content_id, is_durable in zip(segment.positions, segment.content_ids, segment.flags, strict=True):
-            if is_durable:
+        for position, content_id, flags in zip(segment.positions, segment.content_ids, segment.flags, strict=True):
+            if flags & DURABLE:
                 self._released(position, content_id)
             else:
                 self.unspilled(content_id)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gateway.kernel.message import Message
-from gateway.kernel.ready import Segment
+from gateway.kernel.ready import DURABLE, REDELIVERED, Segment
 
 if TYPE_CHECKING:
     from gateway.kernel.journal import Journal
@@ -26,7 +26,8 @@ class Paging:
         segment = Segment()
         for entry in entries:
             content_id = entry.message.id if entry.is_durable else self._journal.spilled(entry.message)
-            segment.add(entry.position, content_id, entry.enqueued_at_ms, entry.deliveries, entry.is_durable)
+            flags = (DURABLE if entry.is_durable else 0) | (REDELIVERED if entry.is_redelivered else 0)
+            segment.add(entry.position, content_id, entry.enqueued_at_ms, entry.deliveries, flags)
         return segment
 
     def page_in(self, segment: Segment) -> "list[QueuedMessage]":
@@ -40,12 +41,14 @@ class Paging:
                 continue  # removed behind the kernel's back: nothing is left to deliver
             header = self._journal.formats[stored.header_format].header(stored.header)
             message = Message(stored.exchange, stored.routing_key, header, stored.body)
-            is_durable = bool(segment.flags[index])
+            flags = segment.flags[index]
+            is_durable = bool(flags & DURABLE)
             if is_durable:
                 message.id = segment.content_ids[index]
             else:
                 self._journal.unspilled(segment.content_ids[index])
             entry = QueuedMessage(message, segment.positions[index], segment.enqueued_at_ms[index], is_durable)
+            entry.is_redelivered = bool(flags & REDELIVERED)
             entry.deliveries = segment.delivery_counts[index]
             entries.append(entry)
         return entries

@@ -7,6 +7,7 @@ is in one of three places: among the ``ready``, *unsettled* with a consumer, or 
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.changes import Enqueued
 from gateway.kernel.consumers import Consumer, Consumers, Credit, Outlet, Subscriber
 from gateway.kernel.errors import AccessRefused, ResourceLocked
 from gateway.kernel.features.base import QueueFeature, Reason, overriding
@@ -32,17 +33,18 @@ class Outcome(Enum):
 class QueuedMessage:
     """A message's place in one queue.
 
-    ``position`` orders it, ``deliveries`` counts how often it was handed out and came back, ``is_durable`` says that
-    the store knows of it.
+    ``position`` orders it, ``deliveries`` counts how often it was handed out and came back, ``is_redelivered`` says that
+    somebody may have seen it, ``is_durable`` that the store knows of it.
     """
 
-    __slots__ = ("deliveries", "enqueued_at_ms", "is_durable", "message", "position")
+    __slots__ = ("deliveries", "enqueued_at_ms", "is_durable", "is_redelivered", "message", "position")
 
     def __init__(self, message: Message, position: int, enqueued_at_ms: int, is_durable: bool) -> None:
         self.message = message
         self.position = position
         self.enqueued_at_ms = enqueued_at_ms
         self.is_durable = is_durable
+        self.is_redelivered = False
         self.deliveries = 0
 
 
@@ -145,9 +147,11 @@ class Queue:
             return entry
         return QueuedMessage(message, position, journal.now_ms, False)
 
-    def restore(self, position: int, message_id: int, enqueued_at_ms: int, delivery_count: int) -> None:
+    def restore(self, change: Enqueued, is_redelivered: bool) -> None:
         """Take in a message that recovery found in the store."""
-        self.ready.restore(position, message_id, enqueued_at_ms, delivery_count)
+        self.ready.restore(
+            change.position, change.message_id, change.enqueued_at_ms, change.delivery_count, is_redelivered
+        )
 
     # Messages out
 
@@ -178,7 +182,7 @@ class Queue:
                 self._hand_over(consumer, entry)
             else:
                 self._forget(entry)
-                consumer.deliver(consumer, entry.message, entry.deliveries > 0, None)
+                consumer.deliver(consumer, entry.message, entry.is_redelivered, None)
 
     def accept(self, entry: QueuedMessage) -> None:
         """Conclude a delivery: the message is consumed."""
@@ -198,6 +202,9 @@ class Queue:
         self.unsettled -= 1
         if outcome is Outcome.REQUEUED:
             entry.deliveries += 1
+            entry.is_redelivered = True
+            if entry.is_durable:
+                self._journal.requeued(self.id, entry)
             self.ready.put_back(entry)
         else:
             self._forget(entry)
@@ -290,7 +297,7 @@ class Queue:
     def _hand_over(self, consumer: Consumer, entry: QueuedMessage) -> None:
         self.unsettled += 1
         consumer.charge()
-        consumer.deliver(consumer, entry.message, entry.deliveries > 0, entry)
+        consumer.deliver(consumer, entry.message, entry.is_redelivered, entry)
 
     def _reason_against(self, entry: QueuedMessage) -> Reason | None:
         for feature in self._due:

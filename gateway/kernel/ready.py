@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 #: How many messages leave memory, and come back to it, at a time; fewer where fewer may be resident.
 SEGMENT_LENGTH: Final = 512
 
+#: What a segment remembers of a message besides numbers: that the store knows of it, that somebody may have seen it.
+DURABLE: Final = 1
+REDELIVERED: Final = 2
+
 
 class Segment:
     """Waiting messages without their contents: parallel arrays, oldest first."""
@@ -33,13 +37,13 @@ class Segment:
     def __len__(self) -> int:
         return len(self.positions)
 
-    def add(self, position: int, content_id: int, enqueued_at_ms: int, delivery_count: int, is_durable: bool) -> None:
-        """Append one message."""
+    def add(self, position: int, content_id: int, enqueued_at_ms: int, delivery_count: int, flags: int) -> None:
+        """Append one message; ``flags`` is made of ``DURABLE`` and ``REDELIVERED``."""
         self.positions.append(position)
         self.content_ids.append(content_id)
         self.enqueued_at_ms.append(enqueued_at_ms)
         self.delivery_counts.append(delivery_count)
-        self.flags.append(is_durable)
+        self.flags.append(flags)
 
 
 class Ready:
@@ -109,13 +113,16 @@ class Ready:
         self.length += 1
         heappush(self._returned, (entry.position, entry))
 
-    def restore(self, position: int, content_id: int, enqueued_at_ms: int, delivery_count: int) -> None:
+    def restore(
+        self, position: int, content_id: int, enqueued_at_ms: int, delivery_count: int, is_redelivered: bool
+    ) -> None:
         """Add the youngest message as recovery finds it: in the store."""
         if self._paged is None:
             self._paged = deque()
         if not self._paged or len(self._paged[-1]) >= self._segment_length:
             self._paged.append(Segment())
-        self._paged[-1].add(position, content_id, enqueued_at_ms, delivery_count, is_durable=True)
+        flags = DURABLE | REDELIVERED if is_redelivered else DURABLE
+        self._paged[-1].add(position, content_id, enqueued_at_ms, delivery_count, flags)
         self.length += 1
 
     def clear(self) -> "tuple[list[QueuedMessage], list[Segment]]":

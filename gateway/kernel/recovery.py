@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from gateway.kernel.changes import (
     BindingRecord,
+    CleanStopRecord,
     Enqueued,
     Entity,
     ExchangeRecord,
@@ -12,6 +13,7 @@ from gateway.kernel.changes import (
     PolicyRecord,
     Put,
     QueueRecord,
+    Removed,
     VhostRecord,
 )
 from gateway.kernel.errors import StorageError
@@ -22,11 +24,25 @@ if TYPE_CHECKING:
     from gateway.kernel.changes import Change
 
 #: Each kind after those it refers to.
-ORDER = ("vhost", "user", "permission", "topic_permission", "parameter", "policy", "exchange", "queue", "binding")
+ORDER = (
+    "clean_stop",
+    "vhost",
+    "user",
+    "permission",
+    "topic_permission",
+    "parameter",
+    "policy",
+    "exchange",
+    "queue",
+    "binding",
+)
 
 
 def recover(broker: "Broker", changes: "Iterable[Change]") -> int:
     """Rebuild everything from the store's changes; return how many messages came back.
+
+    After a kill nobody knows what had been handed out, so every message counts as redelivered (4.8.17: the flag says
+    that it *may* have been delivered before).
 
     :raises StorageError: when the store holds an entity this version does not know.
     """
@@ -54,7 +70,7 @@ def _restore(broker: "Broker", queue_by_id: dict[int, Queue], change: Enqueued, 
     if change.message_id in seen:
         broker.journal.shared(change.message_id)
     seen.add(change.message_id)
-    queue.restore(change.position, change.message_id, change.enqueued_at_ms, change.delivery_count)
+    queue.restore(change, is_redelivered=broker.was_killed or change.delivery_count > 0)
     return True
 
 
@@ -62,6 +78,7 @@ def _install(broker: "Broker", entities: list[Entity]) -> dict[int, Queue]:
     for entity in entities:
         if entity.kind not in ORDER:
             raise StorageError(f"the store holds a {entity.kind}, which this version does not know")
+    broker.was_killed = not any(isinstance(entity, CleanStopRecord) for entity in entities)
     queue_by_id = {}
     for entity in sorted(entities, key=lambda entity: ORDER.index(entity.kind)):
         installed = _install_one(broker, entity)
@@ -82,6 +99,9 @@ def _install_one(broker: "Broker", entity: Entity) -> object:
         return _install_binding(broker, entity)
     if isinstance(entity, PolicyRecord):
         return broker.policies.setdefault(entity.key, entity)
+    if isinstance(entity, CleanStopRecord):
+        broker.journal.record(Removed(entity.kind, entity.key))
+        return None
     if isinstance(entity, ParameterRecord):
         return broker.parameters.setdefault(entity.key, entity)
     broker.directory.apply(Put(entity))

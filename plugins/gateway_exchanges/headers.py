@@ -75,13 +75,11 @@ class _Rule:
 
 def _checked_mode(mode: Value) -> str:
     if not isinstance(mode, str):
-        raise PreconditionFailed(
-            f"Invalid x-match field type {TYPE_NAMES[type(mode)]} (value {str(mode).lower()}); expected longstr"
-        )
+        shown = "undefined" if mode is None else str(mode).lower()
+        raise PreconditionFailed(f"Invalid x-match field type {TYPE_NAMES[type(mode)]} (value {shown}); expected longstr")
     if mode not in MATCHES:
-        raise PreconditionFailed(
-            f'Invalid x-match field value <<"{mode}">>; expected all, any, all-with-x, or any-with-x'
-        )
+        shown = f'<<"{mode}">>' if mode else "<<>>"
+        raise PreconditionFailed(f"Invalid x-match field value {shown}; expected all, any, all-with-x, or any-with-x")
     return mode
 
 

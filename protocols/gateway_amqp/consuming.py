@@ -138,7 +138,7 @@ class Consuming:
             tag = self._ledger.pass_by()
         else:
             tag = self._ledger.add(queue, entry, None)
-        redelivered = entry.deliveries > 0
+        redelivered = entry.is_redelivered
         self._writer.get_ok(tag, redelivered, entry.message, len(queue))
         if self._scope.vhost.tracers:
             self._scope.vhost.trace_delivery(queue, entry.message, redelivered, self._scope.origin)

@@ -91,7 +91,8 @@ class Topology:
             queue_name, messages, consumers = queue.name, len(queue), len(queue.consumers)
             self.last_queue_name = queue_name
         if not method.nowait:
-            ok = commands.Queue.DeclareOk(queue_name, messages, consumers)
+            ok = commands.Queue.DeclareOk(None, messages, consumers)
+            ok.queue = queue_name  # set afterwards: pamqp's constructor refuses names that RabbitMQ takes
             self._answer(ok, method.durable and not method.passive)
 
     def delete_queue(self, method: commands.Queue.Delete) -> None:

@@ -1,7 +1,7 @@
 """How records look as bytes. Each begins with the version of its layout; integers are big-endian.
 
 content: version, lengths of exchange, routing key, header format and header, then those four and the body.
-enqueued: version, queue id, message id, enqueued at (ms since the epoch), delivery count.
+enqueued: version, queue id, message id, enqueued at (ms since the epoch), delivery count, body size.
 entity: format, version of the entity's own layout, then its fields as ``values.dumps`` writes them.
 """
 
@@ -19,7 +19,7 @@ ENQUEUED_VERSION: Final = 1
 ENTITY_VERSION: Final = 1
 
 _CONTENT: Final = struct.Struct(">BHHBI")
-_ENQUEUED: Final = struct.Struct(">BQQQI")
+_ENQUEUED: Final = struct.Struct(">BQQQII")
 _ENTITY: Final = struct.Struct(">BH")
 
 #: Names come from the wire; whatever Python can hold in a string can be stored.
@@ -85,14 +85,15 @@ def encode_enqueued(enqueued: Enqueued) -> bytes:
         enqueued.message_id,
         enqueued.enqueued_at_ms,
         enqueued.delivery_count,
+        enqueued.body_size,
     )
 
 
 def decode_enqueued(position: int, record: bytes) -> Enqueued:
     """Return the change a record holds. :raises StorageError: when a newer gateway wrote it."""
-    version, queue_id, message_id, enqueued_at_ms, delivery_count = _ENQUEUED.unpack_from(record)
+    version, queue_id, message_id, enqueued_at_ms, delivery_count, body_size = _ENQUEUED.unpack_from(record)
     _refuse_newer("a place in a queue", version, ENQUEUED_VERSION)
-    return Enqueued(queue_id, position, message_id, enqueued_at_ms, delivery_count)
+    return Enqueued(queue_id, position, message_id, enqueued_at_ms, delivery_count, body_size)
 
 
 def encode_entity(entity: Entity) -> bytes:

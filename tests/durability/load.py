@@ -13,9 +13,6 @@ from tests.durability.expected import Account, Key, body, properties
 from tests.interop.broker import Broker
 from tests.interop.pika_client import parameters
 
-#: Confirms a publisher may wait for at a time.
-WINDOW: Final = 60
-
 #: Deliveries a consumer may hold; it acknowledges half as many at a time.
 PREFETCH: Final = 40
 
@@ -57,10 +54,23 @@ class Client(Thread):
 
 
 class Publisher(Client):
-    """Publishes with confirms as fast as the window allows, and books what was sent and what was confirmed."""
+    """Publishes with confirms as fast as the window allows, and books what was sent and what was confirmed.
 
-    def __init__(self, broker: Broker, name: str, first: int, exchange: str, key: str, accounts: Sequence[Account]):
+    ``window`` is how many confirms it waits for at a time.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        name: str,
+        first: int,
+        exchange: str,
+        key: str,
+        accounts: Sequence[Account],
+        window: int,
+    ) -> None:
         super().__init__(broker)
+        self._window = window
         self.name = name
         self.next_number = first
         self._exchange = exchange
@@ -74,7 +84,7 @@ class Publisher(Client):
         channel.confirm_delivery(self._answered, callback=lambda _frame: self._publish())
 
     def _publish(self) -> None:
-        while len(self._waiting) < WINDOW and self._channel.is_open:
+        while len(self._waiting) < self._window and self._channel.is_open:
             key = Key(self.name, self.next_number)
             self.next_number += 1
             self._tag += 1
@@ -111,6 +121,7 @@ class Consumer(Client):
         self._account = account
         self._held: list[Key] = []
         self._marked: deque[list[Key]] = deque()
+        self._confirmed_tag = 0
 
     def opened(self, channel: Channel) -> None:
         self._channel = channel
@@ -134,14 +145,10 @@ class Consumer(Client):
     def _confirmed(self, frame: Any) -> None:  # Any: pika's frame around an ack or a nack
         answer = frame.method
         assert isinstance(answer, Basic.Ack), "nothing may be refused here"
-        settled = len(self._marked) if answer.multiple else 1
-        if answer.multiple:
-            settled = answer.delivery_tag - self._confirmed_tag
-        self._confirmed_tag += settled
-        for _ in range(settled):
+        assert answer.multiple or answer.delivery_tag == self._confirmed_tag + 1, "marks are confirmed in order"
+        while self._confirmed_tag < answer.delivery_tag:
+            self._confirmed_tag += 1
             keys = self._marked.popleft()
             self._account.gone.update(keys)
             self._account.settling.difference_update(keys)
         self.is_busy.set()
-
-    _confirmed_tag = 0

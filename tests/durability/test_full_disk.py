@@ -1,0 +1,210 @@
+"""A disk that fills: publishers are held back and told why, consumers go on, and what was confirmed is intact."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pika
+import pytest
+from pika.adapters.blocking_connection import BlockingConnection
+
+from tests.broker.conftest import Connect
+from tests.durability.expected import Account, Key, body, properties
+from tests.durability.load import Publisher
+from tests.durability.test_killed_under_load import contents
+from tests.interop.pika_client import fetch
+from tests.running import Gateway
+
+PERSISTENT: Final = pika.BasicProperties(delivery_mode=2)
+PATIENCE_S: Final = 15.0
+
+
+class Told:
+    """What a connection hears about being blocked."""
+
+    def __init__(self, connection: BlockingConnection) -> None:
+        self.reasons: list[str] = []
+        self.was_unblocked = False
+        self._connection = connection
+        connection.add_on_connection_blocked_callback(self._blocked)
+        connection.add_on_connection_unblocked_callback(self._unblocked)
+
+    def wait(self, happened: Callable[[], object]) -> None:
+        """Serve the connection until the condition holds."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not happened():
+            assert time.monotonic() < deadline, "what was awaited did not happen"
+            self._connection.process_data_events(time_limit=0.05)
+
+    def _blocked(self, _connection: BlockingConnection, frame: Any) -> None:  # Any: pika's frame around the method
+        self.reasons.append(frame.method.reason)
+
+    def _unblocked(self, _connection: BlockingConnection, _frame: Any) -> None:
+        self.was_unblocked = True
+
+
+def wait_until(happened: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not happened():
+        assert time.monotonic() < deadline, "what was awaited did not happen"
+        time.sleep(0.02)
+
+
+def test_publishers_wait_and_everything_confirmed_is_intact(gateway: Gateway, connect: Connect) -> None:
+    gateway.start()
+    channel = connect().channel()
+    channel.queue_declare("q", durable=True)
+    account = Account()
+    publishers = [Publisher(gateway.broker, name, 0, "", "q", [account], 20) for name in "ab"]
+    gateway.limit_files(4 * 2**20)
+    for publisher in publishers:
+        publisher.start()
+    gateway.log_has("store.stalled")
+    time.sleep(0.3)
+    confirmed = len(account.owed)
+    assert confirmed > 20
+    assert all(publisher.is_alive() for publisher in publishers), "a publisher was thrown out"
+    time.sleep(0.7)
+    assert len(account.owed) == confirmed, "something was confirmed that cannot be on disk"
+
+    gateway.limit_files(None)
+    gateway.log_has("store.resumed")
+    wait_until(lambda: len(account.owed) > confirmed + 200)
+    gateway.kill()
+    for publisher in publishers:
+        publisher.ended()
+    gateway.start()
+    account.audit(contents(connect().channel(), "q"))
+
+
+def test_a_kill_while_the_disk_is_full_loses_nothing_confirmed(gateway: Gateway, connect: Connect) -> None:
+    gateway.start()
+    connect().channel().queue_declare("q", durable=True)
+    account = Account()
+    publisher = Publisher(gateway.broker, "a", 0, "", "q", [account], 20)
+    gateway.limit_files(3 * 2**20)
+    publisher.start()
+    gateway.log_has("store.stalled")
+    gateway.kill()
+    publisher.ended()
+    assert len(account.owed) > 20
+    gateway.start()
+    account.audit(contents(connect().channel(), "q"))
+
+
+def test_clients_are_told_and_consumers_go_on(gateway: Gateway, connect: Connect) -> None:
+    gateway.start()
+    consuming = connect().channel()
+    consuming.queue_declare("q", durable=True)
+    consuming.confirm_delivery()
+    for number in range(50):
+        consuming.basic_publish("", "q", str(number).encode(), PERSISTENT)
+    consumer = connect().channel()
+    publishing = connect()
+    told = Told(publishing)
+    publisher = publishing.channel()
+    publisher.queue_declare("filling", durable=True)
+    gateway.limit_files(256 * 1024)
+    for _ in range(20):
+        publisher.basic_publish("", "filling", bytes(100_000), PERSISTENT)
+    told.wait(lambda: told.reasons)
+    assert told.reasons == ["the store cannot write"]
+    assert fetch(consumer, "q", 50) == [str(number).encode() for number in range(50)]
+    gateway.limit_files(None)
+    told.wait(lambda: told.was_unblocked)
+    publisher.confirm_delivery()
+    publisher.basic_publish("", "filling", b"after", PERSISTENT)
+    assert publisher.queue_declare("filling", passive=True).method.message_count == 21
+
+
+# Watermarks
+
+
+def room(directory: Path, size: int) -> Path:
+    """Take disk space, at once and without writing it."""
+    import os
+
+    file = directory / "ballast"
+    with file.open("wb") as opened:
+        os.posix_fallocate(opened.fileno(), 0, size)
+    return file
+
+
+def test_too_little_free_disk_blocks_publishers_until_there_is_more(
+    gateway: Gateway, connect: Connect, tmp_path: Path
+) -> None:
+    import shutil
+
+    free = shutil.disk_usage(tmp_path).free
+    margin = min(free // 4, 2**30)
+    gateway.start(f"disk_free_limit={free - margin}")
+    connection = connect()
+    told = Told(connection)
+    channel = connection.channel()
+    channel.queue_declare("q", durable=True)
+    channel.basic_publish("", "q", b"before", PERSISTENT)
+    ballast = room(tmp_path, 2 * margin)
+    told.wait(lambda: told.reasons)
+    assert told.reasons == ["low on disk"]
+    channel.basic_publish("", "q", b"held back", PERSISTENT)
+    consumer = connect().channel()
+    assert fetch(consumer, "q", 1) == [b"before"]
+    ballast.unlink()
+    told.wait(lambda: told.was_unblocked)
+    told.wait(lambda: consumer.queue_declare("q", passive=True).method.message_count == 1)
+    assert fetch(consumer, "q", 1) == [b"held back"]
+
+
+def test_an_alarm_that_stands_at_the_start_holds_a_publisher_back_at_its_first_message(
+    gateway: Gateway, connect: Connect
+) -> None:
+    gateway.start("disk_free_limit=1000000TB")
+    connection = connect()
+    told = Told(connection)
+    channel = connection.channel()
+    channel.queue_declare("q")
+    connection.process_data_events(time_limit=0.3)
+    assert told.reasons == [], "who does not publish is not blocked"
+    channel.basic_publish("", "q", b"first")
+    told.wait(lambda: told.reasons)
+    assert told.reasons == ["low on disk"]
+
+
+def test_too_much_memory_blocks_publishers_until_consumers_made_room(gateway: Gateway, connect: Connect) -> None:
+    gateway.start()
+    limit = gateway.private_memory() + 40 * 2**20
+    gateway.stop()
+    gateway.start(f"memory_high_watermark={limit}", "queues.resident_messages=100000")
+    connection = connect()
+    told = Told(connection)
+    channel = connection.channel()
+    channel.queue_declare("q")
+    for _ in range(80):
+        channel.basic_publish("", "q", bytes(2**20))
+    told.wait(lambda: told.reasons)
+    assert told.reasons == ["low on memory"]
+    consumer = connect().channel()
+    assert all(len(content) == 2**20 for content in fetch(consumer, "q", 80))
+    told.wait(lambda: told.was_unblocked)
+
+
+def test_a_client_that_cannot_hear_of_it_is_held_back_all_the_same(gateway: Gateway, connect: Connect) -> None:
+    gateway.start("disk_free_limit=1000000TB")
+    watching = connect().channel()
+    watching.queue_declare("q")
+    deaf = connect(client_properties={"capabilities": {"connection.blocked": False}})
+    told = Told(deaf)
+    channel = deaf.channel()
+    for _ in range(20):
+        channel.basic_publish("", "q", b"x")
+        deaf.process_data_events(time_limit=0.02)
+    assert watching.queue_declare("q", passive=True).method.message_count < 20
+    assert told.reasons == []
+
+
+@pytest.fixture(autouse=True)
+def _no_key_is_forgotten() -> None:
+    """Bodies of keys are made anew in each test."""
+    body.cache_clear()
+    assert properties(Key("a", 1)).message_id == "a-1"
