@@ -156,8 +156,9 @@ class Node:
                 broker.directory.put_permission(
                     PermissionRecord(settings.default_vhost, settings.default_user, may.configure, may.write, may.read)
                 )
-        for name in settings.vhosts:
-            broker.declare_vhost(name)
+        for name, configured in settings.vhosts.items():
+            if broker.declare_vhost(name).record.tracing != configured.tracing:
+                broker.trace(name, configured.tracing)
 
     # Listeners
 

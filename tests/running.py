@@ -26,6 +26,7 @@ class Gateway:
     """
 
     def __init__(self, directory: Path, *settings: str) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self.data = directory / "data"
         self.settings = settings

@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from gateway.cli.backup import backup
 from gateway.cli.check import check
 from gateway.cli.exits import DATA_ERROR, INTERRUPTED, SOFTWARE, UNAVAILABLE, USAGE
 from gateway.cli.run import run
@@ -27,6 +28,7 @@ def gateway() -> None:
 
 gateway.add_command(run)
 gateway.add_command(check)
+gateway.add_command(backup)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

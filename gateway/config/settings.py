@@ -123,6 +123,9 @@ class DeprecatedFeatures(Section):
 class Vhost(Section):
     """The settings of one virtual host."""
 
+    tracing: bool = False
+    """Whether its messages are copied to the exchange ``amq.rabbitmq.trace``, from the start."""
+
     plugins: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """The plugins it enables, each with its own settings: ``[vhosts."/".plugins.NAME]``."""
 
@@ -175,7 +178,7 @@ class Settings(Section):
     log: Log = Log()
     deprecated_features: DeprecatedFeatures = DeprecatedFeatures()
     vhosts: dict[str, Vhost] = Field(default_factory=dict)
-    """Settings by virtual host: the plugins it enables."""
+    """Settings by virtual host: whether it is traced, and the plugins it enables."""
 
     @model_validator(mode="before")
     @classmethod

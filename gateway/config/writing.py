@@ -18,7 +18,11 @@ TEMPLATE_HEAD: Final = """\
 """
 
 VHOSTS_EXAMPLE: Final = """\
-# The plugins a virtual host enables, each with its own settings.
+# A virtual host named here is made at the start. With tracing, its messages are copied to amq.rabbitmq.trace.
+# [vhosts."/"]
+# tracing = false
+
+# The plugins it enables, each with its own settings.
 # [vhosts."/".plugins.NAME]
 # key = "value"
 """
@@ -55,6 +59,15 @@ pattern matches nothing, and the default exchange goes by the name `amq.default`
 PCRE reads differently, such as `[[:alpha:]]`, is refused when it is set. In the patterns of topic permissions
 `{username}`, `{vhost}` and, where a protocol has one, `{client_id}` stand for the connection's values, taken literally.
 Patterns are yours to choose well: one that takes exponential time, such as `(a+)+$`, takes it for every name it meets.
+
+## `[vhosts."NAME"]`
+
+A virtual host named here is made at the start if it is not there.
+
+`tracing = false`  
+Whether its messages are copied to the exchange `amq.rabbitmq.trace`, from the start: every message that is published
+with the key `publish.` and the name of the exchange, every one that is delivered with `deliver.` and the name of the
+queue. Allowed: true or false.
 
 ## `[vhosts."NAME".plugins.PLUGIN]`
 

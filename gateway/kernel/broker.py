@@ -37,7 +37,11 @@ Plugins = Callable[[str, Mapping[str, Mapping[str, Value]]], PluginView]
 
 
 class Broker:
-    """Owns everything that lives on one node. No sockets, no threads; it hears of time and disk through its ports."""
+    """Owns everything that lives on one node. No sockets, no threads; it hears of time and disk through its ports.
+
+    ``doubtful_up_to`` is the last position that was in a queue when this node was last killed: nobody knows which of the
+    messages up to there had been handed out.
+    """
 
     def __init__(
         self,
@@ -59,7 +63,7 @@ class Broker:
         self.vhost_by_name: dict[str, VirtualHost] = {}
         self.policies: dict[tuple[Value, ...], PolicyRecord] = {}
         self.parameters: dict[tuple[Value, ...], ParameterRecord] = {}
-        self.was_killed = False
+        self.doubtful_up_to = 0
         self.on_failure: Callable[[str], None] = lambda reason: None
         self._plugins = plugins
         self._view_by_vhost: dict[str, PluginView] = {}
@@ -189,7 +193,7 @@ class Broker:
 
     def stop(self) -> None:
         """Leave a note in the store that it was closed in order; call once nobody holds a delivery any more."""
-        self.journal.record(Put(CleanStopRecord(self.node)))
+        self.journal.record(Put(CleanStopRecord(self.node, self.doubtful_up_to)))
         self.journal.flush()
 
     # The store, as its listener

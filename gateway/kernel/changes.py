@@ -170,10 +170,14 @@ class ParameterRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class CleanStopRecord(Entity):
-    """There while the store was closed in order: what was handed out before then came back and was counted."""
+    """There while the store is closed in order: what was handed out came back and was counted.
+
+    All but the messages up to the position ``doubtful_up_to``, which were there when the node was last killed.
+    """
 
     kind: ClassVar[str] = "clean_stop"
     node: str
+    doubtful_up_to: int
 
 
 ENTITY_BY_KIND: dict[str, type[Entity]] = {

@@ -118,11 +118,11 @@ class Consumer:
             self.shared_credit.used += 1
 
     def settled(self) -> None:
-        """One delivery was settled: give its credit back."""
+        """One delivery was settled: give its credit back. Who shares credit serves the sharers in turn afterwards."""
         self.credit.used -= 1
         if self.shared_credit is not None:
             self.shared_credit.used -= 1
-        if self.is_waiting:
+        elif self.is_waiting:
             self.queue.reconsider(self)
 
 

@@ -6,7 +6,7 @@ crash whole or not at all; whoever must not answer before that waits for the pos
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Lsn, Stored
 from gateway.kernel.message import Message
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 #: Bytes of bodies that may wait for the disk before publishers are held back. Keeps a publisher without confirms, who
 #: outruns the disk, from filling the memory; large enough for many commits in a row.
-BACKLOG_LIMIT = 32 * 1024 * 1024
+BACKLOG_LIMIT: Final = 32 * 1024 * 1024
+
+#: Changes in one step while a long queue is purged.
+STEP_LIMIT: Final = 20_000
 
 
 class Journal:
@@ -36,6 +39,7 @@ class Journal:
         self.formats = formats
         self._changes: list[Change] = []
         self.position, self._message_id = store.highest_ids()
+        self._flushed_id = self._message_id
         self._sharers: dict[int, int] = {}
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
         self._now_ms = 0
@@ -82,12 +86,18 @@ class Journal:
             message.id = 0
 
     def dequeued_segment(self, segment: "Segment") -> None:
-        """Record the same of a whole segment, whose spilled contents go too."""
+        """Record the same of a whole segment, whose spilled contents go too.
+
+        A long queue that is purged would make one huge step, so the turn is handed over in parts: nothing else that
+        is half done can be in it.
+        """
         for position, content_id, flags in zip(segment.positions, segment.content_ids, segment.flags, strict=True):
             if flags & DURABLE:
                 self._released(position, content_id)
             else:
                 self.unspilled(content_id)
+        if len(self._changes) >= STEP_LIMIT:
+            self.flush()
 
     def _released(self, position: int, message_id: int) -> bool:
         self._changes.append(Dequeued(position))
@@ -121,8 +131,9 @@ class Journal:
         self._changes.append(Discarded(message_id, is_spilled=True))
 
     def contents(self, message_ids: list[int]) -> "list[StoredMessage | None]":
-        """Read stored contents back, those of this very turn included."""
-        self.flush()
+        """Read stored contents back. Those of this very turn have to reach the store first, which ends the turn early."""
+        if max(message_ids, default=0) > self._flushed_id:
+            self.flush()
         return self._store.messages(message_ids)
 
     # Turns and the watermark
@@ -140,6 +151,7 @@ class Journal:
         if not self._changes:
             return
         changes, self._changes = self._changes, []
+        self._flushed_id = self._message_id
         lsn = self._store.append(changes)
         self.lsn = Lsn(lsn + 1)
         if self._turn_bytes:

@@ -41,8 +41,8 @@ ORDER = (
 def recover(broker: "Broker", changes: "Iterable[Change]") -> int:
     """Rebuild everything from the store's changes; return how many messages came back.
 
-    After a kill nobody knows what had been handed out, so every message counts as redelivered (4.8.17: the flag says
-    that it *may* have been delivered before).
+    After a kill nobody knows what had been handed out, so every message counts as redelivered from then on (4.8.17: the
+    flag says that it *may* have been delivered before).
 
     :raises StorageError: when the store holds an entity this version does not know.
     """
@@ -70,7 +70,7 @@ def _restore(broker: "Broker", queue_by_id: dict[int, Queue], change: Enqueued, 
     if change.message_id in seen:
         broker.journal.shared(change.message_id)
     seen.add(change.message_id)
-    queue.restore(change, is_redelivered=broker.was_killed or change.delivery_count > 0)
+    queue.restore(change, is_redelivered=change.position <= broker.doubtful_up_to or change.delivery_count > 0)
     return True
 
 
@@ -78,7 +78,8 @@ def _install(broker: "Broker", entities: list[Entity]) -> dict[int, Queue]:
     for entity in entities:
         if entity.kind not in ORDER:
             raise StorageError(f"the store holds a {entity.kind}, which this version does not know")
-    broker.was_killed = not any(isinstance(entity, CleanStopRecord) for entity in entities)
+    clean_stops = [entity.doubtful_up_to for entity in entities if isinstance(entity, CleanStopRecord)]
+    broker.doubtful_up_to = clean_stops[0] if clean_stops else broker.journal.position
     queue_by_id = {}
     for entity in sorted(entities, key=lambda entity: ORDER.index(entity.kind)):
         installed = _install_one(broker, entity)

@@ -266,7 +266,7 @@ class VirtualHost:
             resident_messages=self._resident_messages,
         )
         self.queue_by_name[record.name] = queue
-        self.default_exchange.routes.pop(record.name, None)
+        self._router.forget()  # the default exchange may be the alternate of any other
         return queue
 
     def delete_queue(self, queue: Queue, *, if_unused: bool = False, if_empty: bool = False) -> int:
@@ -309,13 +309,13 @@ class VirtualHost:
         """Make a place that only the default exchange reaches, for a requester to wait for replies at."""
         queue = Queue(self.name, name, self._journal)
         self.reply_queue_by_name[name] = queue
-        self.default_exchange.routes.pop(name, None)
+        self._router.forget()
         return queue
 
     def close_replies(self, queue: Queue) -> None:
         """Forget such a place."""
         del self.reply_queue_by_name[queue.name]
-        self.default_exchange.routes.pop(queue.name, None)
+        self._router.forget()
 
     def _require_equivalent_queue(
         self,

@@ -80,6 +80,12 @@ class MemoryBroker:
         self.end_turn()
         self.store.commit()
 
+    def stopped(self) -> "MemoryBroker":
+        """Stop in order; return the broker that is started next. Recipients have to leave before."""
+        self.kernel.stop()
+        self.commit()
+        return self.crashed()
+
     def crashed(self) -> "MemoryBroker":
         """Return the broker that starts from what was committed when this one died."""
         return MemoryBroker(
@@ -172,7 +178,7 @@ class Recipient:
         if entry is None:
             return None
         tag = self.ledger.add(queue, entry, None)
-        return self._remember(Received(queue.name, "", entry.message.body, entry.deliveries > 0, tag, entry.message))
+        return self._remember(Received(queue.name, "", entry.message.body, entry.is_redelivered, tag, entry.message))
 
     def settle(self, tag: int | None, outcome: Outcome = Outcome.ACCEPTED, *, up_to: bool = False) -> None:
         """Settle the delivery of this tag, or all of them ``up_to`` it; tag 0 with ``up_to`` means all there are."""

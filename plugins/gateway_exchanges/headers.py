@@ -76,7 +76,8 @@ class _Rule:
 def _checked_mode(mode: Value) -> str:
     if not isinstance(mode, str):
         shown = "undefined" if mode is None else str(mode).lower()
-        raise PreconditionFailed(f"Invalid x-match field type {TYPE_NAMES[type(mode)]} (value {shown}); expected longstr")
+        kind = TYPE_NAMES[type(mode)]
+        raise PreconditionFailed(f"Invalid x-match field type {kind} (value {shown}); expected longstr")
     if mode not in MATCHES:
         shown = f'<<"{mode}">>' if mode else "<<>>"
         raise PreconditionFailed(f"Invalid x-match field value {shown}; expected all, any, all-with-x, or any-with-x")

@@ -101,14 +101,14 @@ class Channel:
 
     def publish(self, method: bytes, properties: bytes, body: bytes) -> None:
         """Publish one whole message. Equal ``method`` frames share a target, equal ``properties`` a header."""
+        if len(body) > self._max_message_size:
+            self._refuse_size(len(body))
         target = self._targets.get(method)
         if target is None or target.version != self._vhost.version:
             target = self._target(method)
         header = _header(properties)
         if not header.is_ordinary:
             header = self._checked(header)
-        if len(body) > self._max_message_size:
-            self._refuse_size(len(body))
         self._publisher.publish(target, Message(target.exchange_name, target.routing_key, header, body))
 
     def ack(self, payload: bytes) -> None:
@@ -215,6 +215,7 @@ class Channel:
 
     def _commit(self, method: commands.Tx.Commit) -> None:
         self._transaction().commit()
+        self.consuming.share()
         self._scope.reply_durably(commands.Tx.CommitOk())
 
     def _rollback(self, method: commands.Tx.Rollback) -> None:

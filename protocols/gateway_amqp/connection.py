@@ -18,7 +18,16 @@ from gateway.kernel.vhost import VirtualHost
 from gateway_amqp.channel import ACK, PUBLISH, Channel
 from gateway_amqp.channels import Channels
 from gateway_amqp.content import BODY, FRAME_END, FRAME_HEAD, HEADER, HEARTBEAT, METHOD, whole_content
-from gateway_amqp.errors import HARD, FrameError, channel_error, reply_code, reply_text
+from gateway_amqp.errors import (
+    HARD,
+    FrameError,
+    channel_error,
+    octets,
+    reply_code,
+    reply_text,
+    too_large,
+    unexpected,
+)
 from gateway_amqp.handshake import ACCEPTED_HEADERS, FRAME_MIN, PROTOCOL_HEADER, Tuning, start
 from gateway_amqp.identity import Identity
 from gateway_amqp.login import credentials
@@ -26,10 +35,14 @@ from gateway_amqp.methods import bytes_of, decode_method, encode_method, index_o
 from gateway_amqp.outbox import Outbox
 from gateway_amqp.scope import Scope
 from gateway_amqp.settings import AmqpSettings
+from gateway_amqp.tables import MalformedField
 
 _frame_head = FRAME_HEAD.unpack_from
 _CLOSE: Final = b"\x00\x0a\x00\x32"
 _CLOSE_OK: Final = b"\x00\x0a\x00\x33"
+
+#: Bytes a client may send ahead while somebody is asked who it is: more than any handshake needs.
+_EARLY_LIMIT: Final = 128 * 1024
 HEARTBEAT_FRAME: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
 
@@ -151,8 +164,12 @@ class Connection:
                 return
             self._greet(data[:8])
             position = 8
+            if self.state is not State.STARTING:
+                return
         if self.state is State.AUTHENTICATING:
             self._keep(data, position, 1)
+            if self._partial_size > _EARLY_LIMIT:
+                self._end("too much was sent before the login was decided")
             return
         try:
             self._read_frames(data, position)
@@ -162,7 +179,8 @@ class Connection:
     def _read_frames(self, data: bytes, position: int) -> None:
         """Take frame after frame; the three that make up nearly all traffic first.
 
-        A refusal ends the channel and reading goes on behind the frame that caused it.
+        A refusal ends the channel, a violation the connection, and reading goes on behind the frame that caused it:
+        the answer to our close is still to come. Frames that cannot be told apart any more are not read.
         """
         end = len(data)
         channels = self._channels.open_by_number
@@ -171,13 +189,13 @@ class Connection:
             stop = position + 7 + size
             if stop >= end or data[stop] != FRAME_END:
                 if size > self._frame_max - 8:
-                    raise FrameError(
-                        501, f"type {kind}, all octets = <<>>: {{frame_too_large,{size},{self._frame_max - 8}}}"
-                    )
+                    raise too_large(kind, size, self._frame_max)
                 if stop >= end:
                     self._keep(data, position, size + 8)
                     return
-                raise FrameError(501, f"type {kind}: {{invalid_frame_end_marker,{data[stop]}}}")
+                shown = octets(data[position + 7 : stop])
+                wrong = f"{{invalid_frame_end_marker,{data[stop]}}}"
+                raise FrameError(501, f"type {kind}, all octets = {shown}: {wrong}")
             payload = data[position + 7 : stop]
             position = stop + 1
             try:
@@ -194,7 +212,12 @@ class Connection:
                         continue
                 self._frame(kind, number, payload)
             except Refused as refusal:
-                self._refuse(refusal, number, payload if kind == METHOD else PUBLISH)
+                self._refuse(refusal, number, *index_of(payload if kind == METHOD else PUBLISH))
+            except MalformedField as error:
+                ids = index_of(payload if kind == METHOD else PUBLISH)
+                self._fail(FrameError(reply_code(error), str(error), *ids))
+            except GatewayError as error:
+                self._fail(error)
             if self.state is State.AUTHENTICATING:
                 self._keep(data, position, 1)
                 return
@@ -221,25 +244,25 @@ class Connection:
     def _frame(self, kind: int, number: int, payload: bytes) -> None:
         if self.state is State.CLOSED:
             return
+        if len(payload) > self._frame_max - 8:
+            raise too_large(kind, len(payload), self._frame_max)
         if self.state is State.CLOSING:
             self._wind_up(kind, number, payload)
-        elif kind == HEARTBEAT:
-            if number or payload:
-                raise FrameError(
-                    505 if number else 501, f"type 8, all octets = <<{len(payload)} bytes>>: unknown_frame"
-                )
-        elif kind not in (METHOD, HEADER, BODY):
-            raise FrameError(501, f"type {kind}, all octets = <<{len(payload)} bytes>>: unknown_frame")
+        elif kind == HEARTBEAT and not payload:
+            if number:
+                raise unexpected(f"type {kind}, all octets = <<>>")
+        elif kind not in (METHOD, HEADER, BODY) or (kind == METHOD and len(payload) < 4):
+            raise FrameError(501, f"type {kind}, all octets = {octets(payload)}: unknown_frame")
         elif number == 0:
             self._frame_of_connection(kind, payload)
         elif self.state is not State.OPEN:
-            raise FrameError(505, f"frame on channel {number} while {self.state.name.lower()}")
+            raise unexpected(f"type {kind}, all octets = {octets(payload)}")
         else:
             self._channels.frame(kind, number, payload)
 
     def _frame_of_connection(self, kind: int, payload: bytes) -> None:
         if kind != METHOD:
-            raise FrameError(505, f"type {kind} frame on channel 0")
+            raise unexpected(f"type {kind}, all octets = {octets(payload)}")
         method = decode_method(payload)
         perform = _ON_CHANNEL_0.get((self.state, type(method)))
         if perform is None:
@@ -373,6 +396,8 @@ class Connection:
 
     def _fail(self, error: GatewayError) -> None:
         """End the connection because the peer broke the rules, or asked for what no channel survives."""
+        if self.state is State.CLOSED:
+            return
         code = reply_code(error)
         ids = (getattr(error, "class_id", 0), getattr(error, "method_id", 0))
         text = reply_text(code, str(error))
@@ -382,17 +407,18 @@ class Connection:
         else:
             self._end(text)
 
-    def _refuse(self, refusal: Refused, number: int, payload: bytes) -> None:
+    def _refuse(self, refusal: Refused, number: int, class_id: int, method_id: int) -> None:
         """Answer a request that was understood and declined: end its channel, or the connection for a hard error.
 
-        ``payload`` is the method's; a content is refused in the name of its publish.
+        A content is refused in the name of its publish.
         """
         code = reply_code(refusal)
         if code in HARD or number not in self._channels.open_by_number:
-            raise FrameError(code, str(refusal), *index_of(payload)) from refusal
+            self._fail(FrameError(code, str(refusal), class_id, method_id))
+            return
         text = reply_text(code, str(refusal))
         self._driver.log("channel error", channel=number, reason=text)
-        self._channels.refuse(number, code, text, *index_of(payload))
+        self._channels.refuse(number, code, text, class_id, method_id)
 
     def _close(self, code: int, text: str, class_id: int, method_id: int) -> None:
         self._release()
@@ -414,7 +440,11 @@ class Connection:
         self._driver.hang_up()
 
     def _release(self) -> None:
-        """Give back everything the connection holds: deliveries, consumers, exclusive queues."""
+        """Give back everything the connection holds: deliveries, consumers, exclusive queues.
+
+        What one channel gives back must not go out again on another.
+        """
+        self.outbox.is_open = False
         self._channels.drop_all()
         if self.vhost is not None:
             self.vhost.release(self)

@@ -161,8 +161,7 @@ class Consuming:
         if deliveries is None:
             raise PreconditionFailed(f"unknown delivery tag {tag}")
         self._settle(deliveries, outcome)
-        if self._shared_credit is not None:
-            self.resume()
+        self.share()
 
     def settle_through(self, settle: Callable[[list[Delivery], Outcome], None]) -> None:
         """Pass settlements to this from now on, as a transaction wants it."""
@@ -177,8 +176,17 @@ class Consuming:
         if not requeue:
             raise NotImplementedHere("requeue=false")
         settle_all(self._ledger.clear(), Outcome.REQUEUED)
+        self.share()
 
     # Credit
+
+    def share(self) -> None:
+        """Offer credit that came back to the consumers that share it, every time another of them first (R85)."""
+        if self._shared_credit is not None:
+            if self._consumer_by_tag:
+                first = next(iter(self._consumer_by_tag))
+                self._consumer_by_tag[first] = self._consumer_by_tag.pop(first)
+            self.resume()
 
     def qos(self, method: commands.Basic.Qos) -> None:
         """Limit new consumers each, or all of the channel together (60, 10, R83-R85)."""

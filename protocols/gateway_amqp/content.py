@@ -3,7 +3,7 @@
 from struct import Struct
 from typing import Final
 
-from gateway_amqp.errors import FrameError, unexpected
+from gateway_amqp.errors import FrameError, octets, unexpected
 
 METHOD: Final = 1
 HEADER: Final = 2
@@ -16,10 +16,13 @@ BASIC: Final = 60
 FRAME_HEAD: Final = Struct(">BHI")
 #: the same, then class, weight and body size of a content header
 HEADER_HEAD: Final = Struct(">BHIHHQ")
+#: the same to be read, class and weight in one
+_READ_HEADER_HEAD: Final = Struct(">BHIIQ")
+_BASIC_WITHOUT_WEIGHT: Final = BASIC << 16
 _CONTENT: Final = Struct(">HHQ")
 
 _head = FRAME_HEAD.unpack_from
-_header_head = HEADER_HEAD.unpack_from
+_header_head = _READ_HEADER_HEAD.unpack_from
 
 
 def whole_content(data: bytes, position: int, end: int, channel: int) -> tuple[bytes, bytes, int] | None:
@@ -30,9 +33,11 @@ def whole_content(data: bytes, position: int, end: int, channel: int) -> tuple[b
     """
     if end - position < 22:
         return None
-    kind, number, size, class_id, _, body_size = _header_head(data, position)
+    kind, number, size, class_and_weight, body_size = _header_head(data, position)
     stop = position + 7 + size
-    if kind != HEADER or number != channel or class_id != BASIC or size < 14 or stop >= end or data[stop] != FRAME_END:
+    if kind != HEADER or number != channel or class_and_weight != _BASIC_WITHOUT_WEIGHT or size < 14:
+        return None
+    if stop >= end or data[stop] != FRAME_END:
         return None
     properties = data[position + 19 : stop]
     if not body_size:
@@ -85,7 +90,7 @@ class Assembly:
         if kind != HEADER:
             raise unexpected("expected content header for class 60, got non content header frame instead", BASIC, 40)
         if len(payload) < 14:
-            raise FrameError(501, "content header frame is cut short", BASIC, 40)
+            raise FrameError(501, f"type {HEADER}, all octets = {octets(payload)}: unknown_frame")
         class_id, weight, self.body_size = _CONTENT.unpack_from(payload)
         if class_id != BASIC:
             raise unexpected(f"expected content header for class 60, got one for class {class_id} instead", BASIC, 40)

@@ -16,6 +16,8 @@ from gateway.kernel.errors import (
     Refused,
     ResourceLocked,
 )
+from gateway_amqp.methods import MalformedMethod, UnknownMethod
+from gateway_amqp.tables import CutShort, MalformedField
 
 REPLY_NAMES: Final[Mapping[int, str]] = {
     311: "CONTENT_TOO_LARGE",
@@ -49,10 +51,23 @@ REPLY_CODES: Final[Mapping[type[Refused], int]] = {
     InternalError: 541,
 }
 
+#: What the peer's bytes did wrong. Where RabbitMQ drops the connection without a word, the specification's code (1.8):
+#: 501 for what cannot be decoded, 502 for illegal values, 503 for methods that nobody knows.
+VIOLATION_CODES: Final[Mapping[type[ProtocolViolation], int]] = {
+    ProtocolViolation: 501,
+    MalformedMethod: 501,
+    CutShort: 501,
+    MalformedField: 502,
+    UnknownMethod: 503,
+}
+
+_CODES: Final[Mapping[type, int]] = {**REPLY_CODES, **VIOLATION_CODES}
+
 #: Refusals that end the connection, the others end the channel. As RabbitMQ's, an unknown exchange type is among them.
 HARD: Final = frozenset({501, 502, 503, 504, 505, 506, 530, 540, 541, 320, 402})
 
 _TEXT_LIMIT: Final = 255
+_OCTETS_SHOWN: Final = 32
 
 
 class FrameError(ProtocolViolation):
@@ -75,13 +90,26 @@ def channel_error(text: str, class_id: int = 0, method_id: int = 0) -> FrameErro
     return FrameError(504, text, class_id, method_id)
 
 
+def too_large(kind: int, size: int, frame_max: int) -> FrameError:
+    """Return the error for a frame whose payload is larger than was agreed on (501)."""
+    return FrameError(501, f"type {kind}, all octets = <<>>: {{frame_too_large,{size},{frame_max - 8}}}")
+
+
+def octets(payload: bytes) -> str:
+    """Return the beginning of a payload as Erlang prints it, which is how RabbitMQ tells what it could not use."""
+    shown = payload[:_OCTETS_SHOWN]
+    if shown and all(0x20 <= octet < 0x7F for octet in shown):
+        return f'<<"{shown.decode()}">>'
+    return f"<<{','.join(map(str, shown))}>>"
+
+
 def reply_code(error: GatewayError) -> int:
     """Return the code an error is told with."""
     if isinstance(error, FrameError):
         return error.code
-    if isinstance(error, Refused):
-        return next(REPLY_CODES[kind] for kind in type(error).__mro__ if kind in REPLY_CODES)
-    return 501 if isinstance(error, ProtocolViolation) else 541
+    if isinstance(error, MalformedMethod) and isinstance(error.__cause__, MalformedField):
+        return reply_code(error.__cause__)
+    return next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), 541)
 
 
 def reply_text(code: int, explanation: str) -> str:

@@ -55,7 +55,7 @@ class UnknownMethod(ProtocolViolation):
     """A method that AMQP 0-9-1 and RabbitMQ's extensions do not have."""
 
     def __init__(self, class_id: int, method_id: int) -> None:
-        super().__init__(f"unknown method {class_id},{method_id}")
+        super().__init__("unimplemented method")
         self.class_id = class_id
         self.method_id = method_id
 

@@ -46,7 +46,7 @@ class Environment:
                 opened.callback(self._lmdb.close)
                 self.tables: Tables = open_tables(self._lmdb)
                 if is_new:
-                    _sync_directories(path)
+                    sync_directories(path)
                 self._opened = opened.pop_all()
         except (OSError, lmdb.Error) as error:
             raise StorageError(f"the store in {path} cannot be opened: {error}") from error
@@ -119,7 +119,7 @@ def _open(path: Path, map_size: int) -> lmdb.Environment:
     )
 
 
-def _sync_directories(path: Path) -> None:
+def sync_directories(path: Path) -> None:
     """Make the names of new files durable; LMDB syncs only what is in them."""
     for directory in (path, path.parent):
         descriptor = os.open(directory, os.O_RDONLY)

@@ -1,11 +1,13 @@
 """Whole-process tests: a gateway as a child, real sockets, stock clients."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingConnection
+from pika.exceptions import AMQPError
 
 from tests.interop.pika_client import parameters
 from tests.running import Gateway
@@ -24,7 +26,7 @@ Connect = Callable[..., BlockingConnection]
 
 @pytest.fixture
 def connect(gateway: Gateway) -> Iterator[Connect]:
-    """Open pika connections to the gateway of the test; whatever is open when the test ends is closed."""
+    """Open pika connections to the gateway of the test; whatever is open when the test ends is closed, the gateway first."""
     opened: list[BlockingConnection] = []
 
     def open_connection(**overrides: object) -> BlockingConnection:
@@ -32,9 +34,7 @@ def connect(gateway: Gateway) -> Iterator[Connect]:
         return opened[-1]
 
     yield open_connection
+    gateway.end()  # else a connection that is blocked would wait for the answer to its close
     for connection in opened:
-        try:
-            if connection.is_open:
-                connection.close()
-        except pika.exceptions.AMQPError:
-            pass  # the gateway was killed or stopped meanwhile
+        with suppress(AMQPError):
+            connection.close()

@@ -127,7 +127,8 @@ WRONG = [
     ("loopback_users=[1]", "--set loopback_users: must be a list of strings, not 1"),
     ("deprecated_features.permit_transient_nonexcl_queues=1",
      "--set deprecated_features.permit_transient_nonexcl_queues: must be true or false, not 1"),
-    ('vhosts."/".plug=1', '--set vhosts."/".plug: no such setting; allowed: [vhosts."NAME".plugins.PLUGIN] tables'),
+    ('vhosts."/".plug=1', '--set vhosts."/".plug: no such setting; '
+                          'allowed: vhosts."NAME".tracing and [vhosts."NAME".plugins.PLUGIN] tables'),
     ("amqps.port=5671", 'amqps.port: must be "off", or tls.certificate and tls.key must be set'),
     ("tls.verify=required", 'tls.ca: must be the path of the trusted certificates unless tls.verify is "off"'),
     ("load_definitions=no.json", "load_definitions: must be a file that can be read, not 'no.json'"),

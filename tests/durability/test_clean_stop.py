@@ -1,12 +1,13 @@
 """Asked to stop: clients are told, everything staged is committed, and the exit code is 0 within seconds."""
 
 import signal
+import socket
 import time
 from typing import Final
 
 import pika
 import pytest
-from pika.exceptions import AMQPConnectionError, ConnectionClosedByBroker
+from pika.exceptions import ConnectionClosedByBroker
 
 from tests.broker.conftest import Connect
 from tests.interop.pika_client import fetch, is_empty
@@ -75,15 +76,13 @@ def test_unacknowledged_messages_come_back_in_their_places(gateway: Gateway, con
 def test_silent_and_half_open_clients_do_not_hold_it_up(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     connect()  # never reads the farewell
-    with pika.BlockingConnection(pika.ConnectionParameters(*gateway.addresses["amqp"])) as flooded:
-        channel = flooded.channel()
+    with socket.create_connection(gateway.addresses["amqp"]):  # never says a word
+        channel = connect().channel()
         channel.queue_declare("q")
         for _ in range(200):
             channel.basic_publish("", "q", bytes(100_000))
         channel.basic_consume("q", lambda *delivery: None, auto_ack=True)  # what is sent now nobody reads
         assert stopped_in_time(gateway)
-        with pytest.raises(AMQPConnectionError):
-            flooded.process_data_events(time_limit=5)
 
 
 def test_a_second_signal_changes_nothing(gateway: Gateway, connect: Connect) -> None:

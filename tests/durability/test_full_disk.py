@@ -1,16 +1,17 @@
 """A disk that fills: publishers are held back and told why, consumers go on, and what was confirmed is intact."""
 
+import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import pika
-import pytest
 from pika.adapters.blocking_connection import BlockingConnection
 
 from tests.broker.conftest import Connect
-from tests.durability.expected import Account, Key, body, properties
+from tests.durability.expected import Account
 from tests.durability.load import Publisher
 from tests.durability.test_killed_under_load import contents
 from tests.interop.pika_client import fetch
@@ -123,8 +124,6 @@ def test_clients_are_told_and_consumers_go_on(gateway: Gateway, connect: Connect
 
 def room(directory: Path, size: int) -> Path:
     """Take disk space, at once and without writing it."""
-    import os
-
     file = directory / "ballast"
     with file.open("wb") as opened:
         os.posix_fallocate(opened.fileno(), 0, size)
@@ -134,8 +133,6 @@ def room(directory: Path, size: int) -> Path:
 def test_too_little_free_disk_blocks_publishers_until_there_is_more(
     gateway: Gateway, connect: Connect, tmp_path: Path
 ) -> None:
-    import shutil
-
     free = shutil.disk_usage(tmp_path).free
     margin = min(free // 4, 2**30)
     gateway.start(f"disk_free_limit={free - margin}")
@@ -201,10 +198,3 @@ def test_a_client_that_cannot_hear_of_it_is_held_back_all_the_same(gateway: Gate
         deaf.process_data_events(time_limit=0.02)
     assert watching.queue_declare("q", passive=True).method.message_count < 20
     assert told.reasons == []
-
-
-@pytest.fixture(autouse=True)
-def _no_key_is_forgotten() -> None:
-    """Bodies of keys are made anew in each test."""
-    body.cache_clear()
-    assert properties(Key("a", 1)).message_id == "a-1"

@@ -5,8 +5,10 @@ from typing import TypeAlias
 import pytest
 from _pytest.mark import ParameterSet
 from pamqp import commands
+from pamqp.base import Frame
 
 from gateway.kernel.message import Arguments
+from gateway_amqp.methods import encode_method
 from tests.protocols.amqp.dialogue import Gateway, Sent, asked
 
 Row: TypeAlias = ParameterSet
@@ -172,3 +174,8 @@ def furnish(gateway: Gateway) -> None:
     xused = vhost.declare_exchange("xused", "fanout")
     vhost.bind(xused, vhost.queue("t"), "")
     gateway.settle()
+
+
+def on_channel(method: Frame, channel: int) -> bytes:
+    """A method on a channel that may be the wrong one for it."""
+    return encode_method(channel, method)

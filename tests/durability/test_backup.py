@@ -1,0 +1,91 @@
+"""``gateway backup``: a copy of a running broker's data, on which another can start."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.broker.conftest import Connect
+from tests.durability.expected import Account
+from tests.durability.load import Publisher
+from tests.durability.test_killed_under_load import contents
+from tests.running import PROJECT, Gateway, gateway_in
+
+
+def backup(data: Path, target: Path) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "gateway", "backup", str(data), str(target)]
+    return subprocess.run(
+        command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL
+    )
+
+
+def test_a_backup_under_load_holds_what_was_confirmed_before_it(
+    gateway: Gateway, connect: Connect, tmp_path: Path
+) -> None:
+    gateway.start()
+    connect().channel().queue_declare("q", durable=True)
+    account = Account()
+    publisher = Publisher(gateway.broker, "a", 0, "", "q", [account], 20)
+    publisher.start()
+    assert publisher.is_busy.wait(10)
+    time.sleep(0.3)
+    before = set(account.owed)
+    done = backup(gateway.data, tmp_path / "elsewhere" / "data")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert publisher.is_alive()
+    assert len(account.owed) > len(before) > 20
+    gateway.kill()
+    publisher.ended()
+    with gateway_in(tmp_path / "elsewhere") as restored:
+        restored_account = Account(sent=account.sent, owed=before)
+        gateway.addresses = restored.addresses  # so that ``connect`` leads there
+        restored_account.audit(contents(connect().channel(), "q"))
+
+
+def test_a_backup_is_compact(gateway: Gateway, connect: Connect, tmp_path: Path) -> None:
+    gateway.start()
+    channel = connect().channel()
+    channel.queue_declare("q", durable=True)
+    account = Account()
+    publisher = Publisher(gateway.broker, "a", 0, "", "q", [account], 20)
+    publisher.start()
+    assert publisher.is_busy.wait(10)
+    time.sleep(0.5)
+    gateway.restart()
+    publisher.ended()
+    channel = connect().channel()
+    channel.queue_purge("q")
+    assert backup(gateway.data, tmp_path / "copy").returncode == 0
+    assert (tmp_path / "copy" / "data.mdb").stat().st_size < (gateway.data / "data.mdb").stat().st_size / 4
+
+
+def test_a_backup_of_a_stopped_broker_is_made_too(gateway: Gateway, connect: Connect, tmp_path: Path) -> None:
+    gateway.start()
+    connect().channel().queue_declare("q", durable=True)
+    gateway.stop()
+    assert backup(gateway.data, tmp_path / "elsewhere" / "data").returncode == 0
+    with gateway_in(tmp_path / "elsewhere") as restored:
+        gateway.addresses = restored.addresses
+        connect().channel().queue_declare("q", passive=True)
+
+
+@pytest.mark.parametrize("fault", ["no store", "not empty", "cannot be written"])
+def test_a_backup_that_cannot_be_made_is_one_line(fault: str, gateway: Gateway, tmp_path: Path) -> None:
+    target = tmp_path / "copy"
+    if fault == "no store":
+        done, reason = backup(tmp_path / "nothing", target), f"there is no store in {tmp_path}/nothing"
+    elif fault == "not empty":
+        gateway.start()
+        target.mkdir()
+        (target / "file").touch()
+        done, reason = backup(gateway.data, target), f"{target} is not empty"
+    else:
+        gateway.start()
+        target = Path("/proc/none")
+        done, reason = backup(gateway.data, target), f"the store in {gateway.data} cannot be copied to /proc/none: "
+    assert done.returncode == 69
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"gateway: {reason}")
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,281 @@
+"""A queue keeps order, hands each message to one consumer, and takes back what was not consumed to its old place."""
+
+import pytest
+
+from gateway.kernel.features.base import QueueFeature, Reason
+from gateway.kernel.message import Header, Message, Properties
+from gateway.kernel.plain import plain_header
+from gateway.kernel.queue import Outcome, Queue, QueuedMessage
+from gateway.kernel.vhost import VirtualHost
+from gateway.testing import MemoryBroker, Recipient
+
+
+@pytest.fixture
+def queue(vhost: VirtualHost) -> Queue:
+    return vhost.declare_queue("q", is_durable=True)
+
+
+def publish(broker: MemoryBroker, *bodies: bytes, is_persistent: bool = True) -> None:
+    for body in bodies:
+        broker.publish("q", body, is_persistent=is_persistent)
+
+
+def test_messages_are_delivered_in_the_order_they_were_published(broker: MemoryBroker, queue: Queue) -> None:
+    publish(broker, b"1", b"2", b"3")
+    recipient = Recipient()
+    recipient.consume(queue)
+    publish(broker, b"4")
+    assert recipient.bodies == [b"1", b"2", b"3", b"4"]
+
+
+def test_priority_is_ignored_by_a_queue_that_did_not_ask_for_it(broker: MemoryBroker, queue: Queue) -> None:
+    """R76."""
+    for priority, body in ((0, b"low"), (9, b"high")):
+        message = Message("", "q", _prioritised(priority), body)
+        broker.vhost.publish(broker.vhost.default_exchange, message)
+    recipient = Recipient()
+    recipient.consume(queue)
+    assert recipient.bodies == [b"low", b"high"]
+
+
+def test_a_get_fetches_one_message_and_registers_no_consumer(broker: MemoryBroker, queue: Queue) -> None:
+    """R90."""
+    publish(broker, b"1", b"2")
+    recipient = Recipient()
+    received = recipient.get(queue)
+    assert received is not None
+    assert (received.body, received.redelivered) == (b"1", False)
+    assert (len(queue), queue.unsettled, len(queue.consumers)) == (1, 1, 0)
+
+
+def test_a_get_from_an_empty_queue_fetches_nothing(queue: Queue) -> None:
+    """R90."""
+    assert Recipient().get(queue) is None
+
+
+def test_what_is_handed_over_as_settled_is_gone_at_once(broker: MemoryBroker, queue: Queue) -> None:
+    """R86."""
+    publish(broker, b"waiting")
+    recipient = Recipient()
+    recipient.consume(queue, settles=False)
+    publish(broker, b"direct")
+    recipient.leave()
+    assert recipient.bodies == [b"waiting", b"direct"]
+    assert (len(queue), queue.unsettled) == (0, 0)
+
+
+def test_what_nobody_has_to_settle_is_never_stored(broker: MemoryBroker, queue: Queue) -> None:
+    """A confirm may go out at once: the consumer had it (R119)."""
+    broker.commit()
+    before = broker.kernel.journal.pending_lsn
+    Recipient().consume(queue, settles=False)
+    publish(broker, b"direct")
+    assert broker.kernel.journal.pending_lsn == before
+
+
+def test_prefetch_does_not_hold_back_who_settles_nothing(broker: MemoryBroker, queue: Queue) -> None:
+    """R86."""
+    recipient = Recipient()
+    recipient.consume(queue, settles=False, prefetch=1)
+    publish(broker, b"1", b"2", b"3")
+    assert recipient.bodies == [b"1", b"2", b"3"]
+
+
+def test_an_accepted_message_is_gone(broker: MemoryBroker, queue: Queue) -> None:
+    """R87."""
+    publish(broker, b"1")
+    recipient = Recipient()
+    recipient.consume(queue)
+    recipient.settle(1)
+    recipient.leave()
+    broker.commit()
+    assert len(queue) == 0
+    assert len(broker.crashed().vhost.queue("q")) == 0
+
+
+def test_a_rejected_message_is_gone(broker: MemoryBroker, queue: Queue) -> None:
+    """R89: there is nowhere to dead-letter it to."""
+    publish(broker, b"1")
+    recipient = Recipient()
+    recipient.consume(queue)
+    recipient.settle(1, Outcome.REJECTED)
+    broker.commit()
+    assert len(queue) == 0
+    assert broker.store.held_ids == frozenset()
+
+
+def test_a_requeued_message_goes_to_the_next_consumer_flagged(broker: MemoryBroker, queue: Queue) -> None:
+    """R89."""
+    first, second = Recipient(), Recipient()
+    first.consume(queue)
+    second.consume(queue)
+    publish(broker, b"1")
+    first.settle(1, Outcome.REQUEUED)
+    assert [(received.body, received.redelivered) for received in second.received] == [(b"1", True)]
+
+
+def test_a_requeued_message_comes_back_to_its_only_consumer(broker: MemoryBroker, queue: Queue) -> None:
+    recipient = Recipient()
+    recipient.consume(queue, prefetch=1)
+    publish(broker, b"1", b"2")
+    recipient.settle(1, Outcome.REQUEUED)
+    assert [(received.body, received.redelivered) for received in recipient.received] == [(b"1", False), (b"1", True)]
+
+
+@pytest.mark.parametrize("order", [[1, 2, 3], [3, 2, 1], [2, 3, 1]])
+def test_messages_requeued_in_any_order_wait_in_the_old_one(
+    broker: MemoryBroker, queue: Queue, order: list[int]
+) -> None:
+    """R88."""
+    publish(broker, b"1", b"2", b"3", b"4")
+    recipient = Recipient()
+    for _ in range(3):
+        recipient.get(queue)
+    for tag in order:
+        recipient.settle(tag, Outcome.REQUEUED)
+    successor = Recipient()
+    successor.consume(queue)
+    assert successor.bodies == [b"1", b"2", b"3", b"4"]
+    assert [received.redelivered for received in successor.received] == [True, True, True, False]
+
+
+def test_what_a_lost_channel_held_goes_back_between_what_others_hold(broker: MemoryBroker, queue: Queue) -> None:
+    """R88, with two consumers and prefetch."""
+    lost, kept = Recipient(), Recipient()
+    lost.consume(queue, prefetch=2)
+    kept.consume(queue, prefetch=2)
+    publish(broker, b"1", b"2", b"3", b"4", b"5")
+    assert (lost.bodies, kept.bodies) == ([b"1", b"3"], [b"2", b"4"])
+    lost.leave()
+    kept.settle(2, up_to=True)
+    assert kept.bodies == [b"2", b"4", b"1", b"3"]
+    kept.settle(3)
+    assert kept.bodies[-1] == b"5"
+    assert [received.redelivered for received in kept.received] == [False, False, True, True, False]
+
+
+def test_what_a_lost_channel_held_waits_when_there_is_no_other_consumer(broker: MemoryBroker, queue: Queue) -> None:
+    """R88."""
+    recipient = Recipient()
+    recipient.consume(queue)
+    publish(broker, b"1", b"2")
+    recipient.leave()
+    assert len(queue) == 2
+
+
+def test_a_cancelled_consumer_keeps_what_it_holds(broker: MemoryBroker, queue: Queue) -> None:
+    recipient = Recipient()
+    consumer = recipient.consume(queue)
+    publish(broker, b"1")
+    recipient.cancel(consumer)
+    publish(broker, b"2")
+    assert (recipient.bodies, len(queue), queue.unsettled) == ([b"1"], 1, 1)
+    recipient.settle(1)
+    assert queue.unsettled == 0
+
+
+def test_a_purge_forgets_what_waits_and_leaves_what_is_with_consumers(broker: MemoryBroker, queue: Queue) -> None:
+    publish(broker, b"1", b"2", b"3")
+    recipient = Recipient()
+    recipient.get(queue)
+    assert queue.purge() == 2
+    assert (len(queue), queue.unsettled) == (0, 1)
+    recipient.settle(1, Outcome.REQUEUED)
+    assert len(queue) == 1
+
+
+def test_what_comes_back_to_a_deleted_queue_is_gone(broker: MemoryBroker, queue: Queue) -> None:
+    publish(broker, b"1", b"2", b"3")
+    recipient = Recipient()
+    recipient.consume(queue)
+    broker.vhost.delete_queue(queue)
+    for tag, outcome in enumerate(Outcome, start=1):
+        recipient.settle(tag, outcome)
+    broker.commit()
+    assert recipient.cancelled_tags == ["consumer-1"]
+    assert broker.store.held_ids == frozenset()
+
+
+def test_what_is_with_a_consumer_of_a_deleted_queue_does_not_come_back_after_a_crash(
+    broker: MemoryBroker, queue: Queue
+) -> None:
+    publish(broker, b"1")
+    Recipient().consume(queue)
+    broker.vhost.delete_queue(queue)
+    broker.commit()
+    restarted = broker.crashed()
+    assert len(restarted.vhost.declare_queue("q", is_durable=True)) == 0
+    assert restarted.store.held_ids == frozenset()
+
+
+# The four moments
+
+
+class Recording(QueueFeature):
+    """Notes the moments of a message's stay, and refuses bodies that say so."""
+
+    def __init__(self) -> None:
+        self.moments: list[tuple[str, bytes]] = []
+
+    def admit(self, queue: Queue, message: Message) -> Reason | None:
+        self.moments.append(("admit", message.body))
+        return Reason.MAXLEN if message.body == b"unwelcome" else None
+
+    def enqueued(self, queue: Queue, entry: QueuedMessage) -> None:
+        self.moments.append(("enqueued", entry.message.body))
+
+    def due(self, queue: Queue, entry: QueuedMessage) -> Reason | None:
+        self.moments.append(("due", entry.message.body))
+        return Reason.EXPIRED if entry.message.body == b"old" else None
+
+    def dropped(self, queue: Queue, message: Message, reason: Reason) -> None:
+        self.moments.append((reason.value, message.body))
+
+
+@pytest.fixture
+def feature(queue: Queue) -> Recording:
+    feature = Recording()
+    queue.equip((feature,))
+    return feature
+
+
+def test_a_feature_may_refuse_a_message(broker: MemoryBroker, queue: Queue, feature: Recording) -> None:
+    publish(broker, b"unwelcome")
+    assert len(queue) == 0
+    assert feature.moments == [("admit", b"unwelcome"), ("maxlen", b"unwelcome")]
+
+
+def test_a_feature_may_drop_what_is_due(broker: MemoryBroker, queue: Queue, feature: Recording) -> None:
+    publish(broker, b"old", b"new")
+    feature.moments.clear()
+    received = Recipient().get(queue)
+    broker.commit()
+    assert received is not None
+    assert received.body == b"new"
+    assert feature.moments == [("due", b"old"), ("expired", b"old"), ("due", b"new")]
+    assert len(broker.store.held_ids) == 1
+
+
+def test_a_feature_hears_of_rejected_messages_and_not_of_purged_ones(
+    broker: MemoryBroker, queue: Queue, feature: Recording
+) -> None:
+    """R39, R89."""
+    publish(broker, b"rejected", b"purged")
+    recipient = Recipient()
+    recipient.get(queue)
+    feature.moments.clear()
+    recipient.settle(1, Outcome.REJECTED)
+    queue.purge()
+    assert feature.moments == [("rejected", b"rejected")]
+
+
+def test_dropping_the_head_takes_the_oldest(broker: MemoryBroker, queue: Queue, feature: Recording) -> None:
+    publish(broker, b"1", b"2")
+    feature.moments.clear()
+    queue.drop_head(Reason.MAXLEN)
+    assert feature.moments == [("maxlen", b"1")]
+    assert len(queue) == 1
+
+
+def _prioritised(priority: int) -> Header:
+    return plain_header(Properties(priority=priority))

@@ -1,0 +1,138 @@
+"""A long queue keeps few messages in memory, in whatever mixture of places they wait, and order is the same."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from gateway.kernel.message import Message
+from gateway.kernel.queue import RESIDENT_MESSAGES, Outcome
+from gateway.kernel.ready import SEGMENT_LENGTH
+from gateway.testing import MemoryBroker, Recipient
+
+
+def drained(broker: MemoryBroker) -> list[bytes]:
+    recipient = Recipient()
+    recipient.consume(broker.vhost.queue("q"), settles=False)
+    return recipient.bodies
+
+
+def numbered(count: int) -> list[bytes]:
+    return [b"%06d" % number for number in range(count)]
+
+
+def fill(broker: MemoryBroker, bodies: list[bytes], persistent_every: int = 2) -> None:
+    for index, body in enumerate(bodies):
+        broker.publish("q", body, is_persistent=persistent_every > 0 and index % persistent_every == 0)
+
+
+@pytest.fixture(params=[1, 2, 3, 10, 64], ids=lambda count: f"{count} resident")
+def small(request: pytest.FixtureRequest) -> Iterator[MemoryBroker]:
+    broker = MemoryBroker(resident_messages=request.param)
+    broker.vhost.declare_queue("q", is_durable=True)
+    yield broker
+    broker.vhost.queue("q").purge()
+    broker.commit()
+    assert broker.store.held_ids == frozenset()
+
+
+def test_order_is_the_same_whatever_is_paged_out(small: MemoryBroker) -> None:
+    """R135."""
+    bodies = numbered(200)
+    fill(small, bodies)
+    assert drained(small) == bodies
+
+
+def test_messages_come_and_go_by_turns(small: MemoryBroker) -> None:
+    queue, recipient = small.vhost.queue("q"), Recipient()
+    bodies = numbered(300)
+    for start in range(0, 300, 30):
+        fill(small, bodies[start : start + 30])
+        for _ in range(20):
+            recipient.get(queue)
+    while recipient.get(queue) is not None:
+        pass
+    assert recipient.bodies == bodies
+    recipient.settle(0, up_to=True)
+
+
+def test_what_comes_back_comes_before_what_was_paged_out(small: MemoryBroker) -> None:
+    queue, recipient = small.vhost.queue("q"), Recipient()
+    bodies = numbered(100)
+    fill(small, bodies)
+    for _ in range(40):
+        recipient.get(queue)
+    for tag in (40, 7, 23, 1):
+        recipient.settle(tag, Outcome.REQUEUED)
+    assert drained(small) == [bodies[0], bodies[6], bodies[22], *bodies[39:]]
+    recipient.settle(0, up_to=True)
+
+
+def test_a_purge_takes_paged_messages_and_their_contents(small: MemoryBroker) -> None:
+    """R130. The fixture looks into the store afterwards."""
+    fill(small, numbered(100))
+    assert small.vhost.queue("q").purge() == 100
+    fill(small, [b"next"])
+    assert drained(small) == [b"next"]
+
+
+def test_a_paged_message_keeps_what_its_publisher_said(small: MemoryBroker) -> None:
+    for number in range(100):
+        small.publish("q", b"body", is_persistent=number % 2 == 0, headers={"number": number})
+    recipient = Recipient()
+    recipient.consume(small.vhost.queue("q"), settles=False)
+    messages = [received.message for received in recipient.received]
+    assert [message.headers["number"] for message in messages] == list(range(100))
+    assert [message.header.is_persistent for message in messages] == [number % 2 == 0 for number in range(100)]
+    assert {(message.exchange, message.routing_key) for message in messages} == {("", "q")}
+
+
+def test_spilled_messages_are_gone_after_a_restart(small: MemoryBroker) -> None:
+    """R124, R125."""
+    bodies = numbered(100)
+    fill(small, bodies)
+    small.commit()
+    assert drained(small.crashed()) == bodies[::2]
+
+
+def test_a_restart_brings_a_backlog_back_and_new_messages_go_behind_it(small: MemoryBroker) -> None:
+    bodies = numbered(150)
+    fill(small, bodies[:100], persistent_every=1)
+    small.commit()
+    restarted = small.crashed()
+    fill(restarted, bodies[100:])
+    assert drained(restarted) == bodies
+
+
+@pytest.mark.parametrize("persistent_every", [0, 1, 2], ids=["transient", "persistent", "mixed"])
+def test_a_queue_of_fifty_thousand_holds_a_bounded_number_of_messages(persistent_every: int) -> None:
+    """R134: one in memory costs half a kilobyte, one that is paged out 33 bytes."""
+    broker = MemoryBroker()
+    queue = broker.vhost.declare_queue("q", is_durable=True)
+    others = living_messages()
+    fill(broker, numbered(50_000), persistent_every)
+    broker.commit()
+    assert len(queue) == 50_000
+    assert living_messages() - others <= RESIDENT_MESSAGES + SEGMENT_LENGTH
+
+
+def test_draining_a_long_queue_holds_a_bounded_number_of_messages() -> None:
+    """R134."""
+    broker = MemoryBroker()
+    queue = broker.vhost.declare_queue("q")
+    fill(broker, numbered(20_000))
+    others = living_messages() - RESIDENT_MESSAGES - SEGMENT_LENGTH
+    most = 0
+    for number in range(20_000):
+        entry = queue.take()
+        assert entry is not None
+        queue.settle(entry, Outcome.ACCEPTED)
+        if number % 1000 == 0:
+            most = max(most, living_messages() - others)
+    assert most <= 2 * (RESIDENT_MESSAGES + SEGMENT_LENGTH)
+
+
+def living_messages() -> int:
+    """Count the messages in memory. They are seen by the collector because they refer to other objects."""
+    gc.collect()
+    return sum(type(each) is Message for each in gc.get_objects())

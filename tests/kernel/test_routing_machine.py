@@ -1,0 +1,189 @@
+"""Whatever happens to the topology, a message goes where a plain reading of the bindings says: no remembered route is old.
+
+The same few keys are published again and again, so nearly every publish meets a route that was remembered before the
+last change. The reading walks a list of bindings, and knows nothing of indexes and caches.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from gateway.kernel.exchange import Exchange
+from gateway.kernel.queue import Queue
+from gateway.kernel.vhost import Verdict
+from gateway.testing import MemoryBroker
+
+EXCHANGES: Final = ("x1", "x2", "x3")
+QUEUES: Final = ("q1", "q2", "a.b")
+TYPES: Final = ("direct", "fanout", "topic", "headers")
+ALTERNATES: Final = (None, None, *EXCHANGES, "", "nowhere")
+KEYS: Final = ("", "a", "a.b", "q1")
+PATTERNS: Final = (*KEYS, "#", "*", "a.*", "*.b", "a.#", "#.b")
+
+exchange_names = st.sampled_from(EXCHANGES)
+queue_names = st.sampled_from(QUEUES)
+patterns = st.sampled_from(PATTERNS)
+
+
+def words_match(pattern: list[str], words: list[str]) -> bool:
+    """Read a topic pattern word by word (R14)."""
+    if not pattern:
+        return not words
+    if pattern[0] == "#":
+        return any(words_match(pattern[1:], words[count:]) for count in range(len(words) + 1))
+    return bool(words) and pattern[0] in ("*", words[0]) and words_match(pattern[1:], words[1:])
+
+
+def matches(type: str, pattern: str, key: str) -> bool:
+    if type == "direct":
+        return pattern == key
+    return type != "topic" or words_match(pattern.split("."), key.split(".") if key else [])
+
+
+@dataclass(frozen=True)
+class Declared:
+    """An exchange of the model."""
+
+    type: str
+    alternate: str | None
+    is_auto_delete: bool
+
+
+class RoutingMachine(RuleBasedStateMachine):
+    """Random declarations, bindings, deletions and publishes."""
+
+    @initialize()
+    def start(self) -> None:
+        self.broker = MemoryBroker()
+        self.exchanges: dict[str, Declared] = {}
+        self.queues: dict[str, Queue] = {}
+        self.bindings: set[tuple[str, str, str]] = set()
+
+    # Changes
+
+    @rule(
+        name=exchange_names,
+        type=st.sampled_from(TYPES),
+        alternate=st.sampled_from(ALTERNATES),
+        is_auto_delete=st.booleans(),
+    )
+    def declare_exchange(self, name: str, type: str, alternate: str | None, is_auto_delete: bool) -> None:
+        if name not in self.exchanges:
+            self.exchanges[name] = Declared(type, alternate, is_auto_delete)
+            arguments = {} if alternate is None else {"alternate-exchange": alternate}
+            self.broker.vhost.declare_exchange(
+                name, type, is_durable=True, is_auto_delete=is_auto_delete, arguments=arguments
+            )
+
+    @rule(name=exchange_names)
+    def delete_exchange(self, name: str) -> None:
+        assert self.broker.vhost.delete_exchange(name) == (name in self.exchanges)
+        self.forget_exchange(name)
+
+    @rule(name=queue_names)
+    def declare_queue(self, name: str) -> None:
+        self.queues[name] = self.broker.vhost.declare_queue(name, is_durable=True)
+
+    @rule(name=queue_names)
+    def delete_queue(self, name: str) -> None:
+        if name in self.queues:
+            self.broker.vhost.delete_queue(self.queues.pop(name))
+            self.unbind_all([binding for binding in self.bindings if binding[1] == name])
+
+    @rule(source=exchange_names, destination=exchange_names | queue_names, pattern=patterns)
+    def bind(self, source: str, destination: str, pattern: str) -> None:
+        if source in self.exchanges and (destination in self.exchanges or destination in self.queues):
+            self.bindings.add((source, destination, pattern))
+            self.broker.vhost.bind(self.exchange(source), self.destination(destination), pattern)
+
+    @rule(data=st.data())
+    def unbind(self, data: st.DataObject) -> None:
+        if self.bindings:
+            binding = data.draw(st.sampled_from(sorted(self.bindings)), label="binding")
+            source, destination, pattern = binding
+            assert self.broker.vhost.unbind(self.exchange(source), self.destination(destination), pattern)
+            self.unbind_all([binding])
+
+    @rule()
+    def restart(self) -> None:
+        self.broker.commit()
+        self.broker = self.broker.crashed()
+        self.queues = {name: self.broker.vhost.queue(name) for name in self.queues}
+
+    # What holds after each
+
+    @invariant()
+    def messages_go_where_the_bindings_say(self) -> None:
+        for exchange in ("", *self.exchanges):
+            for key in KEYS:
+                expected = self.reading(exchange, key)
+                verdict = self.broker.publish(key, exchange=exchange)
+                assert verdict is (Verdict.TAKEN if expected else Verdict.UNROUTED)
+                assert {name: len(queue) for name, queue in self.queues.items() if len(queue)} == dict.fromkeys(
+                    expected, 1
+                )
+                for queue in self.queues.values():
+                    queue.purge()
+
+    @invariant()
+    def there_is_what_was_declared_and_not_deleted(self) -> None:
+        named = {name for name in self.broker.vhost.exchange_by_name if name and not name.startswith("amq.")}
+        assert named == set(self.exchanges)
+        bound = {(each.source.name, each.destination.name, each.routing_key) for each in self.broker.vhost.bindings}
+        assert bound == self.bindings
+
+    # The plain reading
+
+    def reading(self, start: str, key: str) -> set[str]:
+        """Return the names of the queues that a message reaches."""
+        reached: set[str] = set()
+        seen: set[str] = set()
+        to_visit = [start]
+        while to_visit:
+            name = to_visit.pop()
+            if name in self.queues:
+                reached.add(name)
+            elif name not in seen:
+                seen.add(name)
+                to_visit += self.next_stops(name, key)
+        return reached
+
+    def next_stops(self, name: str, key: str) -> list[str]:
+        if name == "":
+            return [key] if key in self.queues else []
+        if name not in self.exchanges:
+            return []
+        exchange = self.exchanges[name]
+        stops = [
+            destination
+            for source, destination, pattern in self.bindings
+            if source == name and matches(exchange.type, pattern, key)
+        ]
+        return stops if stops or exchange.alternate is None else [exchange.alternate]
+
+    def unbind_all(self, gone: list[tuple[str, str, str]]) -> None:
+        """Take bindings away, and with them auto-delete exchanges that have no other (R28)."""
+        self.bindings.difference_update(gone)
+        for source in {binding[0] for binding in gone}:
+            if self.exchanges[source].is_auto_delete and not any(binding[0] == source for binding in self.bindings):
+                self.forget_exchange(source)
+
+    def forget_exchange(self, name: str) -> None:
+        if name in self.exchanges:
+            touching = [binding for binding in self.bindings if name in binding[:2]]
+            self.bindings.difference_update(touching)
+            del self.exchanges[name]
+            self.unbind_all([binding for binding in touching if binding[0] in self.exchanges])
+
+    def exchange(self, name: str) -> Exchange:
+        return self.broker.vhost.exchange(name)
+
+    def destination(self, name: str) -> Exchange | Queue:
+        return self.broker.vhost.queue(name) if name in self.queues else self.exchange(name)
+
+
+TestRoutingMachine = RoutingMachine.TestCase
+TestRoutingMachine.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)

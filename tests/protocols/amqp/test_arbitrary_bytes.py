@@ -1,0 +1,175 @@
+"""Whatever the bytes are and however they are cut: the same answers, no exception, bounded memory, no effect on others."""
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pamqp import commands
+
+from gateway_amqp.connection import State
+from gateway_amqp.handshake import PROTOCOL_HEADER
+from tests.protocols.amqp.dialogue import (
+    Gateway,
+    Peer,
+    Sent,
+    asked,
+    content_header,
+    frame,
+    handshake,
+    publish,
+    start_ok,
+    wire,
+)
+
+QUEUE = asked(commands.Queue.Declare, queue="q")
+
+#: A conversation with a little of everything in it.
+CONVERSATION = wire(
+    *handshake(frame_max=4096),
+    QUEUE,
+    commands.Confirm.Select(),
+    publish("", "q", b""),
+    publish("", "q", b"hello", delivery_mode=2, headers={"a": [1, {"b": None}]}),
+    publish("", "q", bytes(9000), pieces=4000),
+    publish("", "nowhere", b"back", mandatory=True),
+    asked(commands.Basic.Get, queue="q"),
+    asked(commands.Basic.Get, queue="q", no_ack=True),
+    frame(8, 0, b""),
+    commands.Basic.Ack(1, False),
+    publish("nosuch", "q"),
+    publish("", "q", b"not done any more"),
+    commands.Channel.CloseOk(),
+    commands.Channel.Open(),
+    asked(commands.Basic.Get, queue="q"),
+    commands.Basic.Nack(1, False, True),
+    commands.Connection.Close(200, "bye", 0, 0),
+)
+
+
+def answers(*pieces: bytes) -> list[str]:
+    """What a new peer hears when it sends these, turn by turn; confirms of neighbours may be one or several."""
+    peer = Peer(Gateway())
+    heard: list[str] = []
+    for piece in pieces:
+        heard += peer.send(piece).hear()
+    return [line for line in heard if not line.startswith("Basic.Ack")]
+
+
+WHOLE = answers(CONVERSATION)
+
+
+def cut(data: bytes, places: list[int]) -> list[bytes]:
+    ends = [0, *sorted(places), len(data)]
+    return [data[start:stop] for start, stop in zip(ends, ends[1:], strict=False) if stop > start]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, len(CONVERSATION)), max_size=40))
+def test_how_the_bytes_are_cut_never_matters(places: list[int]) -> None:
+    assert answers(*cut(CONVERSATION, places)) == WHOLE
+
+
+def test_not_even_if_they_come_one_by_one() -> None:
+    assert answers(*(CONVERSATION[i : i + 1] for i in range(len(CONVERSATION)))) == WHOLE
+
+
+def test_the_conversation_is_what_it_seems() -> None:
+    assert len(WHOLE) == 14
+    assert WHOLE[-2:] == ["Connection.CloseOk()", "EOF"]
+
+
+# ---------------------------------------------------------------- garbage
+
+STAGES: list[list[Sent]] = [
+    [],
+    [PROTOCOL_HEADER],
+    [PROTOCOL_HEADER, start_ok("\0guest\0guest")],
+    [*handshake()][:3],
+    [*handshake()][:4],
+    [*handshake()],
+    [*handshake(), commands.Basic.Publish(0, "", "q")],
+    [*handshake(), commands.Basic.Publish(0, "", "q"), content_header(100)],
+    [*handshake(), publish("nosuch", "")],
+    [*handshake(), commands.Confirm.Select(), asked(commands.Basic.Consume, queue="shared", consumer_tag="c")],
+    [*handshake(), commands.Tx.Select()],
+]
+
+METHODS = [(class_id, method_id) for class_id in (10, 20, 30, 40, 50, 60, 85, 90, 99) for method_id in range(0, 121, 10)]
+
+#: Frames that look right from afar: the class and method exist, what follows is anything.
+plausible = st.builds(
+    lambda kind, channel, ids, rest: frame(
+        kind, channel, ids[0].to_bytes(2, "big") + ids[1].to_bytes(2, "big") + rest
+    ),
+    st.sampled_from([1, 1, 1, 1, 2, 3, 8]),
+    st.sampled_from([0, 1, 1, 1, 2, 65_535]),
+    st.sampled_from(METHODS),
+    st.binary(max_size=60) | st.binary(max_size=12).map(lambda tail: b"\0\0\1q\1q" + tail),
+)
+garbage = st.lists(st.binary(max_size=200) | plausible, max_size=8)
+
+#: The largest frame, and what one read brings beyond it.
+KEPT_AT_MOST = 131_072 + 65_536
+
+
+def kept(peer: Peer) -> int:
+    """How many bytes of input the machine holds."""
+    return sum(map(len, peer.machine._partial))
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sampled_from(STAGES), garbage)
+def test_any_bytes_in_any_state_are_survived(stage: list[Sent], pieces: list[bytes]) -> None:
+    gateway = Gateway()
+    witness = gateway.connect()
+    witness.send(asked(commands.Queue.Declare, queue="shared"), publish("", "shared", b"kept")).hear()
+    peer = Peer(gateway)
+    peer.send(*stage)
+    for piece in pieces:
+        peer.send(piece)
+        assert kept(peer) <= KEPT_AT_MOST
+        gateway.settle()
+    peer.lose()
+    assert peer.machine.channel_count == 0
+    witness.send(QUEUE, publish("", "q", b"alive"), asked(commands.Basic.Get, queue="q", no_ack=True))
+    assert witness.hear()[-1].endswith("b'alive'")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, len(CONVERSATION) - 1), st.integers(1, 255))
+def test_a_flipped_byte_is_survived(place: int, flip: int) -> None:
+    damaged = bytearray(CONVERSATION)
+    damaged[place] ^= flip
+    gateway = Gateway()
+    peer = Peer(gateway)
+    peer.send(bytes(damaged))
+    gateway.settle()
+    peer.lose()
+    assert gateway.connect().machine.state is State.OPEN
+
+
+def test_a_frame_of_4_gib_is_refused_at_its_head() -> None:
+    peer = Gateway().connect()
+    peer.send(b"\3\0\1\xff\xff\xff\xff")
+    peer.send(b"x")
+    [answer] = peer.hear()
+    assert "frame_too_large,4294967295" in answer
+    for _ in range(100):
+        peer.send(bytes(65_536))
+        assert kept(peer) <= KEPT_AT_MOST
+
+
+def test_a_body_that_never_ends_holds_what_was_announced_and_no_more() -> None:
+    peer = Gateway(max_message_size=100_000).connect()
+    peer.send(commands.Basic.Publish(0, "", "q"), content_header(100_000))
+    for _ in range(100):
+        peer.send(frame(3, 1, bytes(1000)))
+    assert peer.hear() == []
+    peer.send(frame(3, 1, b"x"))
+    assert "UNEXPECTED_FRAME" in peer.hear()[0]
+
+
+def test_channels_of_a_flooding_peer_are_limited() -> None:
+    peer = Gateway().connect(channel_max=100)
+    for number in range(2, 200):
+        peer.send(commands.Channel.Open(), channel=number)
+    assert peer.machine.channel_count == 0
+    assert peer.machine.state is State.CLOSING

@@ -1,0 +1,243 @@
+"""Arbitrary legal conversations of two connections with two channels each, against the rules that never break.
+
+Delivery tags rise by one; every publish on a confirming channel is confirmed once; what a closed channel held comes
+back in its place, redelivered; at the end no message is lost and none is doubled.
+"""
+
+from dataclasses import dataclass, field
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from pamqp import commands
+
+from tests.protocols.amqp.dialogue import Gateway, Peer, asked, publish
+from tests.protocols.amqp.ear import Heard
+
+QUEUES = ["one", "two"]
+CHANNELS = st.integers(0, 3)
+
+
+@dataclass
+class Side:
+    """What a client knows of one of its channels."""
+
+    peer: Peer
+    number: int
+    mode: str = "plain"
+    last_tag: int = 0
+    unsettled: dict[int, bytes] = field(default_factory=dict)
+    published: int = 0
+    confirmed: int = 0
+    consumers: dict[str, str] = field(default_factory=dict)
+    held: list[bytes] = field(default_factory=list)
+    settled_in_tx: dict[int, bytes] = field(default_factory=dict)
+    accepted_in_tx: set[bytes] = field(default_factory=set)
+
+    def forget(self) -> None:
+        """A channel under the same number starts anew."""
+        self.__init__(self.peer, self.number)  # type: ignore[misc]  # as if just made
+
+
+class Conversations(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gateway = Gateway()
+        for name in QUEUES:
+            self.gateway.vhost.declare_queue(name, is_durable=True)
+        self.gateway.settle()
+        self.peers = [self.gateway.connect(), self.gateway.connect()]
+        for peer in self.peers:
+            peer.send(commands.Channel.Open(), channel=2).hear()
+        self.sides = [Side(peer, number) for peer in self.peers for number in (1, 2)]
+        self.count = 0
+        self.alive: set[bytes] = set()  # published, not yet accepted
+        self.done: set[bytes] = set()
+        self.ever_out: set[bytes] = set()  # delivered at least once
+        self.committed: set[bytes] = set()  # took their place in the queue later than their number says
+
+    # ------------------------------------------------------------ what clients do
+
+    @rule(side=CHANNELS, name=st.sampled_from(QUEUES), mode=st.sampled_from([1, 2]), size=st.sampled_from([0, 9, 9000]))
+    def publish(self, side: int, name: str, mode: int, size: int) -> None:
+        at = self.sides[side]
+        self.count += 1
+        body = b"%06d" % self.count + bytes(size)
+        at.peer.send(publish("", name, body, delivery_mode=mode, pieces=4000), channel=at.number)
+        if at.mode == "tx":
+            at.held.append(body)
+        else:
+            at.published += 1
+            self.alive.add(body)
+
+    @rule(side=CHANNELS, mode=st.sampled_from(["confirm", "tx"]))
+    def select(self, side: int, mode: str) -> None:
+        at = self.sides[side]
+        if at.mode == "plain":
+            at.mode = mode
+            at.published = 0
+            select = commands.Confirm.Select() if mode == "confirm" else commands.Tx.Select()
+            at.peer.send(select, channel=at.number)
+
+    @rule(side=CHANNELS, name=st.sampled_from(QUEUES), no_ack=st.booleans())
+    def get(self, side: int, name: str, no_ack: bool) -> None:
+        at = self.sides[side]
+        self.hear()
+        at.peer.send(asked(commands.Basic.Get, queue=name, no_ack=no_ack), channel=at.number)
+        self.hear(no_ack_get=at if no_ack else None)
+
+    @rule(side=CHANNELS, name=st.sampled_from(QUEUES), no_ack=st.booleans(), prefetch=st.integers(0, 3))
+    def consume(self, side: int, name: str, no_ack: bool, prefetch: int) -> None:
+        at = self.sides[side]
+        tag = f"{'auto' if no_ack else 'manual'}-{len(at.consumers)}-{self.count}"
+        if tag in at.consumers:
+            return
+        at.consumers[tag] = name
+        qos = commands.Basic.Qos(0, prefetch, False)
+        consume = asked(commands.Basic.Consume, queue=name, consumer_tag=tag, no_ack=no_ack)
+        at.peer.send(qos, consume, channel=at.number)
+
+    @rule(side=CHANNELS)
+    def cancel(self, side: int) -> None:
+        at = self.sides[side]
+        if at.consumers:
+            self.hear()
+            tag, _ = at.consumers.popitem()
+            at.peer.send(asked(commands.Basic.Cancel, consumer_tag=tag), channel=at.number)
+
+    @rule(side=CHANNELS, share=st.integers(0, 9), how=st.sampled_from(["ack", "nack", "reject", "drop"]), many=st.booleans())
+    def settle(self, side: int, share: int, how: str, many: bool) -> None:
+        self.hear()
+        at = self.sides[side]
+        if not at.unsettled:
+            return
+        tag = list(at.unsettled)[share % len(at.unsettled)]
+        many = many and how != "reject"
+        tags = [other for other in at.unsettled if other <= tag] if many else [tag]
+        settled = {other: at.unsettled.pop(other) for other in tags}
+        method = {
+            "ack": commands.Basic.Ack(tag, many),
+            "nack": commands.Basic.Nack(tag, many, True),
+            "drop": commands.Basic.Nack(tag, many, False),
+            "reject": commands.Basic.Reject(tag, True),
+        }[how]
+        at.peer.send(method, channel=at.number)
+        is_final = how in ("ack", "drop")
+        if at.mode == "tx":
+            at.settled_in_tx.update(settled)
+            at.accepted_in_tx.update(settled.values() if is_final else ())
+        elif is_final:
+            self.finish(set(settled.values()))
+
+    @rule(side=CHANNELS, commit=st.booleans())
+    def end_transaction(self, side: int, commit: bool) -> None:
+        self.hear()
+        at = self.sides[side]
+        if at.mode != "tx":
+            return
+        if commit:
+            at.peer.send(commands.Tx.Commit(), channel=at.number)
+            self.alive.update(at.held)
+            self.committed.update(at.held)
+            self.finish(at.accepted_in_tx)
+        else:
+            at.peer.send(commands.Tx.Rollback(), channel=at.number)
+            at.unsettled = dict(sorted({**at.unsettled, **at.settled_in_tx}.items()))
+        at.held, at.settled_in_tx, at.accepted_in_tx = [], {}, set()
+
+    @rule(side=CHANNELS)
+    def reopen(self, side: int) -> None:
+        self.hear()
+        at = self.sides[side]
+        at.peer.send(commands.Channel.Close(200, "", 0, 0), commands.Channel.Open(), channel=at.number)
+        at.forget()
+
+    @rule(side=CHANNELS)
+    def fail(self, side: int) -> None:
+        self.hear()
+        at = self.sides[side]
+        frames = publish("nosuch", ""), commands.Channel.CloseOk(), commands.Channel.Open()
+        at.peer.send(*frames, channel=at.number)
+        at.forget()
+
+    @rule(which=st.integers(0, 1))
+    def lose(self, which: int) -> None:
+        self.hear()
+        self.peers[which].lose()
+        self.peers[which] = peer = self.gateway.connect()
+        peer.send(commands.Channel.Open(), channel=2).hear()
+        for number in (1, 2):
+            self.sides[2 * which + number - 1] = Side(peer, number)
+
+    @rule()
+    def end_turn_without_commit(self) -> None:
+        self.gateway.end_turn()
+
+    # ------------------------------------------------------------ what they hear
+
+    def hear(self, no_ack_get: Side | None = None) -> None:
+        self.gateway.settle()
+        for peer in self.peers:
+            for heard in peer.listen():
+                side = next(side for side in self.sides if side.peer is peer and side.number == heard.channel)
+                self.note(side, heard, side is no_ack_get)
+
+    def note(self, at: Side, heard: Heard, is_no_ack_get: bool) -> None:
+        method = heard.method
+        if isinstance(method, commands.Basic.Deliver | commands.Basic.GetOk):
+            assert method.delivery_tag == at.last_tag + 1
+            at.last_tag += 1
+            assert heard.body in self.alive
+            assert method.redelivered is (heard.body in self.ever_out)
+            self.ever_out.add(heard.body)
+            is_auto = is_no_ack_get or str(getattr(method, "consumer_tag", "")).startswith("auto")
+            if is_auto:
+                self.finish({heard.body})
+            else:
+                assert heard.body not in {body for side in self.sides for body in side.unsettled.values()}
+                at.unsettled[at.last_tag] = heard.body
+        elif isinstance(method, commands.Basic.Ack):
+            assert at.mode == "confirm"
+            assert method.delivery_tag is not None
+            assert at.confirmed < method.delivery_tag <= at.published
+            assert method.multiple or method.delivery_tag == at.confirmed + 1
+            at.confirmed = method.delivery_tag
+        else:
+            assert not isinstance(method, commands.Connection.Close | commands.Basic.Nack)
+
+    def finish(self, bodies: set[bytes]) -> None:
+        assert not bodies & self.done
+        self.alive -= bodies
+        self.done |= bodies
+
+    # ------------------------------------------------------------ what always holds
+
+    @invariant()
+    def everything_published_is_somewhere_once(self) -> None:
+        self.hear()
+        waiting = sum(len(self.gateway.vhost.queue(name)) for name in QUEUES)
+        held = sum(len(side.unsettled) + len(side.settled_in_tx) for side in self.sides)
+        assert waiting + held == len(self.alive)
+
+    @invariant()
+    def every_publish_was_confirmed_once(self) -> None:
+        for side in self.sides:
+            assert side.mode != "confirm" or side.confirmed == side.published
+
+    def teardown(self) -> None:
+        self.hear()
+        for peer in self.peers:
+            peer.lose()
+        last = self.gateway.connect()
+        left: list[bytes] = []
+        for name in QUEUES:
+            consume = asked(commands.Basic.Consume, queue=name, consumer_tag=name, no_ack=True)
+            bodies = [heard.body for heard in last.send(consume).listen()[1:]]
+            plain = [body for body in bodies if body not in self.committed]
+            assert plain == sorted(plain)
+            left += bodies
+        assert sorted(left) == sorted(self.alive)
+
+
+Conversations.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestConversations = Conversations.TestCase
