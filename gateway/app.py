@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from gateway.config import Settings
-from gateway.kernel.errors import GatewayError
+from gateway.kernel.errors import StorageError
 from gateway.logs import Log
 from gateway.logs.setup import start_logging
 from gateway.logs.twisted import bridge_twisted
@@ -23,7 +23,7 @@ _SWITCH_INTERVAL_S: Final = 0.0005
 
 #: Objects between two collections of the youngest generation. A long queue makes many objects that live long; with
 #: the default the collector walks them again and again (measured: stalls of 136 to 342 ms).
-_GC_THRESHOLDS: Final = (100_000, 50, 1000)
+_GC_THRESHOLDS: Final = (100_000, 10, 10)
 
 
 def run(settings: Settings) -> int:
@@ -37,14 +37,14 @@ def run(settings: Settings) -> int:
     from gateway.node import Node  # imports Twisted's reactor machinery, so it comes after the installation
 
     node = Node(settings, reactor)
-    failures: list[GatewayError] = []
+    failures: list[Exception] = []
 
     def start() -> None:
         try:
             node.start()
-        except GatewayError as error:
+        except Exception as error:  # raised again below: whatever it is, the reactor must not go on without a broker
             failures.append(error)
-            node.stop(reactor.stop)
+            stop()
             return
         _announce(node.addresses, settings)
         _tune_collector()
@@ -53,6 +53,11 @@ def run(settings: Settings) -> int:
         _log.info("stopping")
         node.stop(reactor.stop)
 
+    def fail() -> None:
+        failures.append(StorageError("the store failed, see the log"))
+        stop()
+
+    node.on_failure = fail
     reactor.callWhenRunning(start)
     _stop_on_signals(reactor, stop)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)

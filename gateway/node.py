@@ -12,6 +12,7 @@ from gateway.definitions import apply_definitions, read_definitions
 from gateway.kernel.broker import Broker
 from gateway.kernel.changes import PermissionRecord, UserRecord
 from gateway.kernel.connections import TICKS_PER_S
+from gateway.kernel.errors import StorageError
 from gateway.kernel.events import Event
 from gateway.kernel.message import Value
 from gateway.kernel.plain import PLAIN
@@ -39,7 +40,7 @@ _GOODBYE_S: Final = 2.0
 
 
 class Node:
-    """One broker on one reactor."""
+    """One broker on one reactor. ``on_failure`` is called when it cannot go on and has to be stopped."""
 
     def __init__(self, settings: Settings, reactor: Any) -> None:  # Any: Twisted's interfaces are not types
         self.settings = settings
@@ -57,7 +58,10 @@ class Node:
             self._view,
             node=settings.node,
             resident_messages=settings.queues.resident_messages,
+            permits_transient_queues=settings.deprecated_features.permit_transient_nonexcl_queues,
         )
+        self.on_failure: Callable[[], None] = lambda: None
+        self.broker.on_failure = self._store_failed
         self.broker.events.subscribe(_log_event)
         self.broker.events.subscribe(self._forget_view)
         self._watermarks = Watermarks(
@@ -82,8 +86,8 @@ class Node:
             apply_definitions(definitions, self.broker, source, self.settings.default_vhost)
         self.broker.journal.flush()
         _log.info("recovered", vhosts=len(self.broker.vhost_by_name), messages=count)
-        self._watch.start(INTERVAL_S)
-        self._tick.start(1 / TICKS_PER_S, now=False)
+        for loop, interval_s in ((self._watch, INTERVAL_S), (self._tick, 1 / TICKS_PER_S)):
+            loop.start(interval_s).addErrback(lambda failure: _log.error("clockwork stopped", error=failure.value))
         self._listen()
 
     def stop(self, done: Callable[[], None]) -> None:
@@ -96,14 +100,18 @@ class Node:
     # Parts
 
     def _open_store(self) -> Store:
-        self.settings.data.mkdir(parents=True, exist_ok=True)
+        data = self.settings.data
+        try:
+            data.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"the data directory {data} cannot be used: {error.strerror}") from None
         if self.settings.storage.engine == "memory":
             from gateway_memory import MemoryStore
 
             return MemoryStore(defer=lambda call: self._reactor.callLater(0, call))
         from gateway_lmdb import LmdbStore
 
-        return LmdbStore(self.settings.data, call_in_kernel=self._reactor.callFromThread)
+        return LmdbStore(data, call_in_kernel=self._reactor.callFromThread)
 
     def _view(self, vhost: str, enabled: Mapping[str, Mapping[str, Value]]) -> PluginView:
         """Return what a virtual host's plugins supply; the configuration adds to what the store remembers."""
@@ -112,12 +120,11 @@ class Node:
         plugins.update(configured.plugins if configured is not None else {})
         view = self._registry.view(vhost, plugins)
         self._views[vhost] = view
+        self._access_by_vhost[vhost] = self._access(view)
         return view
 
     def _access_of(self, vhost: str) -> Access:
         """Return who decides about logging in to a virtual host, and about permissions in it."""
-        if vhost not in self._access_by_vhost:
-            self._access_by_vhost[vhost] = self._access(self._views[vhost])
         return self._access_by_vhost[vhost]
 
     def _access(self, view: PluginView) -> Access:
@@ -200,7 +207,15 @@ class Node:
 
     def _tick_all(self) -> None:
         for peer in self.broker.connections:
-            peer.tick()
+            try:
+                peer.tick()
+            except Exception:  # the seam between peers: the broken one ends, with a line in the log
+                peer.fail()
+
+    def _store_failed(self, reason: str) -> None:
+        """Stop: a broker that can keep nothing must not go on as if it could."""
+        _log.error("the store failed, the broker stops", reason=reason)
+        self.on_failure()
 
     def _wait_for_goodbyes(self, deadline: float, done: Callable[[], None]) -> None:
         if len(self.broker.connections) and self._reactor.seconds() < deadline:

@@ -28,7 +28,7 @@ class PluginView(Protocol):
         ...
 
     def tracers(self, vhost: TracedVhost) -> "Sequence[Tracer]":
-        """Return new tracers for a virtual host that is traced from now on."""
+        """Return new tracers for a virtual host; asked once, when it starts."""
         ...
 
 
@@ -39,7 +39,7 @@ Plugins = Callable[[str, Mapping[str, Mapping[str, Value]]], PluginView]
 class Broker:
     """Owns everything that lives on one node. No sockets, no threads; it hears of time and disk through its ports.
 
-    ``doubtful_up_to`` is the last position that was in a queue when this node was last killed: nobody knows which of the
+    ``doubtful_up_to`` is the last position that was taken when this node was last killed: nobody knows which of the
     messages up to there had been handed out.
     """
 
@@ -52,6 +52,7 @@ class Broker:
         *,
         node: str,
         resident_messages: int = RESIDENT_MESSAGES,
+        permits_transient_queues: bool = True,
     ) -> None:
         self.node = node
         self.clock = clock
@@ -66,9 +67,10 @@ class Broker:
         self.doubtful_up_to = 0
         self.on_failure: Callable[[str], None] = lambda reason: None
         self._plugins = plugins
-        self._view_by_vhost: dict[str, PluginView] = {}
+        self._tracers_by_vhost: dict[str, tuple[Tracer, ...]] = {}
         self._queue_id = 0
         self._resident_messages = resident_messages
+        self._permits_transient_queues = permits_transient_queues
         self.directory.on_change(self._forget_permissions)
         self.journal.on_backlog = self._weigh_publishing
         self.alarms.subscribe(self._weigh_publishing)
@@ -113,11 +115,12 @@ class Broker:
             self.events,
             self.next_queue_id,
             resident_messages=self._resident_messages,
+            permits_transient_queues=self._permits_transient_queues,
         )
         self.vhost_by_name[record.name] = vhost
-        self._view_by_vhost[record.name] = view
+        self._tracers_by_vhost[record.name] = tuple(view.tracers(TracedVhost(vhost, self.node)))
         if record.tracing:
-            self._bind_tracers(vhost)
+            vhost.tracers = self._tracers_by_vhost[record.name]
         return vhost
 
     def delete_vhost(self, name: str) -> None:
@@ -133,7 +136,7 @@ class Broker:
         for parameter in [parameter for parameter in self.parameters.values() if parameter.vhost == name]:
             self.remove_parameter(parameter)
         self.directory.remove_vhost(name)
-        del self.vhost_by_name[name], self._view_by_vhost[name]
+        del self.vhost_by_name[name], self._tracers_by_vhost[name]
         self.journal.record(Removed("vhost", (name,)))
 
     def trace(self, name: str, is_on: bool) -> None:
@@ -141,10 +144,7 @@ class Broker:
         vhost = self.vhost(name)
         vhost.record = VhostRecord(**{**vhost.record.to_fields(), "tracing": is_on})  # type: ignore[arg-type]
         self.journal.record(Put(vhost.record))
-        if is_on:
-            self._bind_tracers(vhost)
-        else:
-            vhost.tracers = ()
+        vhost.tracers = self._tracers_by_vhost[name] if is_on else ()
 
     def next_queue_id(self) -> int:
         """Return a number no durable queue ever had."""
@@ -154,9 +154,6 @@ class Broker:
     def skip_queue_ids(self, highest: int) -> None:
         """Make sure that numbers up to ``highest`` are not given again."""
         self._queue_id = max(self._queue_id, highest)
-
-    def _bind_tracers(self, vhost: VirtualHost) -> None:
-        vhost.tracers = tuple(self._view_by_vhost[vhost.name].tracers(TracedVhost(vhost, self.node)))
 
     def _forget_permissions(self, user: str) -> None:
         """Make everybody look permissions up again, and end the connections of a user that is gone."""
@@ -213,7 +210,8 @@ class Broker:
         self.events.emit(Event("store.resumed"))
 
     def on_failed(self, reason: str) -> None:
-        """The store gave up: nothing is confirmed any more."""
+        """The store gave up: nothing is confirmed any more, and the node has to stop."""
+        self.journal.has_failed = True
         for peer in self.connections:
             peer.fail_confirms()
         self.alarms.set(Resource.STORE, True, reason)

@@ -215,14 +215,15 @@ class Removed:
 class Stored:
     """The message's content is needed: by a durable queue or, if it ``is_spilled``, by a long queue of this run only.
 
-    The store writes ``message.id``, exchange, routing key, header format and bytes, and body. Spilled content need
+    The store writes ``message_id``, exchange, routing key, header format and bytes, and body. Spilled content need
     not survive a restart.
     """
 
-    __slots__ = ("is_spilled", "message")
+    __slots__ = ("is_spilled", "message", "message_id")
 
     def __init__(self, message: Message, is_spilled: bool = False) -> None:
         self.message = message
+        self.message_id = message.id  # the message forgets its id when its last queue lets go, in this very turn maybe
         self.is_spilled = is_spilled
 
 

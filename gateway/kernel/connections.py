@@ -34,6 +34,10 @@ class Peer(Protocol):
         """Refuse every publish that waits for its confirm."""
         ...
 
+    def fail(self) -> None:
+        """End, because an exception came out of a call; called while it is being handled."""
+        ...
+
     def tick(self) -> None:
         """Another part of a second has gone by: mind heartbeats and time limits."""
         ...

@@ -126,6 +126,26 @@ class Consumer:
             self.queue.reconsider(self)
 
 
+class Resumption:
+    """Serves consumers that waited for something they have in common, another one first each time.
+
+    Beginning with the same one would let it take all there is again and again.
+    """
+
+    __slots__ = ("_times",)
+
+    def __init__(self) -> None:
+        self._times = 0
+
+    def serve(self, waiting: "list[Consumer]") -> None:
+        """Let each of them take part again if it has capacity now."""
+        if waiting:
+            self._times += 1
+            start = self._times % len(waiting)
+            for consumer in waiting[start:] + waiting[:start]:
+                consumer.queue.reconsider(consumer)
+
+
 class Consumers:
     """The consumers of one queue, and whose turn it is: highest priority first, round-robin among equals (R82, R92).
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Lsn, Stored
 from gateway.kernel.message import Message
+from gateway.kernel.ports import StoredMessage
 from gateway.kernel.ready import DURABLE
 
 if TYPE_CHECKING:
     from gateway.kernel.message import HeaderFormat
-    from gateway.kernel.ports import Clock, Store, StoredMessage
+    from gateway.kernel.ports import Clock, Store
     from gateway.kernel.queue import QueuedMessage
     from gateway.kernel.ready import Segment
 
@@ -47,6 +48,7 @@ class Journal:
         self._backlog: deque[tuple[int, int]] = deque()
         self._backlog_bytes = 0
         self.is_backlogged = False
+        self.has_failed = False
         self.on_backlog: Callable[[], None] = lambda: None
         self.lsn = Lsn(1)
         self.watermark = Lsn(0)
@@ -131,10 +133,18 @@ class Journal:
         self._changes.append(Discarded(message_id, is_spilled=True))
 
     def contents(self, message_ids: list[int]) -> "list[StoredMessage | None]":
-        """Read stored contents back. Those of this very turn have to reach the store first, which ends the turn early."""
+        """Read stored contents back, those of this very turn included; a turn is never handed over half done."""
+        found = self._store.messages(message_ids)
         if max(message_ids, default=0) > self._flushed_id:
-            self.flush()
-        return self._store.messages(message_ids)
+            fresh = {change.message_id: change.message for change in self._changes if isinstance(change, Stored)}
+            for index, message_id in enumerate(message_ids):
+                if message_id in fresh:
+                    found[index] = _as_stored(fresh[message_id])
+        return found
+
+    def lost(self, position: int) -> None:
+        """Record that the content of a message is not to be found: its place goes too."""
+        self._changes.append(Dequeued(position))
 
     # Turns and the watermark
 
@@ -190,3 +200,8 @@ class Journal:
         if is_backlogged != self.is_backlogged:
             self.is_backlogged = is_backlogged
             self.on_backlog()
+
+
+def _as_stored(message: Message) -> StoredMessage:
+    header = message.header
+    return StoredMessage(message.exchange, message.routing_key, header.format.name, header.raw, message.body)

@@ -6,6 +6,9 @@ from gateway.kernel.errors import AccessRefused, PreconditionFailed
 
 RESERVED_PREFIX: Final = "amq."
 
+#: Bytes in a name or routing key: what a short string of AMQP holds.
+LONGEST_NAME: Final = 255
+
 #: Where a requester listens for replies, and where replies are sent (RabbitMQ: direct reply-to).
 REPLY_TO: Final = "amq.rabbitmq.reply-to"
 
@@ -35,6 +38,6 @@ def printable(name: str) -> str:
 
 
 def require_short(kind: str, name: str) -> None:
-    """Refuse a name that no AMQP client could say. :raises PreconditionFailed: when it has more than 255 bytes."""
-    if len(name.encode()) > 255:
-        raise PreconditionFailed(f"{kind} name of {len(name.encode())} bytes is longer than 255")
+    """Refuse a name that no AMQP client could say. :raises PreconditionFailed: when it is longer than that."""
+    if len(name.encode()) > LONGEST_NAME:
+        raise PreconditionFailed(f"{kind} name of {len(name.encode())} bytes is longer than {LONGEST_NAME}")

@@ -37,8 +37,9 @@ class Paging:
         entries = []
         contents = self._journal.contents(segment.content_ids.tolist())
         for index, stored in enumerate(contents):
-            if stored is None:
-                continue  # removed behind the kernel's back: nothing is left to deliver
+            if stored is None:  # removed behind the kernel's back: nothing is left to deliver
+                self._journal.lost(segment.positions[index])
+                continue
             header = self._journal.formats[stored.header_format].header(stored.header)
             message = Message(stored.exchange, stored.routing_key, header, stored.body)
             flags = segment.flags[index]

@@ -15,19 +15,25 @@ class Confirms:
     highest number released at once; for each refused one, alone (R119, R120, R121).
     """
 
-    __slots__ = ("_answer", "_answered", "_journal", "_published", "_refused", "_waiting")
+    __slots__ = ("_answer", "_answered", "_is_stored", "_journal", "_published", "_refused", "_waiting")
 
     def __init__(self, journal: "Journal", answer: Callable[[int, bool, bool], None]) -> None:
         self._journal = journal
         self._answer = answer
         self._published = 0
         self._answered = 0
+        self._is_stored = False
         self._refused: deque[int] = deque()
         self._waiting: deque[tuple[int, int]] = deque()
 
-    def published(self, is_accepted: bool) -> int:
-        """Count one more message, offered to its queues in this turn; return its number, from 1."""
+    def published(self, is_accepted: bool, is_stored: bool = True) -> int:
+        """Count one more message, offered to its queues in this turn; return its number, from 1.
+
+        ``is_stored`` says that the message is safe only once the store has it.
+        """
         self._published += 1
+        if is_stored:
+            self._is_stored = True
         if not is_accepted:
             self._refused.append(self._published)
         return self._published
@@ -35,14 +41,22 @@ class Confirms:
     def end_turn(self) -> None:
         """Answer what is safe already; what was stored in this turn waits for the disk.
 
-        Call after the journal was flushed. Messages that need no store wait behind those that do: order is worth
-        more to a publisher than the millisecond.
+        Call after the journal was flushed. Messages that need no store wait only behind those of the same publisher
+        that do: order is worth more to it than the millisecond.
         """
+        if self._journal.has_failed:
+            self.fail()
+            return
         last = self._waiting[-1][1] if self._waiting else self._answered
-        if self._published > last:
+        if self._published == last:
+            return
+        if self._is_stored or self._waiting:
             lsn = self._journal.pending_lsn
             self._waiting.append((lsn, self._published))
             self._journal.when_durable(lsn, self._release)
+        else:
+            self._answer_up_to(self._published)
+        self._is_stored = False
 
     def fail(self) -> None:
         """Refuse everything that waits: the store will never be durable again."""

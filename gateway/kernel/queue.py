@@ -33,8 +33,8 @@ class Outcome(Enum):
 class QueuedMessage:
     """A message's place in one queue.
 
-    ``position`` orders it, ``deliveries`` counts how often it was handed out and came back, ``is_redelivered`` says that
-    somebody may have seen it, ``is_durable`` that the store knows of it.
+    ``position`` orders it, ``deliveries`` counts how often it was handed out and came back, ``is_redelivered`` says
+    that somebody may have seen it, ``is_durable`` that the store knows of it.
     """
 
     __slots__ = ("deliveries", "enqueued_at_ms", "is_durable", "is_redelivered", "message", "position")
@@ -159,7 +159,10 @@ class Queue:
         """Remove and return the oldest message still worth delivering; the caller settles it later."""
         ready = self.ready
         while ready.length:
-            entry = ready.popleft()
+            try:
+                entry = ready.popleft()
+            except IndexError:  # what was left had lost its content
+                return None
             reason = self._reason_against(entry) if self._due else None
             if reason is None:
                 self.unsettled += 1

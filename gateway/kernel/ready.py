@@ -49,8 +49,8 @@ class Segment:
 class Ready:
     """Owns the waiting messages of one queue.
 
-    ``page_out`` turns entries into a segment whose contents are in the store, ``page_in`` brings one back. ``length`` is
-    ``len(ready)``, without the call. ``resident`` is how many messages gather in memory before others are paged out.
+    ``page_out`` turns entries into a segment whose contents are in the store, ``page_in`` brings one back. ``resident``
+    is how many messages gather in memory before others are paged out. ``length`` is ``len(ready)``, without the call.
     """
 
     __slots__ = (

@@ -16,7 +16,7 @@ from gateway.kernel.changes import (
     Removed,
     VhostRecord,
 )
-from gateway.kernel.errors import StorageError
+from gateway.kernel.errors import ConfigurationError, Refused, StorageError
 from gateway.kernel.queue import Queue
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def recover(broker: "Broker", changes: "Iterable[Change]") -> int:
     flag says that it *may* have been delivered before).
 
     :raises StorageError: when the store holds an entity this version does not know.
+    :raises ConfigurationError: when one cannot be built any more, because a plugin is missing, say.
     """
     entities: list[Entity] = []
     count = 0
@@ -82,7 +83,10 @@ def _install(broker: "Broker", entities: list[Entity]) -> dict[int, Queue]:
     broker.doubtful_up_to = clean_stops[0] if clean_stops else broker.journal.position
     queue_by_id = {}
     for entity in sorted(entities, key=lambda entity: ORDER.index(entity.kind)):
-        installed = _install_one(broker, entity)
+        try:
+            installed = _install_one(broker, entity)
+        except Refused as refusal:
+            raise ConfigurationError(f"{entity.kind} {list(entity.key)} cannot be restored: {refusal}") from None
         if isinstance(installed, Queue):
             queue_by_id[installed.id] = installed
     broker.skip_queue_ids(max(queue_by_id, default=0))

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gateway.kernel.message import Message, Properties
+from gateway.kernel.names import LONGEST_NAME
 from gateway.kernel.plain import plain_header
 
 if TYPE_CHECKING:
@@ -18,7 +19,11 @@ class TracedVhost:
         self.node = node
 
     def publish(self, exchange: str, routing_key: str, properties: Properties, body: bytes) -> None:
-        """Publish a message of the tracer's own; it is dropped where the exchange is gone, and never traced."""
+        """Publish a message of the tracer's own; it is dropped where the exchange is gone, and never traced.
+
+        A key longer than any protocol can carry is cut: with a long name of an exchange or queue in it, it may be.
+        """
         target = self._vhost.exchange_by_name.get(exchange)
+        routing_key = routing_key.encode()[:LONGEST_NAME].decode(errors="ignore")
         if target is not None:
             self._vhost.publish(target, Message(exchange, routing_key, plain_header(properties), body))

@@ -49,11 +49,10 @@ def dumps_key(key: Sequence[Value]) -> bytes:
 def _to_json(value: Value) -> Json:
     if type(value) in _PLAIN:
         return cast(Json, value)
-    try:
-        encode = _ENCODERS[type(value)]
-    except KeyError:
-        raise TypeError(f"{type(value).__name__} is not a kind of value that can be stored") from None
-    return encode(value)
+    for kind in type(value).__mro__:  # a codec may mark values by types of its own
+        if (encode := _ENCODERS.get(kind)) is not None:
+            return encode(value)
+    raise TypeError(f"{type(value).__name__} is not a kind of value that can be stored")
 
 
 def _from_json(value: Json) -> Value:

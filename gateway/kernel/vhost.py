@@ -1,6 +1,6 @@
 """A closed world of exchanges, queues and bindings, and the operations on it that every protocol shares."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
@@ -15,11 +15,18 @@ from gateway.kernel.binding import Binding, Destination
 from gateway.kernel.bindings import Bindings
 from gateway.kernel.changes import ExchangeRecord, Put, QueueRecord, Removed, VhostRecord
 from gateway.kernel.default_exchange import default_exchange
-from gateway.kernel.errors import AccessRefused, CommandInvalid, NotFound, PreconditionFailed, ResourceLocked
+from gateway.kernel.errors import (
+    AccessRefused,
+    CommandInvalid,
+    InternalError,
+    NotFound,
+    PreconditionFailed,
+    ResourceLocked,
+)
 from gateway.kernel.events import Event, Events
 from gateway.kernel.exchange import Exchange
 from gateway.kernel.message import Arguments, Message
-from gateway.kernel.names import PREDECLARED, printable, require_free
+from gateway.kernel.names import PREDECLARED, printable, require_free, require_short
 from gateway.kernel.queue import RESIDENT_MESSAGES, Queue
 from gateway.kernel.queue_arguments import require_valid
 from gateway.kernel.router import Router
@@ -52,6 +59,7 @@ class VirtualHost:
         events: Events,
         next_queue_id: Callable[[], int],
         resident_messages: int = RESIDENT_MESSAGES,
+        permits_transient_queues: bool = True,
     ) -> None:
         self.name = record.name
         self.record = record
@@ -68,6 +76,8 @@ class VirtualHost:
         self.bindings = Bindings(journal, events, self._router.forget)
         self._next_queue_id = next_queue_id
         self._resident_messages = resident_messages
+        self._permits_transient_queues = permits_transient_queues
+        self._exclusive_queues: dict[object, dict[Queue, None]] = {}
         for name, type, is_internal in PREDECLARED:
             self.install_exchange(ExchangeRecord(self.name, name, type, False, is_internal, {}), is_durable=True)
 
@@ -79,9 +89,7 @@ class VirtualHost:
         if queues is None or message.header.sender_keys:
             queues = self._router.route(exchange, message)
         if self.tracers and origin is not None:
-            names = [queue.name for queue in queues]
-            for tracer in self.tracers:
-                tracer.published(message, names, origin)
+            self._trace_publish(message, queues, origin)
         if not queues:
             return Verdict.UNROUTED
         verdict = Verdict.TAKEN
@@ -93,7 +101,20 @@ class VirtualHost:
     def trace_delivery(self, queue: Queue, message: Message, redelivered: bool, origin: "Origin") -> None:
         """Tell the tracers that a message was handed out."""
         for tracer in self.tracers:
-            tracer.delivered(message, queue.name, redelivered, origin)
+            self._spared(tracer, lambda tracer: tracer.delivered(message, queue.name, redelivered, origin))
+
+    def _trace_publish(self, message: Message, queues: Sequence[Queue], origin: "Origin") -> None:
+        names = [queue.name for queue in queues]
+        for tracer in self.tracers:
+            self._spared(tracer, lambda tracer: tracer.published(message, names, origin))
+
+    def _spared(self, tracer: "Tracer", tell: "Callable[[Tracer], None]") -> None:
+        """Tell a tracer something. One that breaks must not cost the message that it watches."""
+        try:
+            tell(tracer)
+        except Exception as error:  # the seam to a plugin: whatever it raises is its own fault
+            details = {"tracer": type(tracer).__qualname__, "error": repr(error)}
+            self._events.emit(Event("tracer.failed", self.name, details=details))
 
     # Exchanges
 
@@ -134,6 +155,7 @@ class VirtualHost:
             require_equivalent(entity, COMPARED_EXCHANGE_ARGUMENTS, arguments, exchange.arguments)
             return exchange
         require_free("exchange", name)
+        require_short("exchange", name)
         alternate = arguments.get("alternate-exchange", "")
         if not isinstance(alternate, str):
             raise PreconditionFailed(f"invalid type '{type_name(alternate)}' for arg 'alternate-exchange' in {entity}")
@@ -243,7 +265,10 @@ class VirtualHost:
             return queue
         if not is_server_named:
             require_free("queue", name)
+        require_short("queue", name)
         require_valid(f"queue '{name}' in vhost '{self.name}'", arguments)
+        if not (is_durable or owner is not None or self._permits_transient_queues):
+            raise InternalError(f"transient non-exclusive queues are not permitted: queue '{name}' is neither")
         survives = is_durable and owner is None
         record = QueueRecord(self.name, name, self._next_queue_id() if survives else 0, is_auto_delete, arguments)
         queue = self.install_queue(record, is_durable=is_durable, owner=owner)
@@ -266,6 +291,8 @@ class VirtualHost:
             resident_messages=self._resident_messages,
         )
         self.queue_by_name[record.name] = queue
+        if owner is not None:
+            self._exclusive_queues.setdefault(owner, {})[queue] = None
         self._router.forget()  # the default exchange may be the alternate of any other
         return queue
 
@@ -283,6 +310,7 @@ class VirtualHost:
             return 0
         queue.is_deleted = True
         del self.queue_by_name[queue.name]
+        self._exclusive_queues.get(queue.owner, {}).pop(queue, None)
         for binding in self.bindings.to(queue):
             self._remove_binding(binding)
         self._router.forget()
@@ -302,7 +330,7 @@ class VirtualHost:
 
     def release(self, owner: object) -> None:
         """Delete the exclusive queues of a connection that is gone, durable or not (R31)."""
-        for queue in [queue for queue in self.queue_by_name.values() if queue.owner is owner]:
+        for queue in self._exclusive_queues.pop(owner, {}):
             self.delete_queue(queue)
 
     def open_replies(self, name: str) -> Queue:

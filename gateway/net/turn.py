@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Speaker(Protocol):
-    """Somebody with output to flush: the server side of a connection."""
+    """Somebody with output to flush: the server side of a connection. What either step raises is its own affair."""
 
     def end_turn(self) -> None:
         """Add what is due only now that the journal was flushed: confirms."""
@@ -17,6 +17,10 @@ class Speaker(Protocol):
 
     def flush(self) -> None:
         """Send what waits."""
+        ...
+
+    def fail(self) -> None:
+        """End, because an exception came out of one of these; called while it is being handled."""
         ...
 
 
@@ -49,6 +53,13 @@ class Turn:
         self._flush_journal()
         awake, self._awake = self._awake, []
         for speaker in awake:
-            speaker.end_turn()
+            self._spared(speaker, speaker.end_turn)
         for speaker in awake:
-            speaker.flush()
+            self._spared(speaker, speaker.flush)
+
+    def _spared(self, speaker: Speaker, step: Callable[[], None]) -> None:
+        """Take a step; one speaker's fault must not silence the others."""
+        try:
+            step()
+        except Exception:  # the seam between peers: the broken one ends, with a line in the log
+            speaker.fail()

@@ -24,7 +24,11 @@ class Watermarks:
         """Measure, and raise or clear the alarms."""
         used = memory_used()
         self._alarms.set(Resource.MEMORY, used > self.memory_limit, f"{used} of {self.memory_limit} bytes used")
-        free = shutil.disk_usage(self._data).free
+        try:
+            free = shutil.disk_usage(self._data).free
+        except OSError as error:
+            self._alarms.set(Resource.DISK, True, f"cannot tell how much is free: {error}")
+            return
         self._alarms.set(Resource.DISK, free < self.disk_free_limit, f"{free} of {self.disk_free_limit} bytes free")
 
 

@@ -51,8 +51,16 @@ class Wire:
             sent = 0
             data = b"".join(pieces)
         except OSError:
-            return  # the peer is gone; the transport finds out by reading
+            transport.abortConnection()  # the peer is gone, and nobody may be reading to find out
+            return
         transport.write(memoryview(data)[sent:].tobytes())
+
+    def read(self, is_wanted: bool) -> None:
+        """Read from the peer, or let it wait."""
+        if not is_wanted:
+            self._transport.pauseProducing()
+        elif not self._transport.disconnecting:
+            self._transport.resumeProducing()
 
     def close(self) -> None:
         """End the output once everything is sent; the peer closes its side when it has read the end.

@@ -1,4 +1,4 @@
-"""A whole broker in memory: the real kernel and the built-in plugins, no reactor, no disk, a clock and a store that obey.
+"""A whole broker in memory: the real kernel and the built-in plugins, no reactor and no disk.
 
 A test declares queues on ``vhost``, publishes, and lets a ``Recipient`` consume. Nothing is durable before ``commit``;
 ``crashed`` is what a restart after the power went would find::

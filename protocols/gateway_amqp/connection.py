@@ -12,6 +12,7 @@ from pamqp import commands
 from pamqp.base import Frame
 
 from gateway.access import CertificateSubject, Permissions, Principal
+from gateway.kernel.consumers import Resumption
 from gateway.kernel.errors import GatewayError, Refused
 from gateway.kernel.ports import Origin
 from gateway.kernel.vhost import VirtualHost
@@ -105,6 +106,7 @@ class Connection:
         self._frame_max = FRAME_MIN
         self._channels = Channels(self._make_channel, self.outbox, settings.channel_max)
         self._turning: list[Channel] = []
+        self._resumption = Resumption()
 
     # What channels and listings ask
 
@@ -162,10 +164,9 @@ class Connection:
             if len(data) < 8:
                 self._keep(data, 0, 8)
                 return
-            self._greet(data[:8])
-            position = 8
-            if self.state is not State.STARTING:
+            if not self._greet(data[:8]):
                 return
+            position = 8
         if self.state is State.AUTHENTICATING:
             self._keep(data, position, 1)
             if self._partial_size > _EARLY_LIMIT:
@@ -231,13 +232,15 @@ class Connection:
         self._partial_size = len(rest)
         self._wanted = wanted
 
-    def _greet(self, header: bytes) -> None:
+    def _greet(self, header: bytes) -> bool:
+        """Answer the protocol header; return whether the conversation goes on."""
         if header not in ACCEPTED_HEADERS:
             self.outbox.write(PROTOCOL_HEADER)  # 2.2.4: another version is answered with ours
             self._end(f"bad protocol header {header!r}")
-            return
+            return False
         self.state = State.STARTING
         self._say(start(self.settings.server_properties, self.settings.mechanisms))
+        return True
 
     # Frames
 
@@ -389,6 +392,13 @@ class Connection:
         elif self.state is not State.CLOSED:
             self._end(reason)
 
+    def fault(self) -> None:
+        """End the connection because something of ours broke (541)."""
+        if self.state in (State.OPENING, State.OPEN):
+            self._close(541, reply_text(541, ""), 0, 0)
+        elif self.state is not State.CLOSED:
+            self._end("internal error")
+
     def lost(self) -> None:
         """The transport is gone: release everything the connection held."""
         self.state = State.CLOSED
@@ -461,8 +471,8 @@ class Connection:
 
     def resume(self) -> None:
         """Serve the consumers that waited because the way to the peer was full."""
-        for channel in tuple(self._channels.open_by_number.values()):
-            channel.consuming.resume()
+        channels = self._channels.open_by_number.values()
+        self._resumption.serve([consumer for channel in channels for consumer in channel.consuming.waiting()])
 
     def block(self, reason: str) -> None:
         """Tell a client that can hear it that its publishes have to wait."""
@@ -482,10 +492,6 @@ class Connection:
         """Refuse every publish that waits for its confirm."""
         for channel in self._channels.open_by_number.values():
             channel.fail_confirms()
-
-    def beat(self) -> None:
-        """Send a heartbeat."""
-        self.outbox.write(HEARTBEAT_FRAME)
 
     def _say(self, method: Frame) -> None:
         self.outbox.write(encode_method(0, method))

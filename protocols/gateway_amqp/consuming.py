@@ -7,7 +7,7 @@ from pamqp import commands
 
 from gateway.access import Operation
 from gateway.kernel.arguments import type_name
-from gateway.kernel.consumers import Consumer, Credit
+from gateway.kernel.consumers import Consumer, Credit, Resumption
 from gateway.kernel.errors import NotAllowed, NotImplementedHere, PreconditionFailed
 from gateway.kernel.ledger import Delivery, Ledger, settle_all
 from gateway.kernel.message import Arguments, Message
@@ -30,6 +30,7 @@ class Consuming:
         "_consumer_by_tag",
         "_ledger",
         "_prefetch",
+        "_resumption",
         "_scope",
         "_settle",
         "_shared_credit",
@@ -46,6 +47,7 @@ class Consuming:
         self._ledger = Ledger()
         self._prefetch = 0
         self._shared_credit: Credit | None = None
+        self._resumption = Resumption()
         self._settle: Callable[[list[Delivery], Outcome], None] = settle_all
         self.replies = Replies(scope)
 
@@ -90,11 +92,13 @@ class Consuming:
         if self._scope.host.has_capability("consumer_cancel_notify"):
             self._scope.reply(commands.Basic.Cancel(consumer.tag, nowait=True))
 
+    def waiting(self) -> list[Consumer]:
+        """Return the consumers that are passed over for now."""
+        return [consumer for consumer in self._consumer_by_tag.values() if consumer.is_waiting]
+
     def resume(self) -> None:
-        """Serve consumers that waited because the way to the peer was full."""
-        for consumer in tuple(self._consumer_by_tag.values()):
-            if consumer.is_waiting:
-                consumer.queue.reconsider(consumer)
+        """Serve consumers that waited for credit of the channel."""
+        self._resumption.serve(self.waiting())
 
     def close(self) -> None:
         """End: consumers stop, and what they hold goes back to its place (R88)."""
@@ -181,11 +185,8 @@ class Consuming:
     # Credit
 
     def share(self) -> None:
-        """Offer credit that came back to the consumers that share it, every time another of them first (R85)."""
+        """Offer credit that came back to the consumers that share it (R85)."""
         if self._shared_credit is not None:
-            if self._consumer_by_tag:
-                first = next(iter(self._consumer_by_tag))
-                self._consumer_by_tag[first] = self._consumer_by_tag.pop(first)
             self.resume()
 
     def qos(self, method: commands.Basic.Qos) -> None:

@@ -25,6 +25,9 @@ _END: Final = b"\xce"
 #: Pieces kept per channel; when there are more, all are forgotten. Bounds what ever new keys or sizes can hold.
 _KEPT: Final = 256
 
+#: Longer properties are not kept: what is long is seldom repeated.
+_LONGEST_KEPT: Final = 512
+
 
 def short(text: str) -> bytes:
     """Return a short string with its length."""
@@ -115,9 +118,10 @@ class DeliveryWriter:
         head = HEADER_HEAD.pack(HEADER, self._channel, 12 + len(properties), BASIC, 0, size) + properties + _END
         if size and size + 8 <= self._frame_max:
             head += FRAME_HEAD.pack(BODY, self._channel, size)
-        if len(self._heads) >= _KEPT:
-            self._heads.clear()
-        self._heads[header, size] = head
+        if len(properties) <= _LONGEST_KEPT:
+            if len(self._heads) >= _KEPT:
+                self._heads.clear()
+            self._heads[header, size] = head
         return head
 
     def _write_body(self, body: bytes) -> None:

@@ -5,7 +5,6 @@ from typing import Final
 
 from pamqp import commands
 
-from gateway.kernel.errors import NotAllowed
 from gateway.kernel.message import Value
 from gateway_amqp.errors import FrameError
 
@@ -65,10 +64,3 @@ def _agreed(name: str, wanted: int, offered: int) -> int:
 
 def _not_agreed(text: str) -> FrameError:
     return FrameError(530, f"failed to negotiate connection parameters: negotiated {text}", 10, 31)
-
-
-def require_vhost_name(name: str) -> str:
-    """Return the name of the virtual host a client wants. :raises NotAllowed: when it names none."""
-    if not name:
-        raise NotAllowed("vhost  not found")
-    return name

@@ -1,5 +1,6 @@
 """Frames on their way to one peer: collected during a turn, taken as one at its end."""
 
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -7,24 +8,27 @@ from typing import Final
 #: consumer as fast as the publisher never notices; small enough that a slow one holds little memory.
 HIGH_WATER: Final = 512 * 1024
 
+#: Bytes that may wait before the peer is not read from any more: answers, returns and gets come by asking alone.
+FLOOD: Final = 16 * 1024 * 1024
+
 
 class Outbox:
-    """Owns the pieces to send. ``wake`` asks for a flush at the end of this turn.
+    """Owns the pieces to send, each a whole number of frames or part of one written at once.
 
-    The hot path adds to ``pieces`` and ``size`` itself. ``barrier`` is a log position before which nothing may leave:
-    an answer that promises durability goes out after the store kept it, and order among frames is kept with it.
+    ``wake`` asks for a flush at the end of this turn. The hot path adds to ``pieces`` and ``size`` itself. ``size`` is
+    about the bytes that wait; ``is_open`` says whether deliveries may go in.
     """
 
-    __slots__ = ("_wake", "barrier", "is_awake", "is_congested", "is_open", "pieces", "size")
+    __slots__ = ("_promises", "_wake", "is_awake", "is_congested", "is_open", "pieces", "size")
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
+        self._promises: deque[tuple[int, int]] = deque()
         self.pieces: list[bytes] = []
         self.size = 0
         self.is_open = True
         self.is_congested = False
         self.is_awake = False
-        self.barrier = 0
 
     def write(self, frame: bytes) -> None:
         """Add one frame."""
@@ -32,17 +36,40 @@ class Outbox:
         self.size += len(frame)
         self.wake()
 
+    def promise(self, lsn: int) -> None:
+        """Let what is written from now on leave only once the store is durable up to ``lsn``.
+
+        An answer that promises durability goes out when the promise holds, and the order of frames is kept with it.
+        """
+        if not self._promises or lsn > self._promises[-1][0]:
+            self._promises.append((lsn, len(self.pieces)))
+
     def wake(self) -> None:
         """Make sure that the outbox is taken from at the end of this turn."""
         if not self.is_awake:
             self.is_awake = True
             self._wake()
 
-    def take(self) -> list[bytes]:
-        """Return everything that waits, and forget it."""
-        pieces, self.pieces = self.pieces, []
-        self.size = 0
-        return pieces
+    def take(self, watermark: int) -> tuple[list[bytes], int]:
+        """Return what may leave when the store is durable up to ``watermark``, and about how many bytes it is."""
+        promises = self._promises
+        while promises and promises[0][0] <= watermark:
+            promises.popleft()
+        size = self.size
+        if not promises:
+            pieces, self.pieces = self.pieces, []
+            self.size = 0
+            return pieces, size
+        count = promises[0][1]
+        pieces, self.pieces = self.pieces[:count], self.pieces[count:]
+        self._promises = deque((lsn, index - count) for lsn, index in promises)
+        self.size = sum(map(len, self.pieces))
+        return pieces, size - self.size
+
+    @property
+    def awaited(self) -> int:
+        """The log position that what waits is waiting for; 0 when it waits for nothing."""
+        return self._promises[0][0] if self._promises else 0
 
     def weigh(self) -> bool:
         """Decide anew whether deliveries may go in; return whether they may again after they might not."""

@@ -108,7 +108,7 @@ class Confirming(Plain):
         verdict = self._vhost.publish(target.exchange, message, self._origin)
         if verdict is Verdict.UNROUTED and target.is_mandatory:
             self._send_back(message)
-        self.confirms.published(verdict is not Verdict.REFUSED)
+        self.confirms.published(verdict is not Verdict.REFUSED, message.id != 0)
         self._publishing()
 
 

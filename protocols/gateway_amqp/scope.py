@@ -69,5 +69,5 @@ class Scope:
 
     def reply_durably(self, method: Frame) -> None:
         """Answer once everything recorded so far is on disk; what the connection says later waits behind it."""
-        self.outbox.barrier = self.journal.pending_lsn
+        self.outbox.promise(self.journal.pending_lsn)
         self.reply(method)

@@ -13,7 +13,8 @@ from gateway.net.certificates import subject_of
 from gateway.net.listeners import plain_host
 from gateway.net.turn import Turn
 from gateway.net.wire import Wire
-from gateway_amqp.connection import Connection, State
+from gateway_amqp.connection import HEARTBEAT_FRAME, Connection, State
+from gateway_amqp.outbox import FLOOD
 from gateway_amqp.settings import AmqpSettings
 
 _log: Final = Log("amqp")
@@ -68,7 +69,10 @@ class AmqpServer(Protocol):
     def dataReceived(self, data: bytes) -> None:
         """Bytes came."""
         self._heard = True
-        self.machine.receive(data)
+        try:
+            self.machine.receive(data)
+        except Exception:  # the seam to one peer: what breaks while serving it is told to it, and ends with it
+            self.fail()
         self._turn.touch()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
@@ -76,7 +80,11 @@ class AmqpServer(Protocol):
         why = self._end_reason or reason.getErrorMessage()
         self._settings.broker.connections.remove(self)
         vhost, user = self.vhost_name, self.user_name
-        self.machine.lost()
+        try:
+            self.machine.lost()
+        except Exception:  # as above; the others still need what it held
+            _log.error("internal error", exc_info=True, connection=self.name)
+        self._wire = None
         self._turn.touch()
         _log.info("connection closed", connection=self.name, user=user, vhost=vhost, reason=why)
 
@@ -111,18 +119,30 @@ class AmqpServer(Protocol):
         """Send everything that may leave now."""
         outbox = self.machine.outbox
         outbox.is_awake = False
-        if outbox.barrier > self._settings.broker.journal.watermark:
-            self._wait_for_disk()
+        if self._wire is None:
             return
-        if outbox.pieces and self._wire is not None:
-            self._spoke = True
-            size = outbox.size
-            self._wire.send(outbox.take(), size)
-        if self._is_ending and self._wire is not None:
-            self._is_ending = False
-            self._wire.close()
-        elif outbox.weigh():
+        if not outbox.is_congested:
+            pieces, size = outbox.take(self._settings.broker.journal.watermark)
+            if pieces:
+                self._spoke = True
+                self._wire.send(pieces, size)
+            if outbox.awaited:
+                self._wait_for_disk()
+            elif self._is_ending and not outbox.pieces:
+                self._is_ending = False
+                self._wire.close()
+        if outbox.weigh():
             self.machine.resume()
+        self._weigh_reading()
+
+    def fail(self) -> None:
+        """End the connection with 541: something of ours broke while serving it."""
+        _log.error("internal error", exc_info=True, connection=self.name)
+        try:
+            self.machine.fault()
+        except Exception:  # what broke keeps it from ending in order, too
+            if self._wire is not None:
+                self._wire.abort()
 
     def _awaken(self) -> None:
         self._turn.awaken(self)
@@ -132,7 +152,7 @@ class AmqpServer(Protocol):
         if not self._is_held:
             self._is_held = True
             journal = self._settings.broker.journal
-            journal.when_durable(max(self.machine.outbox.barrier, journal.pending_lsn), self._disk_caught_up)
+            journal.when_durable(max(self.machine.outbox.awaited, journal.pending_lsn), self._disk_caught_up)
 
     def _disk_caught_up(self) -> None:
         self._is_held = False
@@ -141,9 +161,8 @@ class AmqpServer(Protocol):
     def _congested(self, is_congested: bool) -> None:
         outbox = self.machine.outbox
         outbox.is_congested = is_congested
-        if outbox.weigh():
-            self.machine.resume()
-            self._turn.touch()
+        outbox.is_open = outbox.is_open and not is_congested  # opening is for ``flush``, which tells the consumers
+        outbox.wake()
 
     # What the broker asks of any peer
 
@@ -168,20 +187,22 @@ class AmqpServer(Protocol):
 
     def weigh_publishing(self) -> None:
         """Stop reading from a publisher while an alarm stands or the disk is behind; go on afterwards."""
-        broker = self._settings.broker
-        if broker.alarms:
-            if self.machine.has_published:
-                self.machine.block(broker.alarms.reason)
-        else:
+        alarms = self._settings.broker.alarms
+        if not alarms:
             self.machine.unblock()
-        must_wait = self.machine.has_published and (bool(broker.alarms) or broker.journal.is_backlogged)
-        if must_wait == self._is_reading and self.transport is not None:
+        elif self.machine.has_published:
+            self.machine.block(alarms.reason)
+        self._weigh_reading()
+
+    def _weigh_reading(self) -> None:
+        """Read from the peer unless it publishes too much, or does not take what it asked for."""
+        broker, machine = self._settings.broker, self.machine
+        must_wait = machine.outbox.size > FLOOD or (
+            machine.has_published and (bool(broker.alarms) or broker.journal.is_backlogged)
+        )
+        if must_wait == self._is_reading and self._wire is not None:
             self._is_reading = not must_wait
-            transport: Any = self.transport
-            if must_wait:
-                transport.pauseProducing()
-            elif not transport.disconnecting:
-                transport.resumeProducing()
+            self._wire.read(self._is_reading)
 
     def tick(self) -> None:
         """Mind heartbeats and time limits; called ``TICKS_PER_S`` times a second."""
@@ -206,7 +227,12 @@ class AmqpServer(Protocol):
             self._give_up(f"missed heartbeats from client, timeout: {interval_s}s")
         elif 2 * self._quiet >= interval_s * TICKS_PER_S:
             self._quiet = 0
-            self.machine.beat()
+            self._beat()
+
+    def _beat(self) -> None:
+        """Send a heartbeat past everything that waits: it may come between any two frames (4.2.7)."""
+        if self._wire is not None:
+            self._wire.send([HEARTBEAT_FRAME], len(HEARTBEAT_FRAME))
 
     def _give_up(self, reason: str) -> None:
         self.log("connection closing", reason=reason)

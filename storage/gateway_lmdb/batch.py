@@ -86,14 +86,13 @@ class Batch:
 
     def fold(self, append: Append) -> None:
         """Add one append. The commonest kinds of change come first; this loop runs for every message."""
-        stored_ids = iter(append.stored_ids)
         for change in append.changes:
             if isinstance(change, Enqueued):
                 self.enqueued.puts[change.position] = change
             elif isinstance(change, Dequeued):
                 self.enqueued.delete(change.position)
             elif isinstance(change, Stored):
-                self._store(next(stored_ids), change)
+                self._store(change)
             elif isinstance(change, Discarded):
                 self._discard(change)
             elif isinstance(change, Put):
@@ -102,9 +101,9 @@ class Batch:
                 self.entities[entity_key(change.kind, change.key)] = None
         self.lsn = append.lsn or self.lsn
 
-    def _store(self, message_id: int, stored: Stored) -> None:
+    def _store(self, stored: Stored) -> None:
         table = self.spilled if stored.is_spilled else self.contents
-        table.puts[message_id] = stored.message
+        table.puts[stored.message_id] = stored.message
         self.size += len(stored.message.body)
 
     def _discard(self, discarded: Discarded) -> None:

@@ -27,6 +27,9 @@ _TEXT: Final = ("utf-8", "surrogatepass")
 
 _MOST_ENVELOPES: Final = 4096
 
+#: Longer headers are not remembered: what is long is seldom repeated, and would fill the memory.
+_LONGEST_HEADER: Final = 512
+
 
 class ContentWriter:
     """Encodes contents, remembering what stands before the body.
@@ -48,9 +51,11 @@ class ContentWriter:
         return envelope + message.body
 
     def _remember(self, identity: tuple[str, str, str, bytes]) -> bytes:
-        if len(self._envelopes) >= _MOST_ENVELOPES:
-            self._envelopes.clear()
-        envelope = self._envelopes[identity] = _envelope(*identity)
+        envelope = _envelope(*identity)
+        if len(identity[-1]) <= _LONGEST_HEADER:
+            if len(self._envelopes) >= _MOST_ENVELOPES:
+                self._envelopes.clear()
+            self._envelopes[identity] = envelope
         return envelope
 
 

@@ -13,17 +13,13 @@ ContentKey = NewType("ContentKey", int)
 
 
 class Append:
-    """One call of ``Store.append``: its position and changes, and the ids its messages had at that moment.
+    """One call of ``Store.append``: its position and changes."""
 
-    The kernel forgets a message's id when the last queue lets go of it, which may be before the writer looks.
-    """
-
-    __slots__ = ("changes", "lsn", "stored_ids")
+    __slots__ = ("changes", "lsn")
 
     def __init__(self, lsn: Lsn, changes: Changes) -> None:
         self.lsn = lsn
         self.changes = changes
-        self.stored_ids = [change.message.id for change in changes if type(change) is Stored]
 
 
 class Staged:
@@ -79,10 +75,9 @@ class Staged:
 
 
 def _contents(append: Append) -> Iterator[tuple[ContentKey, Message | None]]:
-    stored_ids = iter(append.stored_ids)
     for change in append.changes:
         if isinstance(change, Stored):
-            yield content_key(next(stored_ids), change.is_spilled), change.message
+            yield content_key(change.message_id, change.is_spilled), change.message
         elif isinstance(change, Discarded):
             yield content_key(change.message_id, change.is_spilled), None
 

@@ -43,7 +43,7 @@ def _content(stored: Stored) -> Content:
     message = stored.message
     header = message.header
     content = StoredMessage(message.exchange, message.routing_key, header.format.name, header.raw, message.body)
-    return Content(message.id, stored.is_spilled, content)
+    return Content(stored.message_id, stored.is_spilled, content)
 
 
 class Image:

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
@@ -24,13 +24,14 @@ STOP_TIMEOUT_S: Final = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """Where a broker listens and who may log in."""
+    """Where a broker listens and who may log in. ``pid`` is 0 for one that was there already."""
 
     host: str
     port: int
     user: str = "guest"
     password: str = "guest"
     vhost: str = "/"
+    pid: int = 0
 
     @classmethod
     def from_url(cls, url: str) -> "Broker":
@@ -52,17 +53,18 @@ class Broker:
 
 
 @contextmanager
-def running_gateway(directory: Path) -> Iterator[Broker]:
-    """Run ``gateway run`` as a child process; stopping it by SIGTERM must succeed."""
+def running_gateway(directory: Path, *overrides: str) -> Iterator[Broker]:
+    """Run ``gateway run`` as a child process, with further settings; stopping it by SIGTERM must succeed."""
     broker = Broker("127.0.0.1", _free_port())
     log = directory / "gateway.log"
     settings = ["--set", f"bind={broker.host}", "--set", f"amqp.port={broker.port}"]
+    settings += [word for override in overrides for word in ("--set", override)]
     command = [sys.executable, "-m", "gateway", "run", "--data", str(directory / "data"), *settings]
     with log.open("wb") as output:
         child = subprocess.Popen(command, cwd=PROJECT, stdout=output, stderr=subprocess.STDOUT)
     try:
         _wait_until_listening(broker, child, log)
-        yield broker
+        yield replace(broker, pid=child.pid)
     finally:
         exit_code = _terminate(child)
     assert exit_code == 0, f"the gateway stopped with exit code {exit_code}:\n{_tail(log)}"

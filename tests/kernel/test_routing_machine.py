@@ -1,4 +1,4 @@
-"""Whatever happens to the topology, a message goes where a plain reading of the bindings says: no remembered route is old.
+"""Whatever happens to the topology, a message goes where a plain reading of the bindings says: no route is stale.
 
 The same few keys are published again and again, so nearly every publish meets a route that was remembered before the
 last change. The reading walks a list of bindings, and knows nothing of indexes and caches.

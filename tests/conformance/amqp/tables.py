@@ -9,7 +9,8 @@ from pamqp.base import Frame
 
 from gateway.kernel.message import Arguments
 from gateway_amqp.methods import encode_method
-from tests.protocols.amqp.dialogue import Gateway, Sent, asked
+from tests.protocols.amqp.dialogue import Gateway
+from tests.protocols.amqp.frames import Sent, asked
 
 Row: TypeAlias = ParameterSet
 
@@ -86,9 +87,7 @@ def delivered(
 
 
 def returned(key: str, body: bytes = b"hi", *, exchange: str = "") -> str:
-    return (
-        f"Basic.Return(reply_code=312, reply_text='NO_ROUTE', exchange={exchange!r}, routing_key={key!r}) {body!r}"
-    )
+    return f"Basic.Return(reply_code=312, reply_text='NO_ROUTE', exchange={exchange!r}, routing_key={key!r}) {body!r}"
 
 
 def acked(tag: int, multiple: bool = False) -> str:

@@ -26,10 +26,9 @@ from tests.conformance.amqp.tables import (
     queue,
     row,
 )
-from tests.protocols.amqp.dialogue import (
+from tests.protocols.amqp.dialogue import Gateway, Peer
+from tests.protocols.amqp.frames import (
     ALL_CAPABILITIES,
-    Gateway,
-    Peer,
     Sent,
     asked,
     content_header,
@@ -70,7 +69,7 @@ def test_2_2_4_the_greeting_says_what_the_broker_can_do(caller: Peer, header: by
     assert (start.version_major, start.version_minor, start.mechanisms, start.locales) == (
         0, 9, "PLAIN AMQPLAIN", "en_US",
     )  # fmt: skip
-    assert start.server_properties["capabilities"] == {  # type: ignore[index]  # a table, whatever pamqp says
+    assert start.server_properties["capabilities"] == {
         "publisher_confirms": True,
         "exchange_exchange_bindings": True,
         "basic.nack": True,
@@ -280,7 +279,7 @@ OUT_OF_ORDER: list[Any] = [
     pytest.param([LOGIN, CLOSE], [TUNE, "Connection.CloseOk()", EOF], id="close before tune-ok"),
     pytest.param([frame(1, 0, bytes(4089))], [EOF], id="4.2.3: frames above the minimum before tuning"),
     pytest.param([b"\1\0\0\0\0\0\4\0\x0a\0\x0b\0"], [EOF], id="a bad frame end"),
-    pytest.param([*handshake()][1:] + [PROBE], [TUNE, OPEN_OK, OPENED, ALIVE], id="everything in one write"),
+    pytest.param([*[*handshake()][1:], PROBE], [TUNE, OPEN_OK, OPENED, ALIVE], id="everything in one write"),
 ]  # fmt: skip
 
 

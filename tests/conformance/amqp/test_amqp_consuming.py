@@ -33,7 +33,8 @@ from tests.conformance.amqp.tables import (
     returned,
     row,
 )
-from tests.protocols.amqp.dialogue import ALL_CAPABILITIES, Gateway, Peer, Sent, asked, publish
+from tests.protocols.amqp.dialogue import Gateway, Peer
+from tests.protocols.amqp.frames import ALL_CAPABILITIES, Sent, asked, publish
 
 EMPTY = "Basic.GetEmpty(cluster_id='')"
 QOS_OK = "Basic.QosOk()"
@@ -59,7 +60,8 @@ REUSED = connection_close("NOT_ALLOWED - attempt to reuse consumer tag 'c'", 60,
 
 
 def bad_priority(value: Value, type: str) -> Row:
-    text = f"PRECONDITION_FAILED - invalid arg 'x-priority' for queue 't' in vhost '/': \"expected integer, got {type}\""
+    wrong = f'"expected integer, got {type}"'
+    text = f"PRECONDITION_FAILED - invalid arg 'x-priority' for queue 't' in vhost '/': {wrong}"
     return row(
         f"R92: priority of type {type}",
         [consume("t", arguments={"x-priority": value})],
@@ -84,6 +86,9 @@ ANSWERS: list[Row] = [
     bad_priority(True, "bool"),
     bad_priority(None, "void"),
     row("an unknown argument", [consume("t", arguments={"x-foo": 1})], consuming()),
+    row("R49: an argument of streams", [consume("t", arguments={"x-stream-offset": "first"})],
+        channel_close("PRECONDITION_FAILED - invalid arg 'x-stream-offset' for queue 't' in vhost '/' of queue type "
+                      "rabbit_classic_queue", 60, 20)),
     row("no-local means nothing", [consume("t", no_local=True, no_ack=True), publish("", "t")],
         consuming(), delivered("c", 1, "t")),
     row("R84: a prefetch size", [commands.Basic.Qos(1, 0, False)],
@@ -96,7 +101,8 @@ ANSWERS: list[Row] = [
     passes("recover-async has no answer", commands.Basic.RecoverAsync(True)),
     row("recover-async to the same consumer", [commands.Basic.RecoverAsync(False)],
         connection_close("NOT_IMPLEMENTED - requeue=false", 60, 100)),
-    row("recover what was fetched", [*numbered(2), get("t"), get("t"), commands.Basic.Recover(True), get("t"), get("t")],
+    row("recover what was fetched",
+        [*numbered(2), get("t"), get("t"), commands.Basic.Recover(True), get("t"), get("t")],
         got(1, "t", b"1", left=1), got(2, "t", b"2"), "Basic.RecoverOk()",
         got(3, "t", b"1", left=1, redelivered=True), got(4, "t", b"2", redelivered=True)),
     row("channel.flow on", [commands.Channel.Flow(True)], "Channel.FlowOk(active=True)"),

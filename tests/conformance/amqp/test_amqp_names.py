@@ -27,7 +27,8 @@ from tests.conformance.amqp.tables import (
     unbind,
     unbind_exchange,
 )
-from tests.protocols.amqp.dialogue import Gateway, Peer, Sent, publish
+from tests.protocols.amqp.dialogue import Gateway, Peer
+from tests.protocols.amqp.frames import Sent, publish
 
 ON_DEFAULT = "ACCESS_REFUSED - operation not permitted on the default exchange"
 RESERVED = "contains reserved prefix 'amq.*'"

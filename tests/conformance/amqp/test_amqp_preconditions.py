@@ -28,7 +28,8 @@ from tests.conformance.amqp.tables import (
     reject,
     row,
 )
-from tests.protocols.amqp.dialogue import Gateway, Peer, Sent, asked, publish
+from tests.protocols.amqp.dialogue import Gateway, Peer
+from tests.protocols.amqp.frames import Sent, asked, publish
 
 
 def inequivalent(argument: str, entity: str, difference: str, *, by: tuple[int, int] = (50, 10)) -> str:
@@ -169,6 +170,7 @@ def unacceptable(type: str) -> str:
     return invalid(f"{{unacceptable_type,{type}}}")
 
 
+OF_ANOTHER_TYPE = "invalid arg '{}' for queue 'arg' in vhost '/' of queue type rabbit_classic_queue"
 INTEGERS = ["x-message-ttl", "x-expires", "x-max-length", "x-max-length-bytes", "x-max-priority"]
 NO_INTEGERS: list[tuple[Value, str]] = [
     ("abc", "longstr"),
@@ -203,6 +205,10 @@ BAD_ARGUMENTS: list[tuple[str, Value, str]] = [
     ("x-queue-mode", 1, unacceptable("signedint")),
     ("x-queue-version", 3, invalid("\"unsupported queue version '3'\"")),
     ("x-queue-version", "2", expected_integer("longstr")),
+    ("x-queue-type", "bad", invalid("\"unsupported queue type 'bad'\"")),
+    ("x-queue-type", 1, unacceptable("signedint")),
+    ("x-quorum-initial-group-size", 3, OF_ANOTHER_TYPE),
+    ("x-max-age", "1D", OF_ANOTHER_TYPE),
 ]
 GOOD_ARGUMENTS: list[tuple[str, Value]] = [
     ("x-message-ttl", 0),

@@ -6,6 +6,8 @@ import pytest
 from pamqp import commands
 
 from gateway.kernel.alarms import Resource
+from gateway.kernel.message import Properties
+from gateway_amqp.properties import encode_properties
 from tests.conformance.amqp.tables import (
     ALIVE,
     CLOSE_CHANNEL,
@@ -28,8 +30,10 @@ from tests.conformance.amqp.tables import (
     queue,
     returned,
     row,
+    unbind,
 )
-from tests.protocols.amqp.dialogue import ALL_CAPABILITIES, Gateway, Peer, Sent, content_header, frame, publish, wire
+from tests.protocols.amqp.dialogue import Gateway, Peer
+from tests.protocols.amqp.frames import ALL_CAPABILITIES, Sent, content_header, frame, publish, wire
 
 CONFIRM = commands.Confirm.Select()
 CONFIRMING = "Confirm.SelectOk()"
@@ -175,9 +179,6 @@ EVERY_PROPERTY = {
 
 
 def test_properties_arrive_as_the_very_bytes_that_were_sent(peer: Peer) -> None:
-    from gateway.kernel.message import Properties
-    from gateway_amqp.properties import encode_properties
-
     raw = encode_properties(Properties(**EVERY_PROPERTY))  # type: ignore[arg-type]  # each of its own type
     peer.send(publish("", "t", raw=raw), get("t"))
     [heard] = peer.listen()
@@ -220,9 +221,7 @@ def test_order_is_kept_from_one_publisher_to_one_consumer(peer: Peer) -> None:
 # ---------------------------------------------------------------- confirms
 
 
-def test_r119_a_persistent_message_is_confirmed_when_it_is_durable_and_not_before(
-    gateway: Gateway, peer: Peer
-) -> None:
+def test_r119_a_persistent_message_is_confirmed_when_it_is_durable_and_not_before(gateway: Gateway, peer: Peer) -> None:
     peer.send(CONFIRM).hear()
     peer.send(publish("", "d", delivery_mode=2))
     assert peer.hear_now() == []
@@ -406,8 +405,6 @@ def test_a_publisher_hears_when_its_exchange_is_gone(gateway: Gateway, peer: Pee
 
 
 def test_r28_an_auto_delete_exchange_goes_with_its_last_binding(peer: Peer) -> None:
-    from tests.conformance.amqp.tables import unbind
-
     peer.send(exchange("adx", auto_delete=True), bind("t", "adx", "k"), unbind("t", "adx", "k")).hear()
     assert peer.send(exchange("adx", passive=True)).hear() == [
         channel_close("NOT_FOUND - no exchange 'adx' in vhost '/'", 40, 10)

@@ -4,87 +4,30 @@
 is heard; ``hear`` ends turns and commits until nothing more happens, ``hear_now`` ends one turn and commits nothing.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import count
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any
 
 from pamqp import commands
-from pamqp.base import Frame
 
 from gateway.access import Access, CertificateSubject
 from gateway.kernel.broker import Broker
 from gateway.kernel.changes import PermissionRecord, UserRecord
-from gateway.kernel.message import Properties, Value
+from gateway.kernel.message import HeaderFormat, Value
 from gateway.kernel.plain import PLAIN
 from gateway.kernel.vhost import VirtualHost
 from gateway.net.turn import Turn
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
 from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
 from gateway_amqp.connection import Connection, State
-from gateway_amqp.content import BODY, FRAME_HEAD, HEADER
 from gateway_amqp.handshake import PROTOCOL_HEADER
 from gateway_amqp.header import AMQP
-from gateway_amqp.methods import encode_method
-from gateway_amqp.properties import encode_properties
+from gateway_amqp.outbox import Outbox
 from gateway_amqp.settings import AmqpSettings
 from gateway_memory import MemoryStore
 from tests.protocols.amqp.ear import EOF, Ear, Heard
-
-ALL_CAPABILITIES: Final[dict[str, Value]] = {
-    "consumer_cancel_notify": True,
-    "connection.blocked": True,
-    "authentication_failure_close": True,
-}
-
-
-def frame(kind: int, channel: int, payload: bytes) -> bytes:
-    """Return a frame as it is on the wire."""
-    return FRAME_HEAD.pack(kind, channel, len(payload)) + payload + b"\xce"
-
-
-def content_header(
-    size: int, properties: bytes = b"\0\0", channel: int = 1, class_id: int = 60, weight: int = 0
-) -> bytes:
-    """Return a content header frame."""
-    head = class_id.to_bytes(2, "big") + weight.to_bytes(2, "big") + size.to_bytes(8, "big")
-    return frame(HEADER, channel, head + properties)
-
-
-class Publication:
-    """A ``basic.publish`` with its content; ``pieces`` cuts the body into frames, one if the body is not empty."""
-
-    def __init__(
-        self,
-        exchange: str,
-        routing_key: str,
-        body: bytes = b"hi",
-        *,
-        mandatory: bool = False,
-        immediate: bool = False,
-        pieces: int | None = None,
-        raw: bytes | None = None,
-        **properties: Any,  # Any: whichever of the fourteen, each of its own type
-    ) -> None:
-        self._method = commands.Basic.Publish(0, exchange, routing_key, mandatory, immediate)
-        self._properties = encode_properties(Properties(**properties)) if raw is None else raw
-        self._body = body
-        self._piece_size = pieces or max(len(body), 1)
-
-    def on(self, channel: int) -> bytes:
-        """Return the frames for a channel."""
-        bodies = (
-            frame(BODY, channel, self._body[start : start + self._piece_size])
-            for start in range(0, len(self._body), self._piece_size)
-        )
-        head = content_header(len(self._body), self._properties, channel)
-        return encode_method(channel, self._method) + head + b"".join(bodies)
-
-
-publish = Publication
-
-Sent: TypeAlias = Frame | Publication | bytes
-Method = TypeVar("Method", bound=Frame)
+from tests.protocols.amqp.frames import ALL_CAPABILITIES, Sent, asked, start_ok, wire
 
 
 class StillClock:
@@ -114,7 +57,7 @@ class Gateway:
     def __init__(self, login: Access | None = None, **limits: Any) -> None:  # Any: each setting of its own type
         self.store = MemoryStore()
         self._views: dict[str, PluginView] = {}
-        formats = {AMQP.name: AMQP, PLAIN.name: PLAIN}
+        formats: dict[str, HeaderFormat] = {AMQP.name: AMQP, PLAIN.name: PLAIN}
         self.broker = Broker(self.store, StillClock(), formats, self._view, node="gateway@here")
         self.turn = Turn(self.broker.journal.flush, lambda call: None)
         self.broker.declare_vhost("/")
@@ -186,7 +129,6 @@ class Peer:
         self.certificate = certificate
         self.log_lines: list[tuple[str, dict[str, object]]] = []
         self.is_reading = True
-        self.wire = b""
         self._ear = Ear()
         self._heard: list[Heard] = []
         self.machine = Connection(gateway.settings, self, lambda: gateway.turn.awaken(self))
@@ -269,19 +211,22 @@ class Peer:
     def flush(self) -> None:
         outbox, journal = self.machine.outbox, self.gateway.broker.journal
         outbox.is_awake = False
-        if outbox.barrier > journal.watermark:
-            journal.when_durable(max(outbox.barrier, journal.pending_lsn), outbox.wake)
-            return
-        if not self.is_reading:
-            outbox.is_congested = True
-        else:
-            data = b"".join(outbox.take())
-            self.wire += data
-            self._heard += self._ear.listen(data)
-            if self.machine.state is State.CLOSED and EOF not in self._heard:
-                self._heard.append(EOF)
+        outbox.is_congested = not self.is_reading
+        if self.is_reading:
+            self._take(outbox, journal.watermark)
+        if outbox.awaited:
+            journal.when_durable(max(outbox.awaited, journal.pending_lsn), outbox.wake)
         if outbox.weigh():
             self.machine.resume()
+
+    def fail(self) -> None:
+        raise AssertionError("something broke at the end of a turn")
+
+    def _take(self, outbox: Outbox, watermark: int) -> None:
+        pieces, _ = outbox.take(watermark)
+        self._heard += self._ear.listen(b"".join(pieces))
+        if self.machine.state is State.CLOSED and not outbox.pieces and EOF not in self._heard:
+            self._heard.append(EOF)
 
     # What the broker asks of any peer
 
@@ -308,44 +253,3 @@ class Peer:
 
     def tick(self) -> None:
         pass
-
-
-def wire(*frames: Sent, channel: int = 1) -> bytes:
-    """Return the bytes of these, as one write on a channel; methods of the connection class go on channel 0."""
-    return b"".join(_bytes_of(sent, channel) for sent in frames)
-
-
-def _bytes_of(sent: Sent, channel: int) -> bytes:
-    if isinstance(sent, bytes):
-        return sent
-    if isinstance(sent, Publication):
-        return sent.on(channel)
-    return encode_method(0 if sent.index >> 16 == 10 else channel, sent)
-
-
-def start_ok(
-    response: str, mechanism: str = "PLAIN", capabilities: Mapping[str, Value] = ALL_CAPABILITIES
-) -> commands.Connection.StartOk:
-    """Return an answer to ``connection.start``."""
-    properties: dict[str, Any] = {"product": "test", "capabilities": dict(capabilities)}  # Any: pamqp's own table type
-    return commands.Connection.StartOk(properties, mechanism, response, "en_US")
-
-
-def asked(kind: type[Method], **arguments: object) -> Method:
-    """Return a method with these arguments, which pamqp's own constructor might not let pass."""
-    method = kind()
-    for name, value in arguments.items():
-        assert name in method.attributes()
-        setattr(method, name, value)
-    return method
-
-
-def handshake(channel_max: int = 2047, frame_max: int = 131_072) -> Iterable[Sent]:
-    """Return everything a client says up to an open connection with channel 1."""
-    return (
-        PROTOCOL_HEADER,
-        start_ok("\0guest\0guest"),
-        commands.Connection.TuneOk(channel_max, frame_max, 60),
-        commands.Connection.Open("/"),
-        commands.Channel.Open(),
-    )

@@ -1,4 +1,6 @@
-"""Whatever the bytes are and however they are cut: the same answers, no exception, bounded memory, no effect on others."""
+"""Whatever the bytes and however cut: the same answers, no exception, bounded memory, no effect on others."""
+
+from itertools import pairwise
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -6,18 +8,8 @@ from pamqp import commands
 
 from gateway_amqp.connection import State
 from gateway_amqp.handshake import PROTOCOL_HEADER
-from tests.protocols.amqp.dialogue import (
-    Gateway,
-    Peer,
-    Sent,
-    asked,
-    content_header,
-    frame,
-    handshake,
-    publish,
-    start_ok,
-    wire,
-)
+from tests.protocols.amqp.dialogue import Gateway, Peer
+from tests.protocols.amqp.frames import Sent, asked, content_header, frame, handshake, publish, start_ok, wire
 
 QUEUE = asked(commands.Queue.Declare, queue="q")
 
@@ -58,7 +50,7 @@ WHOLE = answers(CONVERSATION)
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
     ends = [0, *sorted(places), len(data)]
-    return [data[start:stop] for start, stop in zip(ends, ends[1:], strict=False) if stop > start]
+    return [data[start:stop] for start, stop in pairwise(ends) if stop > start]
 
 
 @settings(max_examples=60, deadline=None)
@@ -92,13 +84,13 @@ STAGES: list[list[Sent]] = [
     [*handshake(), commands.Tx.Select()],
 ]
 
-METHODS = [(class_id, method_id) for class_id in (10, 20, 30, 40, 50, 60, 85, 90, 99) for method_id in range(0, 121, 10)]
+METHODS = [
+    (class_id, method_id) for class_id in (10, 20, 30, 40, 50, 60, 85, 90, 99) for method_id in range(0, 121, 10)
+]
 
 #: Frames that look right from afar: the class and method exist, what follows is anything.
 plausible = st.builds(
-    lambda kind, channel, ids, rest: frame(
-        kind, channel, ids[0].to_bytes(2, "big") + ids[1].to_bytes(2, "big") + rest
-    ),
+    lambda kind, channel, ids, rest: frame(kind, channel, ids[0].to_bytes(2, "big") + ids[1].to_bytes(2, "big") + rest),
     st.sampled_from([1, 1, 1, 1, 2, 3, 8]),
     st.sampled_from([0, 1, 1, 1, 2, 65_535]),
     st.sampled_from(METHODS),

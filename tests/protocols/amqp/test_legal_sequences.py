@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from pamqp import commands
 
-from tests.protocols.amqp.dialogue import Gateway, Peer, asked, publish
+from tests.protocols.amqp.dialogue import Gateway, Peer
 from tests.protocols.amqp.ear import Heard
+from tests.protocols.amqp.frames import asked, publish
 
 QUEUES = ["one", "two"]
 CHANNELS = st.integers(0, 3)
+HOW = ["ack", "nack", "reject", "drop"]
 
 
 @dataclass
@@ -105,7 +107,12 @@ class Conversations(RuleBasedStateMachine):
             tag, _ = at.consumers.popitem()
             at.peer.send(asked(commands.Basic.Cancel, consumer_tag=tag), channel=at.number)
 
-    @rule(side=CHANNELS, share=st.integers(0, 9), how=st.sampled_from(["ack", "nack", "reject", "drop"]), many=st.booleans())
+    @rule(
+        side=CHANNELS,
+        share=st.integers(0, 9),
+        how=st.sampled_from(["ack", "nack", "reject", "drop"]),
+        many=st.booleans(),
+    )
     def settle(self, side: int, share: int, how: str, many: bool) -> None:
         self.hear()
         at = self.sides[side]
@@ -221,13 +228,14 @@ class Conversations(RuleBasedStateMachine):
 
     @invariant()
     def every_publish_was_confirmed_once(self) -> None:
+        self.hear()
         for side in self.sides:
             assert side.mode != "confirm" or side.confirmed == side.published
 
     def teardown(self) -> None:
+        for which in (0, 1):
+            self.lose(which)
         self.hear()
-        for peer in self.peers:
-            peer.lose()
         last = self.gateway.connect()
         left: list[bytes] = []
         for name in QUEUES:

@@ -1,0 +1,79 @@
+"""Plugins of the operator's own, from a file to a client, as the documentation tells it."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pika.exceptions import ConnectionClosedByBroker
+
+from tests.broker.conftest import Connect
+from tests.running import PROJECT, Gateway
+
+PAGE = PROJECT / "docs" / "plugins" / "exchange-type.md"
+
+
+def example(name: str) -> str:
+    """Return the code on the page whose first line names it."""
+    found = re.search(rf"^```(?:python|toml)\n# {re.escape(name)}\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    assert found is not None, f"the page has no {name}"
+    return found[1]
+
+
+@pytest.fixture
+def plugins_dir(tmp_path: Path) -> Path:
+    directory = tmp_path / "plugins"
+    directory.mkdir()
+    (directory / "modulus.py").write_text(example("modulus.py"))
+    return directory
+
+
+def test_the_client_of_the_page_runs_as_the_page_says(gateway: Gateway, plugins_dir: Path, tmp_path: Path) -> None:
+    gateway.start(f"plugins_dir={plugins_dir}", 'vhosts."/".plugins.modulus={}')
+    port = gateway.addresses["amqp"][1]
+    client = tmp_path / "orders.py"
+    client.write_text(example("orders.py").replace('("localhost")', f'("127.0.0.1", {port})'))
+    done = subprocess.run(
+        [sys.executable, str(client)], capture_output=True, text=True, timeout=30, check=True, stdin=subprocess.DEVNULL
+    )
+    waiting = [int(count) for count in re.findall(r"orders-\d: (\d) waiting", done.stdout)]
+    assert len(waiting) == 3
+    assert sum(waiting) == 6
+    # alice ordered three times, bob twice, carol once, and each customer's orders are together
+    assert sorted(waiting) in ([0, 0, 6], [0, 1, 5], [0, 2, 4], [0, 3, 3], [1, 2, 3])
+
+
+def test_exchanges_of_the_type_are_recovered(gateway: Gateway, connect: Connect, plugins_dir: Path) -> None:
+    settings = (f"plugins_dir={plugins_dir}", 'vhosts."/".plugins.modulus={}')
+    gateway.start(*settings)
+    channel = connect().channel()
+    channel.exchange_declare("orders", "x-modulus", durable=True)
+    channel.queue_declare("q", durable=True)
+    channel.queue_bind("q", "orders")
+    gateway.restart(*settings)
+    channel = connect().channel()
+    channel.confirm_delivery()
+    channel.basic_publish("orders", "alice", b"an order")
+    assert channel.basic_get("q")[2] == b"an order"
+
+
+def test_a_virtual_host_that_does_not_enable_the_plugin_has_not_the_type(
+    gateway: Gateway, connect: Connect, plugins_dir: Path
+) -> None:
+    gateway.start(f"plugins_dir={plugins_dir}")
+    with pytest.raises(ConnectionClosedByBroker, match="unknown exchange type 'x-modulus'") as closed:
+        connect().channel().exchange_declare("orders", "x-modulus")
+    assert closed.value.reply_code == 503
+
+
+def test_a_start_without_the_plugin_of_an_exchange_says_what_is_missing(
+    gateway: Gateway, connect: Connect, plugins_dir: Path
+) -> None:
+    gateway.start(f"plugins_dir={plugins_dir}", 'vhosts."/".plugins.modulus={}')
+    connect().channel().exchange_declare("orders", "x-modulus", durable=True)
+    gateway.stop()
+    assert gateway.run_to_end() == 65
+    assert gateway.log.splitlines()[-1] == (
+        "gateway: exchange ['/', 'orders'] cannot be restored: unknown exchange type 'x-modulus'"
+    )

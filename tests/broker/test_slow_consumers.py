@@ -1,0 +1,34 @@
+"""A consumer that does not read for a while: it is passed over, and goes on where it was when it reads again."""
+
+import socket
+import time
+from typing import Final
+
+from tests.broker.conftest import Connect
+from tests.broker.raw import CONSUMING, LOGIN, consume, delivery_size, heard
+from tests.running import Gateway
+
+MESSAGES: Final = 400
+BODY: Final = bytes(50_000)
+
+
+def test_a_consumer_that_pauses_gets_everything(gateway: Gateway, connect: Connect) -> None:
+    gateway.start()
+    channel = connect().channel()
+    channel.queue_declare("q")
+    for _ in range(MESSAGES):
+        channel.basic_publish("", "q", BODY)
+    channel.queue_declare("q", passive=True)
+    with socket.create_connection(gateway.addresses["amqp"], timeout=10) as peer:
+        peer.sendall(LOGIN + consume("q"))
+        said = heard(peer, CONSUMING)
+        waiting = channel.queue_declare("q", passive=True).method.message_count
+        time.sleep(0.3)
+        assert channel.queue_declare("q", passive=True).method.message_count > MESSAGES // 4, "all of it is in memory"
+        assert waiting > MESSAGES // 4
+        rest = MESSAGES * delivery_size("q", BODY) - len(said.split(CONSUMING, 1)[1]) + len(b"\x01c\xce")
+        while rest > 0:
+            data = peer.recv(1 << 16)
+            assert data, "the broker hung up"
+            rest -= len(data)
+    assert channel.queue_declare("q", passive=True).method.message_count == 0

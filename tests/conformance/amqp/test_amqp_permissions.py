@@ -1,0 +1,128 @@
+"""403 by permission: what a user may configure, write and read, and which topics (R4)."""
+
+import pytest
+from pamqp import commands
+
+from gateway.kernel.changes import TopicPermissionRecord
+from tests.conformance.amqp.tables import (
+    ALIVE,
+    PROBE,
+    Row,
+    bind,
+    bind_exchange,
+    channel_close,
+    connection_close,
+    consume,
+    declared,
+    delete,
+    delete_exchange,
+    exchange,
+    get,
+    purge,
+    queue,
+    queue_with,
+    row,
+    unbind,
+)
+from tests.protocols.amqp.dialogue import Gateway, Peer
+from tests.protocols.amqp.frames import Sent, publish
+
+
+def refused(kind: str, name: str, class_id: int, method_id: int) -> str:
+    text = f"ACCESS_REFUSED - access to {kind} '{name}' in vhost '/' refused for user 'limited'"
+    return channel_close(text, class_id, method_id)
+
+
+def absent(kind: str, name: str, class_id: int, method_id: int) -> str:
+    return channel_close(f"NOT_FOUND - no {kind} '{name}' in vhost '/'", class_id, method_id)
+
+
+#: For a user with ``^mine`` in all three patterns.
+LIMITED: list[Row] = [
+    row("declare a new queue", [queue("other")], refused("queue", "other", 50, 10)),
+    row("declare an existing queue", [queue("t")], refused("queue", "t", 50, 10)),
+    row("declare passively needs nothing", [queue("t", passive=True)], declared("t")),
+    row("declare passively what is absent", [queue("tnosuch", passive=True)], absent("queue", "tnosuch", 50, 10)),
+    row("a server-named queue", [queue("")], refused("queue", "amq.gen-token-1", 50, 10)),
+    row("a dead-letter exchange that is not writable",
+        [queue_with("mine", {"x-dead-letter-exchange": "amq.direct"})], refused("exchange", "amq.direct", 50, 10)),
+    row("delete a queue", [delete("t")], refused("queue", "t", 50, 40)),
+    row("delete an absent queue", [delete("tnosuch")], refused("queue", "tnosuch", 50, 40)),
+    row("purge", [purge("t")], refused("queue", "t", 50, 30)),
+    row("bind: write on the queue", [bind("t", "mine", "k")], refused("queue", "t", 50, 20)),
+    row("bind: read on the exchange", [bind("mine", "xf", "k")], refused("exchange", "xf", 50, 20)),
+    row("bind an absent queue", [bind("tnosuch", "mine", "k")], refused("queue", "tnosuch", 50, 20)),
+    row("unbind: write on the queue", [unbind("t", "mine", "k")], refused("queue", "t", 50, 50)),
+    row("consume", [consume("t")], refused("queue", "t", 60, 20)),
+    row("consume what is absent", [consume("tnosuch")], refused("queue", "tnosuch", 60, 20)),
+    row("get", [get("t")], refused("queue", "t", 60, 70)),
+    row("declare an exchange", [exchange("other")], refused("exchange", "other", 40, 10)),
+    row("declare an exchange passively needs nothing", [exchange("xf", passive=True)], "Exchange.DeclareOk()"),
+    row("passively what is absent", [exchange("tnosuch", passive=True)], absent("exchange", "tnosuch", 40, 10)),
+    row("R24: an alternate exchange that is not writable",
+        [exchange("minex", arguments={"alternate-exchange": "xf"})], refused("exchange", "xf", 40, 10)),
+    row("delete an exchange", [delete_exchange("xf")], refused("exchange", "xf", 40, 20)),
+    row("bind an exchange that is not writable", [bind_exchange("xf", "mine")], refused("exchange", "xf", 40, 30)),
+    row("bind from one that is not readable", [bind_exchange("mine", "xf")], refused("exchange", "xf", 40, 30)),
+    row("publish", [publish("xf", "k")], refused("exchange", "xf", 60, 40)),
+    row("publish to an absent exchange", [publish("nosuch", "k")], refused("exchange", "nosuch", 60, 40)),
+    row("publish to the default exchange", [publish("", "t")], refused("exchange", "amq.default", 60, 40)),
+    row("permission before user-id", [publish("", "t", user_id="x")], refused("exchange", "amq.default", 60, 40)),
+    row("permission before a reserved exchange name", [exchange("amq.zzz")], refused("exchange", "amq.zzz", 40, 10)),
+    row("a reserved queue name before permission", [queue("amq.zzz")],
+        channel_close("ACCESS_REFUSED - queue name 'amq.zzz' contains reserved prefix 'amq.*'", 50, 10)),
+    row("an unknown exchange type before permission", [exchange("other", "blah")],
+        connection_close("COMMAND_INVALID - unknown exchange type 'blah'", 40, 10)),
+    row("what is one's own", [queue("mine"), queue("mine", passive=True)], declared("mine"), declared("mine")),
+]  # fmt: skip
+
+
+@pytest.fixture
+def limited(gateway: Gateway) -> Peer:
+    gateway.add_user("limited", "secret", "/", ("^mine", "^mine", "^mine"))
+    return gateway.connect(user="limited", password="secret")
+
+
+@pytest.mark.parametrize(("sent", "answers"), LIMITED)
+def test_what_a_user_may_not_do_is_refused(limited: Peer, sent: list[Sent], answers: list[str]) -> None:
+    assert limited.send(*sent).hear() == answers
+
+
+def topic_refused(class_id: int, method_id: int) -> str:
+    text = "ACCESS_REFUSED - access to topic 'bad' in exchange 'amq.topic' in vhost '/' refused for user 'topical'"
+    return channel_close(text, class_id, method_id)
+
+
+TOPICS: list[Row] = [
+    row("publish with another key", [publish("amq.topic", "bad")], topic_refused(60, 40)),
+    row("publish with a good key", [publish("amq.topic", "ok"), PROBE], ALIVE),
+    row("bind with another key", [bind("t", "amq.topic", "bad")], topic_refused(50, 20)),
+    row("bind with a good key", [bind("t", "amq.topic", "ok")], "Queue.BindOk()"),
+    row("unbind with another key", [unbind("t", "amq.topic", "bad")], topic_refused(50, 50)),
+    row("bind an exchange with another key", [bind_exchange("xf", "amq.topic", "bad")], topic_refused(40, 30)),
+    row("only topic exchanges are ruled", [publish("xf", "bad"), PROBE], ALIVE),
+]
+
+
+@pytest.mark.parametrize(("sent", "answers"), TOPICS)
+def test_topic_permissions_rule_keys(gateway: Gateway, sent: list[Sent], answers: list[str]) -> None:
+    gateway.add_user("topical", "secret", "/")
+    gateway.broker.directory.put_topic_permission(TopicPermissionRecord("/", "topical", "amq.topic", "^ok", "^ok"))
+    assert gateway.connect(user="topical", password="secret").send(*sent).hear() == answers
+
+
+def test_a_permission_that_is_taken_away_is_missed_at_the_next_publish(gateway: Gateway) -> None:
+    gateway.add_user("former", "secret", "/")
+    peer = gateway.connect(user="former", password="secret")
+    assert peer.send(publish("", "t"), PROBE).hear() == [ALIVE]
+    gateway.add_user("former", "secret", "/", ("", "", ""))
+    [answer] = peer.send(publish("", "t")).hear()
+    assert answer.startswith("Channel.Close 403 ACCESS_REFUSED - access to exchange 'amq.default'")
+
+
+def test_a_user_without_any_permission_is_refused_what_it_asks_next(gateway: Gateway) -> None:
+    gateway.add_user("former", "secret", "/")
+    peer = gateway.connect(user="former", password="secret")
+    gateway.broker.directory.remove_permission("/", "former")
+    [answer] = peer.send(commands.Basic.Get(0, "t")).hear()
+    assert answer.startswith("Channel.Close 403 ACCESS_REFUSED - ")

@@ -1,0 +1,219 @@
+"""The node as a whole: virtual hosts, alarms, tracers, and hearing from the store."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from gateway.kernel.alarms import Alarms, Resource
+from gateway.kernel.changes import ParameterRecord, PermissionRecord, PolicyRecord, UserRecord
+from gateway.kernel.errors import NotAllowed
+from gateway.kernel.events import Event
+from gateway.kernel.message import Message
+from gateway.kernel.names import TRACE_EXCHANGE
+from gateway.kernel.ports import Origin
+from gateway.testing import MemoryBroker, Recipient, header_of
+
+HERE = Origin(connection="here", channel=1, user="guest", protocol="AMQP 0-9-1")
+
+
+class Visitor:
+    """A peer that notes what it is told."""
+
+    name = "visitor"
+
+    def __init__(self, vhost_name: str = "/", user_name: str = "guest") -> None:
+        self.vhost_name = vhost_name
+        self.user_name = user_name
+        self.told: list[str] = []
+
+    def force_close(self, reason: str) -> None:
+        self.told.append(reason)
+
+    def weigh_publishing(self) -> None:
+        self.told.append("weigh")
+
+    def fail_confirms(self) -> None:
+        self.told.append("fail confirms")
+
+    def fail(self) -> None:
+        self.told.append("fail")
+
+    def tick(self) -> None:
+        self.told.append("tick")
+
+
+def visit(broker: MemoryBroker, *visitors: Visitor) -> None:
+    for visitor in visitors:
+        broker.kernel.connections.add(visitor)
+
+
+# Virtual hosts
+
+
+def test_an_unknown_virtual_host_is_not_allowed(broker: MemoryBroker) -> None:
+    """R2."""
+    with pytest.raises(NotAllowed, match="vhost nowhere not found"):
+        broker.kernel.vhost("nowhere")
+
+
+def test_virtual_hosts_do_not_see_each_other(broker: MemoryBroker) -> None:
+    """R2."""
+    other = broker.kernel.declare_vhost("other")
+    broker.vhost.declare_queue("q")
+    queue = other.declare_queue("q")
+    other.bind(other.exchange("amq.fanout"), queue, "")
+    broker.publish("q")
+    broker.publish("", exchange="amq.fanout")
+    assert (len(broker.vhost.queue("q")), len(queue)) == (1, 0)
+
+
+def test_a_deleted_virtual_host_takes_everything_with_it(broker: MemoryBroker) -> None:
+    kernel = broker.kernel
+    other = kernel.declare_vhost("other")
+    other.bind(
+        other.declare_exchange("x", "topic", is_durable=True), other.declare_queue("q", is_durable=True), "#", {"a": 1}
+    )
+    message = Message("", "q", header_of(is_persistent=True), b"body")
+    other.publish(other.default_exchange, message)
+    kernel.directory.put_user(UserRecord("guest", "", "", [], {}))
+    kernel.directory.put_permission(PermissionRecord("other", "guest", "", "", ""))
+    kernel.put_policy(PolicyRecord("other", "p", False, ".*", "all", 0, {}))
+    kernel.put_parameter(ParameterRecord("other", "shovel", "s", {}))
+    inside, outside = Visitor("other"), Visitor("/")
+    visit(broker, inside, outside)
+    broker.commit()
+    kernel.delete_vhost("other")
+    broker.commit()
+    after = broker.crashed()
+    assert (inside.told, outside.told) == (["vhost 'other' is deleted"], [])
+    assert set(after.kernel.vhost_by_name) == {"/"}
+    assert (after.kernel.policies, after.kernel.parameters) == ({}, {})
+    assert list(after.kernel.directory.permissions) == []
+    assert after.store.held_ids == frozenset()
+
+
+def test_connections_of_a_deleted_user_end_and_permissions_are_looked_up_again(broker: MemoryBroker) -> None:
+    directory = broker.kernel.directory
+    directory.put_user(UserRecord("guest", "", "", [], {}))
+    guest, other = Visitor(user_name="guest"), Visitor(user_name="other")
+    visit(broker, guest, other)
+    version = broker.vhost.version
+    directory.remove_user("guest")
+    assert broker.vhost.version > version
+    assert (guest.told, other.told) == (["user 'guest' is deleted"], [])
+
+
+# Alarms and the store
+
+
+def test_an_alarm_stands_until_it_is_cleared() -> None:
+    alarms, heard = Alarms(), list[bool]()
+    alarms.subscribe(lambda: heard.append(bool(alarms)))
+    alarms.set(Resource.MEMORY, True, "410 MB")
+    alarms.set(Resource.MEMORY, True)
+    alarms.set(Resource.DISK, True)
+    assert alarms.reason == "low on memory & low on disk"
+    assert alarms.standing[Resource.MEMORY] == "410 MB"
+    alarms.set(Resource.MEMORY, False)
+    assert alarms.reason == "low on disk"
+    alarms.set(Resource.DISK, False)
+    alarms.set(Resource.DISK, False)
+    assert heard == [True, True, True, False]
+
+
+def test_peers_weigh_publishing_when_an_alarm_changes(broker: MemoryBroker) -> None:
+    visitor = Visitor()
+    visit(broker, visitor)
+    broker.kernel.alarms.set(Resource.DISK, True)
+    broker.kernel.alarms.set(Resource.DISK, False)
+    assert visitor.told == ["weigh", "weigh"]
+
+
+def test_consumers_are_served_while_an_alarm_stands(broker: MemoryBroker) -> None:
+    queue = broker.vhost.declare_queue("q")
+    broker.publish("q", b"body")
+    broker.kernel.alarms.set(Resource.MEMORY, True)
+    recipient = Recipient()
+    recipient.consume(queue)
+    assert recipient.bodies == [b"body"]
+
+
+def test_a_stalled_store_raises_an_alarm_and_loses_nothing(broker: MemoryBroker) -> None:
+    heard: list[str] = []
+    broker.kernel.events.subscribe(lambda event: heard.append(event.name))
+    broker.vhost.declare_queue("q", is_durable=True)
+    broker.store.stall("disk full")
+    broker.publish("q", b"body", is_persistent=True)
+    broker.commit()
+    assert broker.kernel.alarms.standing == {Resource.STORE: "disk full"}
+    assert broker.crashed().vhost.queue_by_name == {}
+    broker.store.resume()
+    broker.commit()
+    assert not broker.kernel.alarms
+    assert len(broker.crashed().vhost.queue("q")) == 1
+    assert [name for name in heard if name.startswith("store.")] == ["store.stalled", "store.resumed"]
+
+
+def test_a_store_that_gave_up_fails_what_waits_and_is_reported(broker: MemoryBroker) -> None:
+    """R120."""
+    reasons: list[str] = []
+    broker.kernel.on_failure = reasons.append
+    visitor = Visitor()
+    visit(broker, visitor)
+    broker.store.fail("disk gone")
+    assert visitor.told == ["fail confirms", "weigh"]
+    assert reasons == ["disk gone"]
+
+
+def test_listeners_hear_events_in_the_order_they_came(broker: MemoryBroker) -> None:
+    heard: list[str] = []
+    broker.kernel.events.subscribe(lambda event: heard.append("first"))
+    broker.kernel.events.subscribe(lambda event: heard.append("second"))
+    broker.kernel.events.emit(Event("anything"))
+    assert heard == ["first", "second"]
+
+
+# Tracing
+
+
+class Noting:
+    """A tracer that notes."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, object]] = []
+
+    def published(self, message: Message, queues: Sequence[str], origin: Origin) -> None:
+        self.seen.append(("published", list(queues)))
+
+    def delivered(self, message: Message, queue: str, redelivered: bool, origin: Origin) -> None:
+        self.seen.append(("delivered", (queue, redelivered)))
+
+
+def test_tracers_see_where_a_message_goes(broker: MemoryBroker) -> None:
+    tracer, vhost = Noting(), broker.vhost
+    vhost.tracers = (tracer,)
+    queue = vhost.declare_queue("q")
+    vhost.publish(vhost.default_exchange, Message("", "q", header_of(), b""), HERE)
+    vhost.publish(vhost.default_exchange, Message("", "none", header_of(), b""), HERE)
+    vhost.trace_delivery(queue, Message("", "q", header_of(), b""), True, HERE)
+    assert tracer.seen == [("published", ["q"]), ("published", []), ("delivered", ("q", True))]
+
+
+def test_the_firehose_publishes_copies_while_tracing_is_on_also_after_a_restart(broker: MemoryBroker) -> None:
+    vhost = broker.vhost
+    vhost.bind(vhost.exchange(TRACE_EXCHANGE), vhost.declare_queue("trace", is_durable=True), "#")
+    message = Message("", "nowhere", header_of(), b"body")
+    vhost.publish(vhost.default_exchange, message, HERE)
+    assert len(vhost.queue("trace")) == 0
+    broker.kernel.trace("/", True)
+    vhost.publish(vhost.default_exchange, message, HERE)
+    recipient = Recipient()
+    recipient.consume(vhost.queue("trace"))
+    assert [(each.body, each.message.routing_key) for each in recipient.received] == [(b"body", "publish.")]
+    broker.commit()
+    restarted = broker.crashed()
+    restarted.vhost.publish(restarted.vhost.default_exchange, message, HERE)
+    assert len(restarted.vhost.queue("trace")) == 1
+    restarted.kernel.trace("/", False)
+    restarted.vhost.publish(restarted.vhost.default_exchange, message, HERE)
+    assert len(restarted.vhost.queue("trace")) == 1

@@ -1,0 +1,151 @@
+"""What a restart finds: all that was committed, as it was; nothing that was not (R124, R132)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from gateway.kernel.changes import Enqueued, Entity, ParameterRecord, PermissionRecord, PolicyRecord, Put, UserRecord
+from gateway.kernel.errors import StorageError
+from gateway.kernel.queue import Outcome
+from gateway.kernel.recovery import recover
+from gateway.testing import MemoryBroker, Recipient
+
+
+def test_every_kind_of_entity_comes_back(broker: MemoryBroker) -> None:
+    kernel = broker.kernel
+    other = kernel.declare_vhost("other", description="another", tags=["blue"])
+    user = UserRecord("guest", "hash", "sha256", ["monitoring"], {})
+    permission = PermissionRecord("other", "guest", ".*", "w", "r")
+    policy = PolicyRecord("other", "p", True, "^q", "queues", 7, {"max-length": 1})
+    parameter = ParameterRecord("other", "shovel", "s", {"src": ["a"]})
+    kernel.directory.put_user(user)
+    kernel.directory.put_permission(permission)
+    kernel.put_policy(policy)
+    kernel.put_parameter(parameter)
+    exchange = other.declare_exchange(
+        "x", "headers", is_durable=True, is_auto_delete=True, is_internal=True, arguments={"alternate-exchange": "y"}
+    )
+    inner = other.declare_exchange("y", "fanout", is_durable=True)
+    queue = other.declare_queue("q", is_durable=True, is_auto_delete=True, arguments={"x-max-length": 5})
+    other.bind(exchange, queue, "k", {"x-match": "any", "a": 1})
+    other.bind(exchange, inner, "", {"b": None})
+    broker.commit()
+    after = broker.crashed().kernel
+    assert after.vhost("other").record == other.record
+    assert after.directory.user("guest") == user
+    assert list(after.directory.permissions) == [permission]
+    assert (list(after.policies.values()), list(after.parameters.values())) == ([policy], [parameter])
+    x, q = after.vhost("other").exchange("x"), after.vhost("other").queue("q")
+    assert (x.type_name, x.is_auto_delete, x.is_internal, x.alternate) == ("headers", True, True, "y")
+    assert (q.is_durable, q.is_auto_delete, q.arguments) == (True, True, {"x-max-length": 5})
+    assert {
+        (each.destination.name, each.routing_key, str(each.arguments)) for each in after.vhost("other").bindings
+    } == {
+        ("q", "k", "{'x-match': 'any', 'a': 1}"),
+        ("y", "", "{'b': None}"),
+    }
+
+
+SURVIVAL = [
+    pytest.param(True, True, True, id="R124: persistent in durable"),
+    pytest.param(True, False, False, id="R124: transient in durable"),
+    pytest.param(False, True, False, id="R124: persistent in transient"),
+    pytest.param(False, False, False, id="R124: transient in transient"),
+]
+
+
+@pytest.mark.parametrize(("queue_is_durable", "is_persistent", "survives"), SURVIVAL)
+def test_survival(broker: MemoryBroker, queue_is_durable: bool, is_persistent: bool, survives: bool) -> None:
+    broker.vhost.declare_queue("q", is_durable=queue_is_durable)
+    broker.publish("q", b"body", is_persistent=is_persistent)
+    broker.commit()
+    after = broker.crashed()
+    queue = after.vhost.queue("q") if queue_is_durable else after.vhost.declare_queue("q")
+    assert len(queue) == survives
+
+
+def test_what_was_not_committed_is_not_there(broker: MemoryBroker) -> None:
+    broker.vhost.declare_queue("q", is_durable=True)
+    broker.publish("q", b"committed", is_persistent=True)
+    broker.commit()
+    broker.publish("q", b"staged", is_persistent=True)
+    broker.end_turn()
+    recipient = Recipient()
+    recipient.consume(broker.crashed().vhost.queue("q"))
+    assert recipient.bodies == [b"committed"]
+
+
+def test_what_was_settled_does_not_come_back_once_that_is_committed(broker: MemoryBroker) -> None:
+    queue = broker.vhost.declare_queue("q", is_durable=True)
+    for body in (b"1", b"2", b"3", b"4"):
+        broker.publish("q", body, is_persistent=True)
+    recipient = Recipient()
+    recipient.consume(queue)
+    recipient.settle(1)
+    recipient.settle(3, Outcome.REJECTED)
+    broker.commit()
+    recipient.settle(4)
+    after = Recipient()
+    after.consume(broker.crashed().vhost.queue("q"))
+    assert after.bodies == [b"2", b"4"]
+
+
+def test_after_a_kill_every_message_may_have_been_seen(broker: MemoryBroker) -> None:
+    """4.8.17, until it is settled, however often the node stops in order meanwhile."""
+    broker.vhost.declare_queue("q", is_durable=True)
+    broker.publish("q", b"old", is_persistent=True)
+    broker.commit()
+    restarted = broker.crashed()
+    restarted.publish("q", b"new", is_persistent=True)
+    recipient = Recipient()
+    recipient.consume(restarted.stopped().stopped().vhost.queue("q"))
+    assert [(each.body, each.redelivered) for each in recipient.received] == [(b"old", True), (b"new", False)]
+
+
+def test_after_an_orderly_stop_what_came_back_is_flagged_and_nothing_else(broker: MemoryBroker) -> None:
+    queue = broker.vhost.declare_queue("q", is_durable=True)
+    for body in (b"seen", b"fresh"):
+        broker.publish("q", body, is_persistent=True)
+    before = Recipient()
+    before.consume(queue, prefetch=1)
+    before.leave()
+    after = Recipient()
+    after.consume(broker.stopped().vhost.queue("q"))
+    assert [(each.body, each.redelivered) for each in after.received] == [(b"seen", True), (b"fresh", False)]
+
+
+def test_an_auto_delete_queue_waits_for_its_first_consumer_again(broker: MemoryBroker) -> None:
+    """R32."""
+    broker.vhost.declare_queue("q", is_durable=True, is_auto_delete=True)
+    broker.commit()
+    vhost = broker.crashed().vhost
+    vhost.delete_queue_if_done(vhost.queue("q"))
+    assert "q" in vhost.queue_by_name
+
+
+def test_a_new_queue_does_not_inherit_messages_of_an_old_one(broker: MemoryBroker) -> None:
+    """Numbers of queues are given again after a restart only when nothing of the old queue is left."""
+    queue = broker.vhost.declare_queue("old", is_durable=True)
+    broker.publish("old", b"body", is_persistent=True)
+    Recipient().consume(queue)
+    broker.vhost.delete_queue(queue)
+    broker.commit()
+    restarted = broker.crashed()
+    restarted.vhost.declare_queue("new", is_durable=True)
+    restarted.commit()
+    assert len(restarted.crashed().vhost.queue("new")) == 0
+
+
+def test_an_entity_of_an_unknown_kind_stops_the_start(broker: MemoryBroker) -> None:
+    @dataclass(frozen=True, slots=True)
+    class Novelty(Entity):
+        kind: ClassVar[str] = "novelty"
+        name: str
+
+    with pytest.raises(StorageError, match="the store holds a novelty, which this version does not know"):
+        recover(broker.kernel, [Put(Novelty("n"))])
+
+
+def test_a_message_of_a_queue_that_is_gone_is_passed_over(broker: MemoryBroker) -> None:
+    assert recover(broker.kernel, [Enqueued(99, 1, 1, 0)]) == 0

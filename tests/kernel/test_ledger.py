@@ -1,0 +1,73 @@
+"""Unsettled deliveries are known by tags that only rise; one tag, or all up to one, takes them out (R87)."""
+
+import pytest
+
+from gateway.kernel.ledger import Ledger
+from gateway.kernel.queue import Queue
+from gateway.kernel.vhost import VirtualHost
+from gateway.testing import MemoryBroker
+
+
+@pytest.fixture
+def ledger(broker: MemoryBroker, vhost: VirtualHost) -> Ledger:
+    """A ledger with the deliveries 1, 2, 4 and 5; number 3 needed no settling."""
+    queue = vhost.declare_queue("q")
+    ledger = Ledger()
+    for number in range(1, 6):
+        if number == 3:
+            assert ledger.pass_by() == 3
+        else:
+            assert enter(ledger, broker, queue) == number
+    return ledger
+
+
+def enter(ledger: Ledger, broker: MemoryBroker, queue: Queue) -> int:
+    broker.publish(queue.name)
+    entry = queue.take()
+    assert entry is not None
+    return ledger.add(queue, entry, None)
+
+
+REMOVALS = [
+    #             tag, multiple, removed,      left
+    pytest.param(2, False, [2], [1, 4, 5], id="R87: one"),
+    pytest.param(4, True, [1, 2, 4], [5], id="R87: all up to one"),
+    pytest.param(0, True, [1, 2, 4, 5], [], id="R87: zero and multiple is everything"),
+    pytest.param(0, False, None, [1, 2, 4, 5], id="R87: zero alone is nothing"),
+    pytest.param(3, False, None, [1, 2, 4, 5], id="R87: one that needed no settling is unknown"),
+    pytest.param(3, True, None, [1, 2, 4, 5], id="R87: up to an unknown one is unknown"),
+    pytest.param(6, False, None, [1, 2, 4, 5], id="R87: one that never was is unknown"),
+    pytest.param(6, True, None, [1, 2, 4, 5], id="R87: up to one that never was is unknown"),
+]
+
+
+@pytest.mark.parametrize(("tag", "is_multiple", "removed", "left"), REMOVALS)
+def test_removing(ledger: Ledger, tag: int, is_multiple: bool, removed: list[int] | None, left: list[int]) -> None:
+    deliveries = ledger.remove(tag, is_multiple)
+    assert (None if deliveries is None else [delivery.tag for delivery in deliveries]) == removed
+    assert [delivery.tag for delivery in ledger] == left
+
+
+def test_a_delivery_is_removed_once(ledger: Ledger) -> None:
+    ledger.remove(2, False)
+    assert ledger.remove(2, False) is None
+    assert ledger.remove(2, True) is None
+
+
+def test_tags_go_on_after_everything_was_settled(ledger: Ledger, broker: MemoryBroker, vhost: VirtualHost) -> None:
+    ledger.clear()
+    assert enter(ledger, broker, vhost.queue("q")) == 6
+    removed = ledger.remove(6, True)
+    assert removed is not None
+    assert len(removed) == 1
+
+
+def test_what_is_restored_stands_in_its_old_place(ledger: Ledger) -> None:
+    """As a rolled back transaction needs it (R115)."""
+    removed = ledger.remove(2, True)
+    assert removed is not None
+    ledger.restore(removed)
+    assert [delivery.tag for delivery in ledger] == [1, 2, 4, 5]
+    again = ledger.remove(4, True)
+    assert again is not None
+    assert [delivery.tag for delivery in again] == [1, 2, 4]

@@ -1,0 +1,160 @@
+"""From a publish to the queues that get it: one table of topologies, and what each routes where."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from gateway.kernel.message import Arguments, Value
+from gateway.kernel.vhost import Verdict, VirtualHost
+from gateway.testing import MemoryBroker
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Exchanges by name (``type`` or ``type>alternate``), bindings ``source destination key``; the rest are queues."""
+
+    exchanges: dict[str, str]
+    bindings: list[str]
+    arguments: Arguments = field(default_factory=dict)
+
+    def declare(self, vhost: VirtualHost) -> None:
+        for name, said in self.exchanges.items():
+            type, _, alternate = said.partition(">")
+            vhost.declare_exchange(name, type, arguments={"alternate-exchange": alternate} if alternate else {})
+        for binding in self.bindings:
+            source, name, key = binding.split(" ")
+            destination = vhost.exchange_by_name.get(name) or vhost.declare_queue(name)
+            vhost.bind(vhost.exchange(source), destination, key, self.arguments)
+
+
+DIRECT = Topology({"x": "direct"}, ["x puppy dog.puppy", "x guard dog.guard", "x dog dog", "x empty "])
+TOPIC = Topology({"x": "topic"}, ["x one *.dog", "x any dog.#", "x all #", "x middle a.*.b"])
+CYCLE = Topology({"x": "fanout", "y": "fanout"}, ["x y k", "y x k", "x first k", "y second k", "y first k"])
+SELF = Topology({"x": "fanout"}, ["x x k", "x q k"])
+CHAIN = Topology({"x": "direct>y", "y": "direct>z", "z": "fanout"}, ["x q x", "y r y", "z s any"])
+RING = Topology({"x": "direct>y", "y": "direct>x"}, ["y q y"])
+BEHIND = Topology({"x": "fanout", "y": "direct>z", "z": "fanout"}, ["x y k", "z q any"])
+
+ROUTES = [
+    # id                                              topology  exchange  key        queues
+    pytest.param(DIRECT, "x", "dog", "dog", id="R12: a direct key is not a prefix"),
+    pytest.param(DIRECT, "x", "dog.puppy", "puppy", id="R12: a direct key matches whole"),
+    pytest.param(DIRECT, "x", "DOG", "", id="R12: a direct key matches byte by byte"),
+    pytest.param(DIRECT, "x", "", "empty", id="R19: the empty key is an ordinary one"),
+    pytest.param(DIRECT, "", "dog", "dog", id="R18: the default exchange knows queues by name"),
+    pytest.param(DIRECT, "", "dog.puppy", "", id="R18: the default exchange knows no other keys"),
+    pytest.param(Topology({"x": "fanout"}, ["x a 1", "x b 2"]), "x", "3", "a b", id="R13: fanout ignores the key"),
+    pytest.param(TOPIC, "x", "my.dog", "one all", id="R14: * is one word"),
+    pytest.param(TOPIC, "x", "dog", "any all", id="R14: # may be no word, * may not"),
+    pytest.param(TOPIC, "x", "dog.a.b", "any all", id="R14: # may be many words"),
+    pytest.param(TOPIC, "x", "a..b", "middle all", id="R14: a word may be empty"),
+    pytest.param(TOPIC, "x", "", "all", id="R14: # alone matches the empty key"),
+    pytest.param(Topology({"x": "topic"}, ["x q d.g"]), "x", "dog", "", id="R14: it is no regular expression"),
+    pytest.param(
+        Topology({"x": "direct"}, ["x q a", "x q b", "x r a"]), "x", "a", "q r", id="R1: one copy in each queue"
+    ),
+    pytest.param(Topology({"x": "topic"}, ["x q #", "x q a", "x q *"]), "x", "a", "q", id="R7: one copy in a queue"),
+    pytest.param(CYCLE, "x", "k", "first second", id="R22: cycles end, and each queue gets one copy"),
+    pytest.param(SELF, "x", "k", "q", id="R22: an exchange may lead to itself"),
+    pytest.param(CHAIN, "x", "x", "q", id="R24: a routed message goes to no alternate"),
+    pytest.param(CHAIN, "x", "y", "r", id="R24: an unroutable message goes to the alternate"),
+    pytest.param(CHAIN, "x", "other", "s", id="R24: alternates go on until it is routed"),
+    pytest.param(RING, "x", "y", "q", id="R24: a ring of alternates routes"),
+    pytest.param(RING, "x", "lost", "", id="R24: a ring of alternates ends"),
+    pytest.param(BEHIND, "x", "k", "q", id="R24: an exchange behind another has its alternate too"),
+    pytest.param(Topology({"x": "direct>nowhere"}, []), "x", "k", "", id="R24: an alternate need not exist"),
+    pytest.param(Topology({"x": "direct>amq.fanout"}, ["amq.fanout q k"]), "x", "k", "q", id="R24: one of the system"),
+    pytest.param(Topology({"x": "direct"}, []), "x", "k", "", id="R20: without a binding a message is dropped"),
+    pytest.param(Topology({}, []), "", "k", "", id="R34: what is published before there is a queue is lost"),
+]
+
+
+@pytest.mark.parametrize(("topology", "exchange", "key", "queues"), ROUTES)
+def test_a_message_goes_to(broker: MemoryBroker, topology: Topology, exchange: str, key: str, queues: str) -> None:
+    topology.declare(broker.vhost)
+    for _ in range(2):  # the second time the route is remembered
+        verdict = broker.publish(key, exchange=exchange)
+        assert verdict is (Verdict.TAKEN if queues else Verdict.UNROUTED)
+    assert {name: len(queue) for name, queue in broker.vhost.queue_by_name.items() if len(queue)} == dict.fromkeys(
+        queues.split(), 2
+    )
+
+
+HEADERS = [
+    # id                                             arguments                                 headers          matches
+    pytest.param({}, {"a": 1}, True, id="R15: asking for nothing, all match"),
+    pytest.param({"x-match": "any"}, {"a": 1}, False, id="R15: asking for nothing, any matches none"),
+    pytest.param({"a": 1, "b": 2}, {"a": 1, "b": 2}, True, id="R15: all by default"),
+    pytest.param({"a": 1, "b": 2}, {"a": 1}, False, id="R15: one of all is missing"),
+    pytest.param({"x-match": "any", "a": 1, "b": 2}, {"b": 2}, True, id="R15: any of them"),
+    pytest.param({"x-match": "any", "a": 1}, {"a": 2}, False, id="R15: none of them"),
+    pytest.param({"a": None}, {"a": "whatever"}, True, id="R15: void asks for presence"),
+    pytest.param({"a": None}, {}, False, id="R15: void and absent"),
+    pytest.param({"a": 1, "x-b": 2}, {"a": 1}, True, id="R15: x- is left aside"),
+    pytest.param({"x-match": "all-with-x", "a": 1, "x-b": 2}, {"a": 1}, False, id="R15: all-with-x minds x-"),
+    pytest.param({"x-match": "any-with-x", "x-b": 2}, {"x-b": 2}, True, id="R15: any-with-x minds x-"),
+    pytest.param({"a": 1}, {"a": True}, False, id="R15: a boolean is no number"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "headers", "matches"), HEADERS)
+def test_headers(broker: MemoryBroker, arguments: Arguments, headers: dict[str, Value], matches: bool) -> None:
+    Topology({"x": "headers"}, ["x q ignored"], arguments).declare(broker.vhost)
+    verdict = broker.publish("another key", exchange="x", headers=headers)
+    assert verdict is (Verdict.TAKEN if matches else Verdict.UNROUTED)
+
+
+SENDER_SELECTED = [
+    pytest.param("a", ("b",), "qa qb", id="R29: as if published with each key"),
+    pytest.param("a", ("a", "a"), "qa", id="R29: one copy however often it is named"),
+    pytest.param("none", ("b", "c"), "qb qc", id="R29: the further keys alone may route it"),
+    pytest.param("none", ("nothing",), "", id="R29: no key leads anywhere"),
+]
+
+
+@pytest.mark.parametrize(("key", "sender_keys", "queues"), SENDER_SELECTED)
+def test_sender_selected(broker: MemoryBroker, key: str, sender_keys: tuple[str, ...], queues: str) -> None:
+    """R29, also while the first key's route is remembered, and without spoiling it."""
+    Topology({"x": "direct"}, ["x qa a", "x qb b", "x qc c"]).declare(broker.vhost)
+    broker.publish(key, exchange="x")
+    for queue in broker.vhost.queue_by_name.values():
+        queue.purge()
+    broker.publish(key, exchange="x", sender_keys=sender_keys)
+    assert {name for name, queue in broker.vhost.queue_by_name.items() if len(queue)} == set(queues.split())
+    for queue in broker.vhost.queue_by_name.values():
+        queue.purge()
+    broker.publish(key, exchange="x")
+    assert sum(map(len, broker.vhost.queue_by_name.values())) == (key == "a")
+
+
+def test_sender_selected_messages_keep_the_key_they_were_published_with(broker: MemoryBroker) -> None:
+    """R29."""
+    queue = broker.vhost.declare_queue("copy")
+    broker.publish("original", sender_keys=("copy",))
+    entry = queue.take()
+    assert entry is not None
+    assert entry.message.routing_key == "original"
+
+
+def test_a_route_behind_a_headers_exchange_is_never_remembered(broker: MemoryBroker) -> None:
+    topology = Topology({"x": "fanout", "h": "headers"}, ["x h k"])
+    topology.declare(broker.vhost)
+    broker.vhost.bind(broker.vhost.exchange("h"), broker.vhost.declare_queue("q"), "", {"wanted": "yes"})
+    assert broker.publish("k", exchange="x", headers={"wanted": "no"}) is Verdict.UNROUTED
+    assert broker.publish("k", exchange="x", headers={"wanted": "yes"}) is Verdict.TAKEN
+    assert broker.publish("k", exchange="x", headers={"wanted": "no"}) is Verdict.UNROUTED
+
+
+def test_ever_new_keys_do_not_fill_the_memory(broker: MemoryBroker) -> None:
+    exchange = broker.vhost.exchange("amq.topic")
+    for number in range(25_000):
+        broker.publish(f"key.{number}", exchange="amq.topic")
+    assert len(exchange.routes) <= 10_000
+
+
+def test_an_alternate_that_is_the_default_exchange_finds_queues_declared_later(broker: MemoryBroker) -> None:
+    """R24: a remembered route through another exchange ends where a queue of that name appears."""
+    broker.vhost.declare_exchange("x", "direct", arguments={"alternate-exchange": ""})
+    assert broker.publish("q", exchange="x") is Verdict.UNROUTED
+    broker.vhost.declare_queue("q")
+    assert broker.publish("q", exchange="x") is Verdict.TAKEN

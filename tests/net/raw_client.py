@@ -1,0 +1,74 @@
+"""A client of frames over a real socket; every wait is bounded."""
+
+import socket
+import time
+from collections.abc import Callable
+
+from pamqp import commands
+from pamqp.base import Frame
+
+from gateway_amqp.handshake import PROTOCOL_HEADER
+from tests.interop.broker import Broker
+from tests.protocols.amqp.ear import Ear, Heard
+from tests.protocols.amqp.frames import Sent, start_ok, wire
+
+TIMEOUT_S = 15.0
+
+
+class RawClient:
+    """Sends what it is told to, and reads only when asked."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.socket = socket.create_connection((broker.host, broker.port), timeout=TIMEOUT_S)
+        self._ear = Ear()
+        self.is_at_end = False
+
+    def __enter__(self) -> "RawClient":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def open(self, heartbeat_s: int = 0) -> "RawClient":
+        """Go through the handshake and open channel 1."""
+        self.send(PROTOCOL_HEADER)
+        self.hear_a(commands.Connection.Start)
+        self.send(start_ok("\0guest\0guest"), commands.Connection.TuneOk(2047, 131_072, heartbeat_s))
+        self.send(commands.Connection.Open("/"), commands.Channel.Open())
+        self.hear_a(commands.Channel.OpenOk)
+        return self
+
+    def send(self, *frames: Sent) -> None:
+        self.socket.sendall(wire(*frames))
+
+    def hear(self) -> list[Heard]:
+        """Read once; sets ``is_at_end`` when the broker closed."""
+        try:
+            data = self.socket.recv(1 << 18)
+        except ConnectionResetError:
+            data = b""
+        self.is_at_end = not data
+        return self._ear.listen(data)
+
+    def hear_a(self, method: type[Frame]) -> list[Heard]:
+        """Read until a method of this kind was heard."""
+        return self.hear_until(lambda heard: isinstance(heard.method, method))
+
+    def hear_until(self, is_it: Callable[[Heard], bool]) -> list[Heard]:
+        """Read until something of this kind was heard; return everything up to there."""
+        deadline = time.monotonic() + TIMEOUT_S
+        heard: list[Heard] = []
+        while True:
+            fresh = self.hear()
+            heard += fresh
+            if any(map(is_it, fresh)):
+                return heard
+            assert time.monotonic() < deadline, f"not heard, only {list(map(str, heard))[-5:]}"
+            assert not self.is_at_end, f"the end came first, after {list(map(str, heard))[-5:]}"
+
+    def hear_to_the_end(self) -> list[Heard]:
+        """Read until the broker closes."""
+        heard: list[Heard] = []
+        while not self.is_at_end:
+            heard += self.hear()
+        return heard

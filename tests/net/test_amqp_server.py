@@ -1,0 +1,149 @@
+"""The server over real sockets: silent, slow and dying clients, each alone with the consequences."""
+
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from pamqp import commands
+
+from gateway_amqp.handshake import PROTOCOL_HEADER
+from tests.interop.broker import Broker, running_gateway
+from tests.net.raw_client import RawClient
+from tests.protocols.amqp.ear import Heard
+from tests.protocols.amqp.frames import asked, frame, publish, start_ok
+
+LOGIN_TIMEOUT_S = 1
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    directory = tmp_path_factory.mktemp("server")
+    with running_gateway(directory, f"amqp.login_timeout_s={LOGIN_TIMEOUT_S}") as gateway:
+        yield gateway
+
+
+STUCK = [
+    pytest.param([], id="silent"),
+    pytest.param([b"AMQ"], id="half a greeting"),
+    pytest.param([PROTOCOL_HEADER], id="no login"),
+    pytest.param([PROTOCOL_HEADER, start_ok("\0guest\0guest")], id="no tuning"),
+    pytest.param([PROTOCOL_HEADER, b"\1\0\0\0\0\x0f\xff"], id="half a frame"),
+]
+
+
+@pytest.mark.parametrize("sent", STUCK)
+def test_who_does_not_log_in_is_cut_off_in_time(broker: Broker, sent: list[bytes]) -> None:
+    with RawClient(broker) as client:
+        begun = time.monotonic()
+        client.send(*sent)
+        client.hear_to_the_end()
+        assert LOGIN_TIMEOUT_S * 0.4 < time.monotonic() - begun < LOGIN_TIMEOUT_S + 3
+
+
+def test_dripping_bytes_buy_no_time(broker: Broker) -> None:
+    with RawClient(broker) as client:
+        client.socket.settimeout(0.1)
+        begun = time.monotonic()
+        for octet in [*PROTOCOL_HEADER, *bytes(200)]:
+            try:
+                client.socket.sendall(bytes([octet]))
+                client.hear()
+            except TimeoutError:
+                continue
+            except (BrokenPipeError, ConnectionResetError):
+                client.is_at_end = True
+            if client.is_at_end:
+                break
+        assert client.is_at_end
+        assert time.monotonic() - begun < LOGIN_TIMEOUT_S + 3
+
+
+def test_who_logged_in_may_be_silent(broker: Broker) -> None:
+    with RawClient(broker) as client:
+        client.open()
+        time.sleep(LOGIN_TIMEOUT_S + 0.7)
+        client.send(asked(commands.Queue.Declare, queue="still-here", exclusive=True))
+        heard = client.hear_a(commands.Queue.DeclareOk)
+        assert len(heard) == 1
+
+
+def test_4_2_7_heartbeats_come_and_their_absence_is_the_end(broker: Broker) -> None:
+    with RawClient(broker) as client:
+        client.open(heartbeat_s=1)
+        begun = time.monotonic()
+        heard = client.hear_to_the_end()
+        lived = time.monotonic() - begun
+        assert 2 <= lived < 6
+        assert {str(one) for one in heard} == {"heartbeat"}
+        assert len(heard) >= 2
+
+
+def test_4_2_7_heartbeats_of_the_client_keep_it_alive(broker: Broker) -> None:
+    with RawClient(broker) as client:
+        client.open(heartbeat_s=1)
+        for _ in range(8):
+            client.send(frame(8, 0, b""))
+            time.sleep(0.5)
+        client.send(commands.Connection.Close(200, "", 0, 0))
+        client.hear_a(commands.Connection.CloseOk)
+
+
+@pytest.mark.parametrize("garbage", [b"GET / HTTP/1.1\r\n\r\n", bytes(10_000), b"\xff" * 100_000])
+def test_garbage_is_answered_and_the_next_client_is_served(broker: Broker, garbage: bytes) -> None:
+    with RawClient(broker) as client:
+        client.send(garbage)
+        assert [str(heard) for heard in client.hear_to_the_end()][:1] in (["AMQP 0-9-1"], [])
+    with RawClient(broker) as client:
+        client.open()
+
+
+def resident_kib(pid: int) -> int:
+    """The resident memory of a process."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
+
+
+BODY = bytes(64 * 1024)
+BATCH = 16
+BATCHES = 60
+
+
+def confirms(tag: int, heard: Heard) -> bool:
+    """Whether this confirms everything up to a tag."""
+    return isinstance(heard.method, commands.Basic.Ack) and heard.method.delivery_tag == tag
+
+
+def test_a_consumer_that_does_not_read_costs_little_and_the_other_gets_the_messages(broker: Broker) -> None:
+    with RawClient(broker) as slow, RawClient(broker) as quick, RawClient(broker) as publisher:
+        for client in (slow, quick, publisher):
+            client.open()
+        consume = asked(commands.Basic.Consume, queue="shared", consumer_tag="c", no_ack=True)
+        publisher.send(asked(commands.Queue.Declare, queue="shared"), commands.Confirm.Select())
+        publisher.hear_a(commands.Confirm.SelectOk)
+        for client in (slow, quick):
+            client.send(consume)
+            client.hear_a(commands.Basic.ConsumeOk)
+        last = b"last"
+        arrived: list[int] = []
+
+        def read() -> None:
+            arrived.extend(len(heard.body) for heard in quick.hear_until(lambda heard: heard.body == last))
+
+        before = resident_kib(broker.pid)
+        highest = before
+        reader = threading.Thread(target=read)
+        reader.start()
+        for batch in range(1, BATCHES + 1):
+            publisher.send(*(publish("", "shared", BODY) for _ in range(BATCH)))
+            publisher.hear_until(partial(confirms, BATCH * batch))
+            highest = max(highest, resident_kib(broker.pid))
+        publisher.send(publish("", "shared", last))
+        reader.join(15)
+        assert not reader.is_alive()
+        assert highest - before < 32 * 1024
+        assert arrived.count(len(BODY)) > BATCH * BATCHES * 0.8
+        publisher.send(asked(commands.Queue.Delete, queue="shared"))
+        publisher.hear_a(commands.Queue.DeleteOk)

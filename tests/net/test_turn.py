@@ -1,0 +1,99 @@
+"""A turn ends in order: the journal, then what became due, then every peer once."""
+
+from collections.abc import Callable
+
+import pytest
+
+from gateway.net.turn import Turn
+
+
+class Events(list[str]):
+    """What happened, in order, and the scheduler that is asked to end turns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scheduled: list[Callable[[], None]] = []
+        self.turn = Turn(lambda: self.append("journal"), self.scheduled.append)
+
+
+class Speaker:
+    def __init__(self, name: str, events: Events, awaken_in: str = "") -> None:
+        self.name = name
+        self.events = events
+        self.awaken_in = awaken_in
+
+    def end_turn(self) -> None:
+        self._say("end_turn")
+
+    def flush(self) -> None:
+        self._say("flush")
+
+    def fail(self) -> None:
+        self._say("fail")
+
+    def _say(self, what: str) -> None:
+        self.events.append(f"{self.name}.{what}")
+        if what == self.awaken_in:
+            self.awaken_in = ""
+            self.events.turn.awaken(self)
+
+
+def test_the_journal_goes_first_and_nobody_is_sent_to_before_all_ended_their_turn() -> None:
+    events = Events()
+    for name in "ab":
+        events.turn.awaken(Speaker(name, events))
+    assert events == []
+    events.turn.end()
+    assert events == ["journal", "a.end_turn", "b.end_turn", "a.flush", "b.flush"]
+
+
+def test_a_turn_is_scheduled_once() -> None:
+    events = Events()
+    events.turn.touch()
+    events.turn.touch()
+    events.turn.awaken(Speaker("a", events))
+    assert len(events.scheduled) == 1
+
+
+def test_a_turn_that_nobody_touched_is_not_scheduled() -> None:
+    assert Events().scheduled == []
+
+
+def test_an_ended_turn_asks_nobody_twice() -> None:
+    events = Events()
+    events.turn.awaken(Speaker("a", events))
+    events.turn.end()
+    events.clear()
+    events.turn.end()
+    assert events == ["journal"]
+
+
+def test_who_is_awakened_while_a_turn_ends_belongs_to_the_next() -> None:
+    for moment in ("end_turn", "flush"):
+        events = Events()
+        events.turn.awaken(Speaker("a", events, awaken_in=moment))
+        events.turn.end()
+        assert events == ["journal", "a.end_turn", "a.flush"]
+        assert len(events.scheduled) == 2
+        events.turn.end()
+        assert events[3:] == ["journal", "a.end_turn", "a.flush"]
+
+
+class Broken(Speaker):
+    """Breaks at one of the two steps."""
+
+    def _say(self, what: str) -> None:
+        super()._say(what)
+        if what == self.name:
+            raise RuntimeError("a fault")
+
+
+@pytest.mark.parametrize("step", ["end_turn", "flush"])
+def test_a_broken_speaker_is_told_and_the_others_are_served(step: str) -> None:
+    events = Events()
+    events.turn.awaken(Broken(step, events))
+    events.turn.awaken(Speaker("b", events))
+    events.turn.end()
+    assert f"{step}.fail" in events
+    assert events[-1] == "b.flush"
+    assert "b.end_turn" in events

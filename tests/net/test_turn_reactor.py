@@ -1,0 +1,85 @@
+"""The reactor that ends turns, in a process of its own: a process has one reactor, and tests have another."""
+
+import subprocess
+import sys
+from textwrap import dedent
+
+PRELUDE = """
+    import sys
+    from gateway.net.reactor import install
+    reactor = install()
+    from twisted.internet.protocol import Factory, Protocol
+    from twisted.internet.endpoints import TCP4ServerEndpoint, TCP4ClientEndpoint, connectProtocol
+    def say(text): print(text, flush=True)
+    reactor.callLater(20, reactor.crash)
+"""
+
+
+def run(script: str) -> list[str]:
+    """Return what the script printed."""
+    program = dedent(PRELUDE) + dedent(script) + "\nreactor.run()\n"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.split("\n")[:-1]
+
+
+def test_a_turn_ends_after_the_delayed_calls_of_its_round() -> None:
+    assert run("""
+        def first():
+            say("first")
+            reactor.at_end_of_turn(lambda: say("end"))
+        reactor.callLater(0, first)
+        reactor.callLater(0, lambda: say("second"))
+        reactor.callLater(0.05, reactor.stop)
+    """) == ["first", "second", "end"]
+
+
+def test_a_turn_that_is_touched_at_its_end_is_followed_by_another_without_delay() -> None:
+    assert run("""
+        import time
+        def start():
+            begun = time.monotonic()
+            def third():
+                say("prompt" if time.monotonic() - begun < 1 else "late")
+                reactor.stop()
+            reactor.at_end_of_turn(lambda: (say("one"), reactor.at_end_of_turn(third)))
+        reactor.callLater(0, start)
+    """) == ["one", "prompt"]
+
+
+def test_a_turn_ends_after_all_events_of_a_poll() -> None:
+    assert run("""
+        class Serving(Protocol):
+            def dataReceived(self, data):
+                say("data")
+                reactor.at_end_of_turn(lambda: (say("end"), self.transport.write(b"answer")))
+        class Asking(Protocol):
+            def connectionMade(self): self.transport.write(b"question")
+            def dataReceived(self, data):
+                say(data.decode())
+                reactor.stop()
+        def listening(port):
+            number = port.getHost().port
+            connectProtocol(TCP4ClientEndpoint(reactor, "127.0.0.1", number), Asking())
+        serving = TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(Factory.forProtocol(Serving))
+        serving.addCallback(listening)
+    """) == ["data", "end", "answer"]
+
+
+def test_faults_of_one_neither_stop_the_loop_nor_the_rest_of_the_turn() -> None:
+    assert run("""
+        from twisted.internet.abstract import FileDescriptor
+        import os
+        read, write = os.pipe()
+        class Broken(FileDescriptor):
+            def fileno(self): return read
+            def doRead(self):
+                os.read(read, 1)
+                say("read")
+                reactor.at_end_of_turn(lambda: 1 / 0)
+                reactor.at_end_of_turn(lambda: say("end"))
+                reactor.callLater(0.05, reactor.stop)
+                raise RuntimeError("a fault")
+            def connectionLost(self, reason): pass
+        reactor.addReader(Broken(reactor))
+        reactor.callLater(0, os.write, write, b"x")
+    """) == ["read", "end"]

@@ -1,0 +1,164 @@
+"""The way out: straight to the socket while nothing waits, the rest through the transport, in order."""
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gateway.net.wire import Wire
+
+
+class Transport:
+    """What a Wire uses of Twisted's transports; ``written`` is what went through it."""
+
+    def __init__(self, socket: object) -> None:
+        self.socket = socket
+        self.dataBuffer = b""
+        self._tempDataBuffer: list[bytes] = []
+        self.disconnected = False
+        self.written = b""
+        self.producer: Any = None
+        self.ends: list[str] = []
+
+    def registerProducer(self, producer: object, streaming: bool) -> None:  # noqa: N802 - Twisted's name
+        assert streaming
+        self.producer = producer
+
+    def unregisterProducer(self) -> None:  # noqa: N802 - Twisted's name
+        self.producer = None
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+        self._tempDataBuffer.append(data)
+
+    def loseConnection(self) -> None:  # noqa: N802 - Twisted's name
+        self.ends.append("lose")
+
+    def loseWriteConnection(self) -> None:  # noqa: N802 - Twisted's name
+        self.ends.append("lose write")
+
+    def abortConnection(self) -> None:  # noqa: N802 - Twisted's name
+        self.ends.append("abort")
+
+
+class Line:
+    """A socket that takes ``room`` bytes and then no more."""
+
+    def __init__(self, room: int, error: OSError | None = None) -> None:
+        self.room = room
+        self.error = error
+        self.sent = b""
+
+    def send(self, data: bytes) -> int:
+        if self.error is not None:
+            raise self.error
+        if not self.room:
+            raise BlockingIOError
+        taken = bytes(data[: self.room])
+        self.room -= len(taken)
+        self.sent += taken
+        return len(taken)
+
+    def sendmsg(self, pieces: list[bytes]) -> int:
+        return self.send(b"".join(pieces))
+
+
+SMALL = [b"abc", b"defg"]
+LARGE = [b"x" * 20_000, b"y" * 20_000]
+MANY = [b"%04d" % number for number in range(10_000)]
+
+
+def wire_to(line: Line) -> tuple[Wire, Transport]:
+    transport = Transport(line)
+    return Wire(transport, lambda is_congested: None), transport
+
+
+@pytest.mark.parametrize("pieces", [SMALL, LARGE, MANY], ids=["small", "large", "many"])
+@pytest.mark.parametrize("room", [0, 1, 5, 30_000, 1 << 20])
+def test_what_does_not_fit_goes_through_the_transport(pieces: list[bytes], room: int) -> None:
+    line = Line(room)
+    wire, transport = wire_to(line)
+    whole = b"".join(pieces)
+    wire.send(pieces, len(whole))
+    assert line.sent == whole[:room]
+    assert transport.written == whole[room:]
+
+
+def test_while_something_waits_in_the_transport_all_goes_there() -> None:
+    line = Line(3)
+    wire, transport = wire_to(line)
+    wire.send(SMALL, 7)
+    line.room = 100
+    wire.send([b"later"], 5)
+    assert (line.sent, transport.written) == (b"abc", b"defglater")
+
+
+def test_a_dead_socket_is_left_to_the_transport_to_find() -> None:
+    wire, transport = wire_to(Line(100, ConnectionResetError()))
+    wire.send(SMALL, 7)
+    assert transport.written == b""
+
+
+def test_a_disconnected_transport_is_not_bypassed() -> None:
+    line = Line(100)
+    wire, transport = wire_to(line)
+    transport.disconnected = True
+    wire.send(SMALL, 7)
+    assert line.sent == b""
+
+
+def test_tls_goes_through_the_transport() -> None:
+    class Tls(Transport):
+        def getPeerCertificate(self) -> None:  # noqa: N802 - Twisted's name
+            return None
+
+    line = Line(100)
+    transport = Tls(line)
+    wire = Wire(transport, lambda is_congested: None)
+    wire.send(SMALL, 7)
+    wire.close()
+    assert (line.sent, transport.written, transport.ends) == (b"", b"abcdefg", ["lose"])
+
+
+def test_congestion_is_passed_on() -> None:
+    heard: list[bool] = []
+    transport = Transport(Line(0))
+    Wire(transport, heard.append)
+    transport.producer.pauseProducing()
+    transport.producer.resumeProducing()
+    transport.producer.stopProducing()
+    assert heard == [True, False]
+
+
+def test_the_output_is_ended_first_and_a_connection_can_be_cut() -> None:
+    wire, transport = wire_to(Line(100))
+    wire.close()
+    assert (transport.ends, transport.producer) == (["lose write"], None)
+    wire.abort()
+    assert transport.ends == ["lose write", "abort"]
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    here, there = socket.socketpair()
+    here.setblocking(False)
+    with here, there:
+        yield here, there
+
+
+def test_a_full_socket_loses_nothing(pair: tuple[socket.socket, socket.socket]) -> None:
+    here, there = pair
+    transport = Transport(here)
+    wire = Wire(transport, lambda is_congested: None)
+    sent = b""
+    for number in range(100):
+        pieces = [b"%06d" % number, bytes(50_000)]
+        wire.send(pieces, 50_006)
+        sent += b"".join(pieces)
+    here.close()
+    arrived = b""
+    while data := there.recv(1 << 20):
+        arrived += data
+    assert transport.written
+    assert arrived + transport.written == sent
