@@ -79,9 +79,7 @@ class Gateway:
         options = [word for override in overrides for word in ("--set", override)]
         command = [sys.executable, "-m", "gateway", "run", "--data", str(self.data), *options]
         with self._output.open("wb") as output, self._log.open("ab") as log:
-            self._child = subprocess.Popen(
-                command, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=output, stderr=log
-            )
+            self._child = subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=output, stderr=log)
 
     def _wait(self, timeout_s: float) -> int:
         child, self._child = self.child, None

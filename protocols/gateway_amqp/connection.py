@@ -5,13 +5,12 @@ other channels goes to the channel. Errors end the channel or the connection as 
 """
 
 from collections.abc import Callable, Mapping
-from enum import Enum, auto
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pamqp import commands
 from pamqp.base import Frame
 
-from gateway.access import CertificateSubject, Permissions, Principal
+from gateway.access import Permissions, Principal
 from gateway.kernel.consumers import Resumption
 from gateway.kernel.errors import GatewayError, Refused
 from gateway.kernel.ports import Origin
@@ -19,6 +18,7 @@ from gateway.kernel.vhost import VirtualHost
 from gateway_amqp.channel import ACK, PUBLISH, Channel
 from gateway_amqp.channels import Channels
 from gateway_amqp.content import BODY, FRAME_END, FRAME_HEAD, HEADER, HEARTBEAT, METHOD, whole_content
+from gateway_amqp.driver import Driver
 from gateway_amqp.errors import (
     HARD,
     FrameError,
@@ -31,11 +31,13 @@ from gateway_amqp.errors import (
 )
 from gateway_amqp.handshake import ACCEPTED_HEADERS, FRAME_MIN, PROTOCOL_HEADER, Tuning, start
 from gateway_amqp.identity import Identity
-from gateway_amqp.login import credentials
-from gateway_amqp.methods import bytes_of, decode_method, encode_method, index_of, table_of
+from gateway_amqp.incoming import Incoming
+from gateway_amqp.methods import decode_method, encode_method, index_of
+from gateway_amqp.opening import Opening
 from gateway_amqp.outbox import Outbox
 from gateway_amqp.scope import Scope
 from gateway_amqp.settings import AmqpSettings
+from gateway_amqp.state import State
 from gateway_amqp.tables import MalformedField
 
 _frame_head = FRAME_HEAD.unpack_from
@@ -45,47 +47,6 @@ _CLOSE_OK: Final = b"\x00\x0a\x00\x33"
 #: Bytes a client may send ahead while somebody is asked who it is: more than any handshake needs.
 _EARLY_LIMIT: Final = 128 * 1024
 HEARTBEAT_FRAME: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
-
-
-class State(Enum):
-    """How far the conversation got."""
-
-    GREETING = auto()  # the protocol header has to come
-    STARTING = auto()  # start-ok has to come
-    AUTHENTICATING = auto()  # somebody is being asked who this is
-    TUNING = auto()  # tune-ok has to come
-    OPENING = auto()  # connection.open has to come
-    OPEN = auto()
-    CLOSING = auto()  # close was sent, close-ok has to come
-    CLOSED = auto()  # nothing will be said or heard any more
-
-
-class Driver(Protocol):
-    """What the machine needs of whoever moves its bytes."""
-
-    peer_host: str
-    name: str
-
-    @property
-    def certificate(self) -> CertificateSubject | None:
-        """The names in the client's verified certificate."""
-        ...
-
-    def log(self, event: str, **details: object) -> None:
-        """Write a line about this connection."""
-        ...
-
-    def hang_up(self) -> None:
-        """Send what is left, then close the transport."""
-        ...
-
-    def opened(self) -> None:
-        """The connection is in its virtual host."""
-        ...
-
-    def publishing(self) -> None:
-        """The client publishes for the first time, or to somewhere new."""
-        ...
 
 
 class Connection:
@@ -99,11 +60,10 @@ class Connection:
         self.heartbeat_s = 0
         self.is_blocked = False
         self.has_published = False
-        self._driver = driver
-        self._partial: list[bytes] = []
-        self._partial_size = 0
-        self._wanted = 8
+        self.driver = driver
+        self._incoming = Incoming()
         self._frame_max = FRAME_MIN
+        self.opening = Opening(self)
         self._channels = Channels(self._make_channel, self.outbox, settings.channel_max)
         self._turning: list[Channel] = []
         self._resumption = Resumption()
@@ -144,7 +104,7 @@ class Connection:
         """Hear from a channel that it publishes to somewhere new."""
         if not self.has_published:
             self.has_published = True
-            self._driver.publishing()
+            self.driver.publishing()
 
     # Bytes in
 
@@ -152,30 +112,28 @@ class Connection:
         """Feed bytes from the peer; everything they complete is done before this returns."""
         if self.state is State.CLOSED:
             return
-        if self._partial_size:
-            self._partial.append(data)
-            self._partial_size += len(data)
-            if self._partial_size < self._wanted:
-                return
-            data = b"".join(self._partial)
-            self._partial, self._partial_size = [], 0
+        whole = self._incoming.add(data)
+        if whole is not None:
+            self._take(whole)
+
+    def _take(self, data: bytes) -> None:
         position = 0
         if self.state is State.GREETING:
             if len(data) < 8:
-                self._keep(data, 0, 8)
+                self._incoming.keep(data, 0, 8)
                 return
             if not self._greet(data[:8]):
                 return
             position = 8
         if self.state is State.AUTHENTICATING:
-            self._keep(data, position, 1)
-            if self._partial_size > _EARLY_LIMIT:
-                self._end("too much was sent before the login was decided")
+            self._incoming.keep(data, position, 1)
+            if self._incoming.size > _EARLY_LIMIT:
+                self.end("too much was sent before the login was decided")
             return
         try:
             self._read_frames(data, position)
         except GatewayError as error:
-            self._fail(error)
+            self.fail(error)
 
     def _read_frames(self, data: bytes, position: int) -> None:
         """Take frame after frame; the three that make up nearly all traffic first.
@@ -192,7 +150,7 @@ class Connection:
                 if size > self._frame_max - 8:
                     raise too_large(kind, size, self._frame_max)
                 if stop >= end:
-                    self._keep(data, position, size + 8)
+                    self._incoming.keep(data, position, size + 8)
                     return
                 shown = octets(data[position + 7 : stop])
                 wrong = f"{{invalid_frame_end_marker,{data[stop]}}}"
@@ -216,30 +174,23 @@ class Connection:
                 self._refuse(refusal, number, *index_of(payload if kind == METHOD else PUBLISH))
             except MalformedField as error:
                 ids = index_of(payload if kind == METHOD else PUBLISH)
-                self._fail(FrameError(reply_code(error), str(error), *ids))
+                self.fail(FrameError(reply_code(error), str(error), *ids))
             except GatewayError as error:
-                self._fail(error)
+                self.fail(error)
             if self.state is State.AUTHENTICATING:
-                self._keep(data, position, 1)
+                self._incoming.keep(data, position, 1)
                 return
         if position < end:
-            self._keep(data, position, 8)
-
-    def _keep(self, data: bytes, position: int, wanted: int) -> None:
-        """Keep what is not complete until ``wanted`` bytes of it are there."""
-        rest = data[position:]
-        self._partial = [rest] if rest else []
-        self._partial_size = len(rest)
-        self._wanted = wanted
+            self._incoming.keep(data, position, 8)
 
     def _greet(self, header: bytes) -> bool:
         """Answer the protocol header; return whether the conversation goes on."""
         if header not in ACCEPTED_HEADERS:
             self.outbox.write(PROTOCOL_HEADER)  # 2.2.4: another version is answered with ours
-            self._end(f"bad protocol header {header!r}")
+            self.end(f"bad protocol header {header!r}")
             return False
         self.state = State.STARTING
-        self._say(start(self.settings.server_properties, self.settings.mechanisms))
+        self.say(start(self.settings.server_properties, self.settings.mechanisms))
         return True
 
     # Frames
@@ -276,7 +227,7 @@ class Connection:
     def _make_channel(self, number: int) -> Channel:
         assert self.vhost is not None
         settings = self.settings
-        origin = Origin(self._driver.name, number, self.user_name, "amqp091")
+        origin = Origin(self.driver.name, number, self.user_name, "amqp091")
         scope = Scope(
             number,
             self,
@@ -289,133 +240,60 @@ class Connection:
         )
         return Channel(scope, self._frame_max, self._turning.append)
 
-    # Handshake
+    # Channel 0
 
-    def _start_ok(self, method: commands.Connection.StartOk) -> None:
-        self.identity.introduce(table_of(method.client_properties))
-        claimed = credentials(
-            method.mechanism,
-            bytes_of(method.response),
-            self._driver.peer_host,
-            self._driver.certificate,
-            self.settings.mechanisms,
-        )
-        self.state = State.AUTHENTICATING
-        self.identity.credentials = claimed
-        self.settings.login.authenticate(claimed, self._authenticated)
-
-    def _authenticated(self, principal: Principal | None) -> None:
-        """Hear who it is, at once or later; go on with what came in meanwhile."""
-        if self.state is not State.AUTHENTICATING:
-            return
-        if principal is not None:
-            self._recognise(principal)
-        elif not self.settings.judges_late():
-            self._refuse_login()
-            return
-        self.state = State.TUNING
-        settings = self.settings
-        self._say(commands.Connection.Tune(settings.channel_max, settings.frame_max, settings.heartbeat_s))
-        self._go_on()
-
-    def _tune_ok(self, method: commands.Connection.TuneOk) -> None:
-        tuning = Tuning(method, self.settings.frame_max, self.settings.channel_max)
+    def agree(self, tuning: Tuning) -> None:
+        """Keep to what both sides can take."""
         self._frame_max = tuning.frame_max
         self._channels.limit = tuning.channel_max
         self.heartbeat_s = tuning.heartbeat_s
-        self.state = State.OPENING
 
-    def _open(self, method: commands.Connection.Open) -> None:
-        vhost = self.settings.broker.vhost(method.virtual_host)
-        if self.identity.principal is None:  # nobody knew it so far; the plugins of this virtual host may
-            assert self.identity.credentials is not None
-            self.state = State.AUTHENTICATING
-            access = self.settings.access_of(vhost.name)
-            access.authenticate(self.identity.credentials, lambda principal: self._judged(principal, vhost))
-        else:
-            self._enter(vhost)
-
-    def _judged(self, principal: Principal | None, vhost: VirtualHost) -> None:
-        """Hear from a virtual host's own authenticators who it is."""
-        if self.state is not State.AUTHENTICATING:
-            return
-        if principal is None:
-            self._refuse_login()
-            return
-        self._recognise(principal)
-        try:
-            self._enter(vhost)
-        except GatewayError as error:
-            self._fail(error)
-        self._go_on()
-
-    def _enter(self, vhost: VirtualHost) -> None:
-        self.state = State.OPENING
-        self.identity.enter(vhost)
-        self.state = State.OPEN
-        self._say(commands.Connection.OpenOk())
-        self._driver.opened()
-
-    def _recognise(self, principal: Principal) -> None:
-        self.identity.principal = principal
-        self._driver.log("connection authenticated", user=principal.name)
-
-    def _refuse_login(self) -> None:
-        """Tell a client that can hear it why (RabbitMQ: authentication_failure_close); hang up on any other."""
-        assert self.identity.credentials is not None
-        mechanism = self.identity.credentials.mechanism
-        if self.has_capability("authentication_failure_close"):
-            text = f"Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
-            self._say(commands.Connection.Close(403, reply_text(403, text), 0, 0))
-        self._end("authentication refused")
-
-    def _go_on(self) -> None:
+    def read_on(self) -> None:
         """Read what came in while somebody was being asked."""
-        if self._partial_size:
-            rest, self._partial, self._partial_size = b"".join(self._partial), [], 0
+        if (rest := self._incoming.take()) is not None:
             self.receive(rest)
 
     def _update_secret(self, method: commands.Connection.UpdateSecret) -> None:
-        self._say(commands.Connection.UpdateSecretOk())
+        self.say(commands.Connection.UpdateSecretOk())
 
     # Ends
 
     def _close_asked(self, method: commands.Connection.Close) -> None:
-        self._say(commands.Connection.CloseOk())
-        self._end(f"closed by the client: {method.reply_code} {method.reply_text}".rstrip())
+        self.say(commands.Connection.CloseOk())
+        self.end(f"closed by the client: {method.reply_code} {method.reply_text}".rstrip())
 
     def force_close(self, reason: str, code: int = 320) -> None:
         """Close the connection from this side (320: an operator, or the broker stops)."""
         if self.state is State.OPEN:
             self._close(code, reason_text := reply_text(code, reason), 0, 0)
-            self._driver.log("connection closing", reason=reason_text)
+            self.driver.log("connection closing", reason=reason_text)
         elif self.state is not State.CLOSED:
-            self._end(reason)
+            self.end(reason)
 
     def fault(self) -> None:
         """End the connection because something of ours broke (541)."""
         if self.state in (State.OPENING, State.OPEN):
             self._close(541, reply_text(541, ""), 0, 0)
         elif self.state is not State.CLOSED:
-            self._end("internal error")
+            self.end("internal error")
 
     def lost(self) -> None:
         """The transport is gone: release everything the connection held."""
         self.state = State.CLOSED
         self._release()
 
-    def _fail(self, error: GatewayError) -> None:
+    def fail(self, error: GatewayError) -> None:
         """End the connection because the peer broke the rules, or asked for what no channel survives."""
         if self.state is State.CLOSED:
             return
         code = reply_code(error)
         ids = (getattr(error, "class_id", 0), getattr(error, "method_id", 0))
         text = reply_text(code, str(error))
-        self._driver.log("connection error", reason=text)
+        self.driver.log("connection error", reason=text)
         if self.state in (State.OPEN, State.OPENING) or (code == 530 and self.state is State.TUNING):
             self._close(code, text, *ids)
         else:
-            self._end(text)
+            self.end(text)
 
     def _refuse(self, refusal: Refused, number: int, class_id: int, method_id: int) -> None:
         """Answer a request that was understood and declined: end its channel, or the connection for a hard error.
@@ -424,30 +302,30 @@ class Connection:
         """
         code = reply_code(refusal)
         if code in HARD or number not in self._channels.open_by_number:
-            self._fail(FrameError(code, str(refusal), class_id, method_id))
+            self.fail(FrameError(code, str(refusal), class_id, method_id))
             return
         text = reply_text(code, str(refusal))
-        self._driver.log("channel error", channel=number, reason=text)
+        self.driver.log("channel error", channel=number, reason=text)
         self._channels.refuse(number, code, text, class_id, method_id)
 
     def _close(self, code: int, text: str, class_id: int, method_id: int) -> None:
         self._release()
         self.state = State.CLOSING
-        self._say(commands.Connection.Close(code, text, class_id, method_id))
+        self.say(commands.Connection.Close(code, text, class_id, method_id))
 
     def _wind_up(self, kind: int, number: int, payload: bytes) -> None:
         """After close was sent only its answer, or the peer's own close, means anything (1.4.2.7)."""
         if number == 0 and kind == METHOD and payload[:4] in (_CLOSE, _CLOSE_OK):
             if payload[:4] == _CLOSE:
-                self._say(commands.Connection.CloseOk())
-            self._end("closed by the broker")
+                self.say(commands.Connection.CloseOk())
+            self.end("closed by the broker")
 
-    def _end(self, reason: str) -> None:
+    def end(self, reason: str) -> None:
         """Say nothing more than what is written already."""
         self._release()
         self.state = State.CLOSED
-        self._driver.log("connection closing", reason=reason)
-        self._driver.hang_up()
+        self.driver.log("connection closing", reason=reason)
+        self.driver.hang_up()
 
     def _release(self) -> None:
         """Give back everything the connection holds: deliveries, consumers, exclusive queues.
@@ -479,21 +357,22 @@ class Connection:
         if not self.is_blocked and self.state is State.OPEN:
             self.is_blocked = True
             if self.has_capability("connection.blocked"):
-                self._say(commands.Connection.Blocked(reason))
+                self.say(commands.Connection.Blocked(reason))
 
     def unblock(self) -> None:
         """Tell it that they need not wait any more."""
         if self.is_blocked:
             self.is_blocked = False
             if self.has_capability("connection.blocked") and self.state is State.OPEN:
-                self._say(commands.Connection.Unblocked())
+                self.say(commands.Connection.Unblocked())
 
     def fail_confirms(self) -> None:
         """Refuse every publish that waits for its confirm."""
         for channel in self._channels.open_by_number.values():
             channel.fail_confirms()
 
-    def _say(self, method: Frame) -> None:
+    def say(self, method: Frame) -> None:
+        """Say something on channel 0."""
         self.outbox.write(encode_method(0, method))
 
 
@@ -501,9 +380,9 @@ Perform: TypeAlias = Callable[[Connection, Any], None]  # each row takes its own
 
 #: What a connection does on channel 0, by state. A pair that is absent is an error.
 _ON_CHANNEL_0: Final[Mapping[tuple[State, type[Frame]], Perform]] = {
-    (State.STARTING, commands.Connection.StartOk): Connection._start_ok,
-    (State.TUNING, commands.Connection.TuneOk): Connection._tune_ok,
-    (State.OPENING, commands.Connection.Open): Connection._open,
+    (State.STARTING, commands.Connection.StartOk): lambda connection, method: connection.opening.start_ok(method),
+    (State.TUNING, commands.Connection.TuneOk): lambda connection, method: connection.opening.tune_ok(method),
+    (State.OPENING, commands.Connection.Open): lambda connection, method: connection.opening.open(method),
     (State.OPEN, commands.Connection.UpdateSecret): Connection._update_secret,
     (State.STARTING, commands.Connection.Close): Connection._close_asked,
     (State.TUNING, commands.Connection.Close): Connection._close_asked,

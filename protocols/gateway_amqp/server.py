@@ -13,9 +13,10 @@ from gateway.net.certificates import subject_of
 from gateway.net.listeners import plain_host
 from gateway.net.turn import Turn
 from gateway.net.wire import Wire
-from gateway_amqp.connection import HEARTBEAT_FRAME, Connection, State
+from gateway_amqp.connection import HEARTBEAT_FRAME, Connection
 from gateway_amqp.outbox import FLOOD
 from gateway_amqp.settings import AmqpSettings
+from gateway_amqp.state import State
 
 _log: Final = Log("amqp")
 

@@ -26,7 +26,7 @@ Connect = Callable[..., BlockingConnection]
 
 @pytest.fixture
 def connect(gateway: Gateway) -> Iterator[Connect]:
-    """Open pika connections to the gateway of the test; whatever is open when the test ends is closed, the gateway first."""
+    """Open pika connections to the gateway of the test; when the test ends it is killed, then they are closed."""
     opened: list[BlockingConnection] = []
 
     def open_connection(**overrides: object) -> BlockingConnection:

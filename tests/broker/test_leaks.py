@@ -1,4 +1,4 @@
-"""What clients leave behind is given back: connections, channels, consumers, exclusive queues, whatever way they end."""
+"""What clients leave behind is given back: connections, channels, consumers, queues, whatever way they end."""
 
 import socket
 import struct
@@ -47,7 +47,7 @@ def silent(broker: Broker) -> None:
 
 
 def growth(gateway: Gateway, visit: Callable[[], None], visits: int) -> int:
-    """Return by how many bytes the peak of the broker's memory in a second series of visits is above that in a first."""
+    """Return by how many bytes the broker's memory peaks higher in a second series of visits than in a first."""
 
     def peak() -> int:
         return max(_memory_after(gateway, visit, visits // 20) for _ in range(20))

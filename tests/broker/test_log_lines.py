@@ -75,7 +75,9 @@ def test_no_password_is_ever_written(gateway: Gateway, connect: Connect, tmp_pat
     with socket.create_connection(gateway.addresses["amqp"], timeout=5) as raw:
         raw.sendall(b"AMQP\x00\x00\x09\x01")
         raw.recv(4096)
-        raw.sendall(b"\x01\x00\x00\x00\x00\x00\x20\x00\x0a\x00\x0b" + b"\x00guest\x00Xy-secret-5 not a start-ok" + b"\xce")
+        raw.sendall(
+            b"\x01\x00\x00\x00\x00\x00\x20\x00\x0a\x00\x0b" + b"\x00guest\x00Xy-secret-5 not a start-ok" + b"\xce"
+        )
         raw.recv(4096)
     gateway.log_has("authentication refused")
     gateway.log_has("reason=")

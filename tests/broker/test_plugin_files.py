@@ -16,7 +16,9 @@ PAGE = PROJECT / "docs" / "plugins" / "exchange-type.md"
 
 def example(name: str) -> str:
     """Return the code on the page whose first line names it."""
-    found = re.search(rf"^```(?:python|toml)\n# {re.escape(name)}\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    found = re.search(
+        rf"^```(?:python|toml)\n# {re.escape(name)}\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL
+    )
     assert found is not None, f"the page has no {name}"
     return found[1]
 

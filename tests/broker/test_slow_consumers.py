@@ -4,6 +4,8 @@ import socket
 import time
 from typing import Final
 
+import pika
+
 from tests.broker.conftest import Connect
 from tests.broker.raw import CONSUMING, LOGIN, consume, delivery_size, heard
 from tests.running import Gateway
@@ -17,15 +19,13 @@ def test_a_consumer_that_pauses_gets_everything(gateway: Gateway, connect: Conne
     channel = connect().channel()
     channel.queue_declare("q")
     for _ in range(MESSAGES):
-        channel.basic_publish("", "q", BODY)
+        channel.basic_publish("", "q", BODY, pika.BasicProperties(delivery_mode=1))
     channel.queue_declare("q", passive=True)
     with socket.create_connection(gateway.addresses["amqp"], timeout=10) as peer:
         peer.sendall(LOGIN + consume("q"))
         said = heard(peer, CONSUMING)
-        waiting = channel.queue_declare("q", passive=True).method.message_count
         time.sleep(0.3)
-        assert channel.queue_declare("q", passive=True).method.message_count > MESSAGES // 4, "all of it is in memory"
-        assert waiting > MESSAGES // 4
+        assert channel.queue_declare("q", passive=True).method.message_count > MESSAGES // 4, "all of it is on its way"
         rest = MESSAGES * delivery_size("q", BODY) - len(said.split(CONSUMING, 1)[1]) + len(b"\x01c\xce")
         while rest > 0:
             data = peer.recv(1 << 16)

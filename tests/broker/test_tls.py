@@ -84,9 +84,7 @@ def test_plain_passwords_go_through_tls(gateway: Gateway, authority: Authority, 
         assert round_trip(connection)
 
 
-def test_a_consumer_gets_a_long_queue_through_tls(
-    gateway: Gateway, authority: Authority, settings: list[str]
-) -> None:
+def test_a_consumer_gets_a_long_queue_through_tls(gateway: Gateway, authority: Authority, settings: list[str]) -> None:
     gateway.start(*settings)
     with connected(gateway, client_context(authority)) as connection:
         channel = connection.channel()

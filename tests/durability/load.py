@@ -96,7 +96,8 @@ class Publisher(Client):
     def _answered(self, frame: Any) -> None:  # Any: pika's frame around an ack or a nack
         answer = frame.method
         assert isinstance(answer, Basic.Ack), "nothing may be refused here"
-        assert self._waiting and answer.delivery_tag >= self._waiting[0][0], "confirmed twice"
+        assert self._waiting, "more is confirmed than was published"
+        assert answer.delivery_tag >= self._waiting[0][0], "confirmed twice"
         while self._waiting and self._waiting[0][0] <= answer.delivery_tag:
             tag, key = self._waiting[0]
             if tag != answer.delivery_tag and not answer.multiple:

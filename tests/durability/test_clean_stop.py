@@ -25,9 +25,7 @@ def stopped_in_time(gateway: Gateway, number: signal.Signals = signal.SIGTERM) -
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-def test_a_signal_ends_it_and_tells_the_clients(
-    number: signal.Signals, gateway: Gateway, connect: Connect
-) -> None:
+def test_a_signal_ends_it_and_tells_the_clients(number: signal.Signals, gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     connections = [connect() for _ in range(3)]
     assert stopped_in_time(gateway, number)

@@ -158,3 +158,22 @@ def test_an_alternate_that_is_the_default_exchange_finds_queues_declared_later(b
     assert broker.publish("q", exchange="x") is Verdict.UNROUTED
     broker.vhost.declare_queue("q")
     assert broker.publish("q", exchange="x") is Verdict.TAKEN
+
+
+def test_a_remembered_route_ends_with_its_binding_its_exchange_and_its_queue(broker: MemoryBroker) -> None:
+    vhost = broker.vhost
+    Topology({"x": "direct", "y": "fanout"}, ["x q k", "x y k", "y r any"]).declare(vhost)
+
+    def reached() -> set[str]:
+        broker.publish("k", exchange="x")
+        return {name for name, queue in vhost.queue_by_name.items() if queue.purge()}
+
+    assert reached() == {"q", "r"}
+    vhost.unbind(vhost.exchange("x"), vhost.queue("q"), "k")
+    assert reached() == {"r"}
+    vhost.bind(vhost.exchange("x"), vhost.queue("q"), "k")
+    assert reached() == {"q", "r"}
+    vhost.delete_exchange("y")
+    assert reached() == {"q"}
+    vhost.delete_queue(vhost.queue("q"))
+    assert broker.publish("k", exchange="x") is Verdict.UNROUTED

@@ -9,7 +9,7 @@ from typing import Final
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from gateway.kernel.exchange import Exchange
 from gateway.kernel.queue import Queue
@@ -55,12 +55,17 @@ class Declared:
 class RoutingMachine(RuleBasedStateMachine):
     """Random declarations, bindings, deletions and publishes."""
 
-    @initialize()
-    def start(self) -> None:
+    @initialize(types=st.tuples(*[st.sampled_from(TYPES)] * len(EXCHANGES)), alternate=st.sampled_from(ALTERNATES))
+    def start(self, types: tuple[str, ...], alternate: str | None) -> None:
+        """Begin with everything there and nothing bound."""
         self.broker = MemoryBroker()
         self.exchanges: dict[str, Declared] = {}
         self.queues: dict[str, Queue] = {}
         self.bindings: set[tuple[str, str, str]] = set()
+        for name, type in zip(EXCHANGES, types, strict=True):
+            self.declare_exchange(name, type, alternate, is_auto_delete=False)
+        for name in QUEUES:
+            self.declare_queue(name)
 
     # Changes
 
@@ -93,19 +98,22 @@ class RoutingMachine(RuleBasedStateMachine):
             self.broker.vhost.delete_queue(self.queues.pop(name))
             self.unbind_all([binding for binding in self.bindings if binding[1] == name])
 
-    @rule(source=exchange_names, destination=exchange_names | queue_names, pattern=patterns)
-    def bind(self, source: str, destination: str, pattern: str) -> None:
-        if source in self.exchanges and (destination in self.exchanges or destination in self.queues):
+    @precondition(lambda self: self.exchanges)
+    @rule(data=st.data(), patterns=st.lists(patterns, min_size=1, max_size=3))
+    def bind(self, data: st.DataObject, patterns: list[str]) -> None:
+        source = data.draw(st.sampled_from(sorted(self.exchanges)), label="source")
+        destination = data.draw(st.sampled_from(sorted({*self.exchanges, *self.queues})), label="destination")
+        for pattern in patterns:
             self.bindings.add((source, destination, pattern))
             self.broker.vhost.bind(self.exchange(source), self.destination(destination), pattern)
 
+    @precondition(lambda self: self.bindings)
     @rule(data=st.data())
     def unbind(self, data: st.DataObject) -> None:
-        if self.bindings:
-            binding = data.draw(st.sampled_from(sorted(self.bindings)), label="binding")
-            source, destination, pattern = binding
-            assert self.broker.vhost.unbind(self.exchange(source), self.destination(destination), pattern)
-            self.unbind_all([binding])
+        binding = data.draw(st.sampled_from(sorted(self.bindings)), label="binding")
+        source, destination, pattern = binding
+        assert self.broker.vhost.unbind(self.exchange(source), self.destination(destination), pattern)
+        self.unbind_all([binding])
 
     @rule()
     def restart(self) -> None:
@@ -186,4 +194,4 @@ class RoutingMachine(RuleBasedStateMachine):
 
 
 TestRoutingMachine = RoutingMachine.TestCase
-TestRoutingMachine.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)
+TestRoutingMachine.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)

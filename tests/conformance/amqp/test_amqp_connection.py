@@ -7,8 +7,8 @@ from pamqp import commands
 
 from gateway.access import Access, CertificateSubject, Credentials, Principal
 from gateway.kernel.message import Value
-from gateway_amqp.connection import State
 from gateway_amqp.handshake import PROTOCOL_HEADER
+from gateway_amqp.state import State
 from gateway_amqp.tables import encode_table
 from tests.conformance.amqp.tables import (
     ALIVE,

@@ -20,11 +20,12 @@ from gateway.kernel.vhost import VirtualHost
 from gateway.net.turn import Turn
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
 from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
-from gateway_amqp.connection import Connection, State
+from gateway_amqp.connection import Connection
 from gateway_amqp.handshake import PROTOCOL_HEADER
 from gateway_amqp.header import AMQP
 from gateway_amqp.outbox import Outbox
 from gateway_amqp.settings import AmqpSettings
+from gateway_amqp.state import State
 from gateway_memory import MemoryStore
 from tests.protocols.amqp.ear import EOF, Ear, Heard
 from tests.protocols.amqp.frames import ALL_CAPABILITIES, Sent, asked, start_ok, wire

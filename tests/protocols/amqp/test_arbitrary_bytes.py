@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pamqp import commands
 
-from gateway_amqp.connection import State
 from gateway_amqp.handshake import PROTOCOL_HEADER
+from gateway_amqp.state import State
 from tests.protocols.amqp.dialogue import Gateway, Peer
 from tests.protocols.amqp.frames import Sent, asked, content_header, frame, handshake, publish, start_ok, wire
 
@@ -104,7 +104,7 @@ KEPT_AT_MOST = 131_072 + 65_536
 
 def kept(peer: Peer) -> int:
     """How many bytes of input the machine holds."""
-    return sum(map(len, peer.machine._partial))
+    return peer.machine._incoming.size
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,0 +1,111 @@
+"""From start-ok to open-ok: who the peer is, what both sides can take, and which virtual host it enters (2.2.4)."""
+
+from typing import TYPE_CHECKING
+
+from pamqp import commands
+
+from gateway.access import Principal
+from gateway.kernel.errors import GatewayError
+from gateway.kernel.vhost import VirtualHost
+from gateway_amqp.errors import reply_text
+from gateway_amqp.handshake import Tuning
+from gateway_amqp.login import credentials
+from gateway_amqp.methods import bytes_of, table_of
+from gateway_amqp.state import State
+
+if TYPE_CHECKING:
+    from gateway_amqp.connection import Connection
+
+
+class Opening:
+    """Takes one connection through its handshake. Authenticators may answer at once or later."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+
+    def start_ok(self, method: commands.Connection.StartOk) -> None:
+        """Ask who this is (10, 11)."""
+        connection = self._connection
+        connection.identity.introduce(table_of(method.client_properties))
+        claimed = credentials(
+            method.mechanism,
+            bytes_of(method.response),
+            connection.driver.peer_host,
+            connection.driver.certificate,
+            connection.settings.mechanisms,
+        )
+        connection.state = State.AUTHENTICATING
+        connection.identity.credentials = claimed
+        connection.settings.login.authenticate(claimed, self._authenticated)
+
+    def tune_ok(self, method: commands.Connection.TuneOk) -> None:
+        """Agree on limits (10, 31)."""
+        settings = self._connection.settings
+        self._connection.agree(Tuning(method, settings.frame_max, settings.channel_max))
+        self._connection.state = State.OPENING
+
+    def open(self, method: commands.Connection.Open) -> None:
+        """Enter a virtual host (10, 40). Whom nobody knew so far, the plugins of that virtual host may know."""
+        connection = self._connection
+        vhost = connection.settings.broker.vhost(method.virtual_host)
+        if connection.identity.principal is not None:
+            self._enter(vhost)
+            return
+        assert connection.identity.credentials is not None
+        connection.state = State.AUTHENTICATING
+        access = connection.settings.access_of(vhost.name)
+        access.authenticate(connection.identity.credentials, lambda principal: self._judged(principal, vhost))
+
+    def _authenticated(self, principal: Principal | None) -> None:
+        """Hear who it is; go on with what came in meanwhile."""
+        connection = self._connection
+        if connection.state is not State.AUTHENTICATING:
+            return
+        if principal is not None:
+            self._recognise(principal)
+        elif not connection.settings.judges_late():
+            self._refuse()
+            return
+        connection.state = State.TUNING
+        settings = connection.settings
+        connection.say(commands.Connection.Tune(settings.channel_max, settings.frame_max, settings.heartbeat_s))
+        connection.read_on()
+
+    def _judged(self, principal: Principal | None, vhost: VirtualHost) -> None:
+        """Hear from a virtual host's own authenticators who it is."""
+        connection = self._connection
+        if connection.state is not State.AUTHENTICATING:
+            return
+        if principal is None:
+            self._refuse()
+            return
+        self._recognise(principal)
+        try:
+            self._enter(vhost)
+        except GatewayError as error:
+            connection.fail(error)
+        connection.read_on()
+
+    def _enter(self, vhost: VirtualHost) -> None:
+        connection = self._connection
+        connection.state = State.OPENING
+        connection.identity.enter(vhost)
+        connection.state = State.OPEN
+        connection.say(commands.Connection.OpenOk())
+        connection.driver.opened()
+
+    def _recognise(self, principal: Principal) -> None:
+        self._connection.identity.principal = principal
+        self._connection.driver.log("connection authenticated", user=principal.name)
+
+    def _refuse(self) -> None:
+        """Tell a client that can hear it why (RabbitMQ: authentication_failure_close); hang up on any other."""
+        connection = self._connection
+        assert connection.identity.credentials is not None
+        mechanism = connection.identity.credentials.mechanism
+        if connection.has_capability("authentication_failure_close"):
+            text = f"Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
+            connection.say(commands.Connection.Close(403, reply_text(403, text), 0, 0))
+        connection.end("authentication refused")
