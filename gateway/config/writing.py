@@ -64,7 +64,8 @@ Patterns are yours to choose well: one that takes exponential time, such as `(a+
 
 A virtual host named here is made at the start if it is not there.
 
-`tracing = false`  
+`tracing = false`
+
 Whether its messages are copied to the exchange `amq.rabbitmq.trace`, from the start: every message that is published
 with the key `publish.` and the name of the exchange, every one that is delivered with `deliver.` and the name of the
 queue. Allowed: true or false.

@@ -62,7 +62,6 @@ class Bindings:
         """Build a binding between two ends, live and in recovery alike."""
         binding = Binding(source, destination, routing_key, arguments)
         source.type.bind(binding)
-        source.had_binding = True
         self._by_source.setdefault(source, {})[binding.key()] = binding
         self._by_destination.setdefault(destination, {})[binding] = None
         self._changed()

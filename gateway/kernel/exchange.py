@@ -21,7 +21,6 @@ class Exchange:
 
     __slots__ = (
         "arguments",
-        "had_binding",
         "is_auto_delete",
         "is_durable",
         "is_internal",
@@ -56,7 +55,6 @@ class Exchange:
         self.arguments: Arguments = arguments or {}
         self.routes_by_key = routes_by_key
         self.routes: dict[str, tuple[Queue, ...]] = {}
-        self.had_binding = False
 
     @property
     def alternate(self) -> str | None:

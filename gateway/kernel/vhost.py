@@ -354,7 +354,7 @@ class VirtualHost:
         arguments: Arguments,
         claimant: object | None,
     ) -> None:
-        queue.require_owner(claimant)
+        queue.require_owner(claimant or owner)
         if (owner is None) != (queue.owner is None):
             raise ResourceLocked(queue.locked)
         entity = f"queue '{queue.name}' in vhost '{self.name}'"

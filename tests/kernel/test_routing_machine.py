@@ -28,19 +28,23 @@ queue_names = st.sampled_from(QUEUES)
 patterns = st.sampled_from(PATTERNS)
 
 
-def words_match(pattern: list[str], words: list[str]) -> bool:
+def words_match(pattern: list[str], key: list[str]) -> bool:
     """Read a topic pattern word by word (R14)."""
     if not pattern:
-        return not words
+        return not key
     if pattern[0] == "#":
-        return any(words_match(pattern[1:], words[count:]) for count in range(len(words) + 1))
-    return bool(words) and pattern[0] in ("*", words[0]) and words_match(pattern[1:], words[1:])
+        return any(words_match(pattern[1:], key[count:]) for count in range(len(key) + 1))
+    return bool(key) and pattern[0] in ("*", key[0]) and words_match(pattern[1:], key[1:])
+
+
+def words(key: str) -> list[str]:
+    return key.split(".") if key else []
 
 
 def matches(type: str, pattern: str, key: str) -> bool:
     if type == "direct":
         return pattern == key
-    return type != "topic" or words_match(pattern.split("."), key.split(".") if key else [])
+    return type != "topic" or words_match(words(pattern), words(key))
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ def test_routing_by_headers(
     ("mode", "text"),
     [
         ("some", 'Invalid x-match field value <<"some">>; expected all, any, all-with-x, or any-with-x'),
-        ("", 'Invalid x-match field value <<>>; expected all, any, all-with-x, or any-with-x'),
+        ("", "Invalid x-match field value <<>>; expected all, any, all-with-x, or any-with-x"),
         ("ALL", 'Invalid x-match field value <<"ALL">>; expected all, any, all-with-x, or any-with-x'),
         (1, "Invalid x-match field type signedint (value 1); expected longstr"),
         (True, "Invalid x-match field type bool (value true); expected longstr"),
