@@ -1,5 +1,7 @@
 """What Twisted has to say goes into the same log: its own events, and errors nobody looked at."""
 
+import logging
+
 from twisted.logger import ILogObserver, STDLibLogObserver, globalLogBeginner
 
 
@@ -10,3 +12,4 @@ def bridge_twisted() -> None:
     """
     observer: ILogObserver = STDLibLogObserver()  # type: ignore[assignment]  # declared by zope.interface, unseen by mypy
     globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False)
+    logging.getLogger("twisted").setLevel(logging.WARNING)  # what starts and stops, we say ourselves

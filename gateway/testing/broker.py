@@ -41,6 +41,7 @@ class MemoryBroker:
         clock: FakeClock | None = None,
         registry: PluginRegistry | None = None,
         resident_messages: int = RESIDENT_MESSAGES,
+        permits_transient_queues: bool = True,
     ) -> None:
         self.store = store or MemoryStore()
         self.clock = clock or FakeClock()
@@ -53,6 +54,7 @@ class MemoryBroker:
             self._view,
             node="gateway@test",
             resident_messages=resident_messages,
+            permits_transient_queues=permits_transient_queues,
         )
         recover(self.kernel, self.store.recover())
         self.vhost: VirtualHost = self.kernel.declare_vhost("/")

@@ -92,10 +92,11 @@ class AmqpServer(Protocol):
     # What the machine asks for
 
     def log(self, event: str, **details: object) -> None:
-        """Write a line about this connection."""
+        """Write a line about this connection. The reason of its end is told once, when it is closed."""
         if "reason" in details:
             self._end_reason = str(details["reason"])
-        _log.info(event, connection=self.name, **details)
+        write = _log.debug if event == "connection closing" else _log.info
+        write(event, connection=self.name, **details)
 
     def opened(self) -> None:
         """The connection is in its virtual host."""

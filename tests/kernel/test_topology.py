@@ -9,6 +9,7 @@ from gateway.kernel.errors import (
     AccessRefused,
     CommandInvalid,
     GatewayError,
+    InternalError,
     NotFound,
     PreconditionFailed,
     ResourceLocked,
@@ -458,3 +459,11 @@ def test_everything_that_comes_and_goes_is_told_once(broker: MemoryBroker, vhost
         ("exchange.deleted", "x"),
         ("queue.deleted", "q"),
     ]
+
+
+def test_r30_a_transient_shared_queue_is_refused_where_it_is_not_permitted() -> None:
+    vhost = MemoryBroker(permits_transient_queues=False).vhost
+    with pytest.raises(InternalError, match="transient non-exclusive queues are not permitted: queue 'q' is neither"):
+        vhost.declare_queue("q")
+    assert vhost.declare_queue("mine", owner=object()).name == "mine"
+    assert vhost.declare_queue("kept", is_durable=True).name == "kept"
