@@ -36,6 +36,8 @@ format: $(VENV)/.tested ## put the code into its usual form
 
 bench: $(VENV)/.tested ## compare speed with RabbitMQ on this machine
 	@$(BIN)/python -m benchmarks.load $(ARGS)
+	@$(BIN)/python benchmarks/micro/features.py
+	@$(BIN)/python benchmarks/micro/priorities.py
 
 docs: $(VENV)/.installed ## write etc/gateway.toml and docs/configuration.md anew from the settings
 	@$(BIN)/python -m gateway.config.writing

@@ -23,7 +23,7 @@ _SWITCH_INTERVAL_S: Final = 0.0005
 
 #: Objects between two collections of the youngest generation. A long queue makes many objects that live long; with
 #: the default the collector walks them again and again (measured: stalls of 136 to 342 ms).
-_GC_THRESHOLDS: Final = (100_000, 10, 10)
+_GC_THRESHOLDS: Final = (25_000, 10, 10)
 
 
 def run(settings: Settings) -> int:
@@ -91,7 +91,7 @@ def _announce(addresses: Mapping[str, tuple[str, int]], settings: Settings) -> N
     """Print what listens where, and what to try first."""
     print(f"gateway {VERSION} is running, data in {settings.data}")
     for name, address in addresses.items():
-        print(f"  {name:<6} {written(address)}")
+        print(f"  {name:<10} {written(address)}")
     if "amqp" in addresses:
         port = addresses["amqp"][1]
         print(

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from twisted.internet.task import LoopingCall
+from twisted.internet.task import Cooperator, LoopingCall
 
 from gateway.access import Access
 from gateway.config import Settings
@@ -19,6 +19,10 @@ from gateway.kernel.plain import PLAIN
 from gateway.kernel.ports import Store
 from gateway.kernel.recovery import recover
 from gateway.logs import Log
+from gateway.management.scope import Surroundings
+from gateway.management.site import management_site
+from gateway.management.statistics import INTERVAL_S as LOOK_INTERVAL_S
+from gateway.management.statistics import Statistics
 from gateway.net.certificates import tls_options
 from gateway.net.clock import ReactorClock
 from gateway.net.listeners import Listeners
@@ -69,7 +73,10 @@ class Node:
         )
         self._watch = LoopingCall(self._watermarks.check)
         self._tick = LoopingCall(self._tick_all)
-        self._watch.clock = self._tick.clock = reactor
+        self._statistics = Statistics(self.broker, reactor.seconds)
+        slices = Cooperator(scheduler=lambda call: reactor.callLater(0, call))
+        self._look = LoopingCall(lambda: slices.coiterate(self._statistics.look()))
+        self._watch.clock = self._tick.clock = self._look.clock = reactor
 
     @property
     def addresses(self) -> Mapping[str, tuple[str, int]]:
@@ -86,7 +93,8 @@ class Node:
             apply_definitions(definitions, self.broker, source, self.settings.default_vhost)
         self.broker.journal.flush()
         _log.info("recovered", vhosts=len(self.broker.vhost_by_name), messages=count)
-        for loop, interval_s in ((self._watch, INTERVAL_S), (self._tick, 1 / TICKS_PER_S)):
+        intervals = ((self._watch, INTERVAL_S), (self._tick, 1 / TICKS_PER_S), (self._look, LOOK_INTERVAL_S))
+        for loop, interval_s in intervals:
             loop.start(interval_s).addErrback(lambda failure: _log.error("clockwork stopped", error=failure.value))
         self._listen()
 
@@ -177,6 +185,30 @@ class Node:
             mechanisms = PLAIN_MECHANISMS if settings.tls.verify == "off" else f"EXTERNAL {PLAIN_MECHANISMS}"
             self._listeners.listen("amqps", settings.amqps.port, self._amqp(mechanisms), tls_options(settings.tls))
 
+        if settings.management.port is not None:
+            self._listeners.listen("management", settings.management.port, self._management())
+
+    def _management(self) -> Any:
+        settings = self.settings
+        return management_site(
+            Surroundings(
+                broker=self.broker,
+                login=self._login_access(),
+                access_of=self._access_of,
+                statistics=self._statistics,
+                touch=self._turn.touch,
+                addresses=lambda: self.addresses,
+                memory_limit=self._watermarks.memory_limit,
+                disk_free_limit=self._watermarks.disk_free_limit,
+                data=settings.data,
+                started_at_ms=self.broker.clock.wall_ms(),
+                certificate=settings.tls.certificate,
+                max_message_size=settings.amqp.max_message_size,
+                max_body_size=settings.management.max_body_size,
+                reactor=self._reactor,
+            )
+        )
+
     def _amqp(self, mechanisms: str) -> AmqpFactory:
         return AmqpFactory(self._amqp_settings(mechanisms), self._turn)
 
@@ -201,6 +233,7 @@ class Node:
             channel_max=amqp.channel_max,
             max_message_size=amqp.max_message_size,
             login_timeout_s=amqp.login_timeout_s,
+            consumer_timeout_ms=self.settings.queues.consumer_timeout_ms,
         )
 
     # Clockwork
@@ -221,7 +254,7 @@ class Node:
         if len(self.broker.connections) and self._reactor.seconds() < deadline:
             self._reactor.callLater(0.02, self._wait_for_goodbyes, deadline, done)
             return
-        for loop in (self._watch, self._tick):
+        for loop in (self._watch, self._tick, self._look):
             if loop.running:
                 loop.stop()
         self._turn.end()
@@ -239,5 +272,6 @@ def _scheduler(reactor: Any) -> Callable[[Callable[[], None]], object]:
 
 
 def _log_event(event: Event) -> None:
-    level = _log.warning if event.name.startswith("store.") else _log.debug
+    is_warning = event.name.startswith("store.") or event.name == "queue.advice"
+    level = _log.warning if is_warning else _log.debug
     level(event.name, vhost=event.vhost, subject=event.subject, **event.details)

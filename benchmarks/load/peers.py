@@ -43,7 +43,7 @@ class Peer:
 @contextmanager
 def _launch_gateway(directory: Path) -> Iterator[Broker]:
     port = free_port()
-    settings = ["--set", "bind=127.0.0.1", "--set", f"amqp.port={port}"]
+    settings = ["--set", "bind=127.0.0.1", "--set", f"amqp.port={port}", "--set", "management.port=off"]
     command = [sys.executable, "-m", "gateway", "run", "--data", str(directory / "data"), *settings]
     with _running("gateway", command, os.environ, directory, port, timeout_s=60.0) as broker:
         yield broker

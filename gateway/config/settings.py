@@ -54,6 +54,16 @@ class Amqps(Section):
     """Where TLS connections are taken; 5671 when it is not set but ``tls.certificate`` is."""
 
 
+class Management(Section):
+    """The HTTP API, which RabbitMQ's tools and ``gatewayctl`` use."""
+
+    port: ListenerPort = 15672
+    """Where HTTP requests are taken."""
+
+    max_body_size: Annotated[Size, Field(ge=2**20, le=2**30)] = 64 * 2**20
+    """The largest body of a request accepted, such as a file of definitions."""
+
+
 class Tls(Section):
     """The certificates of the TLS listeners."""
 
@@ -85,6 +95,9 @@ class Queues(Section):
 
     resident_messages: Annotated[int, Field(ge=64, le=10_000_000)] = 2048
     """How many messages of one queue keep their contents in memory; the contents of further ones are on disk only."""
+
+    consumer_timeout_ms: Annotated[int, Field(ge=0, le=315_360_000_000)] = 1_800_000
+    """How long a delivery may stay unsettled until its channel is closed, in milliseconds; 0 is for ever."""
 
 
 class DefaultPermissions(Section):
@@ -172,6 +185,7 @@ class Settings(Section):
     default_permissions: DefaultPermissions = DefaultPermissions()
     amqp: Amqp = Amqp()
     amqps: Amqps = Amqps()
+    management: Management = Management()
     tls: Tls = Tls()
     storage: Storage = Storage()
     queues: Queues = Queues()

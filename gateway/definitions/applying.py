@@ -5,7 +5,7 @@ and bindings whose ends were not exported, such as those of exclusive queues; an
 as it is.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeVar
 
 from gateway.definitions import model
@@ -17,6 +17,8 @@ from gateway.logs import Log
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
 
 RESERVED: Final = "amq."
+VHOST_LIMITS: Final = "vhost-limits"
+"""The component under which RabbitMQ exports the limits of virtual hosts."""
 MD5_UNTIL: Final = ("3.0.", "3.1.", "3.2.", "3.3.", "3.4.", "3.5.")
 """The versions of RabbitMQ that hashed with MD5 and did not say so."""
 
@@ -30,26 +32,36 @@ def apply_definitions(definitions: model.Definitions, broker: Broker, source: st
     :param source: where they came from, for errors and the log.
     :raises ConfigurationError: for the first entry that the broker refuses; those before it have been applied.
     """
+    for _ in steps_of(definitions, broker, source, default_vhost):
+        pass
+
+
+def steps_of(definitions: model.Definitions, broker: Broker, source: str, default_vhost: str = "/") -> Iterator[None]:
+    """Apply definitions entry by entry, one each time it is asked on; arguments and errors are ``apply_definitions``'.
+
+    For those who must not keep others waiting meanwhile.
+    """
     steps = _Steps(broker, definitions.version, default_vhost)
-    _each(source, "users", definitions.users, steps.user)
-    _each(source, "vhosts", definitions.vhosts, steps.vhost)
-    _each(source, "permissions", definitions.permissions, steps.permission)
-    _each(source, "topic_permissions", definitions.topic_permissions, steps.topic_permission)
-    _each(source, "exchanges", definitions.exchanges, steps.exchange)
-    _each(source, "global_parameters", definitions.global_parameters, steps.global_parameter)
-    _each(source, "policies", definitions.policies, steps.policy)
-    _each(source, "parameters", definitions.parameters, steps.parameter)
-    _each(source, "queues", definitions.queues, steps.queue)
-    _each(source, "bindings", definitions.bindings, steps.binding)
+    yield from _each(source, "users", definitions.users, steps.user)
+    yield from _each(source, "vhosts", definitions.vhosts, steps.vhost)
+    yield from _each(source, "permissions", definitions.permissions, steps.permission)
+    yield from _each(source, "topic_permissions", definitions.topic_permissions, steps.topic_permission)
+    yield from _each(source, "exchanges", definitions.exchanges, steps.exchange)
+    yield from _each(source, "global_parameters", definitions.global_parameters, steps.global_parameter)
+    yield from _each(source, "policies", definitions.policies, steps.policy)
+    yield from _each(source, "parameters", definitions.parameters, steps.parameter)
+    yield from _each(source, "queues", definitions.queues, steps.queue)
+    yield from _each(source, "bindings", definitions.bindings, steps.binding)
     _log.info("definitions applied", source=source, users=len(definitions.users), queues=len(definitions.queues))
 
 
-def _each(source: str, category: str, entries: Iterable[D], step: Callable[[D], None]) -> None:
+def _each(source: str, category: str, entries: Iterable[D], step: Callable[[D], None]) -> Iterator[None]:
     for number, entry in enumerate(entries):
         try:
             step(entry)
         except Refused as refusal:
             raise ConfigurationError(f"{source}: {category}[{number}]: {refusal}") from refusal
+        yield
 
 
 class _Steps:
@@ -77,7 +89,7 @@ class _Steps:
         if vhost.tracing:
             self._broker.trace(vhost.name, True)
         if vhost.limits:
-            self._broker.put_parameter(ParameterRecord(vhost.name, "vhost-limits", "limits", vhost.limits))
+            self._broker.limit_vhost(vhost.name, vhost.limits)
 
     def permission(self, permission: model.Permission) -> None:
         vhost = self._existing(permission.vhost)
@@ -143,6 +155,9 @@ class _Steps:
             self._put_policy(parameter.name, parameter.vhost, parameter.value, is_operator=True)
         else:
             vhost = self._existing(parameter.vhost)
+            if parameter.component == VHOST_LIMITS:
+                self._broker.limit_vhost(vhost, dict(parameter.value))
+                return
             self._broker.put_parameter(ParameterRecord(vhost, parameter.component, parameter.name, parameter.value))
 
     def global_parameter(self, parameter: model.GlobalParameter) -> None:

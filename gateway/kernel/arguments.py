@@ -31,8 +31,22 @@ COMPARED_QUEUE_ARGUMENTS: Final = (
     "x-stream-max-segment-size-bytes",
     "x-initial-cluster-size",
     "x-queue-leader-locator",
+    # what RabbitMQ does not know, or knows from plugins
+    "x-consumer-timeout",
+    "x-expire-mode",
+    "x-delayed-delivery",
+    "x-message-deduplication",
+    "x-cache-size",
+    "x-cache-ttl",
+    "x-retry-delays",
 )
-COMPARED_EXCHANGE_ARGUMENTS: Final = ("alternate-exchange",)
+COMPARED_EXCHANGE_ARGUMENTS: Final = (
+    "alternate-exchange",
+    "x-delayed-type",
+    "x-message-deduplication",
+    "x-cache-size",
+    "x-cache-ttl",
+)
 
 _MISSING: Final = object()
 

@@ -1,16 +1,19 @@
 """The kernel of one node: all virtual hosts, the users, the alarms, and the turns in which everything happens."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from gateway.kernel.alarms import Alarms, Resource
 from gateway.kernel.changes import CleanStopRecord, Lsn, ParameterRecord, PolicyRecord, Put, Removed, VhostRecord
 from gateway.kernel.connections import Connections
+from gateway.kernel.counters import Traffic
 from gateway.kernel.directory import Directory
 from gateway.kernel.errors import NotAllowed
 from gateway.kernel.events import Event, Events
 from gateway.kernel.journal import Journal
 from gateway.kernel.message import HeaderFormat, Value
+from gateway.kernel.policy_checks import require_valid_policy
 from gateway.kernel.queue import RESIDENT_MESSAGES
 from gateway.kernel.tracing import TracedVhost
 from gateway.kernel.vhost import VirtualHost
@@ -64,6 +67,7 @@ class Broker:
         self.vhost_by_name: dict[str, VirtualHost] = {}
         self.policies: dict[tuple[Value, ...], PolicyRecord] = {}
         self.parameters: dict[tuple[Value, ...], ParameterRecord] = {}
+        self.departed_traffic = Traffic()
         self.doubtful_up_to = 0
         self.on_failure: Callable[[str], None] = lambda reason: None
         self._plugins = plugins
@@ -111,6 +115,7 @@ class Broker:
         vhost = VirtualHost(
             record,
             self.journal,
+            self.clock,
             view.exchange_types,
             self.events,
             self.next_queue_id,
@@ -137,14 +142,27 @@ class Broker:
             self.remove_parameter(parameter)
         self.directory.remove_vhost(name)
         del self.vhost_by_name[name], self._tracers_by_vhost[name]
+        self.departed_traffic.add(vhost.traffic)
         self.journal.record(Removed("vhost", (name,)))
 
     def trace(self, name: str, is_on: bool) -> None:
         """Turn the tracers of a virtual host on or off. :raises NotAllowed: when there is none of this name."""
-        vhost = self.vhost(name)
-        vhost.record = VhostRecord(**{**vhost.record.to_fields(), "tracing": is_on})  # type: ignore[arg-type]
-        self.journal.record(Put(vhost.record))
-        vhost.tracers = self._tracers_by_vhost[name] if is_on else ()
+        self._amend(replace(self.vhost(name).record, tracing=is_on))
+        self.vhost(name).tracers = self._tracers_by_vhost[name] if is_on else ()
+
+    def describe_vhost(self, name: str, description: str, tags: Sequence[str], default_queue_type: str) -> None:
+        """Say something else of a virtual host. :raises NotAllowed: when there is none of this name."""
+        record = self.vhost(name).record
+        self._amend(replace(record, description=description, tags=list(tags), default_queue_type=default_queue_type))
+
+    def limit_vhost(self, name: str, limits: Mapping[str, Value]) -> None:
+        """Replace the limits of a virtual host. :raises NotAllowed: when there is none of this name."""
+        self._amend(replace(self.vhost(name).record, limits=dict(limits)))
+
+    def _amend(self, record: VhostRecord) -> None:
+        """Keep another record of a virtual host that is there."""
+        self.vhost(record.name).record = record
+        self.journal.record(Put(record))
 
     def next_queue_id(self) -> int:
         """Return a number no durable queue ever had."""
@@ -169,14 +187,31 @@ class Broker:
     # Policies and parameters
 
     def put_policy(self, record: PolicyRecord) -> None:
-        """Set a policy."""
-        self.policies[record.key] = record
+        """Set a policy, for what there is and what there will be.
+
+        :raises NotAllowed: when its virtual host does not exist.
+        :raises PreconditionFailed: when it makes no sense, in RabbitMQ's words.
+        """
+        vhost = self.vhost(record.vhost)
+        require_valid_policy(record)
+        self.install_policy(record)
         self.journal.record(Put(record))
+        self.events.emit(Event(f"{_policy_kind(record)}.set", record.vhost, record.name))
+        vhost.equipment.policies_changed()
+
+    def install_policy(self, record: PolicyRecord) -> None:
+        """Put a policy in its place; what is installed afterwards sees it."""
+        self.policies[record.key] = record
+        self.vhost(record.vhost).policies.put(record)
 
     def remove_policy(self, record: PolicyRecord) -> None:
-        """Remove a policy."""
+        """Remove a policy; what it held for is under the next one from now on."""
         del self.policies[record.key]
         self.journal.record(Removed(record.kind, record.key))
+        self.events.emit(Event(f"{_policy_kind(record)}.cleared", record.vhost, record.name))
+        vhost = self.vhost(record.vhost)
+        vhost.policies.remove(record)
+        vhost.equipment.policies_changed()
 
     def put_parameter(self, record: ParameterRecord) -> None:
         """Set a runtime parameter."""
@@ -217,3 +252,7 @@ class Broker:
         self.alarms.set(Resource.STORE, True, reason)
         self.events.emit(Event("store.failed", details={"reason": reason}))
         self.on_failure(reason)
+
+
+def _policy_kind(record: PolicyRecord) -> str:
+    return "operator_policy" if record.is_operator else "policy"

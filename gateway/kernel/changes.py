@@ -102,7 +102,7 @@ class TopicPermissionRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRecord(Entity):
-    """A durable exchange."""
+    """A durable exchange. ``queue_id`` names it in the message tables if it holds messages back, and is 0 otherwise."""
 
     kind: ClassVar[str] = "exchange"
     key_width: ClassVar[int] = 2
@@ -112,6 +112,7 @@ class ExchangeRecord(Entity):
     is_auto_delete: bool
     is_internal: bool
     arguments: dict[str, Value]
+    queue_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +198,13 @@ ENTITY_BY_KIND: dict[str, type[Entity]] = {
 }
 
 
+def queue_id_of(entity: Entity) -> int:
+    """Return the number under which messages are kept for an entity; 0 for all that keep none."""
+    if isinstance(entity, QueueRecord):
+        return entity.id
+    return entity.queue_id if isinstance(entity, ExchangeRecord) else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Put:
     """The entity is now this, whether or not it was there before."""
@@ -231,10 +239,22 @@ class Enqueued:
     """A stored message took its place in a durable queue, or came back to it.
 
     ``enqueued_at_ms`` is wall time since the epoch, ``delivery_count`` the number of deliveries that came back,
-    ``body_size`` the length of the body in bytes.
+    ``body_size`` the length of the body in bytes, ``priority`` the publisher's. ``due_at_ms`` is when a message that
+    was held back may take part, ``expires_at_ms`` when it asked to expire: wall time, 0 for not at all. Recovery reads
+    them here instead of in a million contents.
     """
 
-    __slots__ = ("body_size", "delivery_count", "enqueued_at_ms", "message_id", "position", "queue_id")
+    __slots__ = (
+        "body_size",
+        "delivery_count",
+        "due_at_ms",
+        "enqueued_at_ms",
+        "expires_at_ms",
+        "message_id",
+        "position",
+        "priority",
+        "queue_id",
+    )
 
     def __init__(
         self,
@@ -244,6 +264,9 @@ class Enqueued:
         enqueued_at_ms: int,
         delivery_count: int = 0,
         body_size: int = 0,
+        priority: int = 0,
+        due_at_ms: int = 0,
+        expires_at_ms: int = 0,
     ) -> None:
         self.queue_id = queue_id
         self.position = position
@@ -251,6 +274,9 @@ class Enqueued:
         self.enqueued_at_ms = enqueued_at_ms
         self.delivery_count = delivery_count
         self.body_size = body_size
+        self.priority = priority
+        self.due_at_ms = due_at_ms
+        self.expires_at_ms = expires_at_ms
 
 
 class Dequeued:

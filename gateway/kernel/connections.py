@@ -1,10 +1,65 @@
 """Who is connected, whatever the protocol: for listings, alarms and forced ends."""
 
-from collections.abc import Callable, Iterator
-from typing import Final, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+from gateway.kernel.counters import Counters
+from gateway.kernel.message import Arguments
+
+if TYPE_CHECKING:
+    from gateway.kernel.consumers import Consumer
 
 #: How often peers are told that time goes by: fine enough for heartbeats of one second, which send two in that time.
 TICKS_PER_S: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class PeerFacts:
+    """What a listing tells of a connection. ``timeout_s`` is the heartbeat interval; sizes are in bytes.
+
+    ``received`` and ``sent`` are (bytes, reads or writes), ``pending`` is what waits to be sent.
+    """
+
+    protocol: str
+    state: str
+    host: str
+    port: int
+    peer_host: str
+    peer_port: int
+    is_tls: bool
+    connected_at_ms: int
+    auth_mechanism: str
+    client_properties: Arguments
+    frame_max: int
+    channel_max: int
+    timeout_s: int
+    received: tuple[int, int]
+    sent: tuple[int, int]
+    pending: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelFacts:
+    """What a listing tells of a channel, or of what takes its place in another protocol.
+
+    The uncommitted are held by a transaction. ``prefetch`` is for new consumers each, ``shared_prefetch`` for all.
+    """
+
+    number: int
+    consumers: "tuple[Consumer, ...]" = ()
+    prefetch: int = 0
+    shared_prefetch: int = 0
+    is_confirming: bool = False
+    is_transactional: bool = False
+    unacknowledged: int = 0
+    unconfirmed: int = 0
+    uncommitted: int = 0
+    acks_uncommitted: int = 0
+    counters: Counters = field(default_factory=Counters)
+    confirmed: int = 0
+    returned: int = 0
+    unroutable: int = 0
 
 
 class Peer(Protocol):
@@ -20,6 +75,19 @@ class Peer(Protocol):
     @property
     def user_name(self) -> str:
         """Who it is, empty before that is known."""
+        ...
+
+    @property
+    def channel_count(self) -> int:
+        """How many channels are open."""
+        ...
+
+    def facts(self) -> PeerFacts:
+        """Tell what a listing shows of it."""
+        ...
+
+    def channels(self) -> Sequence[ChannelFacts]:
+        """Tell what a listing shows of its channels."""
         ...
 
     def force_close(self, reason: str) -> None:
@@ -44,10 +112,12 @@ class Peer(Protocol):
 
 
 class Connections:
-    """The peers of one node."""
+    """The peers of one node. ``opened`` and ``channels_opened`` count them since the start; adapters count channels."""
 
     def __init__(self) -> None:
         self._peers: dict[Peer, None] = {}
+        self.opened = 0
+        self.channels_opened = 0
 
     def __len__(self) -> int:
         return len(self._peers)
@@ -58,6 +128,7 @@ class Connections:
     def add(self, peer: Peer) -> None:
         """Count somebody in."""
         self._peers[peer] = None
+        self.opened += 1
 
     def remove(self, peer: Peer) -> None:
         """Count somebody out; harmless twice."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from gateway.kernel.message import Arguments, Message
 
 if TYPE_CHECKING:
+    from gateway.kernel.ports import Origin
     from gateway.kernel.queue import Queue, QueuedMessage
 
 
@@ -18,6 +19,11 @@ class Outlet(Protocol):
 
 class Subscriber(Protocol):
     """The adapter's side of a consumer: an AMQP channel, an MQTT session, a STOMP subscription."""
+
+    @property
+    def origin(self) -> "Origin":
+        """Where it is: for listings."""
+        ...
 
     def deliver(self, consumer: "Consumer", message: Message, redelivered: bool, entry: "QueuedMessage | None") -> None:
         """Hand a message over. ``entry`` is to be settled later; ``None`` means that handing over settled it."""
@@ -146,6 +152,44 @@ class Resumption:
                 consumer.queue.reconsider(consumer)
 
 
+class Round(Protocol):
+    """The consumers of one queue, and the choice among them. ``permit_exclusive``: one may ask to be the only one."""
+
+    permit_exclusive: bool
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        ...
+
+    def __iter__(self) -> Iterator[Consumer]:
+        """Iterate over all of them, in the order they came."""
+        ...
+
+    def __contains__(self, consumer: Consumer) -> bool:
+        """Return whether it is one of them."""
+        ...
+
+    def is_active(self, consumer: Consumer) -> bool:
+        """Return whether it gets messages while it has capacity."""
+        ...
+
+    def add(self, consumer: Consumer) -> None:
+        """Let a consumer take part."""
+        ...
+
+    def remove(self, consumer: Consumer) -> None:
+        """Take a consumer out for good."""
+        ...
+
+    def resume(self, consumer: Consumer) -> None:
+        """Let a consumer that waited take part again."""
+        ...
+
+    def next(self) -> Consumer | None:
+        """Return the consumer whose turn it is; ``None`` if nobody can take a message now."""
+        ...
+
+
 class Consumers:
     """The consumers of one queue, and whose turn it is: highest priority first, round-robin among equals (R82, R92).
 
@@ -154,6 +198,8 @@ class Consumers:
     """
 
     __slots__ = ("_levels", "_members")
+
+    permit_exclusive = True
 
     def __init__(self) -> None:
         self._members: dict[Consumer, None] = {}
@@ -166,6 +212,10 @@ class Consumers:
         return iter(tuple(self._members))
 
     def __contains__(self, consumer: Consumer) -> bool:
+        return consumer in self._members
+
+    def is_active(self, consumer: Consumer) -> bool:
+        """Whether it gets messages while it has capacity: each of them does."""
         return consumer in self._members
 
     def add(self, consumer: Consumer) -> None:

@@ -3,8 +3,10 @@
 from typing import TYPE_CHECKING
 
 from gateway.kernel.message import Arguments, Message
+from gateway.kernel.settings import effective
 
 if TYPE_CHECKING:
+    from gateway.kernel.guards import Guard
     from gateway.kernel.ports import ExchangeType
     from gateway.kernel.queue import Queue
 
@@ -16,17 +18,21 @@ class Exchange:
     """One exchange of one virtual host.
 
     ``routes`` remembers the queues of a routing key while ``routes_by_key``; the router fills and the virtual host
-    empties it.
+    empties it. ``published_in`` counts the messages published to it, ``published_out`` the queues they went to.
     """
 
     __slots__ = (
         "arguments",
+        "guard",
         "is_auto_delete",
         "is_durable",
         "is_internal",
         "name",
+        "published_in",
+        "published_out",
         "routes",
         "routes_by_key",
+        "settings",
         "type",
         "type_name",
         "vhost_name",
@@ -44,6 +50,7 @@ class Exchange:
         is_internal: bool = False,
         arguments: Arguments | None = None,
         routes_by_key: bool = False,
+        guard: "Guard | None" = None,
     ) -> None:
         self.vhost_name = vhost_name
         self.name = name
@@ -53,14 +60,17 @@ class Exchange:
         self.is_auto_delete = is_auto_delete
         self.is_internal = is_internal
         self.arguments: Arguments = arguments or {}
-        self.routes_by_key = routes_by_key
+        self.settings = effective(self.arguments)
+        self.routes_by_key = routes_by_key and guard is None
+        self.guard = guard
         self.routes: dict[str, tuple[Queue, ...]] = {}
+        self.published_in = 0
+        self.published_out = 0
 
     @property
     def alternate(self) -> str | None:
         """The name of the exchange that gets what this one cannot route (R24)."""
-        name = self.arguments.get("alternate-exchange")
-        return name if isinstance(name, str) and self.name else None
+        return self.settings.text("alternate-exchange") if self.name else None
 
     def remember(self, message: Message, queues: "tuple[Queue, ...]") -> None:
         """Keep the route of a message's key for the next one."""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Lsn, Stored
 from gateway.kernel.message import Message
 from gateway.kernel.ports import StoredMessage
-from gateway.kernel.ready import DURABLE
+from gateway.kernel.segment import DURABLE
 
 if TYPE_CHECKING:
     from gateway.kernel.message import HeaderFormat
     from gateway.kernel.ports import Clock, Store
     from gateway.kernel.queue import QueuedMessage
-    from gateway.kernel.ready import Segment
+    from gateway.kernel.segment import Segment
 
 #: Bytes of bodies that may wait for the disk before publishers are held back. Keeps a publisher without confirms, who
 #: outruns the disk, from filling the memory; large enough for many commits in a row.
@@ -31,12 +31,13 @@ class Journal:
     """Owns the counters of positions and message ids, the changes of the turn, and those who wait for the disk.
 
     ``position`` is the last place given to a message: queues count it up, and so have one order for all of them.
-    ``formats`` reads the headers of stored messages: format name to format.
+    ``formats`` reads the headers of stored messages: format name to format. ``moved_lsn`` is the position of the last
+    turn in which a dead letter was stored.
     """
 
     def __init__(self, store: "Store", clock: "Clock", formats: "Mapping[str, HeaderFormat]") -> None:
         self._store = store
-        self._clock = clock
+        self.clock = clock
         self.formats = formats
         self._changes: list[Change] = []
         self.position, self._message_id = store.highest_ids()
@@ -50,6 +51,7 @@ class Journal:
         self.is_backlogged = False
         self.has_failed = False
         self.on_backlog: Callable[[], None] = lambda: None
+        self.moved_lsn = Lsn(0)
         self.lsn = Lsn(1)
         self.watermark = Lsn(0)
 
@@ -59,8 +61,11 @@ class Journal:
 
     # Messages in durable queues
 
-    def enqueued(self, queue_id: int, entry: "QueuedMessage") -> None:
-        """Record that a durable queue took the message; its content is stored with the first of them."""
+    def enqueued(self, queue_id: int, entry: "QueuedMessage", due_at_ms: int = 0) -> None:
+        """Record that a durable queue took the message; its content is stored with the first of them.
+
+        With ``due_at_ms`` it is held back until then, and a restart holds it back too.
+        """
         message = entry.message
         if message.id:
             self._sharers[message.id] = self._sharers.get(message.id, 1) + 1
@@ -69,17 +74,31 @@ class Journal:
             message.id = self._message_id
             self._turn_bytes += len(message.body)
             self._changes.append(Stored(message))
-        self._enter(queue_id, entry)
+        self._enter(queue_id, entry, due_at_ms)
 
-    def requeued(self, queue_id: int, entry: "QueuedMessage") -> None:
-        """Record that a message came back to its place in a durable queue, so that the count of its tries survives."""
-        self._enter(queue_id, entry)
+    def requeued(self, queue_id: int, entry: "QueuedMessage", due_at_ms: int = 0) -> None:
+        """Record that a message came back to its place in a durable queue, so that the count of its tries survives.
 
-    def _enter(self, queue_id: int, entry: "QueuedMessage") -> None:
+        ``due_at_ms`` is as in ``enqueued``.
+        """
+        self._enter(queue_id, entry, due_at_ms)
+
+    def _enter(self, queue_id: int, entry: "QueuedMessage", due_at_ms: int = 0) -> None:
         message = entry.message
-        size = len(message.body)
+        header = message.header
+        expiration_ms = header.expiration_ms
         self._changes.append(
-            Enqueued(queue_id, entry.position, message.id, entry.enqueued_at_ms, entry.deliveries, size)
+            Enqueued(
+                queue_id,
+                entry.position,
+                message.id,
+                entry.enqueued_at_ms,
+                entry.deliveries,
+                len(message.body),
+                header.priority,
+                due_at_ms,
+                0 if expiration_ms is None else entry.enqueued_at_ms + expiration_ms,
+            )
         )
 
     def dequeued(self, position: int, message: Message) -> None:
@@ -152,7 +171,7 @@ class Journal:
     def now_ms(self) -> int:
         """Wall time in milliseconds, read once a turn."""
         if not self._now_ms:
-            self._now_ms = self._clock.wall_ms()
+            self._now_ms = self.clock.wall_ms()
         return self._now_ms
 
     def flush(self) -> None:

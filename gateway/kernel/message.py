@@ -5,7 +5,7 @@ on; the few facts the kernel needs for every message stand beside the bytes, and
 ``Header``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -13,6 +13,11 @@ from typing import NewType, Protocol, TypeAlias
 
 Value: TypeAlias = "bool | int | float | str | bytes | Decimal | datetime | list[Value] | dict[str, Value] | None"
 """A value in a headers or arguments table, whichever protocol it came from."""
+
+
+class Long(int):
+    """An integer that a protocol of several widths writes in 64 bits where fewer would do, as in ``x-death``."""
+
 
 Arguments: TypeAlias = Mapping[str, Value]
 """What a declarer, binder or consumer asked for beyond the fixed fields."""
@@ -61,6 +66,15 @@ class HeaderFormat(Protocol):
 
     def properties(self, raw: bytes) -> Properties:
         """Decode everything. :raises ProtocolViolation: when ``raw`` is not well formed."""
+        ...
+
+    def edited(
+        self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
+    ) -> bytes:
+        """Return ``raw`` with these headers set, others gone and, if asked for, no expiration.
+
+        What is not named keeps its value and its type, however the protocol tells types.
+        """
         ...
 
 
@@ -112,6 +126,21 @@ class Header:
         if self._properties is None:
             self._properties = self.format.properties(self.raw)
         return self._properties
+
+    def edited(
+        self, headers: Mapping[str, Value], *, without: Collection[str] = (), drops_expiration: bool = False
+    ) -> "Header":
+        """Return a header that says the same, but for these headers and the expiration."""
+        return Header(
+            self.format,
+            self.format.edited(self.raw, headers, without, drops_expiration),
+            is_persistent=self.is_persistent,
+            priority=self.priority,
+            expiration_ms=None if drops_expiration else self.expiration_ms,
+            user_id=self.user_id,
+            sender_keys=self.sender_keys,
+            is_ordinary=self.is_ordinary,
+        )
 
 
 class Message:

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from gateway.kernel.message import Message
-from gateway.kernel.ready import DURABLE, REDELIVERED, Segment
+from gateway.kernel.ports import StoredMessage
+from gateway.kernel.segment import DURABLE, REDELIVERED, Segment
 
 if TYPE_CHECKING:
     from gateway.kernel.journal import Journal
@@ -27,7 +28,8 @@ class Paging:
         for entry in entries:
             content_id = entry.message.id if entry.is_durable else self._journal.spilled(entry.message)
             flags = (DURABLE if entry.is_durable else 0) | (REDELIVERED if entry.is_redelivered else 0)
-            segment.add(entry.position, content_id, entry.enqueued_at_ms, entry.deliveries, flags)
+            size = len(entry.message.body)
+            segment.add(entry.position, content_id, entry.enqueued_at_ms, entry.deliveries, size, flags)
         return segment
 
     def page_in(self, segment: Segment) -> "list[QueuedMessage]":
@@ -40,8 +42,7 @@ class Paging:
             if stored is None:  # removed behind the kernel's back: nothing is left to deliver
                 self._journal.lost(segment.positions[index])
                 continue
-            header = self._journal.formats[stored.header_format].header(stored.header)
-            message = Message(stored.exchange, stored.routing_key, header, stored.body)
+            message = self.message(stored)
             flags = segment.flags[index]
             is_durable = bool(flags & DURABLE)
             if is_durable:
@@ -53,3 +54,8 @@ class Paging:
             entry.deliveries = segment.delivery_counts[index]
             entries.append(entry)
         return entries
+
+    def message(self, stored: StoredMessage) -> Message:
+        """Return the message of a content, as its publisher sent it."""
+        header = self._journal.formats[stored.header_format].header(stored.header)
+        return Message(stored.exchange, stored.routing_key, header, stored.body)

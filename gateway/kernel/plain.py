@@ -1,6 +1,6 @@
 """The header format of messages that the broker itself publishes: properties, written down only to leave memory."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any, Final, cast
 
@@ -16,11 +16,30 @@ class PlainFormat:
     def header(self, raw: bytes) -> Header:
         """Return the header of a message that comes back from the store."""
         properties = self.properties(raw)
-        return Header(self, raw, is_persistent=properties.delivery_mode == 2, priority=properties.priority or 0)
+        expiration = properties.expiration
+        return Header(
+            self,
+            raw,
+            is_persistent=properties.delivery_mode == 2,
+            priority=properties.priority or 0,
+            expiration_ms=None if expiration is None else int(expiration),
+        )
 
     def properties(self, raw: bytes) -> Properties:
         """Read the properties back."""
         return Properties(**cast(Mapping[str, Any], loads(raw)))
+
+    def edited(
+        self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
+    ) -> bytes:
+        """Return the bytes that say the same, but for these headers and the expiration."""
+        said = loads(raw)
+        earlier = said["headers"]
+        assert isinstance(earlier, dict)
+        said["headers"] = {name: value for name, value in earlier.items() if name not in without} | dict(headers)
+        if drops_expiration:
+            said["expiration"] = None
+        return dumps(said)
 
 
 PLAIN: Final = PlainFormat()

@@ -38,6 +38,11 @@ class Confirms:
             self._refused.append(self._published)
         return self._published
 
+    @property
+    def unanswered(self) -> int:
+        """How many messages wait for their confirm."""
+        return self._published - self._answered
+
     def end_turn(self) -> None:
         """Answer what is safe already; what was stored in this turn waits for the disk.
 
@@ -50,8 +55,9 @@ class Confirms:
         last = self._waiting[-1][1] if self._waiting else self._answered
         if self._published == last:
             return
-        if self._is_stored or self._waiting:
-            lsn = self._journal.pending_lsn
+        lsn = self._journal.pending_lsn
+        # what died on arrival is safe once its dead letter is
+        if self._is_stored or self._waiting or self._journal.moved_lsn == lsn:
             self._waiting.append((lsn, self._published))
             self._journal.when_durable(lsn, self._release)
         else:

@@ -1,19 +1,24 @@
 """Messages waiting in order, and the consumers they go to.
 
-A queue knows order and four moments (``admit``, ``enqueued``, ``due``, ``dropped``) and no feature by name. A message
-is in one of three places: among the ``ready``, *unsettled* with a consumer, or gone.
+A queue knows order and the moments of a message's stay (``features/base.py``), and no feature by name. A message is in
+one of three places: among the ``ready``, *unsettled* with a consumer, or gone.
 """
 
+from collections.abc import Callable
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.changes import Enqueued
-from gateway.kernel.consumers import Consumer, Consumers, Credit, Outlet, Subscriber
-from gateway.kernel.errors import AccessRefused, ResourceLocked
+from gateway.kernel.consumers import Consumer, Credit, Outlet, Subscriber
+from gateway.kernel.counters import Counters
+from gateway.kernel.delays import Delays
+from gateway.kernel.errors import AccessRefused, NotImplementedHere, ResourceLocked
 from gateway.kernel.features.base import QueueFeature, Reason, overriding
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.paging import Paging
-from gateway.kernel.ready import Ready
+from gateway.kernel.priorities import ready_for
+from gateway.kernel.settings import effective
+from gateway.kernel.single_active import consumers_for
 
 if TYPE_CHECKING:
     from gateway.kernel.journal import Journal
@@ -52,18 +57,33 @@ class Queue:
     """One queue of one virtual host. Owns its waiting messages and its round of consumers.
 
     ``id`` is the queue's number in the store, 0 for one that does not survive a restart. ``owner`` is the connection
-    an exclusive queue belongs to. ``unsettled`` counts the messages that are with consumers.
+    an exclusive queue belongs to. ``settings`` are what its arguments and the policies make of it; ``unsettled`` counts
+    the messages that are with consumers. ``has_expirations`` says that some message asked to expire, ``stores_all``
+    that messages survive whatever their publishers said (R141). ``refit`` is called when the queue turns out to need
+    other features than it has.
     """
 
     __slots__ = (
         "_admitting",
+        "_diverting",
         "_dropping",
         "_due",
         "_enqueuing",
+        "_features",
         "_journal",
+        "_refit",
+        "_restoring",
+        "_retrying",
+        "_returning",
+        "_showing",
+        "_taking",
+        "_using",
         "arguments",
         "consumers",
+        "counters",
+        "delays",
         "had_consumer",
+        "has_expirations",
         "id",
         "is_auto_delete",
         "is_deleted",
@@ -71,6 +91,8 @@ class Queue:
         "name",
         "owner",
         "ready",
+        "settings",
+        "stores_all",
         "unsettled",
         "vhost_name",
     )
@@ -88,6 +110,7 @@ class Queue:
         arguments: Arguments | None = None,
         features: tuple[QueueFeature, ...] = (),
         resident_messages: int = RESIDENT_MESSAGES,
+        refit: "Callable[[Queue], None]" = lambda queue: None,
     ) -> None:
         self.vhost_name = vhost_name
         self.name = name
@@ -96,13 +119,20 @@ class Queue:
         self.is_auto_delete = is_auto_delete
         self.owner = owner
         self.arguments: Arguments = arguments or {}
-        self.consumers = Consumers()
+        self.consumers = consumers_for(self.arguments)
+        self.counters = Counters()
+        self.delays: Delays | None = None
         self.had_consumer = False
+        self.has_expirations = False
+        self.stores_all = self.arguments.get("x-queue-type") == "quorum"
         self.is_deleted = False
+        self.settings = effective(self.arguments)
         self.unsettled = 0
         self._journal = journal
+        self._refit = refit
+        self._features: tuple[QueueFeature, ...] = ()
         paging = Paging(journal)
-        self.ready = Ready(paging.page_out, paging.page_in, resident_messages)
+        self.ready = ready_for(self.arguments, paging.page_out, paging.page_in, resident_messages)
         self.equip(features)
 
     def __len__(self) -> int:
@@ -110,22 +140,41 @@ class Queue:
         return len(self.ready)
 
     def equip(self, features: tuple[QueueFeature, ...]) -> None:
-        """Replace the features, as a change of policy does."""
+        """Replace the features, as a change of policy does; those that stay in kind keep what they know."""
+        earlier = {type(feature): feature for feature in self._features}
+        self._features = features
+        self._diverting = overriding(features, "diverts")
         self._admitting = overriding(features, "admit")
+        self._returning = overriding(features, "returning")
         self._enqueuing = overriding(features, "enqueued")
+        self._restoring = overriding(features, "restored")
         self._due = overriding(features, "due")
+        self._showing = overriding(features, "shown")
+        self._taking = overriding(features, "taken")
+        self._retrying = overriding(features, "retries")
         self._dropping = overriding(features, "dropped")
+        self._using = overriding(features, "used")
+        for feature in earlier.values():
+            feature.retired(self)
+        for feature in features:
+            if type(feature) in earlier:
+                feature.inherit(earlier[type(feature)])
+        for feature in features:
+            feature.fitted(self)
 
     # Messages in
 
     def offer(self, message: Message) -> Reason | None:
         """Take the message in, or return the reason it was refused."""
+        if self._diverting and any(feature.diverts(self, message) for feature in self._diverting):
+            return None
         for feature in self._admitting:
             if (refusal := feature.admit(self, message)) is not None:
-                self._dropped(message, refusal)
                 return refusal
+        self.counters.publish += 1
         consumer = None if self.ready.length else self.consumers.next()
         if consumer is not None and not consumer.needs_settling:
+            self.counters.deliver_no_ack += 1
             consumer.deliver(consumer, message, False, None)
             return None
         entry = self._enter(message)
@@ -133,27 +182,77 @@ class Queue:
             self._hand_over(consumer, entry)
             return None
         self.ready.append(entry)
+        if message.header.expiration_ms is not None:
+            self._expect_expirations()
         for feature in self._enqueuing:
             feature.enqueued(self, entry)
         return None
 
-    def _enter(self, message: Message) -> QueuedMessage:
+    def _expect_expirations(self) -> None:
+        """A message will expire on its own: no policy says so, so the queue may lack what it takes (R51)."""
+        if not self.has_expirations:
+            self.has_expirations = True
+            self._refit(self)
+
+    def _enter(self, message: Message, due_at_ms: int = 0) -> QueuedMessage:
         """Give a message its place, in the store too if it has to survive."""
         journal = self._journal
         journal.position = position = journal.position + 1
-        if self.id and message.header.is_persistent:
+        if self.id and (message.header.is_persistent or self.stores_all):
             entry = QueuedMessage(message, position, journal.now_ms, True)
-            journal.enqueued(self.id, entry)
+            journal.enqueued(self.id, entry, due_at_ms)
             return entry
         return QueuedMessage(message, position, journal.now_ms, False)
 
     def restore(self, change: Enqueued, is_redelivered: bool) -> None:
         """Take in a message that recovery found in the store."""
-        self.ready.restore(
-            change.position, change.message_id, change.enqueued_at_ms, change.delivery_count, is_redelivered
-        )
+        if change.due_at_ms and self.delays is not None:
+            self.delays.restore(change, is_redelivered)
+            return
+        self.ready.restore(change, is_redelivered)
+        if change.expires_at_ms:
+            self._expect_expirations()
+        for feature in self._restoring:
+            feature.restored(self, change)
+
+    # Messages held back
+
+    def delaying(self, release: "Callable[[QueuedMessage], None] | None" = None) -> Delays:
+        """Return what the queue holds back, an empty place from now on; ``release`` unless said otherwise follows."""
+        if self.delays is None:
+            self.delays = Delays(self._journal, release or self.release)
+        return self.delays
+
+    def hold(self, message: Message, due_at_ms: int) -> QueuedMessage:
+        """Give a message that just came its place in the store, where it does not take part before ``due_at_ms``."""
+        return self._enter(message, due_at_ms)
+
+    def hold_again(self, entry: QueuedMessage, due_at_ms: int) -> None:
+        """Count a message back from a consumer, where it does not take part before ``due_at_ms``."""
+        entry.deliveries += 1
+        entry.is_redelivered = True
+        if entry.is_durable:
+            self._journal.requeued(self.id, entry, due_at_ms)
+
+    def release(self, entry: QueuedMessage) -> None:
+        """Let a message take part that was held back: in its old place if it has been out, else as the youngest."""
+        if entry.deliveries:
+            self._come_back(entry)
+            self.dispatch()
+            return
+        diverting, self._diverting = self._diverting, ()  # what has waited goes straight on
+        try:
+            self.offer(entry.message)
+        finally:
+            self._diverting = diverting
+        self.forget(entry)
 
     # Messages out
+
+    def get(self) -> QueuedMessage | None:
+        """Take a message for somebody who does not consume (R90)."""
+        self.use()
+        return self.take()
 
     def take(self) -> QueuedMessage | None:
         """Remove and return the oldest message still worth delivering; the caller settles it later."""
@@ -166,9 +265,11 @@ class Queue:
             reason = self._reason_against(entry) if self._due else None
             if reason is None:
                 self.unsettled += 1
+                for feature in self._taking:
+                    feature.taken(self)
                 return entry
-            self._forget(entry)
-            self._dropped(entry.message, reason)
+            self.forget(entry)
+            self.drop(entry.message, reason)
         return None
 
     def dispatch(self) -> None:
@@ -184,12 +285,23 @@ class Queue:
             if consumer.needs_settling:
                 self._hand_over(consumer, entry)
             else:
-                self._forget(entry)
-                consumer.deliver(consumer, entry.message, entry.is_redelivered, None)
+                self.counters.deliver_no_ack += 1
+                self.counters.redeliver += entry.is_redelivered
+                self.forget(entry)
+                consumer.deliver(consumer, self.shown(entry), entry.is_redelivered, None)
+
+    def shown(self, entry: QueuedMessage) -> Message:
+        """Return the message of a delivery as the consumer is to see it: what is stored stays as it was published."""
+        message = entry.message
+        if entry.deliveries:
+            for feature in self._showing:
+                message = feature.shown(self, entry, message)
+        return message
 
     def accept(self, entry: QueuedMessage) -> None:
         """Conclude a delivery: the message is consumed."""
         self.unsettled -= 1
+        self.counters.ack += 1
         if entry.is_durable:
             self._journal.dequeued(entry.position, entry.message)
 
@@ -206,25 +318,51 @@ class Queue:
         if outcome is Outcome.REQUEUED:
             entry.deliveries += 1
             entry.is_redelivered = True
-            if entry.is_durable:
-                self._journal.requeued(self.id, entry)
-            self.ready.put_back(entry)
-        else:
-            self._forget(entry)
-            self._dropped(entry.message, Reason.REJECTED)
+            self._come_back(entry)
+        elif not (self._retrying and any(feature.retries(self, entry) for feature in self._retrying)):
+            self.forget(entry)
+            self.drop(entry.message, Reason.REJECTED)
+
+    def _come_back(self, entry: QueuedMessage) -> None:
+        for feature in self._returning:
+            if (reason := feature.returning(self, entry)) is not None:
+                self.forget(entry)
+                self.drop(entry.message, reason)
+                return
+        if entry.is_durable:
+            self._journal.requeued(self.id, entry)
+        self.ready.put_back(entry)
+        for feature in self._enqueuing:
+            feature.enqueued(self, entry)
+
+    def consumed(self, entry: QueuedMessage) -> None:
+        """Conclude a message that was taken and needs no settling."""
+        self.unsettled -= 1
+        self.forget(entry)
 
     def drop_head(self, reason: Reason) -> None:
         """Drop the oldest waiting message for this reason."""
         entry = self.ready.popleft()
-        self._forget(entry)
-        self._dropped(entry.message, reason)
+        self.forget(entry)
+        self.drop(entry.message, reason)
+
+    def drop_these(self, positions: set[int], reason: Reason) -> None:
+        """Drop those of the messages at these positions that wait, wherever they stand, for this reason."""
+        for entry in self.ready.remove(positions):
+            self.forget(entry)
+            self.drop(entry.message, reason)
+
+    def drop(self, message: Message, reason: Reason) -> None:
+        """Tell the features that a message is gone, or stayed out, for this reason."""
+        for feature in self._dropping:
+            feature.dropped(self, message, reason)
 
     def purge(self) -> int:
         """Forget every waiting message; return how many there were. None is dead-lettered (R39)."""
         count = len(self.ready)
         entries, segments = self.ready.clear()
         for entry in entries:
-            self._forget(entry)
+            self.forget(entry)
         for segment in segments:
             self._journal.dequeued_segment(segment)
         return count
@@ -246,9 +384,13 @@ class Queue:
     ) -> Consumer:
         """Add a consumer; deliveries start with the next ``dispatch``.
 
-        :raises AccessRefused: when either this or a present consumer is exclusive (R97).
+        :raises AccessRefused: when this is exclusive and not the only one it can be, or a present one is (R95, R97).
+        :raises NotImplementedHere: when it is to share a limit and this queue has none of that (R141).
         """
-        if any(consumer.is_exclusive for consumer in self.consumers) or (is_exclusive and len(self.consumers)):
+        if shared_credit is not None and not self.shares_credit:
+            raise NotImplementedHere(f"queue '{self.name}' in vhost '{self.vhost_name}' does not support global qos")
+        is_shared = len(self.consumers) or not self.consumers.permit_exclusive
+        if any(consumer.is_exclusive for consumer in self.consumers) or (is_exclusive and is_shared):
             raise AccessRefused(f"queue '{self.name}' in vhost '{self.vhost_name}' in exclusive use")
         consumer = Consumer(
             self,
@@ -267,9 +409,23 @@ class Queue:
         return consumer
 
     def cancel(self, consumer: Consumer) -> None:
-        """Take a consumer away; what it holds unsettled stays with it."""
+        """Take a consumer away; what it holds unsettled stays with it.
+
+        Another may take its place, and is served by the next ``dispatch``: what comes back goes first (R96).
+        """
         if consumer in self.consumers:
             self.consumers.remove(consumer)
+            self.use()
+
+    @property
+    def shares_credit(self) -> bool:
+        """Whether its consumers may share a limit with those of other queues."""
+        return not self.stores_all
+
+    def use(self) -> None:
+        """Note that somebody had to do with the queue itself: a lease begins anew (R37, R38)."""
+        for feature in self._using:
+            feature.used(self)
 
     def reconsider(self, consumer: Consumer) -> None:
         """Let a consumer that waited take part again if it has capacity, and serve it."""
@@ -299,8 +455,13 @@ class Queue:
 
     def _hand_over(self, consumer: Consumer, entry: QueuedMessage) -> None:
         self.unsettled += 1
+        self.counters.deliver += 1
+        if entry.is_redelivered:
+            self.counters.redeliver += 1
         consumer.charge()
-        consumer.deliver(consumer, entry.message, entry.is_redelivered, entry)
+        consumer.deliver(
+            consumer, self.shown(entry) if entry.deliveries else entry.message, entry.is_redelivered, entry
+        )
 
     def _reason_against(self, entry: QueuedMessage) -> Reason | None:
         for feature in self._due:
@@ -308,10 +469,7 @@ class Queue:
                 return reason
         return None
 
-    def _forget(self, entry: QueuedMessage) -> None:
+    def forget(self, entry: QueuedMessage) -> None:
+        """Let go of a message that is in none of the queue's places any more."""
         if entry.is_durable:
             self._journal.dequeued(entry.position, entry.message)
-
-    def _dropped(self, message: Message, reason: Reason) -> None:
-        for feature in self._dropping:
-            feature.dropped(self, message, reason)

@@ -16,10 +16,15 @@ Check = Callable[[Value], str | None]
 """Returns what is wrong with a value, ``None`` for nothing."""
 
 
-def _integer(value: Value) -> str | None:
+def _number(value: Value) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int):
         return f'"expected integer, got {type_name(value)}"'
-    return f"{{value_negative,{value}}}" if value < 0 else None
+    return None
+
+
+def _integer(value: Value) -> str | None:
+    wrong = _number(value)
+    return f"{{value_negative,{value}}}" if wrong is None and isinstance(value, int) and value < 0 else wrong
 
 
 def _duration(value: Value) -> str | None:
@@ -31,6 +36,16 @@ def _duration(value: Value) -> str | None:
 
 def _lease(value: Value) -> str | None:
     return "{value_zero,0}" if value == 0 and not isinstance(value, bool | float) else _duration(value)
+
+
+def _positive(value: Value) -> str | None:
+    return "{value_zero,0}" if value == 0 and not isinstance(value, bool | float) else _integer(value)
+
+
+def _durations(value: Value) -> str | None:
+    if not isinstance(value, list):
+        return _unacceptable(value)
+    return next((wrong for each in value if (wrong := _duration(each)) is not None), None)
 
 
 def _priorities(value: Value) -> str | None:
@@ -82,7 +97,24 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "x-queue-version": _version,
     "x-queue-type": _one_of("classic", "quorum", otherwise=lambda value: f"\"unsupported queue type '{value}'\""),
     "x-single-active-consumer": _boolean,
+    "x-delivery-limit": _number,
+    "x-dead-letter-strategy": _one_of("at-most-once", "at-least-once", otherwise=lambda value: "invalid_dlx_strategy"),
+    "x-queue-leader-locator": _one_of("client-local", "balanced", otherwise=lambda value: "invalid_queue_locator_arg"),
+    "x-quorum-initial-group-size": _lease,
+    "x-max-in-memory-length": _integer,
+    "x-max-in-memory-bytes": _integer,
+    "x-consumer-timeout": _lease,
+    # what RabbitMQ does not know, or knows from plugins
+    "x-expire-mode": _one_of("head", "anywhere", otherwise=lambda value: f"\"unsupported expire mode '{value}'\""),
+    "x-delayed-delivery": _boolean,
+    "x-message-deduplication": _boolean,
+    "x-cache-size": _positive,
+    "x-cache-ttl": _lease,
+    "x-retry-delays": _durations,
 }
+
+#: Every argument that is looked at.
+KNOWN_ARGUMENTS: Final = frozenset({"x-dead-letter-exchange", *_CHECKS})
 
 #: Arguments that only queues of another type have (R49).
 _FOREIGN: Final[Mapping[str, frozenset[str]]] = {
@@ -104,6 +136,7 @@ _FOREIGN: Final[Mapping[str, frozenset[str]]] = {
             "x-max-age",
             "x-max-priority",
             "x-queue-mode",
+            "x-queue-version",
             "x-stream-filter-size-bytes",
             "x-stream-max-segment-size-bytes",
         }
@@ -135,3 +168,18 @@ def _require_own(entity: str, arguments: Arguments) -> None:
     for name in arguments:
         if name in _FOREIGN[queue_type]:
             raise PreconditionFailed(f"invalid arg '{name}' for {entity} of queue type rabbit_{queue_type}_queue")
+
+
+def require_possible(
+    entity: str, arguments: Arguments, *, is_durable: bool, is_exclusive: bool, is_auto_delete: bool
+) -> None:
+    """Refuse a quorum queue that would not outlive its declarer (R141). :raises PreconditionFailed: saying why."""
+    if arguments.get("x-queue-type") != "quorum":
+        return
+    for is_impossible, property in (
+        (is_exclusive, "exclusive-owner"),
+        (not is_durable, "non-durable"),
+        (is_auto_delete, "auto-delete"),
+    ):
+        if is_impossible:
+            raise PreconditionFailed(f"invalid property '{property}' for {entity}")

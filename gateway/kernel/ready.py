@@ -5,52 +5,78 @@ contents are in the store, and the *tail* in memory, which becomes the next segm
 message costs some 30 bytes, whatever its size.
 """
 
-from array import array
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Final
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Final, Protocol
+
+from gateway.kernel.segment import DURABLE, REDELIVERED, Segment
 
 if TYPE_CHECKING:
+    from gateway.kernel.changes import Enqueued
     from gateway.kernel.queue import QueuedMessage
 
 #: How many messages leave memory, and come back to it, at a time; fewer where fewer may be resident.
 SEGMENT_LENGTH: Final = 512
 
-#: What a segment remembers of a message besides numbers: that the store knows of it, that somebody may have seen it.
-DURABLE: Final = 1
-REDELIVERED: Final = 2
 
+class Waiting(Protocol):
+    """The waiting messages of one queue. ``length`` is how many, ``bytes`` the sum of their bodies' sizes."""
 
-class Segment:
-    """Waiting messages without their contents: parallel arrays, oldest first."""
-
-    __slots__ = ("content_ids", "delivery_counts", "enqueued_at_ms", "flags", "positions")
-
-    def __init__(self) -> None:
-        self.positions = array("Q")
-        self.content_ids = array("Q")
-        self.enqueued_at_ms = array("Q")
-        self.delivery_counts = array("L")
-        self.flags = array("B")
+    length: int
+    bytes: int
 
     def __len__(self) -> int:
-        return len(self.positions)
+        """Return ``length``."""
+        ...
 
-    def add(self, position: int, content_id: int, enqueued_at_ms: int, delivery_count: int, flags: int) -> None:
-        """Append one message; ``flags`` is made of ``DURABLE`` and ``REDELIVERED``."""
-        self.positions.append(position)
-        self.content_ids.append(content_id)
-        self.enqueued_at_ms.append(enqueued_at_ms)
-        self.delivery_counts.append(delivery_count)
-        self.flags.append(flags)
+    def append(self, entry: "QueuedMessage") -> None:
+        """Add the youngest message."""
+        ...
+
+    def popleft(self) -> "QueuedMessage":
+        """Remove and return the message that is next. :raises IndexError: when there is none."""
+        ...
+
+    def peek(self) -> "QueuedMessage | None":
+        """Return the message that is next, and leave it where it is; ``None`` when there is none."""
+        ...
+
+    def put_back(self, entry: "QueuedMessage") -> None:
+        """Return a message to the place it was taken from (R88)."""
+        ...
+
+    def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
+        """Add the youngest message as recovery finds it: in the store."""
+        ...
+
+    def remove(self, positions: set[int]) -> "list[QueuedMessage]":
+        """Remove those messages that are there, wherever they stand; return them in the order of their positions."""
+        ...
+
+    def positions(self) -> Iterator[int]:
+        """Iterate over the positions of all messages, in no particular order."""
+        ...
+
+    def heads(self) -> "Iterator[QueuedMessage]":
+        """Iterate over the oldest message of each priority there is."""
+        ...
+
+    def clear(self) -> "tuple[list[QueuedMessage], list[Segment]]":
+        """Remove everything; return the entries that were in memory and the segments that were not."""
+        ...
+
+    def resident(self) -> "Iterator[QueuedMessage]":
+        """Iterate over the messages in memory, oldest first within each part."""
+        ...
 
 
 class Ready:
-    """Owns the waiting messages of one queue.
+    """Waiting messages in the order of their positions.
 
     ``page_out`` turns entries into a segment whose contents are in the store, ``page_in`` brings one back. ``resident``
-    is how many messages gather in memory before others are paged out. ``length`` is ``len(ready)``, without the call.
+    is how many messages gather in memory before others are paged out.
     """
 
     __slots__ = (
@@ -62,6 +88,7 @@ class Ready:
         "_returned",
         "_segment_length",
         "_tail",
+        "bytes",
         "length",
     )
 
@@ -76,6 +103,7 @@ class Ready:
         self._resident = resident
         self._segment_length = min(SEGMENT_LENGTH, resident)
         self.length = 0
+        self.bytes = 0
         self._returned: list[tuple[int, QueuedMessage]] = []
         self._head: deque[QueuedMessage] = deque()
         self._paged: deque[Segment] | None = None
@@ -87,6 +115,7 @@ class Ready:
     def append(self, entry: "QueuedMessage") -> None:
         """Add the youngest message."""
         self.length += 1
+        self.bytes += len(entry.message.body)
         if self._paged is None:
             self._head.append(entry)
             if len(self._head) >= self._resident:
@@ -102,35 +131,86 @@ class Ready:
         if not self._head and self._paged is not None:
             self._refill()
         if self._returned and (not self._head or self._returned[0][0] < self._head[0].position):
-            self.length -= 1
-            return heappop(self._returned)[1]
-        entry = self._head.popleft()
+            entry = heappop(self._returned)[1]
+        else:
+            entry = self._head.popleft()
         self.length -= 1
+        self.bytes -= len(entry.message.body)
         return entry
+
+    def peek(self) -> "QueuedMessage | None":
+        """Return the oldest message, and leave it where it is; ``None`` when there is none."""
+        if not self._head and self._paged is not None:
+            self._refill()
+        if self._returned and (not self._head or self._returned[0][0] < self._head[0].position):
+            return self._returned[0][1]
+        return self._head[0] if self._head else None
 
     def put_back(self, entry: "QueuedMessage") -> None:
         """Return a message to the place it was taken from (R88)."""
         self.length += 1
+        self.bytes += len(entry.message.body)
         heappush(self._returned, (entry.position, entry))
 
-    def restore(
-        self, position: int, content_id: int, enqueued_at_ms: int, delivery_count: int, is_redelivered: bool
-    ) -> None:
+    def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
         """Add the youngest message as recovery finds it: in the store."""
         if self._paged is None:
             self._paged = deque()
         if not self._paged or len(self._paged[-1]) >= self._segment_length:
             self._paged.append(Segment())
         flags = DURABLE | REDELIVERED if is_redelivered else DURABLE
-        self._paged[-1].add(position, content_id, enqueued_at_ms, delivery_count, flags)
+        self._paged[-1].add(
+            change.position, change.message_id, change.enqueued_at_ms, change.delivery_count, change.body_size, flags
+        )
         self.length += 1
+        self.bytes += change.body_size
+
+    def remove(self, positions: set[int]) -> "list[QueuedMessage]":
+        """Remove those messages that are there, wherever they stand; return them in the order of their positions."""
+        removed = [entry for entry in self.resident() if entry.position in positions]
+        if removed:
+            self._returned = [pair for pair in self._returned if pair[0] not in positions]
+            heapify(self._returned)
+            self._head = deque(entry for entry in self._head if entry.position not in positions)
+            self._tail = [entry for entry in self._tail if entry.position not in positions]
+        if self._paged is not None:
+            removed += self._remove_paged(positions)
+        self.length -= len(removed)
+        self.bytes -= sum(len(entry.message.body) for entry in removed)
+        return sorted(removed, key=lambda entry: entry.position)
+
+    def _remove_paged(self, positions: set[int]) -> "list[QueuedMessage]":
+        """Bring those back that are among the paged ones; segments that others are in become shorter."""
+        assert self._paged is not None
+        wanted = sorted(positions)
+        removed: list[QueuedMessage] = []
+        for segment in self._paged:
+            first = bisect_left(wanted, segment.positions[0])
+            if first == len(wanted) or wanted[first] > segment.positions[-1]:
+                continue
+            taken = segment.split(positions)
+            if len(taken):
+                removed += self._paged_in(taken)
+        self._paged = deque(segment for segment in self._paged if len(segment))
+        return removed
+
+    def positions(self) -> Iterator[int]:
+        """Iterate over the positions of all messages, in no particular order."""
+        yield from (entry.position for entry in self.resident())
+        for segment in self._paged or ():
+            yield from segment.positions
+
+    def heads(self) -> "Iterator[QueuedMessage]":
+        """Iterate over the oldest message, if there is one."""
+        if (head := self.peek()) is not None:
+            yield head
 
     def clear(self) -> "tuple[list[QueuedMessage], list[Segment]]":
         """Remove everything; return the entries that were in memory and the segments that were not."""
         entries = [entry for _, entry in sorted(self._returned, key=lambda pair: pair[0])]
         entries += [*self._head, *self._tail]
         segments = list(self._paged or ())
-        self._returned, self._tail, self._paged, self.length = [], [], None, 0
+        self._returned, self._tail, self._paged, self.length, self.bytes = [], [], None, 0, 0
         self._head.clear()
         return entries, segments
 
@@ -144,12 +224,17 @@ class Ready:
         """Bring the next messages into the head: the oldest segment, else the tail."""
         assert self._paged is not None
         while not self._head and self._paged:
-            segment = self._paged.popleft()
-            entries = self._page_in(segment)
-            self.length -= len(segment) - len(entries)
-            self._head.extend(entries)
+            self._head.extend(self._paged_in(self._paged.popleft()))
         if not self._head:
             self._head.extend(self._tail)
             self._tail = []
             if len(self._head) < self._resident:
                 self._paged = None
+
+    def _paged_in(self, segment: Segment) -> "list[QueuedMessage]":
+        """Return the messages of a segment, having forgotten those that lost their contents."""
+        entries = self._page_in(segment)
+        if len(entries) < len(segment):
+            self.length -= len(segment) - len(entries)
+            self.bytes -= sum(segment.body_sizes) - sum(len(entry.message.body) for entry in entries)
+        return entries

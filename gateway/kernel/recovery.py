@@ -17,6 +17,7 @@ from gateway.kernel.changes import (
     VhostRecord,
 )
 from gateway.kernel.errors import ConfigurationError, Refused, StorageError
+from gateway.kernel.exchange import Exchange
 from gateway.kernel.queue import Queue
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ def _install(broker: "Broker", entities: list[Entity]) -> dict[int, Queue]:
             installed = _install_one(broker, entity)
         except Refused as refusal:
             raise ConfigurationError(f"{entity.kind} {list(entity.key)} cannot be restored: {refusal}") from None
+        if isinstance(installed, Exchange) and installed.guard is not None:
+            installed = installed.guard.waiting
         if isinstance(installed, Queue):
             queue_by_id[installed.id] = installed
     broker.skip_queue_ids(max(queue_by_id, default=0))
@@ -103,7 +106,8 @@ def _install_one(broker: "Broker", entity: Entity) -> object:
     if isinstance(entity, BindingRecord):
         return _install_binding(broker, entity)
     if isinstance(entity, PolicyRecord):
-        return broker.policies.setdefault(entity.key, entity)
+        broker.install_policy(entity)
+        return None
     if isinstance(entity, CleanStopRecord):
         broker.journal.record(Removed(entity.kind, entity.key))
         return None

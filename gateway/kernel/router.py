@@ -19,6 +19,12 @@ class Router:
 
     def route(self, exchange: Exchange, message: Message) -> "tuple[Queue, ...]":
         """Return every queue the message goes to, each once (R7), in the order found."""
+        if exchange.guard is not None and (taker := exchange.guard.takes(message)) is not None:
+            return (taker,)
+        return self.route_past_guard(exchange, message)
+
+    def route_past_guard(self, exchange: Exchange, message: Message) -> "tuple[Queue, ...]":
+        """Return the same, as if nobody stood before this exchange."""
         if message.header.sender_keys:
             return self._route_sender_selected(exchange, message)
         queues = exchange.routes.get(message.routing_key)
@@ -52,6 +58,10 @@ class Router:
         while to_visit:
             exchange = to_visit.pop()
             is_memorable = is_memorable and exchange.routes_by_key
+            guard = exchange.guard if exchange is not start else None
+            if guard is not None and (taker := guard.takes(message)) is not None:
+                found[taker] = None
+                continue
             for destination in self._destinations(exchange, message):
                 if not isinstance(destination, Exchange):
                     found[destination] = None

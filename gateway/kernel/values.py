@@ -12,7 +12,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import Final, TypeAlias, cast
 
-from gateway.kernel.message import Value
+from gateway.kernel.message import Long, Value
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -112,12 +112,14 @@ _ENCODERS: Final[dict[type, Callable[..., Json]]] = {
     bytes: lambda value: _tagged("bytes", b64encode(value).decode()),
     Decimal: lambda value: _tagged("decimal", str(value)),
     datetime: _datetime_to_json,
+    Long: lambda value: _tagged("long", str(value)),
     list: lambda value: [_to_json(item) for item in value],
     dict: _dict_to_json,
 }
 
 _DECODERS: Final[dict[str, Callable[..., Value]]] = {
     "int": lambda content: int(content, 16),
+    "long": lambda content: Long(content),
     "float": float,
     "bytes": b64decode,
     "decimal": Decimal,

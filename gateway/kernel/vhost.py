@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from gateway.kernel.advice import advice_on
 from gateway.kernel.arguments import (
     COMPARED_EXCHANGE_ARGUMENTS,
     COMPARED_QUEUE_ARGUMENTS,
@@ -14,7 +15,10 @@ from gateway.kernel.arguments import (
 from gateway.kernel.binding import Binding, Destination
 from gateway.kernel.bindings import Bindings
 from gateway.kernel.changes import ExchangeRecord, Put, QueueRecord, Removed, VhostRecord
+from gateway.kernel.counters import Traffic
+from gateway.kernel.dead_letters import DeadLetters
 from gateway.kernel.default_exchange import default_exchange
+from gateway.kernel.equipping import Equipment
 from gateway.kernel.errors import (
     AccessRefused,
     CommandInvalid,
@@ -25,15 +29,19 @@ from gateway.kernel.errors import (
 )
 from gateway.kernel.events import Event, Events
 from gateway.kernel.exchange import Exchange
+from gateway.kernel.features.surroundings import Surroundings
+from gateway.kernel.guards import guard_for, holds_messages, require_valid_guard, routing_type
+from gateway.kernel.limits import require_room_for_queue
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.names import PREDECLARED, printable, require_free, require_short
+from gateway.kernel.policies import Policies
 from gateway.kernel.queue import RESIDENT_MESSAGES, Queue
-from gateway.kernel.queue_arguments import require_valid
+from gateway.kernel.queue_arguments import require_possible, require_valid
 from gateway.kernel.router import Router
 
 if TYPE_CHECKING:
     from gateway.kernel.journal import Journal
-    from gateway.kernel.ports import ExchangeFactory, ExchangeTypes, Origin, Tracer
+    from gateway.kernel.ports import Clock, ExchangeFactory, ExchangeTypes, Origin, Tracer
 
 
 class Verdict(Enum):
@@ -48,13 +56,15 @@ class VirtualHost:
     """Owns the exchanges, queues and bindings of one virtual host.
 
     What is durable is recorded in the journal as it changes; ``install_*`` build an entity, live and in recovery alike.
-    ``version`` rises when an exchange or a permission changes, so that publishers look both up again.
+    ``version`` rises when an exchange or a permission changes, so that publishers look both up again. ``policies`` are
+    changed through the broker; ``equipment`` applies them.
     """
 
     def __init__(
         self,
         record: VhostRecord,
         journal: "Journal",
+        clock: "Clock",
         exchange_types: "ExchangeTypes",
         events: Events,
         next_queue_id: Callable[[], int],
@@ -65,6 +75,7 @@ class VirtualHost:
         self.record = record
         self.version = 0
         self.tracers: tuple[Tracer, ...] = ()
+        self.traffic = Traffic()
         self.queue_by_name: dict[str, Queue] = {}
         self.reply_queue_by_name: dict[str, Queue] = {}
         self.default_exchange = default_exchange(record.name, self.queue_by_name, self.reply_queue_by_name)
@@ -78,6 +89,12 @@ class VirtualHost:
         self._resident_messages = resident_messages
         self._permits_transient_queues = permits_transient_queues
         self._exclusive_queues: dict[object, dict[Queue, None]] = {}
+        self.policies = Policies()
+        dead_letters = DeadLetters(self.name, self.exchange_by_name, self._router, journal, events)
+        surroundings = Surroundings(clock, journal, dead_letters, self.delete_queue)
+        self.equipment = Equipment(
+            self.policies, surroundings, self.queue_by_name, self.exchange_by_name, self._router.forget
+        )
         for name, type, is_internal in PREDECLARED:
             self.install_exchange(ExchangeRecord(self.name, name, type, False, is_internal, {}), is_durable=True)
 
@@ -90,13 +107,22 @@ class VirtualHost:
             queues = self._router.route(exchange, message)
         if self.tracers and origin is not None:
             self._trace_publish(message, queues, origin)
+        exchange.published_in += 1
+        self.traffic.published += 1
         if not queues:
+            self.traffic.unroutable += 1
             return Verdict.UNROUTED
+        exchange.published_out += len(queues)
         verdict = Verdict.TAKEN
         for queue in queues:
             if queue.offer(message) is not None:
                 verdict = Verdict.REFUSED
         return verdict
+
+    def _let_go(self, exchange: Exchange, message: Message) -> None:
+        """Route a message that an exchange held back; one that a queue refuses now has nobody to be refused to."""
+        for queue in self._router.route_past_guard(exchange, message):
+            queue.offer(message)
 
     def trace_delivery(self, queue: Queue, message: Message, redelivered: bool, origin: "Origin") -> None:
         """Tell the tracers that a message was handed out."""
@@ -141,9 +167,9 @@ class VirtualHost:
         :raises AccessRefused: when the name is the default exchange's or reserved.
         :raises PreconditionFailed: when it exists with other properties (R10), or the type refuses the arguments.
         """
-        self.require_exchange_type(type)
         name = printable(name)
         arguments = dict(arguments or {})
+        self.require_exchange_type(type, arguments)
         entity = f"exchange '{name}' in vhost '{self.name}'"
         exchange = self.exchange_by_name.get(name)
         if exchange is not None:
@@ -159,7 +185,9 @@ class VirtualHost:
         alternate = arguments.get("alternate-exchange", "")
         if not isinstance(alternate, str):
             raise PreconditionFailed(f"invalid type '{type_name(alternate)}' for arg 'alternate-exchange' in {entity}")
-        record = ExchangeRecord(self.name, name, type, is_auto_delete, is_internal, arguments)
+        require_valid_guard(type, arguments)
+        queue_id = self._next_queue_id() if is_durable and holds_messages(type) else 0
+        record = ExchangeRecord(self.name, name, type, is_auto_delete, is_internal, arguments, queue_id)
         exchange = self.install_exchange(record, is_durable=is_durable)
         if is_durable:
             self._journal.record(Put(record))
@@ -168,7 +196,7 @@ class VirtualHost:
 
     def install_exchange(self, record: ExchangeRecord, *, is_durable: bool) -> Exchange:
         """Build an exchange from its record."""
-        factory = self.require_exchange_type(record.type)
+        factory = self.require_exchange_type(record.type, record.arguments)
         exchange = Exchange(
             self.name,
             record.name,
@@ -179,8 +207,12 @@ class VirtualHost:
             is_internal=record.is_internal,
             arguments=record.arguments,
             routes_by_key=bool(getattr(factory, "routes_by_key", False)),
+            guard=guard_for(
+                record, self._journal, is_durable=is_durable, let_go=lambda message: self._let_go(exchange, message)
+            ),
         )
         self.exchange_by_name[record.name] = exchange
+        self.equipment.fit_exchange(exchange)
         self._router.forget()
         return exchange
 
@@ -206,9 +238,9 @@ class VirtualHost:
         for exchange in list(self.exchange_by_name.values()):
             self._remove_exchange(exchange)
 
-    def require_exchange_type(self, type: str) -> "ExchangeFactory":
-        """Return the factory of an exchange type. :raises CommandInvalid: when nobody supplies it."""
-        factory = self.exchange_types.get(type)
+    def require_exchange_type(self, type: str, arguments: Arguments) -> "ExchangeFactory":
+        """Return the factory of the exchange type that routes. :raises CommandInvalid: when nobody supplies it."""
+        factory = self.exchange_types.get(routing_type(type, arguments))
         if factory is None:
             raise CommandInvalid(f"unknown exchange type '{type}'" if type else "invalid exchange type ''")
         return factory
@@ -225,6 +257,8 @@ class VirtualHost:
         for binding in dict.fromkeys(self.bindings.of(exchange) + self.bindings.to(exchange)):  # one may lead to itself
             self._remove_binding(binding)
         self._router.forget()
+        if exchange.guard is not None:
+            exchange.guard.close()
         if exchange.is_durable:
             self._journal.record(Removed("exchange", (self.name, exchange.name)))
         self._events.emit(Event("exchange.deleted", self.name, exchange.name))
@@ -262,19 +296,30 @@ class VirtualHost:
         queue = self.queue_by_name.get(name)
         if queue is not None:
             self._require_equivalent_queue(queue, is_durable, owner, is_auto_delete, arguments, claimant)
+            queue.use()
             return queue
         if not is_server_named:
             require_free("queue", name)
         require_short("queue", name)
         require_valid(f"queue '{name}' in vhost '{self.name}'", arguments)
+        require_possible(
+            f"queue '{name}' in vhost '{self.name}'",
+            arguments,
+            is_durable=is_durable,
+            is_exclusive=owner is not None,
+            is_auto_delete=is_auto_delete,
+        )
         if not (is_durable or owner is not None or self._permits_transient_queues):
             raise InternalError(f"transient non-exclusive queues are not permitted: queue '{name}' is neither")
+        require_room_for_queue(self.name, self.record.limits, name, len(self.queue_by_name))
         survives = is_durable and owner is None
         record = QueueRecord(self.name, name, self._next_queue_id() if survives else 0, is_auto_delete, arguments)
         queue = self.install_queue(record, is_durable=is_durable, owner=owner)
         if survives:
             self._journal.record(Put(record))
         self._events.emit(Event("queue.created", self.name, name))
+        for argument, advice in advice_on(arguments):
+            self._events.emit(Event("queue.advice", self.name, name, {"argument": argument, "advice": advice}))
         return queue
 
     def install_queue(self, record: QueueRecord, *, is_durable: bool, owner: object | None = None) -> Queue:
@@ -289,7 +334,9 @@ class VirtualHost:
             owner=owner,
             arguments=record.arguments,
             resident_messages=self._resident_messages,
+            refit=self.equipment.refit,
         )
+        self.equipment.fit(queue)
         self.queue_by_name[record.name] = queue
         if owner is not None:
             self._exclusive_queues.setdefault(owner, {})[queue] = None
@@ -304,11 +351,13 @@ class VirtualHost:
         entity = f"queue '{queue.name}' in vhost '{self.name}'"
         if if_unused and len(queue.consumers):
             raise PreconditionFailed(f"{entity} in use")
-        if if_empty and len(queue):
+        if if_empty and (len(queue) or queue.delays):
             raise PreconditionFailed(f"{entity} not empty")
         if queue.is_deleted:
             return 0
         queue.is_deleted = True
+        queue.equip(())
+        self.traffic.departed.add(queue.counters)
         del self.queue_by_name[queue.name]
         self._exclusive_queues.get(queue.owner, {}).pop(queue, None)
         for binding in self.bindings.to(queue):

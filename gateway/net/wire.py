@@ -19,6 +19,7 @@ _GATHER_FROM_BYTES: Final = 32 * 1024
 class Wire:
     """Sends for one transport, and hears from it when the peer does not keep up.
 
+    ``octets`` and ``writes`` count what was sent, for listings.
     ``congested(True)`` is called when the transport holds more than it wants to, ``congested(False)`` when it drained.
     """
 
@@ -27,25 +28,32 @@ class Wire:
     ) -> None:  # Any: TCP and TLS transports share no type
         self._transport = transport
         self._congested = congested
+        self.octets = 0
+        self.writes = 0
         self._socket = None if hasattr(transport, "getPeerCertificate") else getattr(transport, "socket", None)
         transport.registerProducer(self, True)
 
     def send(self, pieces: list[bytes], size: int) -> None:
         """Send ``pieces``, about ``size`` bytes together."""
         transport = self._transport
+        self.writes += 1
         if self._socket is None or transport.dataBuffer or transport._tempDataBuffer or transport.disconnected:
-            transport.write(b"".join(pieces))
+            data = b"".join(pieces)
+            self.octets += len(data)
+            transport.write(data)
             return
         try:
             if len(pieces) < _GATHER_BELOW and size > _GATHER_FROM_BYTES:
                 sent = self._socket.sendmsg(pieces)
                 if sent == sum(map(len, pieces)):
+                    self.octets += sent
                     return
                 data = b"".join(pieces)
             else:
                 data = b"".join(pieces)
                 sent = self._socket.send(data)
                 if sent == len(data):
+                    self.octets += sent
                     return
         except (BlockingIOError, InterruptedError):
             sent = 0
@@ -53,6 +61,7 @@ class Wire:
         except OSError:
             transport.abortConnection()  # the peer is gone, and nobody may be reading to find out
             return
+        self.octets += len(data)
         transport.write(memoryview(data)[sent:].tobytes())
 
     def read(self, is_wanted: bool) -> None:

@@ -20,6 +20,7 @@ from gateway.kernel.consumers import Consumer, Credit
 from gateway.kernel.ledger import Ledger, settle_all
 from gateway.kernel.message import Header, Message, Properties, Value
 from gateway.kernel.plain import PLAIN, plain_header
+from gateway.kernel.ports import Origin
 from gateway.kernel.queue import RESIDENT_MESSAGES, Outcome, Queue, QueuedMessage
 from gateway.kernel.recovery import recover
 from gateway.kernel.vhost import Verdict, VirtualHost
@@ -72,6 +73,12 @@ class MemoryBroker:
         """Publish a message; return what became of it. :raises NotFound: when there is no such exchange."""
         header = header_of(is_persistent=is_persistent, headers=headers, sender_keys=sender_keys)
         return self.vhost.publish(self.vhost.exchange(exchange), Message(exchange, routing_key, header, body))
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass between two turns."""
+        self.end_turn()
+        self.clock.advance(seconds)
+        self.end_turn()
 
     def end_turn(self) -> None:
         """End the turn: what happened since the last one becomes one step of the store."""
@@ -139,6 +146,7 @@ class Recipient:
         self.cancelled_tags: list[str] = []
         self.consumers: list[Consumer] = []
         self.ledger = Ledger()
+        self.origin = Origin("recipient", 1, "guest", "amqp091")
         self.log = [] if log is None else log
         self._shared_credit = Credit(prefetch) if prefetch else None
 
@@ -176,11 +184,13 @@ class Recipient:
 
     def get(self, queue: Queue) -> Received | None:
         """Fetch one message, to be settled; ``None`` when there is none."""
-        entry = queue.take()
+        entry = queue.get()
         if entry is None:
             return None
         tag = self.ledger.add(queue, entry, None)
-        return self._remember(Received(queue.name, "", entry.message.body, entry.is_redelivered, tag, entry.message))
+        return self._remember(
+            Received(queue.name, "", entry.message.body, entry.is_redelivered, tag, queue.shown(entry))
+        )
 
     def settle(self, tag: int | None, outcome: Outcome = Outcome.ACCEPTED, *, up_to: bool = False) -> None:
         """Settle the delivery of this tag, or all of them ``up_to`` it; tag 0 with ``up_to`` means all there are."""
@@ -193,6 +203,7 @@ class Recipient:
         """Stop one consumer; what it holds stays held."""
         self.consumers.remove(consumer)
         consumer.queue.cancel(consumer)
+        consumer.queue.dispatch()
 
     def resume(self) -> None:
         """Let consumers that waited take part again: there is room, or shared credit, again."""
@@ -202,9 +213,12 @@ class Recipient:
 
     def leave(self) -> None:
         """Go away without a word: consumers end, and what was not settled goes back to its place."""
-        for consumer in tuple(self.consumers):
-            self.cancel(consumer)
+        consumers, self.consumers = self.consumers, []
+        for consumer in consumers:
+            consumer.queue.cancel(consumer)
         settle_all(self.ledger.clear(), Outcome.REQUEUED)
+        for consumer in consumers:
+            consumer.queue.dispatch()
 
     # What the kernel calls
 

@@ -8,6 +8,9 @@ from typing import Final
 #: When a test begins unless it says otherwise: some moment in 2023, in milliseconds since the epoch.
 BEGINNING_MS: Final = 1_700_000_000_000
 
+#: Moments are rounded to nanoseconds, so that a tenth of a second and nine more are one.
+_DIGITS: Final = 9
+
 
 class FakeClock:
     """A ``Clock`` whose hands a test moves. Owns the calls that are due later."""
@@ -29,12 +32,12 @@ class FakeClock:
     def call_later(self, delay_s: float, call: Callable[[], None]) -> "FakeTimer":
         """Call once, while the test advances past ``delay_s`` seconds from now."""
         timer = FakeTimer(call)
-        heappush(self._due, (self._now_s + delay_s, next(self._order), timer))
+        heappush(self._due, (round(self._now_s + delay_s, _DIGITS), next(self._order), timer))
         return timer
 
     def advance(self, seconds: float) -> None:
         """Let time pass and make the calls that fall due, each at its moment, those of one moment in order."""
-        end_s = self._now_s + seconds
+        end_s = round(self._now_s + seconds, _DIGITS)
         while self._due and self._due[0][0] <= end_s:
             self._now_s, _, timer = heappop(self._due)
             timer.ring()

@@ -14,6 +14,7 @@ from gateway.kernel.binding import Binding, Destination
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.exchange import Exchange
 from gateway.kernel.message import Arguments, Header, Message, Properties, Value
+from gateway.kernel.plain import PlainFormat
 from gateway.kernel.ports import ExchangeFactory, ExchangeType
 
 #: Keys to bind with: empty, a number for the types that read a weight, words, wildcards, the longest AMQP allows.
@@ -78,7 +79,7 @@ def plain_message(routing_key: str = "", headers: Mapping[str, Value] | None = N
     return Message("source", routing_key, Header(_Given(Properties(headers=headers or {})), b""), body)
 
 
-class _Given:
+class _Given(PlainFormat):
     """A header format that knows its one answer beforehand."""
 
     name = "given"

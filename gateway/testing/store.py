@@ -16,6 +16,7 @@ from gateway.kernel.changes import (
     Dequeued,
     Discarded,
     Enqueued,
+    ExchangeRecord,
     ParameterRecord,
     Put,
     Removed,
@@ -81,6 +82,28 @@ def _what_was_reported_survives_a_crash(place: StorePlace) -> None:
     assert places_in(session.found) == [(12, 3, 7, 1_700_000_000_123, 2)], f"recovered {places_in(session.found)}"
     assert session.content(7) == content_of(message), "the content differs from what was stored"
     assert session.store.highest_ids() == (12, 7), f"the highest ids are {session.store.highest_ids()}, not (12, 7)"
+
+
+def _a_place_keeps_everything_it_says(place: StorePlace) -> None:
+    said = Enqueued(3, 12, 7, 1_700_000_000_123, 2, 1000, 255, 1_700_000_060_000, 1_800_000_000_000)
+    session = StoreSession(place)
+    session.append(Put(queue_record(3)), Stored(message_with(7)), said)
+    session.crash_settled()
+    (found,) = (change for change in session.found if isinstance(change, Enqueued))
+    differing = [name for name in Enqueued.__slots__ if getattr(found, name) != getattr(said, name)]
+    assert not differing, f"a place came back with another {', '.join(differing)}"
+
+
+def _messages_that_an_exchange_holds_back_are_kept_like_those_of_queues(place: StorePlace) -> None:
+    session = StoreSession(place)
+    session.append(Put(ExchangeRecord("/", "later", "x-delayed-message", False, False, {}, queue_id=4)))
+    session.append(Stored(message_with(1)), Enqueued(4, 1, 1, 0, due_at_ms=1_700_000_000_000))
+    session.crash_settled()
+    assert places_in(session.found) == [(1, 4, 1, 0, 0)], f"recovered {places_in(session.found)}"
+    session.append(Removed("exchange", ("/", "later")))
+    session.crash_settled()
+    assert places_in(session.found) == [], "messages outlived the exchange that held them back"
+    assert session.content(1) is None, "the content of a message that nobody holds was kept"
 
 
 def _recovery_yields_entities_first_and_places_in_order(place: StorePlace) -> None:
@@ -261,6 +284,8 @@ STORE_CHECKS: Final[tuple[Callable[[StorePlace], None], ...]] = (
     _an_empty_store_holds_nothing,
     _positions_count_appends_and_all_become_durable,
     _what_was_reported_survives_a_crash,
+    _a_place_keeps_everything_it_says,
+    _messages_that_an_exchange_holds_back_are_kept_like_those_of_queues,
     _recovery_yields_entities_first_and_places_in_order,
     _entities_are_replaced_and_removed_by_key,
     _every_kind_of_value_comes_back,

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from gateway.kernel.changes import Change, Enqueued, Entity, Lsn, Put, QueueRecord, VhostRecord
 from gateway.kernel.message import Header, Message, Properties
+from gateway.kernel.plain import PlainFormat
 from gateway.kernel.ports import Store, StoredMessage
 
 
@@ -101,7 +102,7 @@ class StoreSession:
         assert threading.get_ident() == self._thread, f"{call} was called on another thread than the kernel's"
 
 
-class _Format:
+class _Format(PlainFormat):
     """A header format that nobody decodes."""
 
     name = "check"

@@ -8,6 +8,7 @@ from pamqp import commands
 from pamqp.base import Frame
 
 from gateway.access import Operation
+from gateway.kernel.connections import ChannelFacts
 from gateway.kernel.errors import AccessRefused, CommandInvalid, NotImplementedHere, PreconditionFailed
 from gateway.kernel.message import Header, Message
 from gateway.kernel.publishing import Confirms
@@ -36,10 +37,13 @@ class Channel:
     """One channel of one connection. Owns its parts; ``assembly`` is the content that is coming in frame by frame."""
 
     __slots__ = (
+        "_answered",
+        "_confirmed",
         "_confirms",
         "_is_turning",
         "_max_message_size",
         "_publisher",
+        "_returned",
         "_scope",
         "_targets",
         "_topology",
@@ -63,6 +67,9 @@ class Channel:
         self._targets: dict[bytes, Target] = {}
         self._publisher: Plain = Plain(scope.vhost, scope.origin, self._return)
         self._confirms: Confirms | None = None
+        self._answered = 0
+        self._confirmed = 0
+        self._returned = 0
         self._turning = turning
         self._is_turning = False
 
@@ -109,6 +116,7 @@ class Channel:
         header = _header(properties)
         if not header.is_ordinary:
             header = self._checked(header)
+        self.consuming.counters.publish += 1
         self._publisher.publish(target, Message(target.exchange_name, target.routing_key, header, body))
 
     def ack(self, payload: bytes) -> None:
@@ -141,6 +149,26 @@ class Channel:
         """Refuse every publish that waits for its confirm: the store gave up."""
         if self._confirms is not None:
             self._confirms.fail()
+
+    def facts(self) -> ChannelFacts:
+        """Tell what a listing shows of it."""
+        publisher, prefetch = self._publisher, self.consuming.prefetch
+        uncommitted = publisher.held if isinstance(publisher, Transactional) else (0, 0)
+        return ChannelFacts(
+            number=self.number,
+            consumers=self.consuming.consumers,
+            prefetch=prefetch[0],
+            shared_prefetch=prefetch[1],
+            is_confirming=self._confirms is not None,
+            is_transactional=isinstance(publisher, Transactional),
+            unacknowledged=self.consuming.unsettled,
+            unconfirmed=0 if self._confirms is None else self._confirms.unanswered,
+            uncommitted=uncommitted[0],
+            acks_uncommitted=uncommitted[1],
+            counters=self.consuming.counters,
+            confirmed=self._confirmed,
+            returned=self._returned,
+        )
 
     # Publishing
 
@@ -177,6 +205,8 @@ class Channel:
         raise PreconditionFailed(f"message size {size} is larger than configured max size {limit}")
 
     def _return(self, message: Message) -> None:
+        self._returned += 1
+        self._vhost.traffic.returned += 1
         self._writer.returned(312, "NO_ROUTE", message)
 
     def _publishing(self) -> None:
@@ -186,6 +216,11 @@ class Channel:
             self._scope.outbox.wake()
 
     def _confirm(self, number: int, is_multiple: bool, is_accepted: bool) -> None:
+        if is_accepted:
+            count = number - self._answered if is_multiple else 1
+            self._confirmed += count
+            self._vhost.traffic.confirmed += count
+        self._answered = number
         answer = commands.Basic.Ack if is_accepted else commands.Basic.Nack
         self._scope.reply(answer(number, is_multiple))
 

@@ -11,8 +11,10 @@ from pamqp import commands
 from pamqp.base import Frame
 
 from gateway.access import Permissions, Principal
+from gateway.kernel.connections import ChannelFacts
 from gateway.kernel.consumers import Resumption
-from gateway.kernel.errors import GatewayError, Refused
+from gateway.kernel.errors import GatewayError, NotAllowed, PreconditionFailed, Refused
+from gateway.kernel.limits import require_room_for_channel
 from gateway.kernel.ports import Origin
 from gateway.kernel.vhost import VirtualHost
 from gateway_amqp.channel import ACK, PUBLISH, Channel
@@ -95,6 +97,15 @@ class Connection:
     def channel_count(self) -> int:
         """How many channels are open."""
         return len(self._channels.open_by_number)
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """What both sides agreed on: the largest frame in bytes, and how many channels."""
+        return self._frame_max, self._channels.limit
+
+    def channel_facts(self) -> list[ChannelFacts]:
+        """Tell what a listing shows of the open channels."""
+        return [channel.facts() for channel in self._channels.open_by_number.values()]
 
     def has_capability(self, name: str) -> bool:
         """Whether the client announced a capability."""
@@ -227,6 +238,11 @@ class Connection:
     def _make_channel(self, number: int) -> Channel:
         assert self.vhost is not None
         settings = self.settings
+        try:
+            require_room_for_channel(settings.broker, self.user_name)
+        except NotAllowed as refusal:
+            raise FrameError(530, str(refusal)) from None  # of the connection, in the name of no method: as RabbitMQ
+        settings.broker.connections.channels_opened += 1
         origin = Origin(self.driver.name, number, self.user_name, "amqp091")
         scope = Scope(
             number,
@@ -307,6 +323,18 @@ class Connection:
         text = reply_text(code, str(refusal))
         self.driver.log("channel error", channel=number, reason=text)
         self._channels.refuse(number, code, text, class_id, method_id)
+
+    def mind_consumers(self) -> None:
+        """Close the channels whose consumers do not settle in time; called now and then."""
+        now_s, default_ms = self.settings.broker.clock.monotonic_s(), self.settings.consumer_timeout_ms
+        for number, channel in list(self._channels.open_by_number.items()):
+            limit_ms = channel.consuming.exhausted_ms(now_s, default_ms)
+            if limit_ms is not None:
+                refusal = (
+                    f"delivery acknowledgement on channel {number} timed out. Timeout value used: {limit_ms} ms. "
+                    "This timeout value can be configured, see consumers doc guide to learn more"
+                )
+                self._refuse(PreconditionFailed(refusal), number, 0, 0)
 
     def _close(self, code: int, text: str, class_id: int, method_id: int) -> None:
         self._release()

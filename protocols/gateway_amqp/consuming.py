@@ -8,10 +8,12 @@ from pamqp import commands
 from gateway.access import Operation
 from gateway.kernel.arguments import type_name
 from gateway.kernel.consumers import Consumer, Credit, Resumption
+from gateway.kernel.counters import Counters
 from gateway.kernel.errors import NotAllowed, NotImplementedHere, PreconditionFailed
 from gateway.kernel.ledger import Delivery, Ledger, settle_all
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.names import REPLY_TO
+from gateway.kernel.patience import Patience
 from gateway.kernel.queue import Outcome, Queue
 from gateway_amqp.deliveries import DeliveryWriter
 from gateway_amqp.methods import table_of
@@ -29,6 +31,7 @@ class Consuming:
     __slots__ = (
         "_consumer_by_tag",
         "_ledger",
+        "_patience",
         "_prefetch",
         "_resumption",
         "_scope",
@@ -36,6 +39,8 @@ class Consuming:
         "_shared_credit",
         "_topology",
         "_writer",
+        "counters",
+        "origin",
         "replies",
     )
 
@@ -45,6 +50,9 @@ class Consuming:
         self._writer = writer
         self._consumer_by_tag: dict[str, Consumer] = {}
         self._ledger = Ledger()
+        self._patience = Patience()
+        self.counters = Counters()
+        self.origin = scope.origin
         self._prefetch = 0
         self._shared_credit: Credit | None = None
         self._resumption = Resumption()
@@ -74,6 +82,7 @@ class Consuming:
             arguments=table_of(method.arguments),
         )
         self._consumer_by_tag[tag] = consumer
+        self._patience.watch(queue)
         if not method.nowait:
             self._scope.reply(commands.Basic.ConsumeOk(tag))
         queue.dispatch()
@@ -91,6 +100,21 @@ class Consuming:
         self._consumer_by_tag.pop(consumer.tag, None)
         if self._scope.host.has_capability("consumer_cancel_notify"):
             self._scope.reply(commands.Basic.Cancel(consumer.tag, nowait=True))
+
+    @property
+    def consumers(self) -> tuple[Consumer, ...]:
+        """The consumers of the channel."""
+        return tuple(self._consumer_by_tag.values())
+
+    @property
+    def unsettled(self) -> int:
+        """How many deliveries wait to be settled."""
+        return len(self._ledger)
+
+    @property
+    def prefetch(self) -> tuple[int, int]:
+        """The limit of a new consumer, and of all of them together; 0 for none."""
+        return self._prefetch, self._shared_credit.limit if self._shared_credit is not None else 0
 
     def waiting(self) -> list[Consumer]:
         """Return the consumers that are passed over for now."""
@@ -115,6 +139,7 @@ class Consuming:
         consumer.queue.cancel(consumer)
         if not self.replies.close(consumer.queue):
             self._scope.vhost.delete_queue_if_done(consumer.queue)
+        consumer.queue.dispatch()  # another may have taken its place (R93)
 
     # Deliveries
 
@@ -123,8 +148,12 @@ class Consuming:
         ledger = self._ledger
         if entry is None:
             ledger.last_tag = tag = ledger.last_tag + 1
+            self.counters.deliver_no_ack += 1
         else:
             tag = ledger.add(consumer.queue, entry, consumer)
+            self.counters.deliver += 1
+        if redelivered:
+            self.counters.redeliver += 1
         self._writer.deliver(consumer.tag, tag, redelivered, message)
         vhost = self._scope.vhost
         if vhost.tracers:
@@ -133,19 +162,29 @@ class Consuming:
     def get(self, method: commands.Basic.Get) -> None:
         """Hand out one message, if there is one, without a consumer (60, 70, R90)."""
         queue = self._topology.used_queue(method.queue, Operation.READ)
-        entry = queue.take()
+        entry = queue.get()
         if entry is None:
+            queue.counters.get_empty += 1
+            self.counters.get_empty += 1
             self._scope.reply(commands.Basic.GetEmpty())
             return
+        self._count_get(queue, method.no_ack, entry.is_redelivered)
         if method.no_ack:
-            queue.settle(entry, Outcome.ACCEPTED)
+            queue.consumed(entry)
             tag = self._ledger.pass_by()
         else:
             tag = self._ledger.add(queue, entry, None)
+            self._patience.watch(queue)
         redelivered = entry.is_redelivered
-        self._writer.get_ok(tag, redelivered, entry.message, len(queue))
+        self._writer.get_ok(tag, redelivered, queue.shown(entry), len(queue))
         if self._scope.vhost.tracers:
             self._scope.vhost.trace_delivery(queue, entry.message, redelivered, self._scope.origin)
+
+    def _count_get(self, queue: Queue, no_ack: bool, is_redelivered: bool) -> None:
+        for counters in (queue.counters, self.counters):
+            counters.get_no_ack += no_ack
+            counters.get += not no_ack
+            counters.redeliver += is_redelivered
 
     def accept(self, tag: int) -> None:
         """Take the ack of one delivery, as ``settle`` does. :raises PreconditionFailed: for an unknown tag (R87)."""
@@ -155,6 +194,7 @@ class Consuming:
         delivery = self._ledger.take(tag)
         if delivery is None:
             raise PreconditionFailed(f"unknown delivery tag {tag}")
+        self.counters.ack += 1
         delivery.queue.accept(delivery.entry)
         if delivery.consumer is not None:
             delivery.consumer.settled()
@@ -164,6 +204,8 @@ class Consuming:
         deliveries = self._ledger.remove(tag, is_multiple)
         if deliveries is None:
             raise PreconditionFailed(f"unknown delivery tag {tag}")
+        if outcome is Outcome.ACCEPTED:
+            self.counters.ack += len(deliveries)
         self._settle(deliveries, outcome)
         self.share()
 
@@ -181,6 +223,10 @@ class Consuming:
             raise NotImplementedHere("requeue=false")
         settle_all(self._ledger.clear(), Outcome.REQUEUED)
         self.share()
+
+    def exhausted_ms(self, now_s: float, default_ms: int) -> int | None:
+        """Return the time limit that an unsettled delivery has used up; ``None`` while there is none."""
+        return self._patience.exhausted(self._ledger, now_s, default_ms)
 
     # Credit
 

@@ -6,13 +6,14 @@ but decoded only if it may hold ``CC`` or ``BCC``.
 """
 
 import re
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.message import Header, Properties, Value
 from gateway.kernel.names import REPLY_TO
 from gateway_amqp.properties import decode_properties, scan_properties, splice_property
-from gateway_amqp.splices import fields_of, without_fields
+from gateway_amqp.splices import EMPTY_TABLE, fields_of, with_fields, without_fields
 from gateway_amqp.tables import decode_table
 
 MAX_SHARED: Final = 1024
@@ -46,6 +47,14 @@ class AmqpHeaderFormat:
     def properties(self, raw: bytes) -> Properties:
         """Decode everything. :raises MalformedField: when ``raw`` is not well formed."""
         return decode_properties(raw)
+
+    def edited(
+        self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
+    ) -> bytes:
+        """Return ``raw`` with these headers set and others gone; what is not named keeps its very bytes."""
+        table = scan_properties(raw).get("headers", EMPTY_TABLE)
+        raw = splice_property(raw, "headers", with_fields(without_fields(table, without), headers))
+        return splice_property(raw, "expiration", b"") if drops_expiration else raw
 
     def _learn(self, raw: bytes) -> Header:
         header = self._read(raw)

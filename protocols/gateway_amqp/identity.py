@@ -23,6 +23,7 @@ class Identity:
         "_version",
         "client_properties",
         "credentials",
+        "mechanism",
         "principal",
         "vhost",
     )
@@ -30,6 +31,7 @@ class Identity:
     def __init__(self, settings: AmqpSettings) -> None:
         self.client_properties: Mapping[str, Value] = {}
         self.credentials: Credentials | None = None
+        self.mechanism = ""
         self.principal: Principal | None = None
         self.vhost: VirtualHost | None = None
         self._settings = settings

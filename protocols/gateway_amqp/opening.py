@@ -6,6 +6,7 @@ from pamqp import commands
 
 from gateway.access import Principal
 from gateway.kernel.errors import GatewayError
+from gateway.kernel.limits import require_room_for_connection
 from gateway.kernel.vhost import VirtualHost
 from gateway_amqp.errors import reply_text
 from gateway_amqp.handshake import Tuning
@@ -38,6 +39,7 @@ class Opening:
         )
         connection.state = State.AUTHENTICATING
         connection.identity.credentials = claimed
+        connection.identity.mechanism = claimed.mechanism
         connection.settings.login.authenticate(claimed, self._authenticated)
 
     def tune_ok(self, method: commands.Connection.TuneOk) -> None:
@@ -91,6 +93,7 @@ class Opening:
     def _enter(self, vhost: VirtualHost) -> None:
         connection = self._connection
         connection.state = State.OPENING
+        require_room_for_connection(connection.settings.broker, vhost.name, connection.user_name)
         connection.identity.enter(vhost)
         connection.state = State.OPEN
         connection.say(commands.Connection.OpenOk())

@@ -137,6 +137,11 @@ class Transactional(Plain):
         self._settled.append(deliveries)
         self._held.append(lambda: settle_all(deliveries, outcome))
 
+    @property
+    def held(self) -> tuple[int, int]:
+        """How many messages and how many acknowledgements wait for the commit."""
+        return len(self._held) - len(self._settled), sum(map(len, self._settled))
+
     def commit(self) -> None:
         """Do everything that was held, in order."""
         held, self._held, self._settled = self._held, [], []

@@ -7,7 +7,7 @@ from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
 
 from gateway.access import CertificateSubject
-from gateway.kernel.connections import TICKS_PER_S
+from gateway.kernel.connections import TICKS_PER_S, ChannelFacts, PeerFacts
 from gateway.logs import Log
 from gateway.net.certificates import subject_of
 from gateway.net.listeners import plain_host
@@ -48,6 +48,9 @@ class AmqpServer(Protocol):
         self._quiet = 0
         self._farewell = 0
         self._end_reason = ""
+        self._connected_at_ms = 0
+        self._octets = 0
+        self._reads = 0
 
     @property
     def certificate(self) -> CertificateSubject | None:
@@ -63,6 +66,7 @@ class AmqpServer(Protocol):
         peer, host = transport.getPeer(), transport.getHost()
         self.peer_host = plain_host(peer.host)
         self.name = f"{self.peer_host}:{peer.port} -> {plain_host(host.host)}:{host.port}"
+        self._connected_at_ms = self._settings.broker.clock.wall_ms()
         self._wire = Wire(transport, self._congested)
         self._settings.broker.connections.add(self)
         self.log("connection opened")
@@ -70,6 +74,8 @@ class AmqpServer(Protocol):
     def dataReceived(self, data: bytes) -> None:
         """Bytes came."""
         self._heard = True
+        self._octets += len(data)
+        self._reads += 1
         try:
             self.machine.receive(data)
         except Exception:  # the seam to one peer: what breaks while serving it is told to it, and ends with it
@@ -178,6 +184,40 @@ class AmqpServer(Protocol):
         """Who it is."""
         return self.machine.user_name
 
+    @property
+    def channel_count(self) -> int:
+        """How many channels are open."""
+        return self.machine.channel_count
+
+    def facts(self) -> PeerFacts:
+        """Tell what a listing shows of it."""
+        transport: Any = self.transport
+        peer, host = transport.getPeer(), transport.getHost()
+        machine, wire = self.machine, self._wire
+        frame_max, channel_max = machine.limits
+        return PeerFacts(
+            protocol="AMQP 0-9-1",
+            state=_shown_state(machine),
+            host=plain_host(host.host),
+            port=host.port,
+            peer_host=self.peer_host,
+            peer_port=peer.port,
+            is_tls=hasattr(transport, "getPeerCertificate"),
+            connected_at_ms=self._connected_at_ms,
+            auth_mechanism=machine.identity.mechanism,
+            client_properties=machine.identity.client_properties,
+            frame_max=frame_max,
+            channel_max=channel_max,
+            timeout_s=machine.heartbeat_s,
+            received=(self._octets, self._reads),
+            sent=(0, 0) if wire is None else (wire.octets, wire.writes),
+            pending=machine.outbox.size,
+        )
+
+    def channels(self) -> list[ChannelFacts]:
+        """Tell what a listing shows of its channels."""
+        return self.machine.channel_facts()
+
     def force_close(self, reason: str) -> None:
         """End the connection from this side."""
         self.machine.force_close(reason)
@@ -217,8 +257,10 @@ class AmqpServer(Protocol):
             self._age += 1
             if self._age >= self._settings.login_timeout_s * TICKS_PER_S:
                 self._give_up("handshake timeout")
-        elif self.machine.heartbeat_s:
-            self._mind_heartbeats(self.machine.heartbeat_s)
+        else:
+            self.machine.mind_consumers()
+            if self.machine.heartbeat_s:
+                self._mind_heartbeats(self.machine.heartbeat_s)
 
     def _mind_heartbeats(self, interval_s: int) -> None:
         """Send a heartbeat after half an interval of quiet; give up after two of silence (4.2.7)."""
@@ -240,6 +282,13 @@ class AmqpServer(Protocol):
         self.log("connection closing", reason=reason)
         if self._wire is not None:
             self._wire.abort()
+
+
+def _shown_state(machine: Connection) -> str:
+    """Return the state of a connection by the name RabbitMQ gives it."""
+    if machine.state is State.OPEN:
+        return "blocked" if machine.is_blocked else "running"
+    return machine.state.name.lower()
 
 
 class AmqpFactory(Factory):

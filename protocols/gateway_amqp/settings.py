@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from gateway.access import Access
 from gateway.kernel.broker import Broker
 from gateway.kernel.message import Value
+from gateway.kernel.patience import CONSUMER_TIMEOUT_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,7 @@ class AmqpSettings:
 
     ``login`` is asked before the virtual host is known, ``access_of`` gives the view of one virtual host. While
     ``judges_late``, whom ``login`` does not know may still name a virtual host that does. Sizes are in bytes. ``token``
-    makes names nobody else has.
+    makes names nobody else has. ``consumer_timeout_ms`` holds for queues without a limit of their own, 0 for ever.
     """
 
     broker: Broker
@@ -28,4 +29,5 @@ class AmqpSettings:
     frame_max: int = 131_072
     channel_max: int = 2047
     max_message_size: int = 16 * 1024 * 1024
+    consumer_timeout_ms: int = CONSUMER_TIMEOUT_MS
     login_timeout_s: float = 10.0

@@ -3,7 +3,7 @@
 Re-encoding would turn an ``i`` into an ``l`` and a ``f`` into a ``d``; consumers would see other types than were sent.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from gateway.kernel.message import Value
@@ -22,6 +22,8 @@ from gateway_amqp.tables import (
 
 TABLE: Final = KINDS[ord("F")]
 ARRAY: Final = KINDS[ord("A")]
+
+EMPTY_TABLE: Final = b"\0\0\0\0"
 
 
 class Field(NamedTuple):
@@ -64,7 +66,13 @@ def without_fields(table: bytes, names: Collection[str]) -> bytes:
 
 def with_field(table: bytes, name: str, value: Value) -> bytes:
     """Return the encoded table with this field last, instead of any of its name; the others keep their very bytes."""
-    return sized(without_fields(table, (name,))[4:] + encode_field(name, value))
+    return with_fields(table, {name: value})
+
+
+def with_fields(table: bytes, fields: Mapping[str, Value]) -> bytes:
+    """Return the encoded table with these fields last, instead of any of their names."""
+    encoded = b"".join([encode_field(name, value) for name, value in fields.items()])
+    return sized(without_fields(table, fields)[4:] + encoded)
 
 
 def _check_fields(data: bytes, position: int, end: int, depth: int) -> None:

@@ -14,7 +14,7 @@ from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from gateway.kernel.errors import ProtocolViolation
-from gateway.kernel.message import Value
+from gateway.kernel.message import Long, Value
 
 MAX_DEPTH: Final = 64
 """Tables and arrays inside each other; RabbitMQ sets no limit, Python's stack does."""
@@ -29,10 +29,6 @@ class MalformedField(ProtocolViolation):
 
 class CutShort(MalformedField):
     """Something claims to be longer than what contains it."""
-
-
-class Long(int):
-    """An integer to be written in 64 bits (``l``) where 32 would do, as in ``x-death``."""
 
 
 class Timestamp(int):

@@ -33,7 +33,7 @@ class Topology:
             vhost.require_not_default(name)
             vhost.exchange(name)
         else:
-            vhost.require_exchange_type(method.exchange_type)
+            vhost.require_exchange_type(method.exchange_type, table_of(method.arguments))
             vhost.require_not_default(name)
             self._require(Operation.CONFIGURE, "exchange", name)
             self._require_further(table_of(method.arguments), "alternate-exchange", "exchange", name)
@@ -156,6 +156,7 @@ class Topology:
     def _passive(self, name: str) -> Queue:
         queue = self._scope.vhost.queue(name)
         queue.require_owner(self._scope.host)
+        queue.use()
         return queue
 
     def _declare(self, name: str, method: commands.Queue.Declare) -> Queue:

@@ -1,7 +1,8 @@
 """How records look as bytes. Each begins with the version of its layout; integers are big-endian.
 
 content: version, lengths of exchange, routing key, header format and header, then those four and the body.
-enqueued: version, queue id, message id, enqueued at (ms since the epoch), delivery count, body size.
+enqueued: version, queue id, message id, enqueued at (ms since the epoch), delivery count, body size, priority, due at,
+    expires at (both ms since the epoch, 0 for none).
 entity: format, version of the entity's own layout, then its fields as ``values.dumps`` writes them.
 """
 
@@ -19,7 +20,7 @@ ENQUEUED_VERSION: Final = 1
 ENTITY_VERSION: Final = 1
 
 _CONTENT: Final = struct.Struct(">BHHBI")
-_ENQUEUED: Final = struct.Struct(">BQQQII")
+_ENQUEUED: Final = struct.Struct(">BQQQIIBQQ")
 _ENTITY: Final = struct.Struct(">BH")
 
 #: Names come from the wire; whatever Python can hold in a string can be stored.
@@ -91,14 +92,17 @@ def encode_enqueued(enqueued: Enqueued) -> bytes:
         enqueued.enqueued_at_ms,
         enqueued.delivery_count,
         enqueued.body_size,
+        enqueued.priority,
+        enqueued.due_at_ms,
+        enqueued.expires_at_ms,
     )
 
 
 def decode_enqueued(position: int, record: bytes) -> Enqueued:
     """Return the change a record holds. :raises StorageError: when a newer gateway wrote it."""
-    version, queue_id, message_id, enqueued_at_ms, delivery_count, body_size = _ENQUEUED.unpack_from(record)
+    version, queue_id, message_id, *rest = _ENQUEUED.unpack_from(record)
     _refuse_newer("a place in a queue", version, ENQUEUED_VERSION)
-    return Enqueued(queue_id, position, message_id, enqueued_at_ms, delivery_count, body_size)
+    return Enqueued(queue_id, position, message_id, *rest)
 
 
 def encode_entity(entity: Entity) -> bytes:

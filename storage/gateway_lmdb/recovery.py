@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.kernel.changes import ENTITY_BY_KIND, Change, Dequeued, Discarded, Enqueued, Entity, QueueRecord
+from gateway.kernel.changes import ENTITY_BY_KIND, Change, Dequeued, Discarded, Enqueued, Entity, queue_id_of
 from gateway_lmdb.environment import Environment
 from gateway_lmdb.records import decode_enqueued, decode_entity
 from gateway_lmdb.schema import pack_number, unpack_number
@@ -21,8 +21,8 @@ def entities(environment: Environment) -> list[Entity]:
 
 
 def queue_ids(found: list[Entity]) -> frozenset[int]:
-    """Return the ids of the queues among the entities."""
-    return frozenset(entity.id for entity in found if isinstance(entity, QueueRecord))
+    """Return the ids of the queues, and of whatever else keeps messages, among the entities."""
+    return frozenset(map(queue_id_of, found)) - {0}
 
 
 def enqueued(environment: Environment) -> Iterator[Enqueued]:

@@ -14,9 +14,9 @@ from gateway.kernel.changes import (
     Enqueued,
     Entity,
     Put,
-    QueueRecord,
     Removed,
     Stored,
+    queue_id_of,
 )
 from gateway.kernel.message import Value
 from gateway.kernel.ports import StoredMessage
@@ -79,7 +79,7 @@ class Image:
         """Return what of this is found after a restart: nothing spilled, no messages of queues that are gone."""
         image = Image()
         image.entities = dict(self.entities)
-        queues = {entity.id for entity in self.entities.values() if isinstance(entity, QueueRecord)}
+        queues = set(map(queue_id_of, self.entities.values())) - {0}
         image.enqueued = {place: entry for place, entry in self.enqueued.items() if entry.queue_id in queues}
         lost = {entry.message_id for entry in self.enqueued.values() if entry.queue_id not in queues}
         lost -= {entry.message_id for entry in image.enqueued.values()}

@@ -82,7 +82,7 @@ def test_channels_and_consumers_leave_nothing_behind(gateway: Gateway, connect: 
         kept.queue_delete(queue)
         kept.close()
 
-    assert growth(gateway, visit, 400) < TOLERANCE
+    assert growth(gateway, visit, 1200) < TOLERANCE
 
 
 def test_messages_leave_nothing_behind(gateway: Gateway, connect: Connect) -> None:

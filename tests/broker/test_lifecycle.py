@@ -50,8 +50,9 @@ def test_it_prints_what_listens_where_and_what_to_try(gateway: Gateway) -> None:
     assert lines[0].startswith("gateway ")
     assert lines[0].endswith(f" is running, data in {gateway.data}")
     assert lines[1].split() == ["amqp", f"{HOST}:{port}"]
-    assert len(lines[3:]) == 3
-    assert all(f"amqp://guest:guest@127.0.0.1:{port}/" in line for line in lines[3:])
+    assert lines[2].split() == ["management", f"{HOST}:{gateway.addresses['management'][1]}"]
+    assert len(lines[4:]) == 3
+    assert all(f"amqp://guest:guest@127.0.0.1:{port}/" in line for line in lines[4:])
 
 
 def test_port_0_is_a_free_port_that_is_printed(gateway: Gateway, connect: Connect) -> None:
@@ -61,7 +62,7 @@ def test_port_0_is_a_free_port_that_is_printed(gateway: Gateway, connect: Connec
 
 
 def test_a_listener_that_is_off_does_not_listen(gateway: Gateway) -> None:
-    gateway.start("amqp.port=off")
+    gateway.start("amqp.port=off", "management.port=off")
     assert gateway.addresses == {}
     assert gateway.stop() == 0
 

@@ -164,7 +164,7 @@ def test_a_wrong_password_is_not_shown(write: Write) -> None:
     assert errors_of(file) == [f"{file}: default_pass: must be a string"]
 
 
-@pytest.mark.parametrize("key", ["mqtt.port", "web_mqtt.port", "stomp.port", "management.port", "prometheus.port"])
+@pytest.mark.parametrize("key", ["mqtt.port", "web_mqtt.port", "stomp.port", "prometheus.port"])
 def test_listeners_that_are_not_there_have_no_settings(key: str) -> None:
     assert "no such setting" in errors_of(None, f"{key}=0")[0]
 

@@ -132,9 +132,24 @@ def test_a_virtual_host_that_was_traced_is_traced(broker: Broker) -> None:
     assert applied(broker, vhosts=[{"name": "shop", "tracing": True}]).vhost("shop").tracers
 
 
-def test_limits_of_a_virtual_host_are_the_parameter_that_rabbitmq_keeps(broker: Broker) -> None:
-    applied(broker, vhosts=[{"name": "shop", "limits": {"max-queues": 3}}])
-    assert list(broker.parameters.values()) == [ParameterRecord("shop", "vhost-limits", "limits", {"max-queues": 3})]
+LIMITED: list[Any] = [
+    pytest.param({"vhosts": [{"name": "shop", "limits": {"max-queues": 3}}]}, id="beside the name"),
+    pytest.param(
+        {
+            "vhosts": [{"name": "shop"}],
+            "parameters": [
+                {"vhost": "shop", "component": "vhost-limits", "name": "limits", "value": {"max-queues": 3}}
+            ],
+        },
+        id="as a parameter",
+    ),
+]
+
+
+@pytest.mark.parametrize("definitions", LIMITED)
+def test_a_virtual_host_is_limited(broker: Broker, definitions: dict[str, Any]) -> None:
+    assert applied(broker, **definitions).vhost("shop").record.limits == {"max-queues": 3}
+    assert not broker.parameters
 
 
 # Topology

@@ -57,7 +57,7 @@ def running_gateway(directory: Path, *overrides: str) -> Iterator[Broker]:
     """Run ``gateway run`` as a child process, with further settings; stopping it by SIGTERM must succeed."""
     broker = Broker("127.0.0.1", _free_port())
     log = directory / "gateway.log"
-    settings = ["--set", f"bind={broker.host}", "--set", f"amqp.port={broker.port}"]
+    settings = ["--set", f"bind={broker.host}", "--set", f"amqp.port={broker.port}", "--set", "management.port=0"]
     settings += [word for override in overrides for word in ("--set", override)]
     command = [sys.executable, "-m", "gateway", "run", "--data", str(directory / "data"), *settings]
     with log.open("wb") as output:

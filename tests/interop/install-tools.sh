@@ -1,5 +1,6 @@
 #!/bin/sh
-# Install the clients which the interop tests drive beside Python: Node.js with npm, and amqp-tools (rabbitmq-c).
+# Install the clients which the interop tests drive beside Python: Node.js with npm, amqp-tools (rabbitmq-c), and the
+# rabbitmqadmin script out of Debian's rabbitmq-server, which is only unpacked: installing it could start a broker.
 # Does nothing when they are there; on Debian and its kin, installs what is missing, which takes root.
 set -eu
 
@@ -9,21 +10,34 @@ command -v npm >/dev/null 2>&1 || missing="$missing npm"
 for tool in amqp-publish amqp-consume amqp-get amqp-declare-queue amqp-delete-queue; do
     command -v "$tool" >/dev/null 2>&1 || { missing="$missing amqp-tools"; break; }
 done
-[ -n "$missing" ] || exit 0
+bin="$(cd "$(dirname "$0")" && pwd)/bin"
+command -v rabbitmqadmin >/dev/null 2>&1 || [ -x "$bin/rabbitmqadmin" ] || archive=rabbitmq-server
+[ -n "$missing${archive:-}" ] || exit 0
 
 refuse() {
-    echo "install-tools.sh: missing for the interop tests:$missing; $1" >&2
+    echo "install-tools.sh: missing for the interop tests:$missing${archive:+ rabbitmqadmin of $archive}; $1" >&2
     exit 1
 }
 
 command -v apt-get >/dev/null 2>&1 || refuse "install them with this system's package manager"
-[ "$(id -u)" -eq 0 ] || refuse "run as root: apt-get install$missing"
+[ -z "$missing" ] || [ "$(id -u)" -eq 0 ] || refuse "run as root: apt-get install$missing"
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+work=$(mktemp -d)
+log="$work/log"
+trap 'rm -rf "$work"' EXIT
 export DEBIAN_FRONTEND=noninteractive
 # The package lists of a fresh machine may be empty or old: fetch them only when the first attempt fails.
 # shellcheck disable=SC2086
-install() { apt-get install --yes --no-install-recommends $missing >"$log" 2>&1; }
-install || { apt-get update >"$log" 2>&1 && install; } || { cat "$log" >&2; refuse "apt-get could not install them"; }
-echo "install-tools.sh: installed$missing"
+get_missing() { apt-get install --yes --no-install-recommends $missing >"$log" 2>&1; }
+again() { "$1" || { apt-get update >"$log" 2>&1 && "$1"; } || { cat "$log" >&2; refuse "apt-get could not get them"; }; }
+[ -z "$missing" ] || again get_missing
+
+# Debian's own copy in /usr/bin is the one that the management plugin serves.
+unpack() {
+    (cd "$work" && apt-get download "$archive" >"$log" 2>&1) || return 1
+    mkdir -p "$bin"
+    dpkg-deb --fsys-tarfile "$work/$archive"_*.deb | tar -xO ./usr/bin/rabbitmqadmin >"$work/rabbitmqadmin" || return 1
+    install -m 755 "$work/rabbitmqadmin" "$bin/rabbitmqadmin"
+}
+[ -z "${archive:-}" ] || again unpack
+echo "install-tools.sh: installed$missing${archive:+ rabbitmqadmin}"

@@ -4,13 +4,17 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import pytest
+
+#: What ``install-tools.sh`` unpacks instead of installing it.
+BIN: Final = Path(__file__).parent / "bin"
 
 
 def program(name: str) -> str:
     """Return the program's path; a test that needs a missing one fails with what to do."""
-    path = shutil.which(name)
+    path = shutil.which(name) or shutil.which(name, path=str(BIN))
     if path is None:
         pytest.fail(f"{name} is not installed: run tests/interop/install-tools.sh as root", pytrace=False)
     return path

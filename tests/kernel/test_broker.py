@@ -77,7 +77,7 @@ def test_a_deleted_virtual_host_takes_everything_with_it(broker: MemoryBroker) -
     other.publish(other.default_exchange, message)
     kernel.directory.put_user(UserRecord("guest", "", "", [], {}))
     kernel.directory.put_permission(PermissionRecord("other", "guest", "", "", ""))
-    kernel.put_policy(PolicyRecord("other", "p", False, ".*", "all", 0, {}))
+    kernel.put_policy(PolicyRecord("other", "p", False, ".*", "all", 0, {"max-length": 1}))
     kernel.put_parameter(ParameterRecord("other", "shovel", "s", {}))
     inside, outside = Visitor("other"), Visitor("/")
     visit(broker, inside, outside)

@@ -1,4 +1,4 @@
-"""What a queue can be taught: one object per feature, asked at four moments of a message's stay."""
+"""What a queue can be taught: one object per feature, asked at the moments of a message's stay."""
 
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from gateway.kernel.message import Message
 
 if TYPE_CHECKING:
+    from gateway.kernel.changes import Enqueued
     from gateway.kernel.queue import Queue, QueuedMessage
 
 
@@ -19,24 +20,66 @@ class Reason(Enum):
 
 
 class QueueFeature:
-    """Does nothing at every moment; a feature overrides those it is about.
+    """Does nothing at every moment; a feature overrides those it is about. One object serves one queue.
 
     A queue sorts its features by the methods they override, so that a moment nobody cares about costs nothing.
     """
 
+    # Its own life
+
+    def inherit(self, earlier: "QueueFeature") -> None:
+        """Settings changed and this object takes the place of an ``earlier`` one of its type: keep what it knows."""
+
+    def fitted(self, queue: "Queue") -> None:
+        """The queue has this feature from now on, and may hold messages already."""
+
+    def retired(self, queue: "Queue") -> None:
+        """The queue is gone or has this feature no longer: cancel what was to happen later."""
+
+    # A message comes
+
+    def diverts(self, queue: "Queue", message: Message) -> bool:
+        """A message arrives: return whether it goes another way. To its publisher it was taken."""
+        return False
+
     def admit(self, queue: "Queue", message: Message) -> Reason | None:
-        """A message arrives: return why it must stay out, or ``None``."""
+        """A message arrives: return why it must stay out, or ``None``. Staying out is not being ``dropped``."""
+        return None
+
+    def returning(self, queue: "Queue", entry: "QueuedMessage") -> Reason | None:
+        """A message is about to come back from a consumer: return why it must be dropped instead, or ``None``."""
         return None
 
     def enqueued(self, queue: "Queue", entry: "QueuedMessage") -> None:
-        """A message took its place among the waiting ones."""
+        """A message took its place among the waiting ones, or came back to it."""
+
+    def restored(self, queue: "Queue", change: "Enqueued") -> None:
+        """Recovery gave a message its place back; its content is in the store."""
+
+    # A message goes
 
     def due(self, queue: "Queue", entry: "QueuedMessage") -> Reason | None:
         """A message is about to be delivered: return why it must not be any more, or ``None``."""
         return None
 
+    def shown(self, queue: "Queue", entry: "QueuedMessage", message: Message) -> Message:
+        """A message is being delivered, not for the first time: return it as the consumer is to see it."""
+        return message
+
+    def taken(self, queue: "Queue") -> None:
+        """The head was handed out: another message is next."""
+
+    def retries(self, queue: "Queue", entry: "QueuedMessage") -> bool:
+        """A message was rejected: return whether it is kept for another try instead of being ``dropped``."""
+        return False
+
     def dropped(self, queue: "Queue", message: Message, reason: Reason) -> None:
         """A message left, or was kept out, for this reason."""
+
+    # The queue itself
+
+    def used(self, queue: "Queue") -> None:
+        """Somebody declared the queue, fetched from it, or ceased to consume from it."""
 
 
 def overriding(features: "tuple[QueueFeature, ...]", moment: str) -> "tuple[QueueFeature, ...]":

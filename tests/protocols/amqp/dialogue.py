@@ -14,8 +14,11 @@ from pamqp import commands
 from gateway.access import Access, CertificateSubject
 from gateway.kernel.broker import Broker
 from gateway.kernel.changes import PermissionRecord, UserRecord
+from gateway.kernel.connections import ChannelFacts, PeerFacts
 from gateway.kernel.message import HeaderFormat, Value
 from gateway.kernel.plain import PLAIN
+from gateway.kernel.ports import Clock
+from gateway.kernel.recovery import recover
 from gateway.kernel.vhost import VirtualHost
 from gateway.net.turn import Turn
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
@@ -53,14 +56,25 @@ def _plugins() -> PluginRegistry:
 
 
 class Gateway:
-    """A broker with virtual host ``/`` and user guest, whose turns end when told. ``limits`` are ``AmqpSettings``'."""
+    """A broker with virtual host ``/`` and user guest, whose turns end when told. ``limits`` are ``AmqpSettings``'.
 
-    def __init__(self, login: Access | None = None, **limits: Any) -> None:  # Any: each setting of its own type
-        self.store = MemoryStore()
+    It starts from what ``store`` holds. Time stands still, unless a ``clock`` is given.
+    """
+
+    def __init__(
+        self,
+        login: Access | None = None,
+        *,
+        store: MemoryStore | None = None,
+        clock: Clock | None = None,
+        **limits: Any,  # Any: each setting of its own type
+    ) -> None:
+        self.store = store or MemoryStore()
         self._views: dict[str, PluginView] = {}
         formats: dict[str, HeaderFormat] = {AMQP.name: AMQP, PLAIN.name: PLAIN}
-        self.broker = Broker(self.store, StillClock(), formats, self._view, node="gateway@here")
+        self.broker = Broker(self.store, clock or StillClock(), formats, self._view, node="gateway@here")
         self.turn = Turn(self.broker.journal.flush, lambda call: None)
+        recover(self.broker, self.store.recover())
         self.broker.declare_vhost("/")
         self.add_user("guest", "guest", "/")
         tokens = count(1)
@@ -238,6 +252,19 @@ class Peer:
     @property
     def user_name(self) -> str:
         return self.machine.user_name
+
+    @property
+    def channel_count(self) -> int:
+        return self.machine.channel_count
+
+    def facts(self) -> PeerFacts:
+        address = ("127.0.0.1", 5672, "127.0.0.1", 50000)
+        return PeerFacts(
+            "AMQP 0-9-1", "running", *address, False, 0, "PLAIN", {}, *self.machine.limits, 60, (0, 0), (0, 0)
+        )
+
+    def channels(self) -> list[ChannelFacts]:
+        return self.machine.channel_facts()
 
     def force_close(self, reason: str) -> None:
         self.machine.force_close(reason)

@@ -1,0 +1,43 @@
+"""rabbitmqctl's verbs that gatewayctl does not have, and what to do instead."""
+
+from collections.abc import Mapping
+from typing import Final
+
+ONE_NODE: Final = "a gateway is one node"
+ERLANG: Final = "there is no Erlang to talk to"
+PROCESS: Final = "end the process with SIGTERM, or systemctl stop gateway"
+CONFIGURATION: Final = "it is a setting of the configuration file"
+NOT_YET: Final = "the gateway does not offer it yet"
+
+#: Verb to reason.
+ABSENT: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("stop", "shutdown", "stop_app"), PROCESS),
+    "start_app": "start the process: gateway run",
+    "wait": "use await_startup",
+    "node_health_check": "use check_running, check_local_alarms, check_virtual_hosts",
+    "cluster_status": f"{ONE_NODE}; use status",
+    "report": "use status and the lists",
+    **dict.fromkeys(
+        (
+            *("join_cluster", "forget_cluster_node", "rename_cluster_node", "update_cluster_nodes", "force_boot"),
+            *("force_reset", "reset", "change_cluster_node_type", "await_online_nodes", "sync_queue"),
+            *("cancel_sync_queue", "reconcile_vhosts", "restart_vhost", "cluster_formation"),
+        ),
+        ONE_NODE,
+    ),
+    **dict.fromkeys(("eval", "eval_file", "exec", "force_gc", "hipe_compile", "schema_info"), ERLANG),
+    **dict.fromkeys(("decode", "encode", "list_ciphers", "list_hashes"), "secrets stand in files of their own"),
+    **dict.fromkeys(("set_disk_free_limit", "set_log_level", "set_vm_memory_high_watermark"), CONFIGURATION),
+    "environment": "use gateway check, which prints the effective settings",
+    "rotate_logs": "the log file is reopened by what rotates it; see the configuration of the log",
+    **dict.fromkeys(
+        (
+            *("autocomplete", "set_cluster_name", "enable_feature_flag", "list_node_auth_attempt_stats"),
+            *("list_unresponsive_queues", "resume_listeners", "suspend_listeners", "check_certificate_expiration"),
+            *("list_mqtt_connections", "list_stomp_connections", "list_web_mqtt_connections", "memory_breakdown"),
+            *("log_tail", "log_location", "consume_event_stream", "message_size_stats", "tls_versions"),
+            *("shovel_status", "delete_shovel", "restart_shovel", "federation_status", "restart_federation_link"),
+        ),
+        NOT_YET,
+    ),
+}

@@ -1,0 +1,45 @@
+"""Where the management API is: what ``--url`` says."""
+
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from gateway.cli.ctl.errors import WrongUsage
+
+PORTS = {"http": 15672, "https": 15671}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A management API's place. ``user`` and ``password`` are those written into the URL, if any."""
+
+    scheme: str
+    host: str
+    port: int
+    prefix: str = ""
+    user: str | None = None
+    password: str | None = None
+
+    @classmethod
+    def parse(cls, url: str) -> "Address":
+        """Read ``http://host:port``, with the API's usual port as default. :raises WrongUsage: for anything else."""
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError as error:
+            raise WrongUsage(f"{url!r} is not a URL: {error}") from None
+        if parts.scheme not in PORTS or not parts.hostname:
+            raise WrongUsage(f"{url!r} is not a URL such as http://127.0.0.1:15672")
+        return cls(
+            scheme=parts.scheme,
+            host=parts.hostname,
+            port=PORTS[parts.scheme] if port is None else port,
+            prefix=parts.path.rstrip("/"),
+            user=None if parts.username is None else unquote(parts.username),
+            password=None if parts.password is None else unquote(parts.password),
+        )
+
+    @property
+    def url(self) -> str:
+        """The address as a URL, without credentials: safe to print."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}{self.prefix}"

@@ -1,0 +1,159 @@
+"""The client of the management API: one request, one answer, errors in words.
+
+The standard library's ``http.client`` does all of it. It neither follows proxies from the environment nor tidies paths
+up, so that a queue named ``..`` can be reached, and importing it costs a probe next to nothing.
+"""
+
+import json
+import ssl
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from gateway.cli.ctl.address import Address
+from gateway.cli.ctl.errors import (
+    BrokerFailed,
+    Declined,
+    NotFound,
+    NotPermitted,
+    Unhealthy,
+    Unreachable,
+    WrongData,
+)
+from gateway.cli.ctl.values import Json, JsonObject, compact, objects
+
+UNAUTHORIZED: Final = (401, 403)
+NOT_FOUND: Final = 404
+SERVER_ERROR: Final = 500
+
+
+class Api:
+    """The management API at one address, as one user. Each request has a connection of its own."""
+
+    def __init__(
+        self, address: Address, user: str, password: str, timeout_s: float | None, cacert: str | None = None
+    ) -> None:
+        self.address = address
+        self.user = user
+        self.timeout_s = timeout_s
+        self._authorization = "Basic " + b64encode(f"{user}:{password}".encode(errors="surrogateescape")).decode()
+        self._cacert = cacert
+
+    def as_user(self, user: str, password: str) -> "Api":
+        """The same API for somebody else."""
+        return Api(self.address, user, password, self.timeout_s, self._cacert)
+
+    def get(self, *path: str, query: Mapping[str, str] | None = None) -> Json:
+        """Ask for what is at a path. :raises CommandFailed: one of its kinds, for each thing that can go wrong."""
+        return self._decoded(self.raw(*path, query=query))
+
+    def list(self, *path: str, query: Mapping[str, str] | None = None) -> Iterable[JsonObject]:
+        """Ask for the objects at a path."""
+        return objects(self.get(*path, query=query))
+
+    def raw(self, *path: str, query: Mapping[str, str] | None = None) -> bytes:
+        """Ask for what is at a path, as the bytes the broker sent."""
+        return self._request("GET", path, query)
+
+    def put(self, *path: str, body: Json) -> None:
+        """Create or change what is at a path."""
+        self._request("PUT", path, body=_encoded(body))
+
+    def post(self, *path: str, body: bytes) -> None:
+        """Send a document, which is JSON already, to a path."""
+        self._request("POST", path, body=body)
+
+    def delete(self, *path: str, query: Mapping[str, str] | None = None, reason: str | None = None) -> None:
+        """Delete what is at a path; ``reason`` is told to the client of a connection."""
+        headers = {} if reason is None else {"X-Reason": " ".join(reason.split()).encode(errors="surrogateescape")}
+        self._request("DELETE", path, query, headers=headers)
+
+    def _request(
+        self,
+        method: str,
+        path: tuple[str, ...],
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        headers: Mapping[str, str | bytes] | None = None,
+    ) -> bytes:
+        target = f"{self.address.prefix}/api/{'/'.join(map(_segment, path))}{'?' + urlencode(query) if query else ''}"
+        sent = {"Authorization": self._authorization, "Content-Type": "application/json", **(headers or {})}
+        try:
+            connection = self._connection()
+            try:
+                connection.request(method, target, body, sent)
+                response = connection.getresponse()
+                status, answer = response.status, response.read()
+            finally:
+                connection.close()
+        except (OSError, HTTPException, UnicodeError) as error:  # the last for host names that cannot be
+            raise Unreachable(f"no answer from {self.address.url}: {_told(error)}") from None
+        if status >= 300:
+            self._raise(status, answer)
+        return answer
+
+    def _connection(self) -> HTTPConnection:
+        """:raises WrongData: when the file of ``--cacert`` cannot be read, or holds no certificates."""
+        host, port = self.address.host, self.address.port
+        if self.address.scheme == "http":
+            return HTTPConnection(host, port, timeout=self.timeout_s)
+        try:
+            context = ssl.create_default_context(cafile=self._cacert)
+        except OSError as error:
+            raise WrongData(f"cannot use {self._cacert}: {_told(error)}") from None
+        return HTTPSConnection(host, port, timeout=self.timeout_s, context=context)
+
+    def _raise(self, status: int, answer: bytes) -> None:
+        """Raise what an answer means that is none of the good ones."""
+        try:
+            found = json.loads(answer)
+        except ValueError:
+            found = None
+        told: JsonObject = found if isinstance(found, dict) else {}
+        reason = _reason(told.get("reason")) or f"HTTP status {status}"
+        if status in UNAUTHORIZED:
+            raise NotPermitted(self.user, reason)
+        if status == NOT_FOUND:
+            raise NotFound(reason)
+        if told.get("status") == "failed":
+            raise Unhealthy(reason, dict(told))
+        if status >= SERVER_ERROR or not told:
+            raise BrokerFailed(f"{self.address.url} answered: {reason}")
+        raise Declined(reason)
+
+    def _decoded(self, answer: bytes) -> Json:
+        try:
+            value: Json = json.loads(answer)
+        except ValueError:
+            raise BrokerFailed(f"{self.address.url} is not a management API: its answer is not JSON") from None
+        return value
+
+
+def _segment(name: str) -> str:
+    """A name as one segment of a path; dots too when there is nothing else, since servers read ``..`` as "up"."""
+    if name and not name.strip("."):
+        return "%2E" * len(name)
+    return quote(name, safe="", errors="surrogateescape")
+
+
+def _encoded(body: Json) -> bytes:
+    return json.dumps(body).encode()
+
+
+def _reason(reason: Json) -> str:
+    """The broker's reason on one line: ``Validation failed: ...``."""
+    if not isinstance(reason, str):
+        return "" if reason is None else compact(reason)
+    lines = [line.strip() for line in reason.splitlines() if line.strip()]
+    return ": ".join(filter(None, ("".join(lines[:1]), "; ".join(lines[1:]))))
+
+
+def _told(error: Exception) -> str:
+    """What an error of the network says, in words rather than numbers."""
+    if isinstance(error, TimeoutError):
+        return "timed out"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or type(error).__name__

@@ -1,0 +1,139 @@
+"""The verbs of connections, channels and consumers."""
+
+import time
+from collections.abc import Callable
+
+import click
+
+from gateway.cli.ctl.errors import Declined, NotFound
+from gateway.cli.ctl.listing import Listing, columns_argument, listed
+from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.values import JsonObject, text
+from gateway.cli.ctl.verb import verb
+
+OF_CONNECTION = (
+    *("name", "user", "vhost", "node", "state", "protocol", "auth_mechanism", "connected_at", "client_properties"),
+    *("host", "port", "peer_host", "peer_port", "timeout", "frame_max", "channel_max", "channels", "type"),
+    *("recv_oct", "recv_cnt", "send_oct", "send_cnt", "send_pend"),
+    *("ssl", "ssl_protocol", "ssl_key_exchange", "ssl_cipher", "ssl_hash"),
+    *("peer_cert_subject", "peer_cert_issuer", "peer_cert_validity"),
+)
+
+CONNECTIONS = Listing(
+    path=("connections",),
+    # What RabbitMQ shows as a process is a name here: close_connection takes it as it took that.
+    columns={**{name: name for name in OF_CONNECTION}, "pid": "name"},
+    defaults=("user", "peer_host", "peer_port", "state"),
+    banner="Listing connections ...",
+)
+
+OF_CHANNEL = (
+    *("name", "number", "user", "vhost", "node", "state", "transactional", "confirm", "consumer_count"),
+    *("messages_unacknowledged", "messages_uncommitted", "messages_unconfirmed", "acks_uncommitted"),
+    *("prefetch_count", "global_prefetch_count", "idle_since"),
+)
+
+CHANNELS = Listing(
+    path=("channels",),
+    columns={**{name: name for name in OF_CHANNEL}, "pid": "name", "connection": "connection_details.name"},
+    defaults=("pid", "user", "consumer_count", "messages_unacknowledged"),
+    banner="Listing channels ...",
+)
+
+CONSUMERS = Listing(
+    path=("consumers",),
+    columns={
+        "queue_name": "queue.name",
+        "channel_pid": "channel_details.name",
+        "consumer_tag": "consumer_tag",
+        "ack_required": "ack_required",
+        "exclusive": "exclusive",
+        "prefetch_count": "prefetch_count",
+        "active": "active",
+        "activity_status": "activity_status",
+        "arguments": "arguments",
+        "vhost": "queue.vhost",
+    },
+    defaults=("queue_name", "channel_pid", "consumer_tag", "ack_required", "prefetch_count", "active", "arguments"),
+    banner="Listing consumers in vhost {vhost} ...",
+    is_in_vhost=True,
+)
+
+
+@verb
+@columns_argument
+def list_connections(session: Session, columns: tuple[str, ...]) -> None:
+    """List the connections of all virtual hosts."""
+    listed(session, CONNECTIONS, columns)
+
+
+@verb
+@columns_argument
+def list_channels(session: Session, columns: tuple[str, ...]) -> None:
+    """List the channels of all virtual hosts."""
+    listed(session, CHANNELS, columns)
+
+
+@verb
+@columns_argument
+def list_consumers(session: Session, columns: tuple[str, ...]) -> None:
+    """List the consumers of a virtual host."""
+    listed(session, CONSUMERS, columns)
+
+
+@verb
+@click.argument("name")
+@click.argument("reason")
+def close_connection(session: Session, name: str, reason: str) -> None:
+    """Close a connection, which NAME is the name or pid of, and tell its client the REASON."""
+    session.output.announce(f"Closing connection {name}, reason: {reason}...")
+    with session.where_absent(Declined(f"connection '{name}' does not exist")):
+        session.api.delete("connections", name, reason=reason)
+
+
+@verb
+@click.argument("reason")
+@click.option("--global", "in_all", is_flag=True, help="In all virtual hosts.")
+@click.option("--limit", type=click.IntRange(min=0), default=0, help="Close so many at most; 0 is all.")
+@click.option("--per-connection-delay", "delay_ms", type=click.IntRange(min=0), default=0, help="In milliseconds.")
+def close_all_connections(session: Session, reason: str, in_all: bool, limit: int, delay_ms: int) -> None:
+    """Close the connections of a virtual host, or of all, and tell their clients the REASON."""
+    place = f"to node {session.node()} (across all vhosts)" if in_all else f"in vhost {session.vhost}"
+    session.output.announce(f"Closing all connections {place}, reason: {reason}...")
+    closed = _close(session, lambda found: in_all or text(found, "vhost") == session.vhost, reason, limit, delay_ms)
+    session.output.conclude(f"Closed {closed} connections")
+
+
+@verb
+@click.argument("user")
+@click.argument("reason")
+@click.option("--limit", type=click.IntRange(min=0), default=0, help="Close so many at most; 0 is all.")
+@click.option("--per-connection-delay", "delay_ms", type=click.IntRange(min=0), default=0, help="In milliseconds.")
+def close_all_user_connections(session: Session, user: str, reason: str, limit: int, delay_ms: int) -> None:
+    """Close the connections of USER, and tell their clients the REASON."""
+    session.output.announce(f"Closing connections of user {user}, reason: {reason}...")
+    _close(session, lambda found: text(found, "user") == user, reason, limit, delay_ms)
+
+
+def _close(session: Session, wants: Callable[[JsonObject], bool], reason: str, limit: int, delay_ms: int) -> int:
+    """Close the connections that are wanted; return how many there were, without those that left by themselves."""
+    names = [text(found, "name") for found in session.api.list("connections") if wants(found)]
+    closed = 0
+    for name in names[: limit or None]:
+        try:
+            session.api.delete("connections", name, reason=reason)
+        except NotFound:
+            continue
+        closed += 1
+        time.sleep(delay_ms / 1000)
+    return closed
+
+
+VERBS = (
+    list_connections,
+    list_channels,
+    list_consumers,
+    close_connection,
+    close_all_connections,
+    close_all_user_connections,
+)

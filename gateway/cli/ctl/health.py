@@ -1,0 +1,157 @@
+"""The verbs of probes: is the node there, up, and without alarms? They exit with 69 when it is not."""
+
+import socket
+import time
+from typing import Final
+
+import click
+
+from gateway.cli.ctl.errors import Declined, NotPermitted, Unhealthy, Unreachable
+from gateway.cli.ctl.listeners import Listener, listeners_of
+from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.values import part, text
+from gateway.cli.ctl.verb import DEFAULT_TIMEOUT_S, verb
+
+STARTUP_TIMEOUT_S: Final = 300.0
+RETRY_S: Final = 0.5
+CONNECT_TIMEOUT_S: Final = 5.0
+
+
+@verb
+def ping(session: Session) -> None:
+    """Check that the broker's management API answers and lets the user in."""
+    patience_ms = (DEFAULT_TIMEOUT_S if session.timeout_s is None else session.timeout_s) * 1000
+    session.output.announce(
+        f"Will ping {session.api.address.url}. This only checks that the management API answers and knows the user. "
+        f"Timeout: {patience_ms:.0f} ms."
+    )
+    session.api.get("whoami")
+    session.output.conclude("Ping succeeded")
+
+
+@verb
+def await_startup(session: Session) -> None:
+    """Wait until the broker runs: five minutes at most, unless --timeout says otherwise."""
+    patience_s = STARTUP_TIMEOUT_S if session.timeout_s is None else session.timeout_s
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            session.api.get("whoami")
+            return
+        except NotPermitted:
+            raise
+        except (Unreachable, Declined):
+            if time.monotonic() + RETRY_S > deadline:
+                raise
+            time.sleep(RETRY_S)
+
+
+@verb
+def check_running(session: Session) -> None:
+    """Check that the broker runs."""
+    node = session.node()
+    session.output.announce(f"Checking if the broker is running on node {node} ...")
+    if part(session.api.get("nodes", node), "running") is not True:
+        raise Declined(f"the broker on node {node} is not running")
+    session.output.conclude(f"The broker on node {node} is fully booted and running")
+
+
+@verb
+def check_local_alarms(session: Session) -> None:
+    """Check that no alarm of memory or disk space is set on the node."""
+    node = session.node()
+    session.output.announce(f"Asking node {node} to report any local resource alarms ...")
+    session.api.get("health", "checks", "local-alarms")
+    session.output.conclude(f"Node {node} reported no local alarms")
+
+
+@verb
+def check_alarms(session: Session) -> None:
+    """Check that no alarm of memory or disk space is set anywhere."""
+    node = session.node()
+    session.output.announce(f"Asking node {node} to report any resource alarms ...")
+    session.api.get("health", "checks", "alarms")
+    session.output.conclude(f"Node {node} reported no alarms, local or clusterwide")
+
+
+@verb
+@click.argument("port", type=click.IntRange(0, 65535))
+def check_port_listener(session: Session, port: int) -> None:
+    """Check that the broker listens on PORT."""
+    node = session.node()
+    session.output.announce(f"Asking node {node} if there's an active listener on port {port} ...")
+    try:
+        session.api.get("health", "checks", "port-listener", str(port))
+    except Unhealthy as error:
+        ports = _joined(error.finding.get("ports"))
+        raise Declined(
+            f"No listener for port {port} is active on node {node}. "
+            f"Found listeners that use the following ports: {ports}"
+        ) from None
+    session.output.conclude(f"A listener for port {port} is running on node {node}.")
+
+
+@verb
+@click.argument("protocol")
+def check_protocol_listener(session: Session, protocol: str) -> None:
+    """Check that the broker listens for PROTOCOL: amqp, amqps, http, ..."""
+    node = session.node()
+    session.output.announce(f"Asking node {node} if there's an active listener for protocol {protocol} ...")
+    try:
+        session.api.get("health", "checks", "protocol-listener", protocol)
+    except Unhealthy as error:
+        raise Declined(
+            f"No listener for protocol {protocol} is active on node {node}. "
+            f"Found listeners for the following protocols: {_joined(error.finding.get('protocols'))}"
+        ) from None
+    session.output.conclude(f"A listener for protocol {protocol} is running on node {node}.")
+
+
+@verb
+@click.option("--address", help="Connect to this host, whatever the listeners are bound to.")
+def check_port_connectivity(session: Session, address: str | None) -> None:
+    """Connect to every listener of the broker, from here."""
+    overview = session.api.get("overview")
+    node, found = text(overview, "node"), listeners_of(overview)
+    session.output.announce(f"Testing TCP connections to all active listeners on node {node} ...")
+    closed = [listener.port for listener in found if not _answers(listener, address or session.api.address.host)]
+    if closed:
+        raise Declined(f"Connection to ports {_joined(closed)} of node {node} failed")
+    ports = _joined([listener.port for listener in found])
+    session.output.conclude(f"Successfully connected to ports {ports} on node {node}.")
+
+
+@verb
+def check_virtual_hosts(session: Session) -> None:
+    """Check that all virtual hosts run."""
+    node = session.node()
+    session.output.announce(f"Checking if all vhosts are running on node {node} ...")
+    session.api.get("health", "checks", "virtual-hosts")
+    session.output.conclude(f"Node {node} reported all vhosts as running")
+
+
+def _answers(listener: Listener, host: str) -> bool:
+    """Tell whether a connection can be opened: to where it is bound, or to ``host`` if that is everywhere."""
+    target = host if listener.is_everywhere else listener.interface
+    try:
+        socket.create_connection((target, listener.port), CONNECT_TIMEOUT_S).close()
+    except OSError:
+        return False
+    return True
+
+
+def _joined(values: object) -> str:
+    return ", ".join(map(str, sorted(set(values)))) if isinstance(values, list) else ""
+
+
+VERBS = (
+    ping,
+    await_startup,
+    check_running,
+    check_local_alarms,
+    check_alarms,
+    check_port_listener,
+    check_protocol_listener,
+    check_port_connectivity,
+    check_virtual_hosts,
+)

@@ -1,0 +1,56 @@
+"""What listens where, as the overview tells it."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.cli.ctl.values import Json, JsonObject, number, objects, part, text
+
+EVERYWHERE: Final = ("", "0.0.0.0", "::")
+
+PURPOSES: Final = {
+    "amqp": "AMQP 0-9-1",
+    "amqp/ssl": "AMQP 0-9-1 over TLS",
+    "http": "HTTP API",
+    "https": "HTTP API over TLS",
+    "mqtt": "MQTT",
+    "mqtt/ssl": "MQTT over TLS",
+    "stomp": "STOMP",
+    "stomp/ssl": "STOMP over TLS",
+    "clustering": "inter-node and CLI tool communication",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One socket that the broker accepts connections on."""
+
+    interface: str
+    port: int
+    protocol: str
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether it is bound to all addresses of its machine."""
+        return self.interface in EVERYWHERE
+
+    @property
+    def purpose(self) -> str:
+        """What it is for, in words."""
+        return PURPOSES.get(self.protocol, self.protocol)
+
+    def __str__(self) -> str:
+        interface = f"[{self.interface}]" if ":" in self.interface else self.interface
+        return f"Interface: {interface}, port: {self.port}, protocol: {self.protocol}, purpose: {self.purpose}"
+
+    def as_json(self) -> JsonObject:
+        """The fields of rabbitmqctl's status."""
+        return {"interface": self.interface, "port": self.port, "protocol": self.protocol, "purpose": self.purpose}
+
+
+def listeners_of(overview: Json) -> list[Listener]:
+    """The listeners, by port."""
+    found = [
+        Listener(text(each, "ip_address"), number(each, "port"), text(each, "protocol"))
+        for each in objects(part(overview, "listeners"))
+    ]
+    return sorted(found, key=lambda listener: (listener.port, listener.interface))

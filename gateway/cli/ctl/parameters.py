@@ -1,0 +1,83 @@
+"""The verbs of runtime parameters, in a virtual host and global."""
+
+import click
+
+from gateway.cli.ctl.errors import Declined, NoSuchVirtualHost
+from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.values import JsonObject, compact, parse_json, part, text
+from gateway.cli.ctl.verb import verb
+
+
+@verb
+@click.argument("component")
+@click.argument("name")
+@click.argument("value")
+def set_parameter(session: Session, component: str, name: str, value: str) -> None:
+    """Set a parameter of a COMPONENT to a JSON VALUE."""
+    session.output.announce(
+        f'Setting runtime parameter "{name}" for component "{component}" to "{value}" in vhost "{session.vhost}" ...'
+    )
+    body: JsonObject = {"component": component, "vhost": session.vhost, "name": name, "value": parse_json(value)}
+    with session.where_absent(NoSuchVirtualHost(session.vhost)):
+        session.api.put("parameters", component, session.vhost, name, body=body)
+
+
+@verb
+@click.argument("component")
+@click.argument("name")
+def clear_parameter(session: Session, component: str, name: str) -> None:
+    """Remove a parameter."""
+    session.output.announce(
+        f'Clearing runtime parameter "{name}" for component "{component}" on vhost "{session.vhost}" ...'
+    )
+    with session.naming(f"parameter '{name}' of component '{component}'"):
+        session.api.delete("parameters", component, session.vhost, name)
+
+
+@verb
+def list_parameters(session: Session) -> None:
+    """List the parameters of a virtual host."""
+    session.output.announce(f'Listing runtime parameters for vhost "{session.vhost}" ...')
+    session.require_vhost()
+    found = [_row(each) for each in session.api.list("parameters") if text(each, "vhost") == session.vhost]
+    session.output.rows(("component", "name", "value"), found)
+
+
+@verb
+@click.argument("name")
+@click.argument("value")
+def set_global_parameter(session: Session, name: str, value: str) -> None:
+    """Set a global parameter to a JSON VALUE."""
+    session.output.announce(f'Setting global runtime parameter "{name}" to "{value}" ...')
+    session.api.put("global-parameters", name, body={"name": name, "value": parse_json(value)})
+
+
+@verb
+@click.argument("name")
+def clear_global_parameter(session: Session, name: str) -> None:
+    """Remove a global parameter."""
+    session.output.announce(f'Clearing global runtime parameter "{name}" ...')
+    with session.where_absent(Declined(f"global parameter '{name}' does not exist")):
+        session.api.delete("global-parameters", name)
+
+
+@verb
+def list_global_parameters(session: Session) -> None:
+    """List the global parameters."""
+    session.output.announce("Listing global runtime parameters ...")
+    session.output.rows(("name", "value"), map(_row, session.api.list("global-parameters")))
+
+
+def _row(parameter: JsonObject) -> JsonObject:
+    """A parameter with its value as JSON text, as rabbitmqctl shows it in every format."""
+    return {**parameter, "value": compact(part(parameter, "value"))}
+
+
+VERBS = (
+    set_parameter,
+    clear_parameter,
+    list_parameters,
+    set_global_parameter,
+    clear_global_parameter,
+    list_global_parameters,
+)

@@ -1,0 +1,140 @@
+"""The verbs of policies and operator policies."""
+
+import re
+
+import click
+
+from gateway.cli.ctl.errors import Declined, NoSuchVirtualHost
+from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.values import Json, JsonObject, compact, number, parse_object, part, text
+from gateway.cli.ctl.verb import verb
+
+COLUMNS = ("vhost", "name", "pattern", "apply-to", "definition", "priority")
+
+APPLIES_TO = {
+    "queue": ("all", "queues", "classic_queues", "quorum_queues", "streams"),
+    "exchange": ("all", "exchanges"),
+}
+"""Kind of object to the values of ``apply-to`` that may cover it."""
+
+QUEUE_TYPES = {"classic_queues": "classic", "quorum_queues": "quorum", "streams": "stream"}
+
+
+@verb
+@click.argument("name")
+@click.argument("pattern")
+@click.argument("definition")
+@click.option("--priority", type=int, default=0, show_default=True, help="Of those that match, the highest applies.")
+@click.option("--apply-to", default="all", show_default=True, help="queues, exchanges, all, classic_queues, ...")
+def set_policy(session: Session, name: str, pattern: str, definition: str, priority: int, apply_to: str) -> None:
+    """Set a policy: DEFINITION, a JSON object of settings, applies to what has a name that matches PATTERN."""
+    session.output.announce(
+        f'Setting policy "{name}" for pattern "{pattern}" to "{definition}" with priority "{priority}" '
+        f'for vhost "{session.vhost}" ...'
+    )
+    _set(session, "policies", name, pattern, definition, priority, apply_to)
+
+
+@verb
+@click.argument("name")
+def clear_policy(session: Session, name: str) -> None:
+    """Remove a policy."""
+    session.output.announce(f'Clearing policy "{name}" on vhost "{session.vhost}" ...')
+    with session.naming(f"policy '{name}'"):
+        session.api.delete("policies", session.vhost, name)
+
+
+@verb
+def list_policies(session: Session) -> None:
+    """List the policies of a virtual host."""
+    session.output.announce(f'Listing policies for vhost "{session.vhost}" ...')
+    session.output.rows(COLUMNS, map(_row, _policies(session, "policies")))
+
+
+@verb
+@click.argument("name")
+@click.argument("pattern")
+@click.argument("definition")
+@click.option("--priority", type=int, default=0, show_default=True, help="Of those that match, the highest applies.")
+@click.option("--apply-to", default="all", show_default=True, help="queues, exchanges, all, classic_queues, ...")
+def set_operator_policy(
+    session: Session, name: str, pattern: str, definition: str, priority: int, apply_to: str
+) -> None:
+    """Set an operator policy: limits that bound what policies and arguments ask for."""
+    session.output.announce(
+        f'Setting operator policy override "{name}" for pattern "{pattern}" to "{definition}" '
+        f'with priority "{priority}" for vhost "{session.vhost}" ...'
+    )
+    _set(session, "operator-policies", name, pattern, definition, priority, apply_to)
+
+
+@verb
+@click.argument("name")
+def clear_operator_policy(session: Session, name: str) -> None:
+    """Remove an operator policy."""
+    session.output.announce(f'Clearing operator policy "{name}" on vhost "{session.vhost}" ...')
+    with session.naming(f"operator policy '{name}'"):
+        session.api.delete("operator-policies", session.vhost, name)
+
+
+@verb
+def list_operator_policies(session: Session) -> None:
+    """List the operator policies of a virtual host."""
+    session.output.announce(f'Listing operator policy overrides for vhost "{session.vhost}" ...')
+    session.output.rows(COLUMNS, map(_row, _policies(session, "operator-policies")))
+
+
+@verb
+@click.argument("name")
+@click.option("--object-type", type=click.Choice(list(APPLIES_TO)), default="queue", show_default=True)
+def list_policies_that_match(session: Session, name: str, object_type: str) -> None:
+    """List the policies that match a queue or exchange. The first one applies."""
+    vhost = session.vhost
+    session.output.announce(f"Listing policies that match {object_type} '{name}' in vhost '{vhost}' ...")
+    with session.naming(f"{object_type} '{name}'"):
+        found = session.api.get(f"{object_type}s", vhost, name)
+    matching = [policy for policy in _policies(session, "policies") if _matches(policy, object_type, name, found)]
+    session.output.rows(COLUMNS, map(_row, sorted(matching, key=lambda policy: -number(policy, "priority"))))
+
+
+def _set(session: Session, kind: str, name: str, pattern: str, definition: str, priority: int, apply_to: str) -> None:
+    settings = parse_object(definition, "the definition")
+    body: JsonObject = {"pattern": pattern, "definition": settings, "priority": priority, "apply-to": apply_to}
+    with session.where_absent(NoSuchVirtualHost(session.vhost)):
+        session.api.put(kind, session.vhost, name, body=body)
+
+
+def _policies(session: Session, kind: str) -> list[JsonObject]:
+    with session.where_absent(NoSuchVirtualHost(session.vhost)):
+        found = session.api.list(kind, session.vhost)
+    return sorted(found, key=lambda policy: text(policy, "name"))
+
+
+def _row(policy: JsonObject) -> JsonObject:
+    """A policy with its definition as text, as rabbitmqctl shows it in every format."""
+    return {**policy, "definition": compact(policy.get("definition"))}
+
+
+def _matches(policy: JsonObject, object_type: str, name: str, found: Json) -> bool:
+    """Tell whether a policy is for this kind of object and this name."""
+    applies_to = text(policy, "apply-to")
+    queue_type = QUEUE_TYPES.get(applies_to)
+    if applies_to not in APPLIES_TO[object_type]:
+        return False
+    if queue_type is not None and part(found, "type") != queue_type:
+        return False
+    try:
+        return re.search(text(policy, "pattern"), name) is not None
+    except re.error as error:  # RabbitMQ's patterns are PCRE, which knows a little more
+        raise Declined(f"the pattern of policy '{text(policy, 'name')}' cannot be read here: {error}") from None
+
+
+VERBS = (
+    set_policy,
+    clear_policy,
+    list_policies,
+    set_operator_policy,
+    clear_operator_policy,
+    list_operator_policies,
+    list_policies_that_match,
+)

@@ -1,0 +1,83 @@
+"""The verbs of queues: list, purge, delete."""
+
+import click
+
+from gateway.cli.ctl.errors import Declined, WrongUsage
+from gateway.cli.ctl.listing import Listing, columns_argument, listed
+from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.values import JsonObject, number, text
+from gateway.cli.ctl.verb import DEFAULT_TIMEOUT_S, verb
+
+SAME_NAME = (
+    *("name", "vhost", "durable", "auto_delete", "exclusive", "arguments", "policy", "operator_policy"),
+    *("effective_policy_definition", "type", "state", "node", "leader", "members", "online", "memory"),
+    *("consumers", "consumer_capacity", "consumer_utilisation", "exclusive_consumer_tag", "single_active_consumer_tag"),
+    *("messages", "messages_ready", "messages_unacknowledged", "messages_ram", "messages_ready_ram"),
+    *("messages_unacknowledged_ram", "messages_persistent", "message_bytes", "message_bytes_ready"),
+    *("message_bytes_unacknowledged", "message_bytes_ram", "message_bytes_persistent", "head_message_timestamp"),
+    *("idle_since", "disk_reads", "disk_writes", "slave_pids", "synchronised_slave_pids"),
+)
+
+QUEUES = Listing(
+    path=("queues",),
+    columns={
+        **{name: name for name in SAME_NAME},
+        # RabbitMQ shows Erlang processes here; these name the same things.
+        "pid": "node",
+        "owner_pid": "owner_pid_details.name",
+        "exclusive_consumer_pid": "exclusive_consumer_tag",
+    },
+    defaults=("name", "messages"),
+    banner="Listing queues for vhost {vhost} ...",
+    is_in_vhost=True,
+)
+
+
+@verb
+@columns_argument
+@click.option("--online", is_flag=True, help="Only queues that are available.")
+@click.option("--offline", is_flag=True, help="Only queues that are not available.")
+@click.option("--local", is_flag=True, help="Only queues of this node, which all are.")
+def list_queues(session: Session, columns: tuple[str, ...], online: bool, offline: bool, local: bool) -> None:
+    """List the queues of a virtual host with the columns asked for: name and messages, if none is."""
+    if online and offline:
+        raise WrongUsage("a queue is not both online and offline")
+    QUEUES.chosen(columns)  # complain before the first line is printed
+    patience_s = DEFAULT_TIMEOUT_S if session.timeout_s is None else session.timeout_s
+    session.output.announce(f"Timeout: {patience_s} seconds ...")
+
+    def keeps(queue: JsonObject) -> bool:
+        is_down = text(queue, "state") in ("down", "stopped", "crashed")
+        return not (online and is_down) and not (offline and not is_down)
+
+    listed(session, QUEUES, columns, keeps=keeps, needs=["state"])
+
+
+@verb
+@click.argument("name")
+def purge_queue(session: Session, name: str) -> None:
+    """Remove the messages of a queue that wait for a consumer."""
+    session.output.announce(f"Purging queue '{name}' in vhost '{session.vhost}' ...")
+    with session.naming(f"queue '{name}'"):
+        session.api.delete("queues", session.vhost, name, "contents")
+
+
+@verb
+@click.argument("name")
+@click.option("-e", "--if-empty", is_flag=True, help="Only if it has no messages.")
+@click.option("-u", "--if-unused", is_flag=True, help="Only if it has no consumers.")
+def delete_queue(session: Session, name: str, if_empty: bool, if_unused: bool) -> None:
+    """Delete a queue with its messages."""
+    conditions = [word for word, is_set in (("empty", if_empty), ("unused", if_unused)) if is_set]
+    only = f" if queue is {' and '.join(conditions)}" if conditions else ""
+    session.output.announce(f"Deleting queue '{name}' on vhost '{session.vhost}'{only} ...")
+    try:
+        with session.naming(f"queue '{name}'"):
+            ready = number(session.api.get("queues", session.vhost, name), "messages_ready")
+            session.api.delete("queues", session.vhost, name, query={f"if-{word}": "true" for word in conditions})
+    except Declined as error:  # rabbitmqctl says "usage" here, and nowhere else, for what the broker declines
+        raise WrongUsage(str(error)) from None
+    session.output.conclude(f"Queue was successfully deleted with {ready} ready messages")
+
+
+VERBS = (list_queues, purge_queue, delete_queue)

@@ -1,0 +1,143 @@
+"""The verbs of users: who may log in, with which password and which tags."""
+
+import sys
+
+import click
+
+from gateway.cli.ctl.errors import NoSuchUser, NotFound, NotPermitted, UserExists, WrongData
+from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.values import Json, JsonObject, part
+from gateway.cli.ctl.verb import verb
+from gateway.passwords import hash_password as hashed
+
+NOT_FOR_MANAGEMENT = "Not management user"
+"""The broker's reason when the password is right, but the user may not use the management API."""
+
+
+@verb
+@click.argument("name")
+@click.argument("password", required=False)
+def add_user(session: Session, name: str, password: str | None) -> None:
+    """Create a user, without permissions. A PASSWORD that is not given is read from standard input."""
+    session.output.announce(f'Adding user "{name}" ...')
+    secret = _password(password)
+    try:
+        session.api.get("users", name)
+    except NotFound:
+        session.api.put("users", name, body={"password": secret, "tags": ""})
+    else:
+        raise UserExists(name)
+    session.output.announce(
+        "Done. Don't forget to grant the user permissions to some virtual hosts! "
+        "See 'gatewayctl help set_permissions' to learn more."
+    )
+
+
+@verb
+@click.argument("name")
+def delete_user(session: Session, name: str) -> None:
+    """Delete a user."""
+    session.output.announce(f'Deleting user "{name}" ...')
+    with session.where_absent(NoSuchUser(name)):
+        session.api.delete("users", name)
+
+
+@verb
+@click.argument("name")
+@click.argument("password", required=False)
+def change_password(session: Session, name: str, password: str | None) -> None:
+    """Give a user another password. A PASSWORD that is not given is read from standard input."""
+    session.output.announce(f'Changing password for user "{name}" ...')
+    secret = _password(password)
+    user = existing_user(session, name)
+    session.api.put("users", name, body={"password": secret, "tags": _written(user["tags"])})
+
+
+@verb
+@click.argument("name")
+def clear_password(session: Session, name: str) -> None:
+    """Take a user's password away: nobody logs in with one until it is set again."""
+    session.output.announce(f'Clearing password for user "{name}" ...')
+    user = existing_user(session, name)
+    session.api.put("users", name, body={"password_hash": "", "tags": _written(user["tags"])})
+
+
+@verb
+@click.argument("name")
+@click.argument("tags", nargs=-1)
+def set_user_tags(session: Session, name: str, tags: tuple[str, ...]) -> None:
+    """Replace a user's tags: administrator, monitoring, policymaker, management, impersonator."""
+    session.output.announce(f'Setting tags for user "{name}" to [{", ".join(tags)}] ...')
+    user = existing_user(session, name)
+    kept: JsonObject = {key: user[key] for key in ("password_hash", "hashing_algorithm") if key in user}
+    session.api.put("users", name, body={**kept, "tags": ",".join(tags)})
+
+
+@verb
+def list_users(session: Session) -> None:
+    """List the users and their tags."""
+    session.output.announce("Listing users ...")
+    users = session.api.list("users")
+    session.output.rows(("user", "tags"), [{"user": part(user, "name"), "tags": _tags(user)} for user in users])
+
+
+@verb
+@click.argument("name")
+@click.argument("password", required=False)
+def authenticate_user(session: Session, name: str, password: str | None) -> None:
+    """Try to log in as a user: a way to check a password."""
+    session.output.announce(f'Authenticating user "{name}" ...')
+    try:
+        session.api.as_user(name, _password(password)).get("whoami")
+    except NotPermitted as error:
+        if error.reason != NOT_FOR_MANAGEMENT:
+            raise WrongData(f'failed to authenticate user "{name}": {error.reason}') from None
+    session.output.conclude("Success")
+
+
+@verb
+@click.argument("password", required=False)
+def hash_password(session: Session, password: str | None) -> None:
+    """Print the hash of a password, as definitions hold it. The broker is not asked."""
+    session.output.announce("Will hash provided password")
+    session.output.text(hashed(_password(password)))
+
+
+def existing_user(session: Session, name: str) -> JsonObject:
+    """What the broker has of a user. :raises NoSuchUser: when it has none."""
+    with session.where_absent(NoSuchUser(name)):
+        user = session.api.get("users", name)
+    return {"tags": [], **user} if isinstance(user, dict) else {"tags": []}
+
+
+def _password(given: str | None) -> str:
+    """The password that was given, or the first line of standard input. :raises WrongData: when it is blank."""
+    if given is None and sys.stdin.isatty():
+        given = click.prompt("Password", hide_input=True, default="", show_default=False, err=True)
+    secret = sys.stdin.readline().rstrip("\r\n") if given is None else given
+    if not secret:
+        raise WrongData("Password is not provided via argument or stdin")
+    return secret
+
+
+def _tags(user: JsonObject) -> Json:
+    """A user's tags as a list; brokers before 3.9 wrote them as one string with commas."""
+    tags = user.get("tags")
+    return [tag for tag in tags.split(",") if tag] if isinstance(tags, str) else tags
+
+
+def _written(tags: Json) -> str:
+    """Tags as every version of the API takes them: one string with commas."""
+    return ",".join(str(tag) for tag in tags) if isinstance(tags, list) else str(tags)
+
+
+VERBS = (
+    add_user,
+    delete_user,
+    change_password,
+    clear_password,
+    set_user_tags,
+    list_users,
+    authenticate_user,
+    hash_password,
+)

@@ -1,0 +1,100 @@
+"""The verbs of virtual hosts, and of tracing, which is a setting of theirs."""
+
+import click
+
+from gateway.cli.ctl.errors import NoSuchVirtualHost
+from gateway.cli.ctl.listing import Listing, columns_argument, listed
+from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.values import Json, JsonObject, part
+from gateway.cli.ctl.verb import verb
+
+VHOSTS = Listing(
+    path=("vhosts",),
+    columns={
+        "name": "name",
+        "tracing": "tracing",
+        "description": "description",
+        "tags": "tags",
+        "default_queue_type": "default_queue_type",
+        "cluster_state": "cluster_state",
+        "messages": "messages",
+        "messages_ready": "messages_ready",
+        "messages_unacknowledged": "messages_unacknowledged",
+    },
+    defaults=("name",),
+    banner="Listing vhosts ...",
+)
+
+
+@verb
+@click.argument("name")
+@click.option("--description", help="What it is for.")
+@click.option("--tags", help="Tags, separated by commas.")
+@click.option("--default-queue-type", help="The type of queues that are declared without one.")
+def add_vhost(
+    session: Session, name: str, description: str | None, tags: str | None, default_queue_type: str | None
+) -> None:
+    """Create a virtual host. One that exists stays, with the metadata given here."""
+    session.output.announce(f'Adding vhost "{name}" ...')
+    given = {"description": description, "tags": tags, "default_queue_type": default_queue_type}
+    session.api.put("vhosts", name, body={key: value for key, value in given.items() if value is not None})
+
+
+@verb
+@click.argument("name")
+def delete_vhost(session: Session, name: str) -> None:
+    """Delete a virtual host with everything in it."""
+    session.output.announce(f'Deleting vhost "{name}" ...')
+    with session.where_absent(NoSuchVirtualHost(name)):
+        session.api.delete("vhosts", name)
+
+
+@verb
+@columns_argument
+def list_vhosts(session: Session, columns: tuple[str, ...]) -> None:
+    """List the virtual hosts."""
+    listed(session, VHOSTS, columns)
+
+
+@verb
+@click.argument("name")
+@click.argument("tags", nargs=-1)
+def set_vhost_tags(session: Session, name: str, tags: tuple[str, ...]) -> None:
+    """Replace the tags of a virtual host."""
+    session.output.announce(f'Setting tags for virtual host "{name}" to [{", ".join(tags)}] ...')
+    _change(session, name, {"tags": ",".join(tags)})
+
+
+@verb
+def trace_on(session: Session) -> None:
+    """Start the firehose of a virtual host: a copy of every message to amq.rabbitmq.trace."""
+    session.output.announce(f'Starting tracing for vhost "{session.vhost}" ...')
+    _change(session, session.vhost, {"tracing": True})
+    session.output.conclude(f"Trace enabled for vhost {session.vhost}")
+
+
+@verb
+def trace_off(session: Session) -> None:
+    """Stop the firehose of a virtual host."""
+    session.output.announce(f'Stopping tracing for vhost "{session.vhost}" ...')
+    _change(session, session.vhost, {"tracing": False})
+    session.output.conclude(f"Trace disabled for vhost {session.vhost}")
+
+
+def _change(session: Session, name: str, changes: JsonObject) -> None:
+    """Change settings of a virtual host that exists. A PUT replaces all of them, so the others are sent along."""
+    with session.where_absent(NoSuchVirtualHost(name)):
+        vhost = session.api.get("vhosts", name)
+    tags: Json = part(vhost, "tags")
+    kept: JsonObject = {
+        "tracing": part(vhost, "tracing") is True,
+        "description": part(vhost, "description") or "",
+        "tags": ",".join(map(str, tags)) if isinstance(tags, list) else tags or "",
+    }
+    queue_type = part(vhost, "default_queue_type")
+    if queue_type not in (None, "undefined"):
+        kept["default_queue_type"] = queue_type
+    session.api.put("vhosts", name, body={**kept, **changes})
+
+
+VERBS = (add_vhost, delete_vhost, list_vhosts, set_vhost_tags, trace_on, trace_off)

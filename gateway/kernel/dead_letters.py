@@ -1,0 +1,85 @@
+"""How dead letters of one virtual host are published: at once, in the turn of their death, and never in a circle."""
+
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.deaths import deaths_of, is_cycle
+from gateway.kernel.events import Event
+from gateway.kernel.features.base import Reason
+
+if TYPE_CHECKING:
+    from gateway.kernel.events import Events
+    from gateway.kernel.exchange import Exchange
+    from gateway.kernel.journal import Journal
+    from gateway.kernel.message import Message
+    from gateway.kernel.queue import Queue
+    from gateway.kernel.router import Router
+
+#: Cycles remembered so that each is told once; when there are more, all are forgotten.
+_MOST_CYCLES: Final = 1000
+
+
+class DeadLetters:
+    """Publishes dead letters. One that kills another on its way waits for it, so that chains need no deep stack.
+
+    Death and publishing are changes of one turn, so of one step of the store: a crash neither loses a dead letter nor
+    doubles it.
+    """
+
+    def __init__(
+        self,
+        vhost_name: str,
+        exchange_by_name: "Mapping[str, Exchange]",
+        router: "Router",
+        journal: "Journal",
+        events: "Events",
+    ) -> None:
+        self._vhost_name = vhost_name
+        self._exchange_by_name = exchange_by_name
+        self._router = router
+        self._journal = journal
+        self._events = events
+        self._waiting: deque[tuple[Message, Reason]] = deque()
+        self._is_publishing = False
+        self._cycles: set[tuple[str, str]] = set()
+
+    def is_deliverable(self, exchange_name: str) -> bool:
+        """Tell whether the exchange is there; if not, the message is gone without a trace (R103)."""
+        return exchange_name in self._exchange_by_name
+
+    def publish(self, letter: "Message", reason: Reason) -> None:
+        """Publish a letter to its exchange, or after those that are being published."""
+        self._waiting.append((letter, reason))
+        if self._is_publishing:
+            return
+        self._is_publishing = True
+        try:
+            while self._waiting:
+                self._route(*self._waiting.popleft())
+        finally:
+            self._is_publishing = False
+
+    def _route(self, letter: "Message", reason: Reason) -> None:
+        exchange = self._exchange_by_name.get(letter.exchange)
+        if exchange is None:
+            return
+        exchange.published_in += 1
+        deaths = () if reason is Reason.REJECTED else deaths_of(letter.headers)
+        for queue in self._router.route(exchange, letter):
+            if deaths and is_cycle(deaths, queue.name):
+                self._tell(letter.exchange, queue)
+            else:
+                exchange.published_out += 1
+                queue.offer(letter)
+        if letter.id:
+            self._journal.moved_lsn = self._journal.lsn
+
+    def _tell(self, exchange_name: str, queue: "Queue") -> None:
+        """Say once that messages die in a circle: they are dropped where it closes."""
+        if (exchange_name, queue.name) in self._cycles:
+            return
+        if len(self._cycles) >= _MOST_CYCLES:
+            self._cycles.clear()
+        self._cycles.add((exchange_name, queue.name))
+        self._events.emit(Event("dead_letter.cycle", self._vhost_name, queue.name, details={"exchange": exchange_name}))

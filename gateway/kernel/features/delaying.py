@@ -1,0 +1,83 @@
+"""Messages that wait before they take part: as their publisher asked (``x-delay``), or between two tries."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gateway.kernel.features.base import QueueFeature
+from gateway.kernel.message import Message
+from gateway.kernel.queue_arguments import LONGEST_MS
+
+if TYPE_CHECKING:
+    from gateway.kernel.features.surroundings import Surroundings
+    from gateway.kernel.ports import Clock
+    from gateway.kernel.queue import Queue, QueuedMessage
+
+
+def delay_ms(message: Message) -> int:
+    """Return for how long the publisher wants a message held back; 0 for not at all.
+
+    What is not a positive number of milliseconds, or more than ten years, is no delay: so it is with RabbitMQ's plugin,
+    whose header this is.
+    """
+    delay = message.headers.get("x-delay")
+    if isinstance(delay, bool) or not isinstance(delay, int):
+        return 0
+    return delay if 0 < delay <= LONGEST_MS else 0
+
+
+def delaying(queue: "Queue", surroundings: "Surroundings") -> "Delaying | None":
+    """Return the feature, if the queue's arguments ask for delays of either kind."""
+    delays_arrivals = queue.arguments.get("x-delayed-delivery") is True
+    retry_delays = queue.arguments.get("x-retry-delays")
+    retries = tuple(delay for delay in retry_delays if isinstance(delay, int)) if isinstance(retry_delays, list) else ()
+    if not (delays_arrivals or retries):
+        return None
+    return Delaying(surroundings.clock, delays_arrivals=delays_arrivals, retry_delays_ms=retries)
+
+
+class Delaying(QueueFeature):
+    """Holds back what arrives with a delay, and what is rejected while there are tries left.
+
+    The n-th of ``retry_delays_ms`` follows the n-th time a message comes back; after the last a rejection is final.
+    ``release`` is what happens to a message when its time has come; unless given, its queue takes it in.
+    """
+
+    def __init__(
+        self,
+        clock: "Clock",
+        *,
+        delays_arrivals: bool,
+        retry_delays_ms: tuple[int, ...] = (),
+        release: "Callable[[QueuedMessage], None] | None" = None,
+    ) -> None:
+        self._clock = clock
+        self._delays_arrivals = delays_arrivals
+        self._retry_delays_ms = retry_delays_ms
+        self._release = release
+
+    def fitted(self, queue: "Queue") -> None:
+        """Let messages go from now on."""
+        queue.delaying(self._release).wake()
+
+    def retired(self, queue: "Queue") -> None:
+        """Let nothing go any more; what a deleted queue held back is gone with it."""
+        queue.delaying().sleep()
+        if queue.is_deleted:
+            queue.delaying().clear()
+
+    def diverts(self, queue: "Queue", message: Message) -> bool:
+        """Hold a message back that asks for it."""
+        if not self._delays_arrivals or not (delay := delay_ms(message)):
+            return False
+        due_at_ms = self._clock.wall_ms() + delay
+        queue.delaying().hold(queue.hold(message, due_at_ms), due_at_ms)
+        return True
+
+    def retries(self, queue: "Queue", entry: "QueuedMessage") -> bool:
+        """Hold a rejected message back until its next try."""
+        if entry.deliveries >= len(self._retry_delays_ms):
+            return False
+        due_at_ms = self._clock.wall_ms() + self._retry_delays_ms[entry.deliveries]
+        queue.hold_again(entry, due_at_ms)
+        queue.delaying().hold(entry, due_at_ms)
+        return True

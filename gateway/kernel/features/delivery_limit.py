@@ -1,0 +1,32 @@
+"""The delivery limit: a message that comes back too often is dropped, for it may be what kills its consumers (R113)."""
+
+from typing import TYPE_CHECKING
+
+from gateway.kernel.features.base import QueueFeature, Reason
+from gateway.kernel.features.surroundings import Surroundings
+from gateway.kernel.message import Long, Message
+
+if TYPE_CHECKING:
+    from gateway.kernel.queue import Queue, QueuedMessage
+
+
+def delivery_limit(queue: "Queue", surroundings: Surroundings) -> "DeliveryLimit | None":
+    """Return the feature, if tries are to be counted for consumers to see; a negative limit only counts them."""
+    limit = queue.settings.number("delivery-limit")
+    return None if limit is None else DeliveryLimit(limit)
+
+
+class DeliveryLimit(QueueFeature):
+    """Drops a message that came back more than ``limit`` times, and shows consumers how often it did."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+
+    def returning(self, queue: "Queue", entry: "QueuedMessage") -> Reason | None:
+        """Drop it if this was once too often."""
+        return Reason.DELIVERY_LIMIT if 0 <= self._limit < entry.deliveries else None
+
+    def shown(self, queue: "Queue", entry: "QueuedMessage", message: Message) -> Message:
+        """Add the number of earlier tries."""
+        header = message.header.edited({"x-delivery-count": Long(entry.deliveries)})
+        return Message(message.exchange, message.routing_key, header, message.body)

@@ -1,0 +1,128 @@
+"""Expired messages that leave at their time wherever they stand, not only from the head (``x-expire-mode=anywhere``).
+
+What leaves from the head is left to ``message_ttl``. Here is a time index of the messages that asked to expire
+themselves: one integer each, some 50 bytes. The queue's own time to live needs no index, since the oldest message is
+always the first to expire; where priorities make several rows, each of them has its oldest.
+"""
+
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.features.base import QueueFeature, Reason
+from gateway.kernel.features.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from gateway.kernel.changes import Enqueued
+    from gateway.kernel.ports import Timer
+    from gateway.kernel.queue import Queue, QueuedMessage
+
+#: How many messages leave in one turn.
+_BATCH: Final = 500
+
+#: How many of the index may belong to messages that are gone before it is made anew, besides as many as there are.
+_MOST_STALE: Final = 1000
+
+_LONGEST_SLEEP_S: Final = 86_400.0
+_POSITION_BITS: Final = 64
+_POSITION_MASK: Final = (1 << _POSITION_BITS) - 1
+
+
+def expire_anywhere(queue: "Queue", surroundings: Surroundings) -> "ExpireAnywhere | None":
+    """Return the feature, if the queue's arguments ask for it."""
+    if queue.arguments.get("x-expire-mode") != "anywhere":
+        return None
+    return ExpireAnywhere(queue.settings.number("message-ttl"), surroundings)
+
+
+class ExpireAnywhere(QueueFeature):
+    """Owns the time index of one queue: expiry time and position in one integer, the soonest first.
+
+    A message that is consumed leaves its key behind; when there are too many of these the index is made anew.
+    """
+
+    def __init__(self, ttl_ms: int | None, surroundings: Surroundings) -> None:
+        self._ttl_ms = ttl_ms
+        self._clock = surroundings.clock
+        self._index: list[int] = []
+        self._timer: tuple[float, Timer] | None = None
+
+    def inherit(self, earlier: QueueFeature) -> None:
+        """Take over the index: no policy changes what a message asked for."""
+        if isinstance(earlier, ExpireAnywhere):
+            self._index = earlier._index
+
+    def fitted(self, queue: "Queue") -> None:
+        """Look at what waits already."""
+        self._expire(queue)
+
+    def retired(self, queue: "Queue") -> None:
+        """Stop the timer."""
+        if self._timer is not None:
+            self._timer[1].cancel()
+            self._timer = None
+
+    def enqueued(self, queue: "Queue", entry: "QueuedMessage") -> None:
+        """Remember when a message expires."""
+        own_ms = entry.message.header.expiration_ms
+        if own_ms is not None:
+            self._remember(queue, entry.enqueued_at_ms + own_ms, entry.position)
+        elif self._ttl_ms is not None:
+            self._ring_by(queue, entry.enqueued_at_ms + self._ttl_ms)
+
+    def restored(self, queue: "Queue", change: "Enqueued") -> None:
+        """Remember when a message expires that recovery found."""
+        if change.expires_at_ms:
+            self._remember(queue, change.expires_at_ms, change.position)
+        elif self._ttl_ms is not None:
+            self._ring_by(queue, change.enqueued_at_ms + self._ttl_ms)
+
+    def _remember(self, queue: "Queue", at_ms: int, position: int) -> None:
+        heappush(self._index, at_ms << _POSITION_BITS | position)
+        if len(self._index) > 2 * queue.ready.length + _MOST_STALE:
+            there = set(queue.ready.positions())
+            self._index = list({key for key in self._index if key & _POSITION_MASK in there})
+            heapify(self._index)
+        self._ring_by(queue, at_ms)
+
+    def _ring_by(self, queue: "Queue", at_ms: float) -> None:
+        """See to it that somebody looks no later than this."""
+        if self._timer is not None:
+            if self._timer[0] <= at_ms:
+                return
+            self._timer[1].cancel()
+        delay_s = max(0.0, at_ms - self._clock.wall_ms()) / 1000
+        self._timer = at_ms, self._clock.call_later(min(delay_s, _LONGEST_SLEEP_S), lambda: self._rung(queue))
+
+    def _rung(self, queue: "Queue") -> None:
+        self._timer = None
+        self._expire(queue)
+
+    def _expire(self, queue: "Queue") -> None:
+        """Let go of what has expired, a batch at most, and look again when the next one does."""
+        now_ms = self._clock.wall_ms()
+        expired = set(self._take_expired(now_ms))
+        if expired:
+            queue.drop_these(expired, Reason.EXPIRED)
+        if self._ttl_ms is not None:
+            self._expire_heads(queue, self._ttl_ms, now_ms)
+        if self._index:
+            self._ring_by(queue, self._index[0] >> _POSITION_BITS)
+
+    def _take_expired(self, now_ms: int) -> "list[int]":
+        end = (now_ms + 1) << _POSITION_BITS
+        taken: list[int] = []
+        while self._index and self._index[0] < end and len(taken) < _BATCH:
+            taken.append(heappop(self._index) & _POSITION_MASK)
+        return taken
+
+    def _expire_heads(self, queue: "Queue", ttl_ms: int, now_ms: int) -> None:
+        """Let go of the oldest messages of each row while they have lived as long as any may."""
+        count = 0
+        while expired := {head.position for head in queue.ready.heads() if head.enqueued_at_ms + ttl_ms <= now_ms}:
+            queue.drop_these(expired, Reason.EXPIRED)
+            count += len(expired)
+            if count >= _BATCH:
+                self._ring_by(queue, now_ms)
+                return
+        for head in queue.ready.heads():
+            self._ring_by(queue, head.enqueued_at_ms + ttl_ms)

@@ -1,0 +1,41 @@
+"""Which features a queue gets: the list of them all, each asked whether the queue's settings call for it.
+
+A new feature is a file beside this one and a row here. Rows stand in the order in which features are asked: what came
+before is not held back again; limits before expiry, so that what a limit exposes is looked at; dead-lettering sees a
+drop last.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from gateway.kernel.features.base import QueueFeature
+from gateway.kernel.features.dead_letter import dead_letter
+from gateway.kernel.features.deduplication import deduplication
+from gateway.kernel.features.delaying import delaying
+from gateway.kernel.features.delivery_limit import delivery_limit
+from gateway.kernel.features.expire_anywhere import expire_anywhere
+from gateway.kernel.features.lease import lease
+from gateway.kernel.features.max_length import max_length
+from gateway.kernel.features.message_ttl import message_ttl
+from gateway.kernel.features.surroundings import Surroundings
+from gateway.kernel.queue import Queue
+
+Build: TypeAlias = Callable[[Queue, Surroundings], QueueFeature | None]
+"""Returns the feature for a queue, ``None`` if its settings do not call for it."""
+
+FEATURES: Final[tuple[Build, ...]] = (
+    lease,
+    deduplication,
+    delaying,
+    delivery_limit,
+    max_length,
+    message_ttl,
+    expire_anywhere,
+    dead_letter,
+)
+
+
+def features_for(queue: Queue, surroundings: Surroundings) -> tuple[QueueFeature, ...]:
+    """Return the features that a queue's settings call for."""
+    built = (build(queue, surroundings) for build in FEATURES)
+    return tuple(feature for feature in built if feature is not None)

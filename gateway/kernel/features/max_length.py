@@ -1,0 +1,111 @@
+"""Length limits, by number and by bytes of bodies, over the messages that wait (R61-R68).
+
+What is over the limit: the oldest messages go, or the newest is kept out. Messages that consumers hold do not count;
+when they come back they may push a queue over its limit, and then the oldest go.
+"""
+
+from sys import maxsize
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.features.base import QueueFeature, Reason
+from gateway.kernel.features.surroundings import Surroundings
+from gateway.kernel.slices import SLICE_S
+
+if TYPE_CHECKING:
+    from gateway.kernel.changes import Enqueued
+    from gateway.kernel.message import Message
+    from gateway.kernel.ports import Clock, Timer
+    from gateway.kernel.queue import Queue, QueuedMessage
+
+#: Messages dropped between two looks at the clock.
+_BETWEEN_LOOKS: Final = 64
+
+
+def max_length(queue: "Queue", surroundings: Surroundings) -> QueueFeature | None:
+    """Return the feature, if the queue has a limit; of its kinds the one that ``overflow`` names (R43)."""
+    length, size = queue.settings.number("max-length"), queue.settings.number("max-length-bytes")
+    if length is None and size is None:
+        return None
+    limits = maxsize if length is None else length, maxsize if size is None else size
+    match queue.settings.text("overflow"):
+        case "reject-publish":
+            return RejectPublish(*limits)
+        case "reject-publish-dlx" if not queue.stores_all:  # quorum queues do not have it: they drop their head (R75)
+            return RejectPublishDeadLettering(*limits)
+        case _:
+            return DropHead(*limits, surroundings.clock)
+
+
+class DropHead(QueueFeature):
+    """Makes room by dropping the oldest waiting messages (R65)."""
+
+    def __init__(self, max_length: int, max_bytes: int, clock: "Clock") -> None:
+        self._max_length = max_length
+        self._max_bytes = max_bytes
+        self._clock = clock
+        self._timer: Timer | None = None
+
+    def fitted(self, queue: "Queue") -> None:
+        """Drop what is too much already."""
+        self._shrink(queue)
+
+    def retired(self, queue: "Queue") -> None:
+        """Stop dropping."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def enqueued(self, queue: "Queue", entry: "QueuedMessage") -> None:
+        """Drop what is too much now."""
+        ready = queue.ready
+        if (ready.length > self._max_length or ready.bytes > self._max_bytes) and self._timer is None:
+            self._shrink(queue)
+
+    def restored(self, queue: "Queue", change: "Enqueued") -> None:
+        """Drop what is too much once all is there: what consumers held at the end counts again."""
+        ready = queue.ready
+        if (ready.length > self._max_length or ready.bytes > self._max_bytes) and self._timer is None:
+            self._timer = self._clock.call_later(0, lambda: self._shrink(queue))
+
+    def _shrink(self, queue: "Queue") -> None:
+        """Drop the oldest until the rest is within the limits; of very many, the rest in turns to come."""
+        self._timer = None
+        ready, clock = queue.ready, self._clock
+        ends_s = 0.0
+        dropped = 0
+        while ready.length > self._max_length or ready.bytes > self._max_bytes:
+            if ready.peek() is None:  # what was left had lost its content
+                return
+            queue.drop_head(Reason.MAXLEN)
+            dropped += 1
+            if dropped % _BETWEEN_LOOKS == 0:
+                ends_s = ends_s or clock.monotonic_s() + SLICE_S
+                if clock.monotonic_s() >= ends_s:
+                    self._timer = clock.call_later(0, lambda: self._shrink(queue))
+                    return
+
+
+class RejectPublish(QueueFeature):
+    """Keeps out what would be too much; a publisher who asked for confirms hears of it (R66)."""
+
+    def __init__(self, max_length: int, max_bytes: int) -> None:
+        self._max_length = max_length
+        self._max_bytes = max_bytes
+
+    def admit(self, queue: "Queue", message: "Message") -> Reason | None:
+        """Refuse a message that does not fit, though somebody may be waiting for it: RabbitMQ does not ask either."""
+        ready = queue.ready
+        if ready.length >= self._max_length or ready.bytes + len(message.body) > self._max_bytes:
+            return Reason.MAXLEN
+        return None
+
+
+class RejectPublishDeadLettering(RejectPublish):
+    """Keeps out what would be too much, and dead-letters it (R68)."""
+
+    def admit(self, queue: "Queue", message: "Message") -> Reason | None:
+        """Refuse a message that does not fit, and have it dead-lettered."""
+        refusal = super().admit(queue, message)
+        if refusal is not None:
+            queue.drop(message, refusal)
+        return refusal

@@ -1,0 +1,124 @@
+"""Message expiry: what has waited too long leaves the head of its queue, whether or not anybody consumes (R51-R58).
+
+How long is the queue's time to live or the message's own, whichever is shorter, from the moment the message came to
+*this* queue. Both are looked up when they matter, so a policy holds for messages that wait already (R56).
+"""
+
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.features.base import QueueFeature, Reason
+from gateway.kernel.features.surroundings import Surroundings
+from gateway.kernel.slices import SLICE_S
+
+if TYPE_CHECKING:
+    from gateway.kernel.changes import Enqueued
+    from gateway.kernel.ports import Timer
+    from gateway.kernel.queue import Queue, QueuedMessage
+
+#: Timers are set for a day at most; one that rings early goes on.
+LONGEST_S: Final = 86_400.0
+
+#: Messages dropped between two looks at the clock.
+_BETWEEN_LOOKS: Final = 64
+
+
+def message_ttl(queue: "Queue", surroundings: Surroundings) -> "MessageTtl | None":
+    """Return the feature, if the queue's messages expire or one of them asked to."""
+    ttl_ms = queue.settings.number("message-ttl")
+    if ttl_ms is None and not queue.has_expirations:
+        return None
+    return MessageTtl(inf if ttl_ms is None else ttl_ms, queue.has_expirations, surroundings)
+
+
+class MessageTtl(QueueFeature):
+    """Drops messages ``ttl_ms`` after they came, or earlier if they asked for it: the queue ``has_expirations`` then.
+
+    One timer is set for no later than the head's time; a message behind it is not looked at before it is the head
+    itself (R54). While all messages live equally long, the timer stays where it is as the head is consumed: it rings
+    early then, and is set again.
+    """
+
+    def __init__(self, ttl_ms: float, has_expirations: bool, surroundings: Surroundings) -> None:
+        self._ttl_ms = ttl_ms
+        self._varies = has_expirations
+        self._clock = surroundings.clock
+        self._journal = surroundings.journal
+        self._timer: Timer | None = None
+        self._rings_at_ms = inf
+
+    def fitted(self, queue: "Queue") -> None:
+        """Look at the messages that wait already."""
+        self._look(queue)
+
+    def retired(self, queue: "Queue") -> None:
+        """Stop the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def enqueued(self, queue: "Queue", entry: "QueuedMessage") -> None:
+        """See to it that somebody looks in time."""
+        if self._varies or entry.enqueued_at_ms + self._ttl_ms < self._rings_at_ms:
+            self._look(queue)
+
+    def restored(self, queue: "Queue", change: "Enqueued") -> None:
+        """See to it that somebody looks in time; what was long may be so still, and contents are not read for it."""
+        expires_at_ms = min(change.enqueued_at_ms + self._ttl_ms, change.expires_at_ms or inf)
+        if expires_at_ms < self._rings_at_ms:
+            self._ring_at(queue, expires_at_ms)
+
+    def due(self, queue: "Queue", entry: "QueuedMessage") -> Reason | None:
+        """Keep an expired message from being delivered (R53)."""
+        lives_ms = self._ttl_ms
+        own_ms = entry.message.header.expiration_ms
+        if own_ms is not None and own_ms < lives_ms:
+            lives_ms = own_ms
+        return Reason.EXPIRED if entry.enqueued_at_ms + lives_ms <= self._journal.now_ms else None
+
+    def taken(self, queue: "Queue") -> None:
+        """Look at the next head, if it may have less time than the timer thinks."""
+        if self._varies:
+            self._look(queue)
+
+    def _expires_at_ms(self, entry: "QueuedMessage") -> float:
+        own_ms = entry.message.header.expiration_ms
+        lives_ms = self._ttl_ms if own_ms is None else min(self._ttl_ms, own_ms)
+        return entry.enqueued_at_ms + lives_ms
+
+    def _look(self, queue: "Queue") -> None:
+        """Drop the heads that have expired; set the timer for the first one that has not.
+
+        Of very many, the rest goes in turns to come.
+        """
+        if self._rings_at_ms == 0:  # that is going on
+            return
+        ends_s = 0.0
+        dropped = 0
+        while (head := queue.ready.peek()) is not None:
+            expires_at_ms = self._expires_at_ms(head)
+            if expires_at_ms > self._clock.wall_ms():
+                if expires_at_ms < self._rings_at_ms:
+                    self._ring_at(queue, expires_at_ms)
+                return
+            queue.drop_head(Reason.EXPIRED)
+            dropped += 1
+            if dropped % _BETWEEN_LOOKS == 0:
+                ends_s = ends_s or self._clock.monotonic_s() + SLICE_S
+                if self._clock.monotonic_s() >= ends_s:
+                    self._ring_at(queue, 0)
+                    return
+
+    def _ring_at(self, queue: "Queue", at_ms: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._rings_at_ms = at_ms
+        if at_ms < inf:
+            delay_s = max(0.0, (at_ms - self._clock.wall_ms()) / 1000)
+            self._timer = self._clock.call_later(min(delay_s, LONGEST_S), lambda: self._rung(queue))
+
+    def _rung(self, queue: "Queue") -> None:
+        self._timer = None
+        self._rings_at_ms = inf
+        self._look(queue)

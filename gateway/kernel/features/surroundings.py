@@ -1,0 +1,21 @@
+"""What features need of the world around their queue."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gateway.kernel.dead_letters import DeadLetters
+    from gateway.kernel.journal import Journal
+    from gateway.kernel.ports import Clock
+    from gateway.kernel.queue import Queue
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The clock, the journal and its time, the way out for dead letters, and the way to have a queue deleted."""
+
+    clock: "Clock"
+    journal: "Journal"
+    dead_letters: "DeadLetters"
+    delete: "Callable[[Queue], object]"

@@ -1,0 +1,118 @@
+"""Who stands before an exchange: what must not be routed now waits, what came before goes nowhere.
+
+Two types that RabbitMQ knows from plugins are ordinary exchanges behind a guard: ``x-delayed-message`` routes as its
+``x-delayed-type`` says, ``x-message-deduplication`` as a fanout. The argument ``x-message-deduplication`` guards an
+exchange of any type.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.changes import ExchangeRecord
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.features.base import QueueFeature
+from gateway.kernel.features.delaying import Delaying, delay_ms
+from gateway.kernel.message import Arguments, Message
+from gateway.kernel.queue import Queue, QueuedMessage
+from gateway.kernel.recollection import Recollection, recollection_for
+
+if TYPE_CHECKING:
+    from gateway.kernel.journal import Journal
+
+DELAYED: Final = "x-delayed-message"
+DEDUPLICATED: Final = "x-message-deduplication"
+
+
+def routing_type(type: str, arguments: Arguments) -> str:
+    """Return the exchange type that does the routing for a declared type.
+
+    :raises PreconditionFailed: when a delayed exchange does not name another one.
+    """
+    if type == DEDUPLICATED:
+        return "fanout"
+    if type != DELAYED:
+        return type
+    routing = arguments.get("x-delayed-type")
+    if not isinstance(routing, str) or routing in (DELAYED, DEDUPLICATED):
+        raise PreconditionFailed("Invalid argument, 'x-delayed-type' must be an existing exchange type")
+    return routing
+
+
+def holds_messages(type: str) -> bool:
+    """Return whether exchanges of this type need a place for messages in the store."""
+    return type == DELAYED
+
+
+def require_valid_guard(type: str, arguments: Arguments) -> None:
+    """Refuse arguments of a guard that make no sense. :raises PreconditionFailed: in the words of RabbitMQ's plugin."""
+    deduplicates = arguments.get(DEDUPLICATED, False)
+    if not isinstance(deduplicates, bool):
+        raise PreconditionFailed(f"Invalid argument, '{DEDUPLICATED}' must be a boolean")
+    if "x-cache-size" in arguments or type == DEDUPLICATED:
+        _require_positive(arguments, "x-cache-size", "Missing or invalid argument")
+    if "x-cache-ttl" in arguments:
+        _require_positive(arguments, "x-cache-ttl", "Invalid argument")
+
+
+def _require_positive(arguments: Arguments, name: str, complaint: str) -> None:
+    value = arguments.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+        raise PreconditionFailed(f"{complaint}, '{name}' must be an integer greater than 0")
+
+
+class Guard:
+    """Looks at each message on its way into one exchange.
+
+    ``waiting`` is where delayed messages stay, a queue without a name that nobody else reaches; ``None`` where nothing
+    is delayed.
+    """
+
+    __slots__ = ("_nowhere", "_recollection", "waiting")
+
+    def __init__(self, waiting: Queue | None, recollection: Recollection | None, nowhere: Queue) -> None:
+        self.waiting = waiting
+        self._recollection = recollection
+        self._nowhere = nowhere
+
+    def takes(self, message: Message) -> Queue | None:
+        """Return the queue that gets a message instead of those it would be routed to; ``None`` to let it pass."""
+        if self._recollection is not None and self._recollection.is_repeated(message):
+            return self._nowhere
+        if self.waiting is not None and delay_ms(message):
+            return self.waiting
+        return None
+
+    def close(self) -> None:
+        """Forget what is held back: the exchange is gone."""
+        if self.waiting is not None:
+            self.waiting.is_deleted = True
+            self.waiting.equip(())
+
+
+class _Swallowing(QueueFeature):
+    """Takes every message and keeps none."""
+
+    def diverts(self, queue: Queue, message: Message) -> bool:
+        """Take a message."""
+        return True
+
+
+def guard_for(
+    record: ExchangeRecord, journal: "Journal", *, is_durable: bool, let_go: Callable[[Message], None]
+) -> Guard | None:
+    """Return the guard that an exchange needs, ``None`` for nearly all. ``let_go`` routes a message whose time came."""
+    deduplicates = record.type == DEDUPLICATED or record.arguments.get(DEDUPLICATED) is True
+    if record.type != DELAYED and not deduplicates:
+        return None
+    waiting = None
+    if record.type == DELAYED:
+
+        def release(entry: QueuedMessage) -> None:
+            let_go(entry.message)
+            place.forget(entry)  # in the step in which others took it: it is never in neither, nor in both
+
+        feature = Delaying(journal.clock, delays_arrivals=True, release=release)
+        place = Queue(record.vhost, "", journal, id=record.queue_id, is_durable=is_durable, features=(feature,))
+        waiting = place
+    recollection = recollection_for(record.arguments, journal.clock) if deduplicates else None
+    return Guard(waiting, recollection, Queue(record.vhost, "", journal, features=(_Swallowing(),)))

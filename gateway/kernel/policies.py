@@ -1,0 +1,85 @@
+"""The policies of one virtual host: which of them holds for a queue or an exchange (R139, R140)."""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from gateway.kernel.changes import PolicyRecord
+from gateway.kernel.message import Arguments
+from gateway.kernel.patterns import compile_pattern
+from gateway.kernel.settings import Settings, effective
+
+EXCHANGE: Final = "exchanges"
+"""The kind of object every exchange is."""
+
+#: Kind of object to what a policy for it may say it applies to. A queue's kind follows from its type.
+APPLIES: Final = {
+    EXCHANGE: frozenset({"all", "exchanges"}),
+    "classic_queues": frozenset({"all", "queues", "classic_queues"}),
+    "quorum_queues": frozenset({"all", "queues", "quorum_queues"}),
+    "streams": frozenset({"all", "queues", "streams"}),
+}
+_KIND_BY_QUEUE_TYPE: Final = {"quorum": "quorum_queues", "stream": "streams"}
+
+
+def kind_of_queue(arguments: Arguments) -> str:
+    """Return what policies call a queue with these arguments."""
+    return _KIND_BY_QUEUE_TYPE.get(str(arguments.get("x-queue-type", "classic")), "classic_queues")
+
+
+class Rule(NamedTuple):
+    """A policy ready for matching."""
+
+    record: PolicyRecord
+    pattern: re.Pattern[str]
+
+    def matches(self, kind: str, name: str) -> bool:
+        """Tell whether an object of this kind and name is meant."""
+        return self.record.apply_to in APPLIES[kind] and self.pattern.search(name) is not None
+
+
+class Policies:
+    """Owns the policies and operator policies of one virtual host, those that rank highest first.
+
+    ``version`` rises with every change. Of equal priority the policy whose name comes first in order wins, so that the
+    answer does not depend on the order in which they were set.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._rules: list[Rule] = []
+        self._operator_rules: list[Rule] = []
+
+    def __iter__(self) -> Iterator[PolicyRecord]:
+        return (rule.record for rule in (*self._rules, *self._operator_rules))
+
+    def put(self, record: PolicyRecord) -> None:
+        """Set a policy, instead of any of its name."""
+        self.remove(record)
+        rules = self._ranked(record.is_operator)
+        rules.append(Rule(record, compile_pattern(record.pattern)))
+        rules.sort(key=lambda rule: (-rule.record.priority, rule.record.name))
+
+    def remove(self, record: PolicyRecord) -> None:
+        """Remove the policy of this name, if there is one."""
+        rules = self._ranked(record.is_operator)
+        rules[:] = [rule for rule in rules if rule.record.name != record.name]
+        self.version += 1
+
+    def settings(self, kind: str, name: str, arguments: Arguments) -> Settings:
+        """Return what holds for an object declared with these arguments."""
+        return effective(arguments, _first(self._rules, kind, name), _first(self._operator_rules, kind, name))
+
+    def changes(self, settings: Settings, kind: str, name: str) -> bool:
+        """Tell whether other policies hold for an object now than when its settings were computed."""
+        return (
+            _first(self._rules, kind, name) is not settings.policy
+            or _first(self._operator_rules, kind, name) is not settings.operator_policy
+        )
+
+    def _ranked(self, is_operator: bool) -> list[Rule]:
+        return self._operator_rules if is_operator else self._rules
+
+
+def _first(rules: list[Rule], kind: str, name: str) -> PolicyRecord | None:
+    return next((rule.record for rule in rules if rule.matches(kind, name)), None)

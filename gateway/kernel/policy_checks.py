@@ -1,0 +1,117 @@
+"""What a policy may say: its keys and their values, refused in RabbitMQ's words (R139, R140)."""
+
+from collections.abc import Callable, Mapping
+from typing import Final, NoReturn
+
+from gateway.kernel.changes import PolicyRecord
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.message import Value
+from gateway.kernel.patterns import compile_pattern
+from gateway.kernel.settings import MERGED
+
+#: What a policy may be for.
+APPLY_TO: Final = ("all", "exchanges", "queues", "classic_queues", "quorum_queues", "streams")
+
+Claim = Callable[[Value], bool]
+"""Whether a value makes sense."""
+
+
+def _integer(least: int) -> Claim:
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _is_text(value: Value) -> bool:
+    return isinstance(value, str)
+
+
+def _one_of(*allowed: Value) -> Claim:
+    return lambda value: not isinstance(value, bool) and value in allowed
+
+
+def _is_age(value: Value) -> bool:
+    return isinstance(value, str) and value[:-1].isdecimal() and value[-1:] in ("Y", "M", "D", "h", "m", "s")
+
+
+#: Policy key to what its values are like, and what they are not otherwise.
+KEYS: Final[Mapping[str, tuple[Claim, str]]] = {
+    "alternate-exchange": (_is_text, "is not a valid alternate exchange name"),
+    "consumer-timeout": (_integer(0), "is not a valid consumer timeout"),
+    "dead-letter-exchange": (_is_text, "is not a valid dead letter exchange name"),
+    "dead-letter-routing-key": (_is_text, "is not a valid dead letter routing key"),
+    "dead-letter-strategy": (_one_of("at-most-once", "at-least-once"), "is not a valid dead letter strategy"),
+    "delivery-limit": (_integer(-1), "is not a valid delivery limit"),
+    "expires": (_integer(1), "is not a valid queue expiry"),
+    "initial-cluster-size": (_integer(1), "is not a valid initial cluster size"),
+    "max-age": (_is_age, "is not a valid max age"),
+    "max-in-memory-bytes": (_integer(0), "is not a valid maximum memory in bytes"),
+    "max-in-memory-length": (_integer(0), "is not a valid maximum memory in bytes"),
+    "max-length": (_integer(0), "is not a valid maximum length"),
+    "max-length-bytes": (_integer(0), "is not a valid maximum length in bytes"),
+    "message-ttl": (_integer(0), "is not a valid message TTL"),
+    "overflow": (_one_of("drop-head", "reject-publish", "reject-publish-dlx"), "is not a valid overflow value"),
+    "queue-leader-locator": (_one_of("client-local", "balanced"), "is not a valid queue leader locator value"),
+    "queue-master-locator": (
+        _one_of("min-masters", "client-local", "random"),
+        "invalid queue-master-locator value",
+    ),
+    "queue-mode": (_one_of("default", "lazy"), "is not a valid queue-mode value"),
+    "queue-version": (_one_of(1, 2), "is not a valid queue-version value"),
+    "stream-max-segment-size-bytes": (_integer(0), "is not a valid segment size"),
+}
+
+#: Keys of classic mirroring, which is gone: accepted, so that definitions of older brokers can be imported (R142).
+OBSOLETE: Final = frozenset(
+    {
+        "ha-mode",
+        "ha-params",
+        "ha-promote-on-failure",
+        "ha-promote-on-shutdown",
+        "ha-sync-batch-size",
+        "ha-sync-mode",
+    }
+)
+
+#: What an operator policy may say: limits, no more (R140).
+OPERATOR_KEYS: Final = frozenset(MERGED)
+
+
+def require_valid_policy(record: PolicyRecord) -> None:
+    """Refuse a policy that could not be applied. :raises PreconditionFailed: saying what is wrong, as RabbitMQ does."""
+    try:
+        compile_pattern(record.pattern)
+    except PreconditionFailed as refusal:
+        _refuse(f"pattern should be regular expression but is invalid: {refusal}")
+    if record.apply_to not in APPLY_TO:
+        _refuse(f"apply-to '{record.apply_to}' unrecognised; should be one of {', '.join(APPLY_TO)}")
+    if not record.definition:
+        _refuse("no policy provided")
+    unknown = {}
+    for key, value in record.definition.items():
+        if not _is_known(key, record.is_operator):
+            unknown[key] = value
+        elif key in KEYS and not KEYS[key][0](value):
+            _refuse(f"{_as_erlang(value)} {KEYS[key][1]}")
+    if unknown:
+        terms = ",".join(f"{{{_as_erlang(key)},{_as_erlang(value)}}}" for key, value in unknown.items())
+        _refuse(f"[{terms}] are not recognised policy settings")
+
+
+def _is_known(key: str, is_operator: bool) -> bool:
+    return key in OPERATOR_KEYS if is_operator else key in KEYS or key in OBSOLETE
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise PreconditionFailed(f"Validation failed\n\n{reason}\n")
+
+
+def _as_erlang(value: Value) -> str:
+    """Write a value as Erlang prints what it read from JSON."""
+    if isinstance(value, str):
+        return f'<<"{value}">>'
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{','.join(_as_erlang(item) for item in value)}]"
+    if isinstance(value, dict):
+        return f"#{{{','.join(f'{_as_erlang(key)} => {_as_erlang(item)}' for key, item in value.items())}}}"
+    return "null" if value is None else str(value)

@@ -1,0 +1,163 @@
+"""The waiting messages of a priority queue: one row of messages per priority, the highest served first (R76-R81).
+
+Each row is a ``Ready`` of its own, so order, paging and the way back to a message's place are the same within a
+priority as in a plain queue. Rows are made when their first message comes.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.message import Arguments
+from gateway.kernel.ready import Ready, Waiting
+from gateway.kernel.segment import Segment
+
+if TYPE_CHECKING:
+    from gateway.kernel.changes import Enqueued
+    from gateway.kernel.queue import QueuedMessage
+
+#: The fewest messages a row keeps in memory, however many rows share what the queue may keep.
+_FEWEST_RESIDENT: Final = 64
+
+
+def ready_for(
+    arguments: Arguments,
+    page_out: "Callable[[list[QueuedMessage]], Segment]",
+    page_in: "Callable[[Segment], list[QueuedMessage]]",
+    resident: int,
+) -> Waiting:
+    """Return an empty place for waiting messages, as the queue's arguments ask for it."""
+    highest = arguments.get("x-max-priority", 0)
+    if isinstance(highest, int) and highest > 0:
+        return PriorityReady(highest, page_out, page_in, resident)
+    return Ready(page_out, page_in, resident)
+
+
+class PriorityReady:
+    """Waiting messages by priority, and in the order of their positions within one.
+
+    ``highest`` is the greatest priority there is; a message that asks for more gets this one, one that asks for none
+    gets 0 (R77). ``_filled`` has the bit of each row set that may have a message. The others are those of ``Ready``;
+    ``resident`` is shared out among the rows.
+    """
+
+    __slots__ = ("_filled", "_highest", "_page_in", "_page_out", "_resident", "_rows", "bytes", "length")
+
+    def __init__(
+        self,
+        highest: int,
+        page_out: "Callable[[list[QueuedMessage]], Segment]",
+        page_in: "Callable[[Segment], list[QueuedMessage]]",
+        resident: int,
+    ) -> None:
+        self._highest = highest
+        self._page_out = page_out
+        self._page_in = page_in
+        self._resident = min(resident, max(_FEWEST_RESIDENT, resident // (highest + 1)))
+        self._rows: list[Ready | None] = [None] * (highest + 1)
+        self._filled = 0
+        self.length = 0
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return self.length
+
+    def append(self, entry: "QueuedMessage") -> None:
+        """Add the youngest message of its priority."""
+        message = entry.message
+        self._row(message.header.priority).append(entry)
+        self.length += 1
+        self.bytes += len(message.body)
+
+    def popleft(self) -> "QueuedMessage":
+        """Remove and return the oldest message of the highest priority. :raises IndexError: when there is none."""
+        while self._filled:
+            priority = self._filled.bit_length() - 1
+            row = self._rows[priority]
+            assert row is not None
+            if row.length:
+                try:
+                    entry = row.popleft()
+                except IndexError:  # what was left in the row had lost its content
+                    self._recount()
+                    continue
+                self.length -= 1
+                self.bytes -= len(entry.message.body)
+                return entry
+            self._filled ^= 1 << priority
+        self._recount()
+        raise IndexError("no message waits")
+
+    def peek(self) -> "QueuedMessage | None":
+        """Return the message that is next, and leave it where it is; ``None`` when there is none."""
+        while self._filled:
+            priority = self._filled.bit_length() - 1
+            row = self._rows[priority]
+            assert row is not None
+            entry = row.peek()
+            if entry is not None:
+                return entry
+            self._filled ^= 1 << priority
+        self._recount()
+        return None
+
+    def put_back(self, entry: "QueuedMessage") -> None:
+        """Return a message to the place it was taken from (R81, R88)."""
+        self._row(entry.message.header.priority).put_back(entry)
+        self.length += 1
+        self.bytes += len(entry.message.body)
+
+    def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
+        """Add the youngest message of its priority as recovery finds it: in the store."""
+        self._row(change.priority).restore(change, is_redelivered)
+        self.length += 1
+        self.bytes += change.body_size
+
+    def remove(self, positions: set[int]) -> "list[QueuedMessage]":
+        """Remove those messages that are there, wherever they stand; return them in the order of their positions."""
+        removed = [entry for row in self._served() for entry in row.remove(positions)]
+        self._recount()
+        return sorted(removed, key=lambda entry: entry.position)
+
+    def positions(self) -> Iterator[int]:
+        """Iterate over the positions of all messages, in no particular order."""
+        for row in self._served():
+            yield from row.positions()
+
+    def heads(self) -> "Iterator[QueuedMessage]":
+        """Iterate over the oldest message of each priority there is, the highest first."""
+        for row in self._served():
+            yield from row.heads()
+
+    def clear(self) -> "tuple[list[QueuedMessage], list[Segment]]":
+        """Remove everything; return the entries that were in memory and the segments that were not."""
+        entries: list[QueuedMessage] = []
+        segments: list[Segment] = []
+        for row in self._served():
+            in_memory, paged = row.clear()
+            entries += in_memory
+            segments += paged
+        self._filled, self.length, self.bytes = 0, 0, 0
+        return entries, segments
+
+    def resident(self) -> "Iterator[QueuedMessage]":
+        """Iterate over the messages in memory, those of the highest priority first."""
+        for row in self._served():
+            yield from row.resident()
+
+    def _row(self, priority: int) -> Ready:
+        """Return the row of a priority, which is about to get a message."""
+        if priority > self._highest:
+            priority = self._highest
+        row = self._rows[priority]
+        if row is None:
+            row = self._rows[priority] = Ready(self._page_out, self._page_in, self._resident)
+        self._filled |= 1 << priority
+        return row
+
+    def _served(self) -> Iterator[Ready]:
+        return (row for row in reversed(self._rows) if row is not None)
+
+    def _recount(self) -> None:
+        """Count again after some messages turned out to have lost their contents."""
+        self.length = sum(row.length for row in self._served())
+        self.bytes = sum(row.bytes for row in self._served())

@@ -1,0 +1,74 @@
+"""Messages that are not in memory: a few numbers for each, in columns, oldest first."""
+
+from array import array
+from typing import Final
+
+#: What a segment remembers of a message besides numbers: that the store knows of it, that somebody may have seen it.
+DURABLE: Final = 1
+REDELIVERED: Final = 2
+
+
+class Segment:
+    """Waiting messages without their contents: parallel arrays, oldest first."""
+
+    __slots__ = ("body_sizes", "content_ids", "delivery_counts", "enqueued_at_ms", "flags", "positions")
+
+    def __init__(self) -> None:
+        self.positions = array("Q")
+        self.content_ids = array("Q")
+        self.enqueued_at_ms = array("Q")
+        self.delivery_counts = array("I")
+        self.body_sizes = array("I")
+        self.flags = array("B")
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def add(
+        self, position: int, content_id: int, enqueued_at_ms: int, delivery_count: int, body_size: int, flags: int
+    ) -> None:
+        """Append one message; ``flags`` is made of ``DURABLE`` and ``REDELIVERED``."""
+        self.positions.append(position)
+        self.content_ids.append(content_id)
+        self.enqueued_at_ms.append(enqueued_at_ms)
+        self.delivery_counts.append(delivery_count)
+        self.body_sizes.append(body_size)
+        self.flags.append(flags)
+
+    def replace(
+        self,
+        row: int,
+        position: int,
+        content_id: int,
+        enqueued_at_ms: int,
+        delivery_count: int,
+        body_size: int,
+        flags: int,
+    ) -> None:
+        """Write another message over the one in this row."""
+        self.positions[row] = position
+        self.content_ids[row] = content_id
+        self.enqueued_at_ms[row] = enqueued_at_ms
+        self.delivery_counts[row] = delivery_count
+        self.body_sizes[row] = body_size
+        self.flags[row] = flags
+
+    def row(self, row: int) -> tuple[int, int, int, int, int, int]:
+        """Return the numbers of one message, in the order ``add`` takes them."""
+        return (
+            self.positions[row],
+            self.content_ids[row],
+            self.enqueued_at_ms[row],
+            self.delivery_counts[row],
+            self.body_sizes[row],
+            self.flags[row],
+        )
+
+    def split(self, positions: set[int]) -> "Segment":
+        """Take the messages at these positions out; return them as another segment."""
+        taken, kept = Segment(), Segment()
+        for row, position in enumerate(self.positions):
+            (taken if position in positions else kept).add(*self.row(row))
+        for column in Segment.__slots__:
+            setattr(self, column, getattr(kept, column))
+        return taken

@@ -1,0 +1,64 @@
+"""A queue that serves one consumer at a time: the others are there to take its place (R93-R96)."""
+
+from collections.abc import Iterator
+
+from gateway.kernel.consumers import Consumer, Consumers, Round
+from gateway.kernel.message import Arguments
+
+
+def consumers_for(arguments: Arguments) -> Round:
+    """Return an empty round of consumers, as the queue's arguments ask for it."""
+    return SingleActive() if arguments.get("x-single-active-consumer") is True else Consumers()
+
+
+class SingleActive:
+    """The first consumer is active until it goes; then the one of the highest priority, the first among equals.
+
+    One of a higher priority that comes later waits like the others, and so does everybody while the active one has no
+    capacity. An exclusive consumer would contradict the others, so there is none (R95).
+    """
+
+    __slots__ = ("_active", "_members")
+
+    permit_exclusive = False
+
+    def __init__(self) -> None:
+        self._members: dict[Consumer, None] = {}
+        self._active: Consumer | None = None
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __iter__(self) -> Iterator[Consumer]:
+        return iter(tuple(self._members))
+
+    def __contains__(self, consumer: Consumer) -> bool:
+        return consumer in self._members
+
+    def is_active(self, consumer: Consumer) -> bool:
+        """Whether it is the one that gets messages."""
+        return consumer is self._active
+
+    def add(self, consumer: Consumer) -> None:
+        """Let a consumer take part: as the active one if it is the first."""
+        self._members[consumer] = None
+        if self._active is None:
+            self._active = consumer
+
+    def remove(self, consumer: Consumer) -> None:
+        """Take a consumer out for good; if it was active another one is from now on."""
+        del self._members[consumer]
+        if consumer is self._active:
+            self._active = max(self._members, key=lambda member: member.priority, default=None)
+
+    def resume(self, consumer: Consumer) -> None:
+        """Let a consumer that waited take part again."""
+        consumer.is_waiting = False
+
+    def next(self) -> Consumer | None:
+        """Return the active consumer, or ``None`` while it has no capacity."""
+        active = self._active
+        if active is not None and not active.has_capacity:
+            active.is_waiting = True
+            return None
+        return active

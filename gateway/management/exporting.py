@@ -1,0 +1,147 @@
+"""Everything that was declared, as RabbitMQ writes definitions: what ``gateway.definitions`` reads.
+
+In small steps, because there may be very much of it. Left out are what exists by itself, such as predeclared exchanges,
+and what goes with its connection.
+"""
+
+from collections.abc import Generator
+
+from gateway.kernel.binding import Binding
+from gateway.kernel.broker import Broker
+from gateway.kernel.exchange import Exchange
+from gateway.kernel.queue import Queue
+from gateway.kernel.vhost import VirtualHost
+from gateway.management.routes import Fields
+from gateway.management.views.nodes import RABBITMQ_VERSION
+from gateway.management.views.policies import policy_view, rule_view
+from gateway.version import VERSION
+
+_RESERVED = "amq."
+
+
+def export(broker: Broker) -> Generator[None, None, Fields]:
+    """Write out a broker, one step each time this is asked on."""
+    directory, vhosts = broker.directory, list(broker.vhost_by_name.values())
+    topology: Fields = {"queues": [], "exchanges": [], "bindings": []}
+    for vhost in vhosts:
+        yield from _topology(vhost, topology, {"vhost": vhost.name})
+    return {
+        "rabbit_version": RABBITMQ_VERSION,
+        "rabbitmq_version": RABBITMQ_VERSION,
+        "product_name": "gateway",
+        "product_version": VERSION,
+        "users": [
+            {
+                "name": user.name,
+                "password_hash": user.password_hash,
+                "hashing_algorithm": user.hashing_algorithm,
+                "tags": list(user.tags),
+                "limits": dict(user.limits),
+            }
+            for user in directory.user_by_name.values()
+        ],
+        "vhosts": [_vhost(vhost) for vhost in vhosts],
+        "permissions": [each.to_fields() for each in directory.permissions],
+        "topic_permissions": [each.to_fields() for each in directory.topic_permissions],
+        "parameters": [each for vhost in vhosts for each in _parameters(broker, vhost)],
+        "global_parameters": [
+            {"name": each.name, "value": each.value} for each in broker.parameters.values() if not each.vhost
+        ],
+        "policies": [policy_view(each) for each in broker.policies.values() if not each.is_operator],
+        **topology,
+    }
+
+
+def export_vhost(broker: Broker, vhost: VirtualHost) -> Generator[None, None, Fields]:
+    """Write out one virtual host, without its name, so that it can be read into another."""
+    topology: Fields = {"queues": [], "exchanges": [], "bindings": []}
+    yield from _topology(vhost, topology, {})
+    policies = [each for each in broker.policies.values() if each.vhost == vhost.name and not each.is_operator]
+    return {
+        "rabbit_version": RABBITMQ_VERSION,
+        "parameters": _parameters(broker, vhost),
+        "policies": [policy_view(each) for each in policies],
+        **topology,
+    }
+
+
+def _topology(vhost: VirtualHost, into: Fields, place: Fields) -> Generator[None, None, None]:
+    for queue in list(vhost.queue_by_name.values()):
+        if queue.owner is None:
+            into["queues"].append(_queue(queue, place))
+            yield
+    for exchange in list(vhost.exchange_by_name.values()):
+        if exchange.name and not exchange.name.startswith(_RESERVED):
+            into["exchanges"].append(_exchange(exchange, place))
+            yield
+    for binding in list(vhost.bindings):
+        if getattr(binding.destination, "owner", None) is None:
+            into["bindings"].append(_binding(binding, place))
+            yield
+
+
+def _queue(queue: Queue, place: Fields) -> Fields:
+    return {
+        "name": queue.name,
+        **place,
+        "durable": queue.is_durable,
+        "auto_delete": queue.is_auto_delete,
+        "arguments": dict(queue.arguments),
+    }
+
+
+def _exchange(exchange: Exchange, place: Fields) -> Fields:
+    return {
+        "name": exchange.name,
+        **place,
+        "type": exchange.type_name,
+        "durable": exchange.is_durable,
+        "auto_delete": exchange.is_auto_delete,
+        "internal": exchange.is_internal,
+        "arguments": dict(exchange.arguments),
+    }
+
+
+def _binding(binding: Binding, place: Fields) -> Fields:
+    return {
+        "source": binding.source.name,
+        **place,
+        "destination": binding.destination.name,
+        "destination_type": "exchange" if isinstance(binding.destination, Exchange) else "queue",
+        "routing_key": binding.routing_key,
+        "arguments": dict(binding.arguments),
+    }
+
+
+def _vhost(vhost: VirtualHost) -> Fields:
+    record = vhost.record
+    return {
+        "name": vhost.name,
+        "description": record.description,
+        "tags": list(record.tags),
+        "default_queue_type": record.default_queue_type,
+        "tracing": record.tracing,
+        "metadata": {
+            "description": record.description,
+            "tags": list(record.tags),
+            "default_queue_type": record.default_queue_type,
+        },
+    }
+
+
+def _parameters(broker: Broker, vhost: VirtualHost) -> list[Fields]:
+    """Return the parameters of a virtual host; operator policies and limits are among them in RabbitMQ."""
+    found = [
+        {"vhost": each.vhost, "component": each.component, "name": each.name, "value": each.value}
+        for each in broker.parameters.values()
+        if each.vhost == vhost.name
+    ]
+    found += [
+        {"vhost": each.vhost, "component": "operator_policy", "name": each.name, "value": rule_view(each)}
+        for each in broker.policies.values()
+        if each.vhost == vhost.name and each.is_operator
+    ]
+    if vhost.record.limits:
+        limits = dict(vhost.record.limits)
+        found.append({"vhost": vhost.name, "component": "vhost-limits", "name": "limits", "value": limits})
+    return found

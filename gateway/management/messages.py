@@ -1,0 +1,91 @@
+"""Messages in JSON: what is published through the API, and what is fetched."""
+
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from gateway.kernel.message import Message, Properties
+from gateway.kernel.plain import plain_header
+from gateway.kernel.queue import QueuedMessage
+from gateway.management.bodies import base64, integer
+from gateway.management.errors import bad_request
+from gateway.management.routes import Fields
+
+_NUMBERS: Final = frozenset({"delivery_mode", "priority", "timestamp"})
+_NAMES: Final = tuple(field.name for field in fields(Properties))
+
+
+def message_of(exchange: str, routing_key: str, properties: object, payload: str, encoding: str) -> Message:
+    """Return the message that a request publishes. :raises HttpError: when it cannot be understood."""
+    if not isinstance(routing_key, str) or not isinstance(payload, str):
+        raise bad_request("routing_key and payload must be strings")
+    return Message(exchange, routing_key, plain_header(_properties(properties)), _body(payload, encoding))
+
+
+def message_view(queue_length: int, entry: QueuedMessage, message: Message, encoding: str, truncate: int) -> Fields:
+    """Return a fetched message; ``truncate`` is how many bytes of the body to show, 0 for all."""
+    payload, written_as = _payload(message.body[:truncate] if truncate else message.body, encoding)
+    return {
+        "payload_bytes": len(message.body),
+        "redelivered": entry.is_redelivered,
+        "exchange": message.exchange,
+        "routing_key": message.routing_key,
+        "message_count": queue_length,
+        "properties": _properties_view(message.properties),
+        "payload": payload,
+        "payload_encoding": written_as,
+    }
+
+
+def _properties(given: object) -> Properties:
+    """Read properties; those without a meaning are ignored, as RabbitMQ does."""
+    if given in ({}, [], None):
+        return Properties()
+    if not isinstance(given, Mapping):
+        raise bad_request(["not_object", "properties"])
+    return Properties(**{name: _property(name, given[name]) for name in _NAMES if given.get(name) is not None})
+
+
+def _property(name: str, value: Any) -> Any:  # one of the types of the fields of Properties
+    if name == "headers":
+        if not isinstance(value, dict):
+            raise bad_request(["not_object", name])
+        return value
+    if name not in _NUMBERS:
+        if not isinstance(value, str):
+            raise bad_request(["not_string", name])
+        return value
+    number = integer(value, name)
+    try:
+        return datetime.fromtimestamp(number, UTC) if name == "timestamp" else number.to_bytes(1, "big")[0]
+    except (OverflowError, ValueError, OSError):
+        raise bad_request(["out_of_range", name]) from None
+
+
+def _properties_view(properties: Properties) -> Fields:
+    view = {name: getattr(properties, name) for name in _NAMES if getattr(properties, name) is not None}
+    if not properties.headers:
+        del view["headers"]
+    return view
+
+
+def _body(payload: str, encoding: str) -> bytes:
+    if encoding == "string":
+        return payload.encode()
+    if encoding == "base64":
+        return base64(payload)
+    raise bad_request(["unsupported_encoding", encoding])
+
+
+def _payload(body: bytes, encoding: str) -> tuple[str, str]:
+    """Return a body as text where that was left to us and it is text, else as base64."""
+    if encoding not in ("auto", "base64"):
+        raise bad_request("Unsupported encoding. Please use auto or base64.")
+    if encoding == "auto":
+        try:
+            return body.decode(), "string"
+        except UnicodeDecodeError:
+            pass
+    return b64encode(body).decode(), "base64"

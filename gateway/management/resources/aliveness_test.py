@@ -1,0 +1,33 @@
+"""/aliveness-test: a message goes through a virtual host and comes out again."""
+
+from typing import Final
+
+from gateway.access import Operation
+from gateway.kernel.message import Message, Properties
+from gateway.kernel.plain import plain_header
+from gateway.kernel.queue import Outcome
+from gateway.management.call import Call
+from gateway.management.errors import HttpError
+from gateway.management.routes import Fields, Routes
+
+routes = Routes()
+
+#: The queue stays, as RabbitMQ's does: checks come every few seconds.
+_QUEUE: Final = "aliveness-test"
+_BODY: Final = b"test_message"
+
+
+@routes.get("/aliveness-test/<vhost>")
+def test(call: Call, vhost: str) -> Fields:
+    """Declare a queue, publish to it and fetch what was published."""
+    place = call.vhost(vhost)
+    permissions = call.permissions(place)
+    for operation in Operation:
+        permissions.require(operation, "queue", _QUEUE)
+    queue = place.queue_by_name.get(_QUEUE) or place.declare_queue(_QUEUE)
+    place.publish(place.default_exchange, Message("", _QUEUE, plain_header(Properties()), _BODY))
+    entry = queue.get()
+    if entry is None:
+        raise HttpError(500, "aliveness-test", "the message did not come back")
+    queue.settle(entry, Outcome.ACCEPTED)
+    return {"status": "ok"}

@@ -1,0 +1,133 @@
+"""/bindings: which exchanges lead where."""
+
+from urllib.parse import quote, unquote_plus
+
+from gateway.kernel.binding import Binding, Destination
+from gateway.kernel.exchange import Exchange
+from gateway.kernel.queue import Queue
+from gateway.kernel.vhost import VirtualHost
+from gateway.management.bodies import arguments, text
+from gateway.management.call import Call
+from gateway.management.errors import missing
+from gateway.management.listing import Listing
+from gateway.management.permitted import require_bindable
+from gateway.management.resources.exchanges import real_name
+from gateway.management.routes import Fields, Reply, Routes
+from gateway.management.views.topology import binding_view, default_binding_view, properties_key
+
+routes = Routes()
+
+_PAIR = "/bindings/<vhost>/e/<source>/<kind>/<destination>"
+
+
+@routes.get("/bindings")
+def bindings(call: Call) -> Listing[Binding | Queue]:
+    """List the bindings of all virtual hosts that the user may see."""
+    return _listing(call.visible_vhosts())
+
+
+@routes.get("/bindings/<vhost>")
+def in_vhost(call: Call, vhost: str) -> Listing[Binding | Queue]:
+    """List the bindings of a virtual host."""
+    return _listing([call.vhost(vhost)])
+
+
+@routes.get(_PAIR)
+def between(call: Call, vhost: str, source: str, kind: str, destination: str) -> list[Fields]:
+    """List the bindings between two ends."""
+    place = call.vhost(vhost)
+    if not real_name(source) and kind == "q":
+        queue = place.queue_by_name.get(destination)
+        return [default_binding_view(queue)] if queue is not None else []
+    return [binding_view(binding) for binding in _between(place, source, kind, destination)]
+
+
+@routes.post(_PAIR)
+def bind(call: Call, vhost: str, source: str, kind: str, destination: str) -> Reply:
+    """Bind; the answer tells the path of the binding."""
+    place, fields = call.changed_vhost(vhost), call.fields
+    exchange = place.exchange(real_name(source))
+    end = _end(place, kind, destination)
+    routing_key = text(fields, "routing_key")
+    require_bindable(call.permissions(place), _KINDS[kind], end.name, exchange, routing_key)
+    if isinstance(end, Queue):
+        end.require_owner(call)
+    place.require_not_default(end.name)
+    binding = place.bind(exchange, end, routing_key, arguments(fields))
+    key = properties_key(binding.routing_key, binding.arguments)
+    return Reply(201, headers={"Location": f"{quote(destination, safe='')}/{quote(key, safe='~')}"})
+
+
+@routes.get(f"{_PAIR}/<key>")
+def binding(call: Call, vhost: str, source: str, kind: str, destination: str, key: str) -> Fields:
+    """Show one binding."""
+    place = call.vhost(vhost)
+    if not real_name(source) and kind == "q" and destination in place.queue_by_name and _is_key(key, destination):
+        return default_binding_view(place.queue_by_name[destination])
+    return binding_view(_existing(place, source, kind, destination, key))
+
+
+@routes.delete(f"{_PAIR}/<key>")
+def unbind(call: Call, vhost: str, source: str, kind: str, destination: str, key: str) -> None:
+    """Remove one binding."""
+    place = call.changed_vhost(vhost)
+    binding = _existing(place, source, kind, destination, key)
+    permissions = call.permissions(place)
+    require_bindable(permissions, _KINDS[kind], binding.destination.name, binding.source, binding.routing_key)
+    place.unbind(binding.source, binding.destination, binding.routing_key, binding.arguments)
+
+
+_KINDS = {"q": "queue", "e": "exchange"}
+"""How paths name the kinds of destinations."""
+
+
+def _listing(vhosts: list[VirtualHost]) -> Listing[Binding | Queue]:
+    """List bindings; a queue stands for its binding to the default exchange."""
+    queues: list[Binding | Queue] = [queue for vhost in vhosts for queue in vhost.queue_by_name.values()]
+    return Listing([*queues, *(binding for vhost in vhosts for binding in vhost.bindings)], _view, _key)
+
+
+def _view(entry: Binding | Queue) -> Fields:
+    return default_binding_view(entry) if isinstance(entry, Queue) else binding_view(entry)
+
+
+def _key(entry: Binding | Queue) -> tuple[str, str]:
+    if isinstance(entry, Queue):
+        return entry.vhost_name, f"\0{entry.name}"
+    return entry.source.vhost_name, f"{entry.source.name}\0{entry.destination.name}\0{entry.routing_key}"
+
+
+def _between(vhost: VirtualHost, source: str, kind: str, destination: str) -> list[Binding]:
+    exchange = vhost.exchange_by_name.get(real_name(source))
+    if exchange is None or kind not in _KINDS:
+        return []
+    is_exchange = kind == "e"
+    return [
+        binding
+        for binding in vhost.bindings.of(exchange)
+        if binding.destination.name == destination and isinstance(binding.destination, Exchange) == is_exchange
+    ]
+
+
+def _existing(vhost: VirtualHost, source: str, kind: str, destination: str, key: str) -> Binding:
+    for binding in _between(vhost, source, kind, destination):
+        if key in _spellings(properties_key(binding.routing_key, binding.arguments)):
+            return binding
+    raise missing()
+
+
+def _is_key(key: str, routing_key: str) -> bool:
+    return key in _spellings(properties_key(routing_key, {}))
+
+
+def _spellings(key: str) -> tuple[str, str]:
+    """Return a properties key as it is, and as it arrives from tools that encode it once instead of twice."""
+    return key, unquote_plus(key)
+
+
+def _end(vhost: VirtualHost, kind: str, name: str) -> Destination:
+    if kind == "q":
+        return vhost.queue(name)
+    if kind == "e":
+        return vhost.exchange(real_name(name))
+    raise missing()

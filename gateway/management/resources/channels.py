@@ -1,0 +1,36 @@
+"""/channels: the channels of all connections."""
+
+from collections.abc import Callable
+
+from gateway.kernel.connections import Peer
+from gateway.management.call import Call
+from gateway.management.errors import missing
+from gateway.management.listing import Listing, with_columns
+from gateway.management.resources.connections import existing_peer, visible_peers
+from gateway.management.routes import Fields, Routes
+from gateway.management.views.channels import OpenChannel, channel_view, detailed_channel_view
+
+routes = Routes()
+
+
+@routes.get("/channels")
+def channels(call: Call) -> Listing[OpenChannel]:
+    """List the channels that the user may see."""
+    return channel_listing(call, lambda peer: True)
+
+
+@routes.get("/channels/<name>")
+def channel(call: Call, name: str) -> Fields:
+    """Show a channel; its name is that of the connection with the number in brackets."""
+    connection_name, _, number = name.removesuffix(")").rpartition(" (")
+    peer = existing_peer(call, connection_name)
+    for facts in peer.channels():
+        if str(facts.number) == number:
+            return with_columns(detailed_channel_view(call.surroundings, OpenChannel(peer, facts)), call.query)
+    raise missing()
+
+
+def channel_listing(call: Call, which: Callable[[Peer], bool]) -> Listing[OpenChannel]:
+    """List the channels of some of the connections that the user may see."""
+    opened = [OpenChannel(peer, facts) for peer in visible_peers(call) if which(peer) for facts in peer.channels()]
+    return Listing(opened, lambda each: channel_view(call.surroundings, each), lambda each: ("", each.name))

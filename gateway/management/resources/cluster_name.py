@@ -1,0 +1,23 @@
+"""/cluster-name: what the broker is called."""
+
+from gateway.kernel.changes import ParameterRecord
+from gateway.management.authority import Level
+from gateway.management.bodies import require
+from gateway.management.call import Call
+from gateway.management.resources.overview import cluster_name
+from gateway.management.routes import Fields, Routes
+
+routes = Routes()
+
+
+@routes.get("/cluster-name")
+def name(call: Call) -> Fields:
+    """Tell the name."""
+    return {"name": cluster_name(call)}
+
+
+@routes.put("/cluster-name", level=Level.ADMINISTRATOR)
+def rename(call: Call) -> None:
+    """Set the name."""
+    (name,) = require(call.fields, "name")
+    call.broker.put_parameter(ParameterRecord("", "", "cluster_name", name))

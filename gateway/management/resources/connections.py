@@ -1,0 +1,99 @@
+"""/connections: who is connected, and how to send them away."""
+
+from collections.abc import Callable
+
+from gateway.kernel.connections import Peer
+from gateway.management.authority import Level
+from gateway.management.call import Call
+from gateway.management.errors import forbidden, missing
+from gateway.management.listing import Listing, with_columns
+from gateway.management.routes import Fields, Routes
+from gateway.management.views.channels import OpenChannel, channel_view, connection_view
+
+routes = Routes()
+
+_DEFAULT_REASON = "Closed via management plugin"
+
+
+@routes.get("/connections")
+def connections(call: Call) -> Listing[Peer]:
+    """List the connections that the user may see."""
+    return connection_listing(call, lambda peer: True)
+
+
+@routes.get("/connections/username/<user>")
+def of_user(call: Call, user: str) -> Listing[Peer]:
+    """List the connections of one user."""
+    view = _short_view(call)
+    chosen = [peer for peer in visible_peers(call) if peer.user_name == user]
+    return Listing(chosen, view, lambda peer: ("", peer.name), is_paged=False)
+
+
+@routes.delete("/connections/username/<user>")
+def close_all(call: Call, user: str) -> None:
+    """Close the connections of one user."""
+    for peer in call.broker.connections:
+        if peer.user_name == user:
+            _close(call, peer)
+
+
+@routes.get("/connections/<name>")
+def connection(call: Call, name: str) -> Fields:
+    """Show a connection."""
+    view = connection_view(call.surroundings, existing_peer(call, name))
+    return with_columns({key: "" if value is None else value for key, value in view.items()}, call.query)
+
+
+@routes.delete("/connections/<name>")
+def close(call: Call, name: str) -> None:
+    """Close a connection and tell it why."""
+    _close(call, existing_peer(call, name))
+
+
+@routes.get("/connections/<name>/channels")
+def channels(call: Call, name: str) -> Listing[OpenChannel]:
+    """List the channels of a connection."""
+    peer = existing_peer(call, name)
+    opened = [OpenChannel(peer, facts) for facts in peer.channels()]
+    return Listing(opened, lambda each: channel_view(call.surroundings, each), lambda each: ("", each.name))
+
+
+def connection_listing(call: Call, which: Callable[[Peer], bool]) -> Listing[Peer]:
+    """List some of the connections that the user may see."""
+    chosen = [peer for peer in visible_peers(call) if which(peer)]
+    return Listing(chosen, lambda peer: connection_view(call.surroundings, peer), lambda peer: ("", peer.name))
+
+
+def visible_peers(call: Call) -> list[Peer]:
+    """Return the connections that the user may see: all with the tags for it, else their own."""
+    return [peer for peer in call.broker.connections if peer.vhost_name and _may_see(call, peer)]
+
+
+def existing_peer(call: Call, name: str) -> Peer:
+    """Return the connection of this name. :raises HttpError: when it is not there, or not for this user."""
+    for peer in call.broker.connections:
+        if peer.name == name and peer.vhost_name:
+            if not _may_see(call, peer):
+                raise forbidden("User not authorised to access object")
+            return peer
+    raise missing()
+
+
+def _may_see(call: Call, peer: Peer) -> bool:
+    return peer.user_name == call.principal.name or call.may(Level.MONITORING)
+
+
+def _close(call: Call, peer: Peer) -> None:
+    """Close a connection: one's own, or anybody's as an administrator."""
+    if peer.user_name != call.principal.name:
+        call.require(Level.ADMINISTRATOR)
+    peer.force_close(call.headers.get("x-reason") or _DEFAULT_REASON)
+
+
+def _short_view(call: Call) -> Callable[[Peer], Fields]:
+    return lambda peer: {
+        "name": peer.name,
+        "vhost": peer.vhost_name,
+        "user": peer.user_name,
+        "node": call.broker.node,
+    }

@@ -1,0 +1,32 @@
+"""/consumers: who consumes from which queue."""
+
+from gateway.kernel.consumers import Consumer
+from gateway.kernel.vhost import VirtualHost
+from gateway.management.call import Call
+from gateway.management.listing import Listing
+from gateway.management.routes import Routes
+from gateway.management.views.channels import consumer_view
+
+routes = Routes()
+
+
+@routes.get("/consumers")
+def consumers(call: Call) -> Listing[Consumer]:
+    """List the consumers in all virtual hosts that the user may see."""
+    return _listing(call, call.visible_vhosts())
+
+
+@routes.get("/consumers/<vhost>")
+def in_vhost(call: Call, vhost: str) -> Listing[Consumer]:
+    """List the consumers in a virtual host."""
+    return _listing(call, [call.vhost(vhost)])
+
+
+def _listing(call: Call, vhosts: list[VirtualHost]) -> Listing[Consumer]:
+    chosen = [each for vhost in vhosts for queue in vhost.queue_by_name.values() for each in queue.consumers]
+    return Listing(
+        chosen,
+        lambda consumer: consumer_view(call.surroundings, consumer),
+        lambda consumer: (consumer.queue.vhost_name, consumer.queue.name),
+        is_paged=False,
+    )

@@ -1,0 +1,116 @@
+"""/exchanges: the exchanges, publishing to them, and what is bound to them."""
+
+from gateway.access import Operation
+from gateway.kernel.errors import Refused
+from gateway.kernel.exchange import Exchange
+from gateway.kernel.vhost import Verdict, VirtualHost
+from gateway.management.bodies import arguments, boolean, require, text
+from gateway.management.call import Call
+from gateway.management.errors import as_channel_error, missing
+from gateway.management.listing import Listing, with_columns
+from gateway.management.messages import message_of
+from gateway.management.permitted import require_declarable, require_publishable
+from gateway.management.routes import Fields, Reply, Routes, put_reply
+from gateway.management.views.topology import DEFAULT_EXCHANGE, binding_view, default_binding_view, exchange_view
+
+routes = Routes()
+
+
+@routes.get("/exchanges")
+def exchanges(call: Call) -> Listing[Exchange]:
+    """List the exchanges of all virtual hosts that the user may see."""
+    return _listing(call, call.visible_vhosts())
+
+
+@routes.get("/exchanges/<vhost>")
+def in_vhost(call: Call, vhost: str) -> Listing[Exchange]:
+    """List the exchanges of a virtual host."""
+    return _listing(call, [call.vhost(vhost)])
+
+
+@routes.get("/exchanges/<vhost>/<name>")
+def exchange(call: Call, vhost: str, name: str) -> Fields:
+    """Show an exchange."""
+    return with_columns(exchange_view(call.surroundings, _existing(call.vhost(vhost), name)), call.query)
+
+
+@routes.put("/exchanges/<vhost>/<name>")
+def put_exchange(call: Call, vhost: str, name: str) -> Reply:
+    """Declare an exchange."""
+    place, fields, name = call.changed_vhost(vhost), call.fields, real_name(name)
+    existed = name in place.exchange_by_name
+    table = arguments(fields)
+    place.require_not_default(name)
+    require_declarable(call.permissions(place), "exchange", name, table.get("alternate-exchange"))
+    place.declare_exchange(
+        name,
+        text(fields, "type", "direct"),
+        is_durable=boolean(fields, "durable"),
+        is_auto_delete=boolean(fields, "auto_delete"),
+        is_internal=boolean(fields, "internal"),
+        arguments=table,
+    )
+    return put_reply(existed)
+
+
+@routes.delete("/exchanges/<vhost>/<name>")
+def delete_exchange(call: Call, vhost: str, name: str) -> None:
+    """Delete an exchange."""
+    place = call.vhost(vhost)
+    exchange = _existing(place, name)
+    call.permissions(place).require(Operation.CONFIGURE, "exchange", exchange.name)
+    place.delete_exchange(exchange.name, if_unused=call.is_set("if-unused"))
+
+
+@routes.post("/exchanges/<vhost>/<name>/publish")
+def publish(call: Call, vhost: str, name: str) -> Fields:
+    """Publish a message; tell whether it reached a queue."""
+    fields = call.fields
+    properties, routing_key, payload, encoding = require(
+        fields, "properties", "routing_key", "payload", "payload_encoding"
+    )
+    place, name = call.changed_vhost(vhost), real_name(name)
+    message = message_of(name, routing_key, properties, payload, encoding)
+    try:
+        exchange = place.exchange(name)
+        require_publishable(call, place, exchange, message)
+        verdict = place.publish(exchange, message)
+    except Refused as refusal:
+        raise as_channel_error(refusal) from None
+    return {"routed": verdict is not Verdict.UNROUTED}
+
+
+@routes.get("/exchanges/<vhost>/<name>/bindings/source")
+def bindings_from(call: Call, vhost: str, name: str) -> object:
+    """List the bindings that start at an exchange."""
+    place = call.vhost(vhost)
+    exchange = _existing(place, name)
+    if exchange is place.default_exchange:
+        return [default_binding_view(queue) for queue in place.queue_by_name.values()]
+    return [binding_view(binding) for binding in place.bindings.of(exchange)]
+
+
+@routes.get("/exchanges/<vhost>/<name>/bindings/destination")
+def bindings_to(call: Call, vhost: str, name: str) -> object:
+    """List the bindings that end at an exchange."""
+    place = call.vhost(vhost)
+    return [binding_view(binding) for binding in place.bindings.to(_existing(place, name))]
+
+
+def real_name(name: str) -> str:
+    """Return the name of an exchange that a path names."""
+    return "" if name == DEFAULT_EXCHANGE else name
+
+
+def _listing(call: Call, vhosts: list[VirtualHost]) -> Listing[Exchange]:
+    chosen = [exchange for vhost in vhosts for exchange in vhost.exchange_by_name.values()]
+    return Listing(
+        chosen, lambda each: exchange_view(call.surroundings, each), lambda each: (each.vhost_name, each.name)
+    )
+
+
+def _existing(vhost: VirtualHost, name: str) -> Exchange:
+    exchange = vhost.exchange_by_name.get(real_name(name))
+    if exchange is None:
+        raise missing()
+    return exchange

@@ -1,0 +1,45 @@
+"""/feature-flags: what older nodes of a cluster may lack. One node lacks nothing."""
+
+from typing import Final
+
+from gateway.management.authority import Level
+from gateway.management.call import Call
+from gateway.management.errors import missing
+from gateway.management.routes import Fields, Routes
+
+routes = Routes()
+
+#: The flags of the version whose API this is, and what they are about.
+FLAGS: Final = {
+    "classic_mirrored_queue_version": "Support setting version for classic mirrored queues",
+    "drop_unroutable_metric": "Count unroutable publishes to be dropped in stats",
+    "empty_basic_get_metric": "Count AMQP `basic.get` on empty queues in stats",
+    "implicit_default_bindings": "Default bindings are now implicit, instead of being stored in the database",
+    "maintenance_mode_status": "Maintenance mode status",
+    "quorum_queue": "Support queues of type `quorum`",
+    "user_limits": "Configure connection and channel limits for a user",
+    "virtual_host_metadata": "Virtual host metadata (description, tags, etc)",
+}
+
+
+@routes.get("/feature-flags", level=Level.ADMINISTRATOR)
+def flags(call: Call) -> list[Fields]:
+    """List the flags: all are on."""
+    return [
+        {
+            "name": name,
+            "desc": description,
+            "doc_url": "",
+            "state": "enabled",
+            "stability": "stable",
+            "provided_by": "rabbit",
+        }
+        for name, description in FLAGS.items()
+    ]
+
+
+@routes.put("/feature-flags/<name>/enable", level=Level.ADMINISTRATOR)
+def enable(call: Call, name: str) -> None:
+    """Turn a flag on, which it is."""
+    if name not in FLAGS:
+        raise missing()

@@ -1,0 +1,100 @@
+"""/health/checks: whether something is wrong. 200 for no, 503 for yes."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from cryptography import x509
+
+from gateway.management.call import Call
+from gateway.management.errors import bad_request
+from gateway.management.routes import Reply, Routes
+from gateway.management.views.nodes import protocol_of
+
+routes = Routes()
+
+_OK: Final = {"status": "ok"}
+_DAYS: Final = {"days": 1, "weeks": 7, "months": 30, "years": 365}
+
+#: Other names of protocols that checks ask for.
+_ALIASES: Final = {"amqp091": "amqp", "amqp0.9.1": "amqp", "amqps": "amqp/ssl", "amqp/tls": "amqp/ssl"}
+
+
+@routes.get("/health/checks/alarms", "/health/checks/local-alarms", "/healthchecks/node")
+def alarms(call: Call) -> Reply:
+    """Whether no alarm stands."""
+    standing = call.broker.alarms.standing
+    if not standing:
+        return Reply(200, _OK)
+    raised = [{"node": call.broker.node, "resource": resource.name.lower()} for resource in standing]
+    return _failed("There are alarms in effect in the cluster", alarms=raised)
+
+
+@routes.get("/health/checks/virtual-hosts")
+def virtual_hosts(call: Call) -> Reply:
+    """Whether all virtual hosts run: they do, or the broker would not."""
+    return Reply(200, _OK)
+
+
+@routes.get(
+    "/health/checks/ready-to-serve-clients",
+    "/health/checks/is-in-service",
+    "/health/checks/below-node-connection-limit",
+)
+def ready(call: Call) -> Reply:
+    """Whether clients are served: somebody listens, and the store has not failed."""
+    if call.broker.journal.has_failed:
+        return _failed("the store failed")
+    return Reply(200, _OK)
+
+
+@routes.get("/health/checks/node-is-quorum-critical", "/health/checks/node-is-mirror-sync-critical")
+def single_node(call: Call) -> Reply:
+    """Whether others could do without this node: there are none."""
+    return Reply(200, {**_OK, "reason": "single node cluster"})
+
+
+@routes.get("/health/checks/port-listener/<port>")
+def port_listener(call: Call, port: str) -> Reply:
+    """Whether somebody listens on a port."""
+    if not port.isdigit():
+        raise bad_request("Invalid port")
+    ports = [address[1] for address in call.surroundings.addresses().values()]
+    if int(port) in ports:
+        return Reply(200, {**_OK, "port": int(port)})
+    return _failed("No active listener", missing=int(port), ports=ports)
+
+
+@routes.get("/health/checks/protocol-listener/<protocol>")
+def protocol_listener(call: Call, protocol: str) -> Reply:
+    """Whether somebody listens who speaks a protocol."""
+    protocols = [protocol_of(name) for name in call.surroundings.addresses()]
+    wanted = _ALIASES.get(protocol, protocol)
+    if wanted in protocols:
+        return Reply(200, {**_OK, "protocol": wanted})
+    return _failed("No active listener", missing=wanted, protocols=protocols)
+
+
+@routes.get("/health/checks/certificate-expiration/<within>/<unit>")
+def certificate_expiration(call: Call, within: str, unit: str) -> Reply:
+    """Whether the server's certificates are good for some time yet."""
+    if unit not in _DAYS:
+        raise bad_request("Time unit not recognised. Supported units: days, weeks, months, years.")
+    if not within.isdigit():
+        raise bad_request("Invalid expiration period. It must be an integer.")
+    file = call.surroundings.certificate
+    if file is None:
+        return Reply(200, _OK)
+    horizon = datetime.now(UTC) + timedelta(days=min(int(within), 10_000) * _DAYS[unit])
+    expired = [each for each in x509.load_pem_x509_certificates(file.read_bytes()) if _end_of(each) < horizon]
+    if not expired:
+        return Reply(200, _OK)
+    listed = [{"subject": each.subject.rfc4514_string(), "not_after": _end_of(each).isoformat()} for each in expired]
+    return _failed("Certificates expiring", expired=listed)
+
+
+def _end_of(certificate: x509.Certificate) -> datetime:
+    return certificate.not_valid_after_utc
+
+
+def _failed(reason: str, **details: object) -> Reply:
+    return Reply(503, {"status": "failed", "reason": reason, **details})

@@ -1,0 +1,35 @@
+"""/nodes: the one node there is."""
+
+from gateway.management.authority import Level
+from gateway.management.call import Call
+from gateway.management.errors import missing
+from gateway.management.listing import with_columns
+from gateway.management.routes import Fields, Routes
+from gateway.management.views.nodes import memory_view, node_view
+
+routes = Routes()
+
+
+@routes.get("/nodes", level=Level.MONITORING)
+def nodes(call: Call) -> list[Fields]:
+    """List the nodes."""
+    return [with_columns(node_view(call.surroundings), call.query)]
+
+
+@routes.get("/nodes/<name>", level=Level.MONITORING)
+def node(call: Call, name: str) -> Fields:
+    """Show a node."""
+    _require_node(call, name)
+    return with_columns(node_view(call.surroundings), call.query)
+
+
+@routes.get("/nodes/<name>/memory", level=Level.MONITORING)
+def memory(call: Call, name: str) -> Fields:
+    """Tell what the memory of a node is used for."""
+    _require_node(call, name)
+    return memory_view()
+
+
+def _require_node(call: Call, name: str) -> None:
+    if name != call.broker.node:
+        raise missing()

@@ -1,0 +1,79 @@
+"""/overview: the broker in numbers. /version and /extensions with it."""
+
+from gateway.management.authority import Level
+from gateway.management.call import Call
+from gateway.management.routes import Fields, Routes
+from gateway.management.views.nodes import (
+    ERLANG_VERSION,
+    RABBITMQ_VERSION,
+    contexts,
+    exchange_types,
+    listeners,
+)
+from gateway.management.views.numbers import DELIVERIES, PUBLISHES, message_totals, with_rates
+from gateway.version import VERSION
+
+routes = Routes()
+
+
+@routes.get("/overview")
+def overview(call: Call) -> Fields:
+    """Sum up the broker; listeners are for those who monitor."""
+    surroundings, statistics = call.surroundings, call.surroundings.statistics
+    broker = call.broker
+    counts, churn, rates = statistics.counts(), statistics.churn(), statistics.rates(broker)
+    fields: Fields = {
+        "management_version": RABBITMQ_VERSION,
+        "rates_mode": "basic",
+        "sample_retention_policies": {"global": [600], "basic": [600], "detailed": [600]},
+        "exchange_types": exchange_types(surroundings),
+        "product_version": VERSION,
+        "product_name": "gateway",
+        "rabbitmq_version": RABBITMQ_VERSION,
+        "cluster_name": cluster_name(call),
+        "erlang_version": ERLANG_VERSION,
+        "erlang_full_version": f"Erlang/OTP {ERLANG_VERSION}",
+        "release_series_support_status": "supported",
+        "disable_stats": False,
+        "enable_queue_totals": False,
+        "message_stats": with_rates((*PUBLISHES, *DELIVERIES), counts, rates),
+        "churn_rates": with_rates(churn, churn, rates),
+        "queue_totals": message_totals(counts["messages_ready"], counts["messages_unacknowledged"], rates),
+        "object_totals": _object_totals(call),
+        "statistics_db_event_queue": 0,
+        "node": broker.node,
+    }
+    if call.may(Level.MONITORING):
+        fields |= {"listeners": listeners(surroundings), "contexts": contexts(surroundings)}
+    return fields
+
+
+@routes.get("/version")
+def version(call: Call) -> str:
+    """Tell whose version of the API this is."""
+    return RABBITMQ_VERSION
+
+
+@routes.get("/extensions")
+def extensions(call: Call) -> list[Fields]:
+    """List what a user interface has to load for the parts of the API."""
+    return [{"javascript": "dispatcher.js"}]
+
+
+def cluster_name(call: Call) -> str:
+    """Return what the broker is called: what somebody set, else the node's name."""
+    parameter = call.broker.parameters.get(("", "", "cluster_name"))
+    return str(parameter.value) if parameter is not None else call.broker.node
+
+
+def _object_totals(call: Call) -> Fields:
+    vhosts = call.visible_vhosts()
+    names = {vhost.name for vhost in vhosts}
+    peers = [peer for peer in call.broker.connections if peer.vhost_name in names]
+    return {
+        "channels": sum(peer.channel_count for peer in peers),
+        "connections": len(peers),
+        "consumers": sum(len(queue.consumers) for vhost in vhosts for queue in vhost.queue_by_name.values()),
+        "exchanges": sum(len(vhost.exchange_by_name) for vhost in vhosts),
+        "queues": sum(len(vhost.queue_by_name) for vhost in vhosts),
+    }

@@ -1,0 +1,143 @@
+"""/parameters and /global-parameters: settings that parts of the broker keep in the store."""
+
+from typing import Final
+
+from gateway.kernel.changes import ParameterRecord
+from gateway.management.authority import Level
+from gateway.management.bodies import require
+from gateway.management.call import Call
+from gateway.management.errors import bad_request, missing, unknown_vhost
+from gateway.management.listing import Listing
+from gateway.management.resources.vhost_limits import checked_limits
+from gateway.management.routes import Fields, Reply, Routes, put_reply
+from gateway.management.views.policies import rule_view
+
+routes = Routes()
+
+VHOST_LIMITS: Final = "vhost-limits"
+
+#: The components that somebody may set. What has a path of its own is only listed here.
+COMPONENTS: Final = ("shovel", "federation-upstream", "federation-upstream-set", VHOST_LIMITS)
+
+
+@routes.get("/parameters", level=Level.POLICYMAKER)
+def parameters(call: Call) -> Listing[Fields]:
+    """List the parameters of all virtual hosts that the user may see; policies have a list of their own."""
+    return _listing([each for each in _all(call) if each["component"] != "policy"])
+
+
+@routes.get("/parameters/<component>", level=Level.POLICYMAKER)
+def of_component(call: Call, component: str) -> Listing[Fields]:
+    """List the parameters of one component."""
+    return _listing([each for each in _all(call) if each["component"] == component])
+
+
+@routes.get("/parameters/<component>/<vhost>", level=Level.POLICYMAKER)
+def in_vhost(call: Call, component: str, vhost: str) -> Listing[Fields]:
+    """List the parameters of one component in a virtual host."""
+    call.vhost(vhost)
+    return _listing([each for each in _all(call) if (each["component"], each["vhost"]) == (component, vhost)])
+
+
+@routes.get("/parameters/<component>/<vhost>/<name>", level=Level.POLICYMAKER)
+def parameter(call: Call, component: str, vhost: str, name: str) -> Fields:
+    """Show a parameter."""
+    call.vhost(vhost)
+    for each in _all(call):
+        if (each["component"], each["vhost"], each["name"]) == (component, vhost, name):
+            return each
+    raise missing()
+
+
+@routes.put("/parameters/<component>/<vhost>/<name>", level=Level.POLICYMAKER)
+def put_parameter(call: Call, component: str, vhost: str, name: str) -> Reply:
+    """Set a parameter."""
+    (value,) = require(call.fields, "value")
+    if vhost not in call.broker.vhost_by_name:
+        raise unknown_vhost()
+    call.vhost(vhost)
+    if component not in COMPONENTS:
+        raise bad_request(f"Validation failed\n\ncomponent {component} not found\n")
+    if component == VHOST_LIMITS:
+        call.require(Level.ADMINISTRATOR)
+        existed = bool(call.broker.vhost(vhost).record.limits)
+        call.broker.limit_vhost(vhost, checked_limits(value))
+        return put_reply(existed)
+    existed = (vhost, component, name) in call.broker.parameters
+    call.broker.put_parameter(ParameterRecord(vhost, component, name, value))
+    return put_reply(existed)
+
+
+@routes.delete("/parameters/<component>/<vhost>/<name>", level=Level.POLICYMAKER)
+def delete_parameter(call: Call, component: str, vhost: str, name: str) -> None:
+    """Remove a parameter."""
+    call.vhost(vhost)
+    if component == VHOST_LIMITS:
+        call.require(Level.ADMINISTRATOR)
+        call.broker.limit_vhost(vhost, {})
+        return
+    record = call.broker.parameters.get((vhost, component, name))
+    if record is None:
+        raise missing()
+    call.broker.remove_parameter(record)
+
+
+@routes.get("/global-parameters", level=Level.POLICYMAKER)
+def global_parameters(call: Call) -> Listing[Fields]:
+    """List the parameters of the whole broker."""
+    chosen = [_global_view(record) for record in call.broker.parameters.values() if not record.vhost]
+    return Listing(chosen, lambda view: view, lambda view: ("", view["name"]), is_paged=False)
+
+
+@routes.get("/global-parameters/<name>", level=Level.POLICYMAKER)
+def global_parameter(call: Call, name: str) -> Fields:
+    """Show a parameter of the whole broker."""
+    return _global_view(_existing_global(call, name))
+
+
+@routes.put("/global-parameters/<name>", level=Level.ADMINISTRATOR)
+def put_global_parameter(call: Call, name: str) -> Reply:
+    """Set a parameter of the whole broker."""
+    (value,) = require(call.fields, "value")
+    existed = ("", "", name) in call.broker.parameters
+    call.broker.put_parameter(ParameterRecord("", "", name, value))
+    return put_reply(existed)
+
+
+@routes.delete("/global-parameters/<name>", level=Level.ADMINISTRATOR)
+def delete_global_parameter(call: Call, name: str) -> None:
+    """Remove a parameter of the whole broker."""
+    call.broker.remove_parameter(_existing_global(call, name))
+
+
+def _all(call: Call) -> list[Fields]:
+    """Return all parameters as RabbitMQ knows them; policies and limits are among them there."""
+    vhosts = call.visible_vhosts()
+    names = {vhost.name for vhost in vhosts}
+    broker = call.broker
+    return [
+        *(_view(each.vhost, each.component, each.name, each.value) for each in broker.parameters.values()
+          if each.vhost in names),
+        *(_view(each.vhost, "operator_policy" if each.is_operator else "policy", each.name, rule_view(each))
+          for each in broker.policies.values() if each.vhost in names),
+        *(_view(each.name, VHOST_LIMITS, "limits", dict(each.record.limits)) for each in vhosts if each.record.limits),
+    ]  # fmt: skip
+
+
+def _view(vhost: str, component: str, name: str, value: object) -> Fields:
+    return {"value": value, "vhost": vhost, "component": component, "name": name}
+
+
+def _global_view(record: ParameterRecord) -> Fields:
+    return {"name": record.name, "value": record.value}
+
+
+def _listing(views: list[Fields]) -> Listing[Fields]:
+    return Listing(views, lambda view: view, lambda view: (view["vhost"], view["name"]), is_paged=False)
+
+
+def _existing_global(call: Call, name: str) -> ParameterRecord:
+    record = call.broker.parameters.get(("", "", name))
+    if record is None:
+        raise missing()
+    return record

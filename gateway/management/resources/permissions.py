@@ -1,0 +1,72 @@
+"""/permissions: what users may configure, write and read in virtual hosts."""
+
+from collections.abc import Callable
+
+from gateway.kernel.changes import PermissionRecord
+from gateway.management.authority import Level
+from gateway.management.bodies import require
+from gateway.management.call import Call
+from gateway.management.errors import bad_request, missing
+from gateway.management.listing import Listing, with_columns
+from gateway.management.routes import Fields, Reply, Routes, put_reply
+
+routes = Routes()
+
+
+@routes.get("/permissions", level=Level.ADMINISTRATOR)
+def permissions(call: Call) -> Listing[PermissionRecord]:
+    """List all permissions."""
+    return permission_listing(call, lambda permission: True)
+
+
+@routes.get("/permissions/<vhost>/<user>", level=Level.ADMINISTRATOR)
+def permission(call: Call, vhost: str, user: str) -> Fields:
+    """Show what a user may do in a virtual host."""
+    return with_columns(permission_view(_existing(call, vhost, user)), call.query)
+
+
+@routes.put("/permissions/<vhost>/<user>", level=Level.ADMINISTRATOR)
+def put_permission(call: Call, vhost: str, user: str) -> Reply:
+    """Set what a user may do in a virtual host."""
+    configure, write, read = require(call.fields, "configure", "write", "read")
+    require_both(call, vhost, user)
+    existed = call.broker.directory.permission(vhost, user) is not None
+    call.broker.directory.put_permission(PermissionRecord(vhost, user, configure, write, read))
+    return put_reply(existed)
+
+
+@routes.delete("/permissions/<vhost>/<user>", level=Level.ADMINISTRATOR)
+def delete_permission(call: Call, vhost: str, user: str) -> None:
+    """Shut a user out of a virtual host."""
+    _existing(call, vhost, user)
+    call.broker.directory.remove_permission(vhost, user)
+
+
+def permission_listing(call: Call, which: Callable[[PermissionRecord], bool]) -> Listing[PermissionRecord]:
+    """List some of the permissions."""
+    chosen = [permission for permission in call.broker.directory.permissions if which(permission)]
+    return Listing(chosen, permission_view, lambda permission: (permission.user, permission.vhost), is_paged=False)
+
+
+def permission_view(permission: PermissionRecord) -> Fields:
+    """Return a permission."""
+    return {
+        "user": permission.user,
+        "vhost": permission.vhost,
+        "configure": permission.configure,
+        "write": permission.write,
+        "read": permission.read,
+    }
+
+
+def require_both(call: Call, vhost: str, user: str) -> None:
+    """Insist that there is such a virtual host and such a user. :raises HttpError: when there is not."""
+    if vhost not in call.broker.vhost_by_name or call.broker.directory.user(user) is None:
+        raise bad_request("vhost_or_user_not_found")
+
+
+def _existing(call: Call, vhost: str, user: str) -> PermissionRecord:
+    permission = call.broker.directory.permission(vhost, user)
+    if permission is None:
+        raise missing()
+    return permission

@@ -1,0 +1,151 @@
+"""/queues: the queues, and what waits in them."""
+
+from typing import Final
+
+from gateway.access import Operation
+from gateway.kernel.queue import Outcome, Queue, QueuedMessage
+from gateway.kernel.vhost import VirtualHost
+from gateway.management.bodies import arguments, boolean, integer, require
+from gateway.management.call import Call
+from gateway.management.errors import HttpError, bad_request, missing
+from gateway.management.listing import Listing, with_columns
+from gateway.management.messages import message_view
+from gateway.management.permitted import require_declarable
+from gateway.management.routes import Fields, Reply, Routes, put_reply
+from gateway.management.views.queues import detailed_view, listed_view
+from gateway.management.views.topology import binding_view, default_binding_view
+
+routes = Routes()
+
+#: What becomes of fetched messages, by ``ackmode``.
+OUTCOMES: Final = {
+    "ack_requeue_true": Outcome.REQUEUED,
+    "reject_requeue_true": Outcome.REQUEUED,
+    "ack_requeue_false": Outcome.ACCEPTED,
+    "reject_requeue_false": Outcome.REJECTED,
+}
+
+#: Bytes of message bodies in one answer; fetching stops behind it.
+_FETCHED_BYTES: Final = 32 * 2**20
+
+
+@routes.get("/queues", "/queues/detailed")
+def queues(call: Call) -> Listing[Queue]:
+    """List the queues of all virtual hosts that the user may see."""
+    return _listing(call, call.visible_vhosts())
+
+
+@routes.get("/queues/<vhost>")
+def in_vhost(call: Call, vhost: str) -> Listing[Queue]:
+    """List the queues of a virtual host."""
+    return _listing(call, [call.vhost(vhost)])
+
+
+@routes.get("/queues/<vhost>/<name>")
+def queue(call: Call, vhost: str, name: str) -> Fields:
+    """Show a queue, its consumers, and where each of its settings comes from."""
+    return with_columns(detailed_view(call.surroundings, _existing(call.vhost(vhost), name)), call.query)
+
+
+@routes.put("/queues/<vhost>/<name>")
+def put_queue(call: Call, vhost: str, name: str) -> Reply:
+    """Declare a queue."""
+    place, fields = call.changed_vhost(vhost), call.fields
+    node = fields.get("node", call.broker.node)
+    if node != call.broker.node:
+        raise bad_request(f"Node {node} could not be contacted")
+    existed = name in place.queue_by_name
+    table = arguments(fields)
+    require_declarable(call.permissions(place), "queue", name, table.get("x-dead-letter-exchange"))
+    place.declare_queue(
+        name,
+        is_durable=boolean(fields, "durable"),
+        is_auto_delete=boolean(fields, "auto_delete"),
+        arguments=table,
+    )
+    return put_reply(existed)
+
+
+@routes.delete("/queues/<vhost>/<name>")
+def delete_queue(call: Call, vhost: str, name: str) -> None:
+    """Delete a queue with its messages."""
+    place = call.vhost(vhost)
+    queue = _used(call, place, name, Operation.CONFIGURE)
+    place.delete_queue(queue, if_unused=call.is_set("if-unused"), if_empty=call.is_set("if-empty"))
+
+
+@routes.get("/queues/<vhost>/<name>/bindings")
+def bindings(call: Call, vhost: str, name: str) -> object:
+    """List the bindings of a queue."""
+    place = call.vhost(vhost)
+    queue = _existing(place, name)
+    return [default_binding_view(queue), *(binding_view(binding) for binding in place.bindings.to(queue))]
+
+
+@routes.delete("/queues/<vhost>/<name>/contents")
+def purge(call: Call, vhost: str, name: str) -> None:
+    """Forget the waiting messages of a queue."""
+    _used(call, call.vhost(vhost), name, Operation.READ).purge()
+
+
+@routes.post("/queues/<vhost>/<name>/get")
+def fetch(call: Call, vhost: str, name: str) -> list[Fields]:
+    """Fetch messages from the head of a queue, then settle them all as ``ackmode`` says."""
+    fields = call.fields
+    ackmode, count, encoding = require(fields, "ackmode", "count", "encoding")
+    truncate = integer(fields.get("truncate", 0), "truncate")
+    outcome = OUTCOMES.get(ackmode)
+    if outcome is None:
+        raise bad_request(f"ackmode must be one of {', '.join(OUTCOMES)}")
+    if encoding not in ("auto", "base64"):
+        raise bad_request("Unsupported encoding. Please use auto or base64.")
+    place = call.vhost(vhost)
+    if name not in place.queue_by_name:
+        raise HttpError(404, "not_found", f"NOT_FOUND - no queue '{name}' in vhost '{vhost}'")
+    queue = _used(call, place, name, Operation.READ)
+    return _fetched(queue, integer(count, "count"), outcome, encoding, max(truncate, 0))
+
+
+def _fetched(queue: Queue, count: int, outcome: Outcome, encoding: str, truncate: int) -> list[Fields]:
+    taken: list[QueuedMessage] = []
+    views: list[Fields] = []
+    size = 0
+    while len(taken) < count and size < _FETCHED_BYTES:
+        entry = queue.get()
+        if entry is None:
+            queue.counters.get_empty += 1
+            break
+        queue.counters.get += 1
+        queue.counters.redeliver += entry.is_redelivered
+        taken.append(entry)
+        message = queue.shown(entry)
+        views.append(message_view(len(queue), entry, message, encoding, truncate))
+        size += min(len(message.body), truncate or len(message.body))
+    for entry in taken:
+        queue.settle(entry, outcome)
+    queue.dispatch()
+    return views
+
+
+def _listing(call: Call, vhosts: list[VirtualHost]) -> Listing[Queue]:
+    chosen = [queue for vhost in vhosts for queue in vhost.queue_by_name.values()]
+    return Listing(
+        chosen,
+        lambda queue: listed_view(call.surroundings, queue, call.query),
+        lambda queue: (queue.vhost_name, queue.name),
+    )
+
+
+def _existing(vhost: VirtualHost, name: str) -> Queue:
+    queue = vhost.queue_by_name.get(name)
+    if queue is None:
+        raise missing()
+    return queue
+
+
+def _used(call: Call, vhost: VirtualHost, name: str, operation: Operation) -> Queue:
+    """Return a queue that the user may do this with; nobody may use an exclusive one from here."""
+    queue = _existing(vhost, name)
+    call.permissions(vhost).require(operation, "queue", name)
+    queue.require_owner(call)
+    return queue

@@ -1,0 +1,37 @@
+"""All routes of the API: one import for each noun."""
+
+from typing import Final
+
+from gateway.management.resources import (
+    aliveness_test,
+    bindings,
+    channels,
+    cluster_name,
+    connections,
+    consumers,
+    definitions,
+    exchanges,
+    feature_flags,
+    health,
+    nodes,
+    overview,
+    parameters,
+    permissions,
+    policies,
+    queues,
+    topic_permissions,
+    user_limits,
+    users,
+    vhost_limits,
+    vhosts,
+    whoami,
+)
+from gateway.management.routes import Route
+
+_NOUNS: Final = (
+    overview, whoami, cluster_name, nodes, definitions, vhosts, vhost_limits, users, user_limits, permissions,
+    topic_permissions, exchanges, queues, bindings, connections, channels, consumers, policies, parameters,
+    aliveness_test, health, feature_flags,
+)  # fmt: skip
+
+ROUTES: Final[tuple[Route, ...]] = tuple(route for noun in _NOUNS for route in noun.routes)

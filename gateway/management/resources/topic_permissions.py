@@ -1,0 +1,77 @@
+"""/topic-permissions: the routing keys that users may use with topic exchanges."""
+
+from collections.abc import Callable
+
+from gateway.kernel.changes import TopicPermissionRecord
+from gateway.management.authority import Level
+from gateway.management.bodies import require
+from gateway.management.call import Call
+from gateway.management.errors import missing
+from gateway.management.listing import Listing
+from gateway.management.resources.permissions import require_both
+from gateway.management.routes import Fields, Reply, Routes, put_reply
+
+routes = Routes()
+
+
+@routes.get("/topic-permissions", level=Level.ADMINISTRATOR)
+def topic_permissions(call: Call) -> Listing[TopicPermissionRecord]:
+    """List all topic permissions."""
+    return topic_permission_listing(call, lambda permission: True)
+
+
+@routes.get("/topic-permissions/<vhost>/<user>", level=Level.ADMINISTRATOR)
+def of_user(call: Call, vhost: str, user: str) -> Listing[TopicPermissionRecord]:
+    """List the topic permissions of a user in a virtual host."""
+    _existing(call, vhost, user)
+    return topic_permission_listing(call, lambda each: (each.vhost, each.user) == (vhost, user))
+
+
+@routes.put("/topic-permissions/<vhost>/<user>", level=Level.ADMINISTRATOR)
+def put_topic_permission(call: Call, vhost: str, user: str) -> Reply:
+    """Set the routing keys of a user for one exchange."""
+    exchange, write, read = require(call.fields, "exchange", "write", "read")
+    require_both(call, vhost, user)
+    existed = any(each.exchange == exchange for each in call.broker.directory.topic_permissions_of(vhost, user))
+    call.broker.directory.put_topic_permission(TopicPermissionRecord(vhost, user, exchange, write, read))
+    return put_reply(existed)
+
+
+@routes.delete("/topic-permissions/<vhost>/<user>", level=Level.ADMINISTRATOR)
+def delete_all(call: Call, vhost: str, user: str) -> None:
+    """Allow a user all routing keys of all exchanges of a virtual host."""
+    for permission in _existing(call, vhost, user):
+        call.broker.directory.remove_topic_permission(vhost, user, permission.exchange)
+
+
+@routes.delete("/topic-permissions/<vhost>/<user>/<exchange>", level=Level.ADMINISTRATOR)
+def delete_one(call: Call, vhost: str, user: str, exchange: str) -> None:
+    """Allow a user all routing keys of one exchange."""
+    _existing(call, vhost, user)
+    call.broker.directory.remove_topic_permission(vhost, user, exchange)
+
+
+def topic_permission_listing(
+    call: Call, which: Callable[[TopicPermissionRecord], bool]
+) -> Listing[TopicPermissionRecord]:
+    """List some of the topic permissions."""
+    chosen = [permission for permission in call.broker.directory.topic_permissions if which(permission)]
+    return Listing(chosen, topic_permission_view, lambda each: (each.user, each.vhost), is_paged=False)
+
+
+def topic_permission_view(permission: TopicPermissionRecord) -> Fields:
+    """Return a topic permission."""
+    return {
+        "user": permission.user,
+        "vhost": permission.vhost,
+        "exchange": permission.exchange,
+        "write": permission.write,
+        "read": permission.read,
+    }
+
+
+def _existing(call: Call, vhost: str, user: str) -> list[TopicPermissionRecord]:
+    permissions = call.broker.directory.topic_permissions_of(vhost, user)
+    if not permissions:
+        raise missing()
+    return permissions

@@ -1,0 +1,124 @@
+"""/vhosts: the virtual hosts, who may enter them and who is in them."""
+
+from gateway.kernel.changes import PermissionRecord
+from gateway.kernel.vhost import VirtualHost
+from gateway.management.authority import Level
+from gateway.management.bodies import boolean, tags, text
+from gateway.management.call import Call
+from gateway.management.errors import missing
+from gateway.management.listing import Listing, with_columns
+from gateway.management.resources.channels import channel_listing
+from gateway.management.resources.connections import connection_listing
+from gateway.management.resources.permissions import permission_listing
+from gateway.management.resources.topic_permissions import topic_permission_listing
+from gateway.management.routes import Fields, Reply, Routes, put_reply
+from gateway.management.scope import Surroundings
+from gateway.management.views.numbers import DELIVERIES, PUBLISHES, message_totals, with_rates
+
+routes = Routes()
+
+
+@routes.get("/vhosts")
+def vhosts(call: Call) -> Listing[VirtualHost]:
+    """List the virtual hosts that the user may see."""
+    return Listing(
+        call.visible_vhosts(), lambda vhost: vhost_view(call.surroundings, vhost), lambda vhost: ("", vhost.name)
+    )
+
+
+@routes.get("/vhosts/<name>", level=Level.ADMINISTRATOR)
+def vhost(call: Call, name: str) -> Fields:
+    """Show a virtual host."""
+    return with_columns(vhost_view(call.surroundings, _existing(call, name)), call.query)
+
+
+@routes.put("/vhosts/<name>", level=Level.ADMINISTRATOR)
+def put_vhost(call: Call, name: str) -> Reply:
+    """Make a virtual host, open to whoever asks for it; or describe it anew, where the request says something."""
+    fields, broker = call.fields, call.broker
+    tracing = boolean(fields, "tracing")
+    known = broker.vhost_by_name.get(name)
+    description = text(fields, "description", known.record.description if known else "")
+    labels = tags(fields["tags"]) if "tags" in fields else [str(tag) for tag in known.record.tags] if known else []
+    queue_type = text(fields, "default_queue_type", known.record.default_queue_type if known else "classic")
+    if known is None:
+        broker.declare_vhost(name, description=description, tags=labels, default_queue_type=queue_type)
+        _let_in(call, name)
+    else:
+        broker.describe_vhost(name, description, labels, queue_type)
+    if "tracing" in fields and tracing != broker.vhost(name).record.tracing:
+        broker.trace(name, tracing)
+    return put_reply(known is not None)
+
+
+@routes.delete("/vhosts/<name>", level=Level.ADMINISTRATOR)
+def delete_vhost(call: Call, name: str) -> None:
+    """Delete a virtual host with everything in it."""
+    _existing(call, name)
+    call.broker.delete_vhost(name)
+
+
+@routes.get("/vhosts/<name>/permissions", level=Level.ADMINISTRATOR)
+def permissions(call: Call, name: str) -> object:
+    """List who may do what in a virtual host."""
+    _existing(call, name)
+    return permission_listing(call, lambda permission: permission.vhost == name)
+
+
+@routes.get("/vhosts/<name>/topic-permissions", level=Level.ADMINISTRATOR)
+def topic_permissions(call: Call, name: str) -> object:
+    """List which routing keys are for whom in a virtual host."""
+    _existing(call, name)
+    return topic_permission_listing(call, lambda permission: permission.vhost == name)
+
+
+@routes.get("/vhosts/<name>/connections")
+def connections(call: Call, name: str) -> object:
+    """List the connections in a virtual host."""
+    call.vhost(name)
+    return connection_listing(call, lambda peer: peer.vhost_name == name)
+
+
+@routes.get("/vhosts/<name>/channels")
+def channels(call: Call, name: str) -> object:
+    """List the channels in a virtual host."""
+    call.vhost(name)
+    return channel_listing(call, lambda peer: peer.vhost_name == name)
+
+
+def vhost_view(surroundings: Surroundings, vhost: VirtualHost) -> Fields:
+    """Return a virtual host."""
+    record, statistics = vhost.record, surroundings.statistics
+    counts, rates = statistics.counts_of(vhost), statistics.rates(vhost)
+    fields: Fields = {
+        "name": vhost.name,
+        "description": record.description,
+        "tags": list(record.tags),
+        "default_queue_type": record.default_queue_type,
+        "metadata": {
+            "description": record.description,
+            "tags": list(record.tags),
+            "default_queue_type": record.default_queue_type,
+        },
+        "tracing": record.tracing,
+        "cluster_state": {surroundings.broker.node: "running"},
+    }
+    fields |= message_totals(counts["messages_ready"], counts["messages_unacknowledged"], rates)
+    shown = (*PUBLISHES, *DELIVERIES)
+    if any(counts.get(name) for name in shown):
+        fields["message_stats"] = with_rates(shown, counts, rates)
+    return fields
+
+
+def _existing(call: Call, name: str) -> VirtualHost:
+    vhost = call.broker.vhost_by_name.get(name)
+    if vhost is None:
+        raise missing()
+    return vhost
+
+
+def _let_in(call: Call, name: str) -> None:
+    """Let the one who made a virtual host do everything in it, as RabbitMQ does."""
+    user = call.principal.name
+    if call.broker.directory.user(user) is not None:
+        call.broker.directory.put_permission(PermissionRecord(name, user, ".*", ".*", ".*"))

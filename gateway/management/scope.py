@@ -1,0 +1,35 @@
+"""What the resources of the API can reach."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gateway.access import Access
+from gateway.kernel.broker import Broker
+from gateway.management.statistics import Statistics
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The broker and the doors to it.
+
+    ``login`` judges who somebody is, ``access_of`` gives the view of one virtual host. ``addresses`` tells what listens
+    where: listener name to (host, port). ``memory_limit`` and ``disk_free_limit`` are in bytes. ``touch`` makes
+    sure that the turn ends. ``started_at_ms`` is wall time. ``max_body_size`` bounds what a request may send.
+    """
+
+    broker: Broker
+    login: Access
+    access_of: Callable[[str], Access]
+    statistics: Statistics
+    touch: Callable[[], None] = lambda: None
+    addresses: Callable[[], Mapping[str, tuple[str, int]]] = dict
+    memory_limit: int = 0
+    disk_free_limit: int = 0
+    data: Path = Path()
+    started_at_ms: int = 0
+    certificate: Path | None = None
+    max_message_size: int = 16 * 2**20
+    max_body_size: int = 64 * 2**20
+    reactor: Any = None  # Twisted's interfaces are not types

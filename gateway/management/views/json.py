@@ -1,0 +1,51 @@
+"""Values of arguments and headers as JSON, which lacks some of their types."""
+
+import json
+from base64 import b64encode
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from math import isfinite
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """JSON that was made already, a little at a time."""
+
+    content: bytes
+
+
+def encode(fields: object) -> bytes:
+    """Return JSON. Dates become seconds since the epoch, decimals numbers, bytes text or else base64."""
+    if isinstance(fields, Encoded):
+        return fields.content
+    try:
+        return json.dumps(fields, default=_plain, allow_nan=False, separators=(",", ":")).encode()
+    except ValueError:
+        return json.dumps(plain(fields), separators=(",", ":")).encode()
+
+
+def plain(value: object) -> object:
+    """Return a value in types that JSON has."""
+    if isinstance(value, dict):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return _plain(value)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return b64encode(value).decode()
+    if isinstance(value, datetime):
+        return int(value.timestamp() if value.tzinfo is not None else value.replace(tzinfo=UTC).timestamp())
+    if isinstance(value, Decimal):
+        return float(value)
+    return str(value)

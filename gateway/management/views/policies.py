@@ -1,0 +1,33 @@
+"""Policies as the API shows them, and what they make of a queue."""
+
+from gateway.kernel.changes import PolicyRecord
+from gateway.kernel.queue import Queue
+from gateway.management.routes import Fields
+
+
+def policy_view(policy: PolicyRecord) -> Fields:
+    """Return a policy or operator policy."""
+    return {"vhost": policy.vhost, "name": policy.name} | rule_view(policy)
+
+
+def rule_view(policy: PolicyRecord) -> Fields:
+    """Return what a policy says, and of what."""
+    return {
+        "pattern": policy.pattern,
+        "apply-to": policy.apply_to,
+        "definition": dict(policy.definition),
+        "priority": policy.priority,
+    }
+
+
+def policy_fields(queue: Queue) -> Fields:
+    """Return which policies hold for a queue, and where each of its settings comes from."""
+    settings = queue.settings
+    return {
+        "policy": settings.policy.name if settings.policy is not None else None,
+        "operator_policy": settings.operator_policy.name if settings.operator_policy is not None else None,
+        "effective_policy_definition": settings.policy_definition,
+        "effective_settings": {
+            name: {"value": setting.value, "source": setting.source} for name, setting in settings.items()
+        },
+    }

@@ -1,0 +1,81 @@
+"""Exchanges and bindings as the API shows them, and the name the API gives a binding."""
+
+import json
+from base64 import urlsafe_b64encode
+from urllib.parse import quote_plus
+from zlib import crc32
+
+from gateway.kernel.binding import Binding
+from gateway.kernel.exchange import Exchange
+from gateway.kernel.message import Arguments
+from gateway.kernel.queue import Queue
+from gateway.management.routes import Fields
+from gateway.management.scope import Surroundings
+from gateway.management.views.json import plain
+from gateway.management.views.numbers import with_rates
+
+#: What paths call the exchange without a name.
+DEFAULT_EXCHANGE = "amq.default"
+
+
+def exchange_view(surroundings: Surroundings, exchange: Exchange) -> Fields:
+    """Return an exchange."""
+    fields: Fields = {
+        "arguments": dict(exchange.arguments),
+        "auto_delete": exchange.is_auto_delete,
+        "durable": exchange.is_durable,
+        "internal": exchange.is_internal,
+        "name": exchange.name,
+        "type": exchange.type_name,
+        "user_who_performed_action": "rmq-internal",
+        "vhost": exchange.vhost_name,
+    }
+    settings = getattr(exchange, "settings", None)
+    if settings is not None and settings.policy is not None:
+        fields["policy"] = settings.policy.name
+    counts = {"publish_in": exchange.published_in, "publish_out": exchange.published_out}
+    if any(counts.values()):
+        fields["message_stats"] = with_rates(counts, counts, surroundings.statistics.rates(exchange))
+    return fields
+
+
+def binding_view(binding: Binding) -> Fields:
+    """Return a binding."""
+    destination = binding.destination
+    return {
+        "source": binding.source.name,
+        "vhost": binding.source.vhost_name,
+        "destination": destination.name,
+        "destination_type": "exchange" if isinstance(destination, Exchange) else "queue",
+        "routing_key": binding.routing_key,
+        "arguments": dict(binding.arguments),
+        "properties_key": properties_key(binding.routing_key, binding.arguments),
+    }
+
+
+def default_binding_view(queue: Queue) -> Fields:
+    """Return the binding to the default exchange that every queue has by itself."""
+    return {
+        "source": "",
+        "vhost": queue.vhost_name,
+        "destination": queue.name,
+        "destination_type": "queue",
+        "routing_key": queue.name,
+        "arguments": {},
+        "properties_key": properties_key(queue.name, {}),
+    }
+
+
+def properties_key(routing_key: str, arguments: Arguments) -> str:
+    """Return what tells the bindings between two ends apart; ``~`` for an empty key without arguments.
+
+    RabbitMQ hashes an Erlang term, so the part behind ``~`` is our own; tools only pass it back.
+    """
+    if not routing_key and not arguments:
+        return "~"
+    key = quote_plus(routing_key, safe="")
+    if not arguments:
+        return key
+    written = json.dumps(plain(dict(arguments)), sort_keys=True).encode()
+    digest = urlsafe_b64encode(crc32(written).to_bytes(4, "big")).decode()
+    return f"{key}~{digest.rstrip('=')}"

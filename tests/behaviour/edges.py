@@ -1,0 +1,261 @@
+"""What a table of behaviour is played on: a broker with time and restarts, and its clients, whatever they speak.
+
+A test talks to a ``Stage``: it declares, sets policies, publishes, fetches, lets time pass. *How* a message is
+published and received is an ``Edge``'s affair, one per protocol, so that each row can be run for each of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from pamqp import commands
+
+from gateway.kernel.changes import PolicyRecord
+from gateway.kernel.message import Value
+from gateway.kernel.queue import Outcome, Queue
+from gateway.kernel.vhost import VirtualHost
+from gateway.testing import FakeClock
+from gateway_amqp.properties import decode_properties
+from tests.protocols.amqp.dialogue import Gateway, Peer
+from tests.protocols.amqp.ear import Heard
+from tests.protocols.amqp.frames import publish
+
+
+@dataclass(frozen=True)
+class Received:
+    """A message as its recipient sees it, with the number to settle it by."""
+
+    body: bytes
+    exchange: str
+    routing_key: str
+    redelivered: bool
+    tag: int
+    headers: Mapping[str, Value] = field(default_factory=dict)
+    properties: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def deaths(self) -> list[dict[str, Value]]:
+        """Its ``x-death``, newest first."""
+        entries = self.headers.get("x-death", [])
+        assert isinstance(entries, list)
+        return [dict(entry) for entry in entries if isinstance(entry, dict)]
+
+    @property
+    def died(self) -> list[tuple[Value, Value, Value]]:
+        """Queue, reason and count of each death, newest first."""
+        return [(death["queue"], death["reason"], death["count"]) for death in self.deaths]
+
+
+class Edge(Protocol):
+    """A client that publishes and receives. It confirms what it publishes, and settles what it receives."""
+
+    def publish(self, exchange: str, routing_key: str, body: bytes, **properties: Any) -> bool:
+        """Publish; return whether the broker took responsibility. ``properties`` are the kernel's ``Properties``."""
+        ...
+
+    def get(self, queue: str) -> Received | None:
+        """Fetch one message, to be settled."""
+        ...
+
+    def consume(self, queue: str, prefetch: int = 0) -> None:
+        """Begin to consume."""
+        ...
+
+    def received(self) -> Sequence[Received]:
+        """Return what was pushed to the client since the last look."""
+        ...
+
+    def settle(self, received: Received, outcome: Outcome) -> None:
+        """Settle one message."""
+        ...
+
+    def leave(self) -> None:
+        """Go away without a word."""
+        ...
+
+
+class AmqpEdge:
+    """A client of AMQP 0-9-1, with a channel for publishing and another for receiving."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.peer: Peer = gateway.connect()
+        self.peer.send(commands.Confirm.Select())
+        self.peer.send(commands.Channel.Open(), channel=2)
+        self.peer.hear()
+        self._pushed: list[Received] = []
+
+    def publish(self, exchange: str, routing_key: str, body: bytes, **properties: Any) -> bool:
+        """Publish and wait for the confirm. Any: whichever of the properties, each of its own type."""
+        self.peer.send(publish(exchange, routing_key, body, **properties))
+        answers = [heard.method for heard in self._listen() if heard.channel == 1]
+        assert len(answers) == 1, answers
+        assert isinstance(answers[0], commands.Basic.Ack | commands.Basic.Nack), answers
+        return isinstance(answers[0], commands.Basic.Ack)
+
+    def get(self, queue: str) -> Received | None:
+        """Fetch with ``basic.get``."""
+        self.peer.send(commands.Basic.Get(0, queue), channel=2)
+        (answer,) = (
+            heard
+            for heard in self._listen()
+            if isinstance(heard.method, commands.Basic.GetOk | commands.Basic.GetEmpty)
+        )
+        return None if isinstance(answer.method, commands.Basic.GetEmpty) else _received(answer)
+
+    def consume(self, queue: str, prefetch: int = 0) -> None:
+        """Consume with a prefetch of its own."""
+        self.peer.send(commands.Basic.Qos(0, prefetch), commands.Basic.Consume(0, queue), channel=2)
+        self._listen()
+
+    def received(self) -> Sequence[Received]:
+        """Return the deliveries since the last look."""
+        self._listen()
+        pushed, self._pushed = self._pushed, []
+        return pushed
+
+    def settle(self, received: Received, outcome: Outcome) -> None:
+        """Acknowledge, or negatively so, one delivery."""
+        if outcome is Outcome.ACCEPTED:
+            self.peer.send(commands.Basic.Ack(received.tag), channel=2)
+        else:
+            self.peer.send(commands.Basic.Nack(received.tag, False, outcome is Outcome.REQUEUED), channel=2)
+        self._listen()
+
+    def leave(self) -> None:
+        """Lose the connection."""
+        self.peer.lose()
+
+    def _listen(self) -> list[Heard]:
+        heard = self.peer.listen()
+        self._pushed += [_received(each) for each in heard if isinstance(each.method, commands.Basic.Deliver)]
+        return [each for each in heard if not isinstance(each.method, commands.Basic.Deliver)]
+
+
+def _received(heard: Heard) -> Received:
+    method = heard.method
+    assert isinstance(method, commands.Basic.Deliver | commands.Basic.GetOk)
+    properties = decode_properties(heard.properties)
+    said = {name: getattr(properties, name) for name in properties.__slots__}
+    return Received(
+        heard.body,
+        method.exchange or "",
+        method.routing_key or "",
+        bool(method.redelivered),
+        method.delivery_tag or 0,
+        dict(properties.headers),
+        {name: value for name, value in said.items() if value is not None},
+    )
+
+
+EDGES = {"AMQP": AmqpEdge}
+
+
+class Stage:
+    """One broker in memory on a clock that a test moves, and one client of it."""
+
+    def __init__(self, edge: type[AmqpEdge] = AmqpEdge) -> None:
+        self.clock = FakeClock()
+        self._edge = edge
+        self.gateway = Gateway(clock=self.clock)
+        self.client = edge(self.gateway)
+
+    @property
+    def vhost(self) -> VirtualHost:
+        """The virtual host everything happens in."""
+        return self.gateway.vhost
+
+    # Topology
+
+    def queue(self, name: str, arguments: Mapping[str, Value] | None = None, *, is_durable: bool = True) -> Queue:
+        """Declare a queue."""
+        return self.vhost.declare_queue(name, is_durable=is_durable, arguments=arguments)
+
+    def exchange(self, name: str, type: str = "fanout", *queues: str, **arguments: Value) -> None:
+        """Declare an exchange and bind queues to it, by their own names."""
+        exchange = self.vhost.declare_exchange(
+            name, type, is_durable=True, arguments={key.replace("_", "-"): value for key, value in arguments.items()}
+        )
+        for queue in queues:
+            self.vhost.bind(exchange, self.vhost.queue(queue), queue)
+
+    def policy(
+        self,
+        definition: Mapping[str, Value],
+        *,
+        name: str = "p",
+        pattern: str = ".*",
+        priority: int = 0,
+        apply_to: str = "all",
+        is_operator: bool = False,
+    ) -> PolicyRecord:
+        """Set a policy."""
+        record = PolicyRecord("/", name, is_operator, pattern, apply_to, priority, dict(definition))
+        self.gateway.broker.put_policy(record)
+        return record
+
+    # Messages
+
+    def publish(self, *bodies: bytes, to: str = "q", exchange: str = "", **properties: Any) -> list[bool]:
+        """Publish messages; return which of them the broker took responsibility for."""
+        return [self.client.publish(exchange, to, body, **properties) for body in bodies]
+
+    def get(self, queue: str = "q") -> Received:
+        """Fetch a message that is there, and leave it unsettled."""
+        received = self.client.get(queue)
+        assert received is not None, f"nothing in {queue}"
+        return received
+
+    def drain(self, queue: str = "q") -> list[Received]:
+        """Consume everything that waits."""
+        drained = []
+        while (received := self.client.get(queue)) is not None:
+            self.client.settle(received, Outcome.ACCEPTED)
+            drained.append(received)
+        return drained
+
+    def bodies(self, queue: str = "q") -> list[bytes]:
+        """Consume everything that waits; return the bodies."""
+        return [received.body for received in self.drain(queue)]
+
+    def ready(self, queue: str = "q") -> int:
+        """How many messages wait."""
+        return len(self.vhost.queue(queue))
+
+    def reject(self, queue: str = "q") -> None:
+        """Fetch a message and refuse it for good."""
+        self.client.settle(self.get(queue), Outcome.REJECTED)
+
+    def requeue(self, queue: str = "q") -> Received:
+        """Fetch a message and give it back."""
+        received = self.get(queue)
+        self.client.settle(received, Outcome.REQUEUED)
+        return received
+
+    # Time and fate
+
+    def advance(self, milliseconds: float) -> None:
+        """Let time pass, between two turns."""
+        self.gateway.settle()
+        self.clock.advance(milliseconds / 1000)
+        self.gateway.settle()
+
+    def restart(self) -> None:
+        """Kill the broker after everything is durable, and start another from its store."""
+        self.gateway.settle()
+        self.gateway = Gateway(store=self.gateway.store.reopened(), clock=FakeClock(self.clock.wall_ms()))
+        clock = self.gateway.broker.clock
+        assert isinstance(clock, FakeClock)
+        self.clock = clock
+        self.client = self._edge(self.gateway)
+
+    @property
+    def now_s(self) -> int:
+        """The second it is."""
+        return self.clock.wall_ms() // 1000
+
+
+def second_of(time: object) -> int:
+    """Return the second a timestamp names."""
+    assert isinstance(time, datetime)
+    return int(time.timestamp())

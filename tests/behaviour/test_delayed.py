@@ -1,0 +1,145 @@
+"""Messages that wait: as their publisher asked, and between two tries."""
+
+from typing import Any
+
+import pytest
+
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.message import Value
+from gateway.kernel.queue import Outcome
+from tests.behaviour.edges import Stage
+
+PLACES = [
+    pytest.param("", id="a queue"),
+    pytest.param("later", id="an exchange"),
+]
+
+
+def arrange(stage: Stage, exchange: str, **arguments: Value) -> None:
+    """Declare queue ``q``, delaying by itself or behind a delayed exchange."""
+    others = {name.replace("_", "-"): value for name, value in arguments.items()}
+    if exchange:
+        stage.queue("q", others)
+        stage.exchange(exchange, "x-delayed-message", "q", x_delayed_type="direct")
+    else:
+        stage.queue("q", {"x-delayed-delivery": True, **others})
+
+
+def send(stage: Stage, body: bytes, delay_ms: int, exchange: str, **properties: Any) -> None:  # Any: as Stage.publish
+    assert stage.publish(body, exchange=exchange, headers={"x-delay": delay_ms}, **properties) == [True]
+
+
+@pytest.mark.parametrize("exchange", PLACES)
+def test_each_message_comes_at_its_time(stage: Stage, exchange: str) -> None:
+    arrange(stage, exchange)
+    for delay_ms in (300, 100, 200):
+        send(stage, b"%d" % delay_ms, delay_ms, exchange)
+    stage.client.consume("q")
+    arrived: list[tuple[int, bytes]] = []
+    for now_ms in range(50, 400, 50):
+        stage.advance(50)
+        arrived += [(now_ms, received.body) for received in stage.client.received()]
+    assert arrived == [(100, b"100"), (200, b"200"), (300, b"300")]
+
+
+@pytest.mark.parametrize("exchange", PLACES)
+def test_a_restart_changes_neither_number_nor_time(stage: Stage, exchange: str) -> None:
+    arrange(stage, exchange)
+    send(stage, b"early", 1000, exchange, delivery_mode=2)
+    send(stage, b"late", 5000, exchange, delivery_mode=2)
+    send(stage, b"transient", 1000, exchange, delivery_mode=1)
+    stage.advance(500)
+    stage.restart()
+    assert stage.ready() == 0
+    stage.advance(500)
+    assert stage.bodies() == [b"early"]
+    stage.restart()
+    stage.advance(3999)
+    assert stage.ready() == 0
+    stage.advance(1)
+    assert stage.bodies() == [b"late"]
+
+
+@pytest.mark.parametrize("exchange", PLACES)
+def test_the_time_to_live_begins_when_the_delay_is_over(stage: Stage, exchange: str) -> None:
+    arrange(stage, exchange)
+    send(stage, b"m", 1000, exchange, expiration="100")
+    stage.advance(1099)
+    assert stage.ready() == 1
+    stage.advance(1)
+    assert stage.ready() == 0
+
+
+@pytest.mark.parametrize("exchange", PLACES)
+def test_what_the_publisher_said_is_what_the_consumer_sees(stage: Stage, exchange: str) -> None:
+    arrange(stage, exchange)
+    send(stage, b"m", 10, exchange, correlation_id="c", priority=3, delivery_mode=2)
+    stage.advance(10)
+    received = stage.get()
+    assert (received.body, received.exchange, received.routing_key, received.redelivered) == (
+        b"m",
+        exchange,
+        "q",
+        False,
+    )
+    assert received.headers == {"x-delay": 10}
+    assert received.properties["correlation_id"] == "c"
+
+
+def test_limits_count_what_is_there_and_not_what_is_still_to_come(stage: Stage) -> None:
+    arrange(stage, "", x_max_length=1, x_overflow="reject-publish")
+    send(stage, b"later", 100, "")
+    assert stage.publish(b"now", b"too much") == [True, False]
+    stage.bodies()
+    stage.advance(100)
+    assert stage.bodies() == [b"later"]
+
+
+def test_retries_follow_their_delays_and_end_in_a_dead_letter(stage: Stage) -> None:
+    stage.queue("dead")
+    stage.queue(
+        "q",
+        {"x-retry-delays": [100, 1000], "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"},
+    )
+    stage.publish(b"poison", delivery_mode=2)
+    stage.reject()
+    stage.advance(99)
+    assert stage.ready() == 0
+    stage.advance(1)
+    stage.reject()
+    stage.restart()
+    stage.advance(999)
+    assert (stage.ready(), stage.ready("dead")) == (0, 0)
+    stage.advance(1)
+    assert stage.get().redelivered
+    stage.restart()
+    stage.reject()
+    (dead,) = stage.drain("dead")
+    assert dead.died == [("q", "rejected", 1)]
+
+
+def test_a_message_that_succeeds_is_not_tried_again(stage: Stage) -> None:
+    stage.queue("q", {"x-retry-delays": [10, 10]})
+    stage.publish(b"m", delivery_mode=2)
+    stage.reject()
+    stage.advance(10)
+    stage.client.settle(stage.get(), Outcome.ACCEPTED)
+    stage.advance(1000)
+    assert stage.ready() == 0
+    assert stage.gateway.store.held_ids == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("x-delayed-delivery", 1),
+        ("x-retry-delays", 100),
+        ("x-retry-delays", [1, "2"]),
+        ("x-retry-delays", [1, -2]),
+        ("x-expire-mode", "somewhere"),
+        ("x-consumer-timeout", 0),
+    ],
+)
+def test_values_that_are_refused(stage: Stage, name: str, value: Value) -> None:
+    with pytest.raises(PreconditionFailed, match=f"invalid arg '{name}'"):
+        stage.queue("q", {name: value})

@@ -1,0 +1,95 @@
+"""A queue nobody uses is deleted after a while (R37-R39)."""
+
+import pytest
+
+from gateway.kernel.message import Value
+from tests.behaviour.edges import Stage
+
+LEASE: dict[str, Value] = {"x-expires": 1000}
+
+
+def is_there(stage: Stage) -> bool:
+    return "q" in stage.vhost.queue_by_name
+
+
+@pytest.fixture
+def leased(stage: Stage) -> Stage:
+    stage.queue("q", LEASE)
+    stage.advance(900)
+    return stage
+
+
+def test_r37_an_unused_queue_goes_at_its_time_and_not_before(leased: Stage) -> None:
+    leased.advance(99)
+    assert is_there(leased)
+    leased.advance(1)
+    assert not is_there(leased)
+
+
+def test_r37_publishing_is_not_using(leased: Stage) -> None:
+    leased.publish(b"m")
+    leased.advance(100)
+    assert not is_there(leased)
+
+
+def test_r37_fetching_is_using(leased: Stage) -> None:
+    assert leased.client.get("q") is None
+    leased.advance(999)
+    assert is_there(leased)
+    leased.advance(1)
+    assert not is_there(leased)
+
+
+def test_r38_declaring_again_is_using(leased: Stage) -> None:
+    leased.queue("q", LEASE)
+    leased.advance(999)
+    assert is_there(leased)
+    leased.advance(1)
+    assert not is_there(leased)
+
+
+def test_r37_a_queue_with_a_consumer_stays_and_its_lease_begins_when_the_consumer_goes(leased: Stage) -> None:
+    leased.client.consume("q")
+    leased.advance(5300)
+    assert is_there(leased)
+    leased.client.leave()
+    leased.advance(999)
+    assert is_there(leased)
+    leased.advance(1)
+    assert not is_there(leased)
+
+
+def test_r38_a_start_begins_the_lease_anew(leased: Stage) -> None:
+    leased.restart()
+    leased.advance(999)
+    assert is_there(leased)
+    leased.advance(1)
+    assert not is_there(leased)
+    leased.restart()
+    assert not is_there(leased)
+
+
+def test_r37_a_policy_lends_too_and_the_shorter_lease_holds(stage: Stage) -> None:
+    stage.queue("q", {"x-expires": 5000})
+    stage.advance(500)
+    stage.policy({"expires": 1000})
+    stage.advance(499)
+    assert is_there(stage)
+    stage.advance(1)
+    assert not is_there(stage)
+
+
+def test_r37_without_the_policy_the_queue_stays(stage: Stage) -> None:
+    stage.queue("q")
+    record = stage.policy({"expires": 1000})
+    stage.advance(500)
+    stage.gateway.broker.remove_policy(record)
+    stage.advance(5000)
+    assert is_there(stage)
+
+
+def test_a_queue_deleted_before_its_time_leaves_nothing_behind(stage: Stage) -> None:
+    stage.vhost.delete_queue(stage.queue("q", LEASE))
+    stage.queue("q")
+    stage.advance(5000)
+    assert is_there(stage)

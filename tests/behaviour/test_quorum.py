@@ -1,0 +1,161 @@
+"""Quorum queues on one node, and counted tries (R75, R113, R141)."""
+
+import pytest
+from pamqp import commands
+
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.message import Value
+from gateway.kernel.queue import Outcome
+from tests.behaviour.edges import AmqpEdge, Stage
+
+QUORUM: dict[str, Value] = {"x-queue-type": "quorum"}
+TO_DEAD: dict[str, Value] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+
+REFUSED = [
+    pytest.param(
+        {}, {"is_durable": False}, "invalid property 'non-durable' for queue 'q' in vhost '/'", id="transient"
+    ),
+    pytest.param(
+        {},
+        {"is_durable": True, "owner": "me"},
+        "invalid property 'exclusive-owner' for queue 'q' in vhost '/'",
+        id="exclusive",
+    ),
+    pytest.param(
+        {},
+        {"is_durable": True, "is_auto_delete": True},
+        "invalid property 'auto-delete' for queue 'q' in vhost '/'",
+        id="auto-delete",
+    ),
+    pytest.param(
+        {"x-max-priority": 3},
+        {"is_durable": True},
+        "invalid arg 'x-max-priority' for queue 'q' in vhost '/' of queue type rabbit_quorum_queue",
+        id="priorities",
+    ),
+    pytest.param(
+        {"x-queue-mode": "lazy"},
+        {"is_durable": True},
+        "invalid arg 'x-queue-mode' for queue 'q' in vhost '/' of queue type rabbit_quorum_queue",
+        id="mode",
+    ),
+    pytest.param(
+        {"x-dead-letter-strategy": "x"},
+        {"is_durable": True},
+        "invalid arg 'x-dead-letter-strategy' for queue 'q' in vhost '/': invalid_dlx_strategy",
+        id="strategy",
+    ),
+    pytest.param(
+        {"x-queue-leader-locator": "x"},
+        {"is_durable": True},
+        "invalid arg 'x-queue-leader-locator' for queue 'q' in vhost '/': invalid_queue_locator_arg",
+        id="locator",
+    ),
+    pytest.param(
+        {"x-quorum-initial-group-size": 0},
+        {"is_durable": True},
+        "invalid arg 'x-quorum-initial-group-size' for queue 'q' in vhost '/': {value_zero,0}",
+        id="group size",
+    ),
+]
+
+
+@pytest.mark.parametrize(("arguments", "properties", "words"), REFUSED)
+def test_r141_what_a_quorum_queue_cannot_be(
+    stage: Stage, arguments: dict[str, Value], properties: dict[str, bool], words: str
+) -> None:
+    with pytest.raises(PreconditionFailed) as refusal:
+        stage.vhost.declare_queue("q", arguments={**QUORUM, **arguments}, **properties)
+    assert str(refusal.value) == words
+
+
+def test_r141_every_message_survives(stage: Stage) -> None:
+    stage.queue("q", QUORUM)
+    stage.publish(b"transient")
+    stage.restart()
+    assert stage.bodies() == [b"transient"]
+
+
+def test_r113_a_message_may_come_back_twenty_times(stage: Stage) -> None:
+    stage.queue("dead")
+    stage.queue("q", {**QUORUM, **TO_DEAD})
+    stage.publish(b"m")
+    for tries in range(21):
+        assert stage.requeue().headers.get("x-delivery-count", 0) == tries
+    assert [letter.died for letter in stage.drain("dead")] == [[("q", "delivery_limit", 1)]]
+    assert stage.ready() == 0
+
+
+@pytest.mark.parametrize(
+    ("argument", "policy", "tries"),
+    [
+        pytest.param(2, None, 2, id="the argument"),
+        pytest.param(None, 3, 3, id="the policy"),
+        pytest.param(2, 5, 2, id="the smaller"),
+        pytest.param(5, 2, 2, id="the smaller, which the policy says"),
+        pytest.param(-1, 2, 2, id="R140: no limit gives way to one"),
+    ],
+)
+def test_r113_the_limit_is_set_by(stage: Stage, argument: int | None, policy: int | None, tries: int) -> None:
+    stage.queue("q", QUORUM if argument is None else {**QUORUM, "x-delivery-limit": argument})
+    if policy is not None:
+        stage.policy({"delivery-limit": policy})
+    stage.publish(b"m")
+    for _ in range(tries + 1):
+        stage.requeue()
+    assert stage.ready() == 0
+
+
+def test_r113_without_limit_tries_are_only_counted(stage: Stage) -> None:
+    stage.queue("q", {**QUORUM, "x-delivery-limit": -1})
+    stage.publish(b"m")
+    for _ in range(50):
+        stage.requeue()
+    assert stage.get().headers["x-delivery-count"] == 50
+
+
+def test_r113_classic_queues_count_if_told_so(stage: Stage) -> None:
+    stage.queue("dead")
+    stage.queue("q", {**TO_DEAD, "x-delivery-limit": 1})
+    stage.publish(b"m")
+    assert "x-delivery-count" not in stage.requeue().headers
+    assert stage.requeue().headers["x-delivery-count"] == 1
+    (letter,) = stage.drain("dead")
+    assert letter.died == [("q", "delivery_limit", 1)]
+    assert "x-delivery-count" not in letter.headers
+
+
+def test_r113_tries_are_counted_across_a_restart(stage: Stage) -> None:
+    stage.queue("q", QUORUM)
+    stage.publish(b"m")
+    stage.requeue()
+    stage.restart()
+    received = stage.get()
+    assert (received.headers["x-delivery-count"], received.redelivered) == (1, True)
+
+
+def test_r113_consumers_see_the_count_too(stage: Stage) -> None:
+    stage.queue("q", QUORUM)
+    stage.publish(b"m", headers={"k": "v"})
+    stage.client.consume("q", prefetch=1)
+    (first,) = stage.client.received()
+    stage.client.settle(first, Outcome.REQUEUED)
+    (second,) = stage.client.received()
+    assert (first.headers, second.headers) == ({"k": "v"}, {"k": "v", "x-delivery-count": 1})
+
+
+def test_r75_a_quorum_queue_drops_its_head_where_others_would_dead_letter_the_newest(stage: Stage) -> None:
+    stage.queue("q", {**QUORUM, "x-max-length": 1, "x-overflow": "reject-publish-dlx"})
+    assert stage.publish(b"a", b"b") == [True, True]
+    assert stage.bodies() == [b"b"]
+
+
+def test_r141_no_limit_is_shared_by_a_channel() -> None:
+    stage = Stage(AmqpEdge)
+    stage.queue("q", QUORUM)
+    peer = stage.gateway.connect()
+    peer.send(commands.Basic.Qos(0, 5, True), commands.Basic.Consume(0, "q"))
+    assert peer.hear() == [
+        "Basic.QosOk()",
+        "Connection.Close 540 NOT_IMPLEMENTED - queue 'q' in vhost '/' does not support global qos (60,20)",
+    ]

@@ -1,0 +1,146 @@
+"""One consumer at a time, and who takes its place (R44, R93-R97)."""
+
+import pytest
+from pamqp import commands
+
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.queue import Outcome
+from gateway.testing import Recipient
+from tests.behaviour.edges import AmqpEdge, Stage
+from tests.protocols.amqp.frames import asked
+
+SINGLE_ACTIVE = {"x-single-active-consumer": True}
+
+
+def consume(stage: Stage, *priorities: int, prefetch: int = 0) -> list[Recipient]:
+    recipients = []
+    for priority in priorities:
+        recipient = Recipient()
+        recipient.consume(stage.vhost.queue("q"), priority=priority, prefetch=prefetch)
+        recipients.append(recipient)
+    return recipients
+
+
+def test_r93_the_first_one_gets_everything_until_it_goes(stage: Stage) -> None:
+    stage.queue("q", SINGLE_ACTIVE)
+    first, second, third = consume(stage, 0, 0, 0)
+    stage.publish(b"1", b"2")
+    first.settle(0, up_to=True)
+    first.leave()
+    stage.publish(b"3")
+    second.settle(0, up_to=True)
+    second.leave()
+    stage.publish(b"4")
+    assert (first.bodies, second.bodies, third.bodies) == ([b"1", b"2"], [b"3"], [b"4"])
+
+
+def test_r93_the_others_wait_while_the_active_one_is_busy(stage: Stage) -> None:
+    stage.queue("q", SINGLE_ACTIVE)
+    first, second = consume(stage, 0, 0, prefetch=1)
+    stage.publish(b"1", b"2")
+    assert (first.bodies, second.bodies) == ([b"1"], [])
+    first.settle(1)
+    assert (first.bodies, second.bodies) == ([b"1", b"2"], [])
+
+
+def test_r93_failover_goes_by_priority_and_then_by_age(stage: Stage) -> None:
+    stage.queue("q", SINGLE_ACTIVE)
+    active, low, high, equal = consume(stage, 5, 1, 9, 9)
+    stage.publish(b"1")
+    assert active.bodies == [b"1"], "one of a higher priority does not take over"
+    active.leave()
+    assert high.bodies == [b"1"]
+    high.leave()
+    assert equal.bodies == [b"1"]
+    equal.leave()
+    assert low.bodies == [b"1"]
+
+
+def test_r93_who_waited_in_vain_may_go(stage: Stage) -> None:
+    stage.queue("q", SINGLE_ACTIVE)
+    first, second = consume(stage, 0, 0)
+    second.leave()
+    stage.publish(b"1")
+    assert first.bodies == [b"1"]
+
+
+def test_r94_no_policy_makes_a_consumer_the_only_active_one(stage: Stage) -> None:
+    stage.queue("q")
+    with pytest.raises(PreconditionFailed, match="not recognised policy settings"):
+        stage.policy({"single-active-consumer": True})
+    first, second = consume(stage, 0, 0)
+    stage.publish(b"1", b"2")
+    assert (first.bodies, second.bodies) == ([b"1"], [b"2"])
+
+
+def test_r44_the_argument_is_a_boolean(stage: Stage) -> None:
+    with pytest.raises(PreconditionFailed, match="invalid arg 'x-single-active-consumer'"):
+        stage.queue("q", {"x-single-active-consumer": 1})
+
+
+def test_r96_what_was_not_settled_goes_to_the_next_one_first(stage: Stage) -> None:
+    stage.queue("q", SINGLE_ACTIVE)
+    first, second = consume(stage, 0, 0, prefetch=3)
+    stage.publish(b"1", b"2", b"3", b"4", b"5")
+    first.settle(1)
+    first.leave()
+    assert second.bodies == [b"2", b"3", b"4"]
+    assert [received.redelivered for received in second.received] == [True, True, True]
+    second.settle(0, up_to=True)
+    assert second.bodies == [b"2", b"3", b"4", b"5"]
+
+
+def test_r96_order_is_kept_when_a_connection_is_lost(stage: Stage) -> None:
+    stage.queue("q", SINGLE_ACTIVE)
+    first, second = AmqpEdge(stage.gateway), AmqpEdge(stage.gateway)
+    for client in (first, second):
+        client.consume("q", prefetch=2)
+    stage.publish(b"1", b"2", b"3", b"4")
+    assert [received.body for received in first.received()] == [b"1", b"2"]
+    first.leave()
+    stage.gateway.settle()
+    taken = list(second.received())
+    for received in taken:
+        second.settle(received, Outcome.ACCEPTED)
+    assert [received.body for received in [*taken, *second.received()]] == [b"1", b"2", b"3", b"4"]
+
+
+def test_r93_a_cancelled_one_makes_room_at_once_and_keeps_what_it_holds(stage: Stage) -> None:
+    queue = stage.queue("q", SINGLE_ACTIVE)
+    first, second = AmqpEdge(stage.gateway), AmqpEdge(stage.gateway)
+    for client in (first, second):
+        client.consume("q", prefetch=1)
+    stage.publish(b"1", b"2")
+    (held,) = first.received()
+    first.peer.send(asked(commands.Basic.Cancel, consumer_tag=next(iter(queue.consumers)).tag), channel=2)
+    first.received()
+    assert [received.body for received in second.received()] == [b"2"]
+    first.settle(held, Outcome.REQUEUED)
+    assert stage.ready() == 1
+
+
+@pytest.mark.parametrize("queue", ["q"])
+def test_r95_an_exclusive_consumer_is_refused(stage: Stage, queue: str) -> None:
+    stage.queue(queue, SINGLE_ACTIVE)
+    client = AmqpEdge(stage.gateway)
+    client.peer.send(asked(commands.Basic.Consume, queue=queue, exclusive=True), channel=2)
+    (answer,) = client.peer.listen()
+    assert isinstance(answer.method, commands.Channel.Close)
+    assert (answer.method.reply_code, answer.method.reply_text) == (
+        403,
+        "ACCESS_REFUSED - queue 'q' in vhost '/' in exclusive use",
+    )
+
+
+def test_r95_an_exclusive_queue_may_have_a_single_active_consumer(stage: Stage) -> None:
+    queue = stage.vhost.declare_queue("mine", owner=object(), arguments=SINGLE_ACTIVE)
+    recipient = Recipient()
+    recipient.consume(queue)
+    stage.publish(b"1", to="mine")
+    assert recipient.bodies == [b"1"]
+
+
+def test_listings_can_tell_who_is_active(stage: Stage) -> None:
+    queue = stage.queue("q", SINGLE_ACTIVE)
+    consume(stage, 0, 0)
+    assert [queue.consumers.is_active(consumer) for consumer in queue.consumers] == [True, False]

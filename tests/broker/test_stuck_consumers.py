@@ -1,0 +1,36 @@
+"""A consumer that does not settle, in a broker with a real clock."""
+
+import pytest
+from pika.exceptions import ChannelClosedByBroker
+
+from tests.broker.conftest import Connect
+from tests.running import Gateway
+
+
+def test_a_stuck_consumer_loses_its_channel_and_the_message_goes_to_another(gateway: Gateway, connect: Connect) -> None:
+    gateway.start("queues.consumer_timeout_ms=1000")
+    connection = connect()
+    channel = connection.channel()
+    channel.queue_declare("q")
+    channel.basic_publish("", "q", b"m")
+    channel.basic_consume("q", lambda *delivery: None)
+    with pytest.raises(ChannelClosedByBroker) as closed:
+        channel.start_consuming()
+    assert (closed.value.reply_code, closed.value.reply_text) == (
+        406,
+        "PRECONDITION_FAILED - delivery acknowledgement on channel 1 timed out. Timeout value used: 1000 ms. "
+        "This timeout value can be configured, see consumers doc guide to learn more",
+    )
+    method, _, body = connection.channel().basic_get("q", auto_ack=True)
+    assert (body, method.redelivered) == (b"m", True)
+
+
+def test_old_arguments_bring_one_warning_for_each_queue(gateway: Gateway, connect: Connect) -> None:
+    """R46."""
+    gateway.start()
+    channel = connect().channel()
+    for _ in range(2):
+        channel.queue_declare("lazy", durable=True, arguments={"x-queue-mode": "lazy"})
+    gateway.stop()
+    assert gateway.log.count("x-queue-mode") == 1
+    assert "deprecated" in gateway.log

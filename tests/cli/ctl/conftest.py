@@ -1,0 +1,34 @@
+"""gatewayctl in this process, against an API with canned answers."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from gateway.cli.ctl.main import ENVIRONMENT, main
+from tests.cli.ctl.fake_api import FakeApi, fake_api
+from tests.cli.ctl.running import Ctl, Ended
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    """An API that knows the node, the virtual host / and the user guest."""
+    with fake_api() as api:
+        api.answer("GET overview", {"node": "gateway@here", "listeners": []})
+        api.answer("GET vhosts", [{"name": "/"}, {"name": "v1"}])
+        api.answer("GET users/bob", {"name": "bob", "password_hash": "h", "hashing_algorithm": "a", "tags": ["x", "y"]})
+        yield api
+
+
+@pytest.fixture
+def ctl(api: FakeApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ctl:
+    """Run ``gatewayctl`` with these arguments."""
+    for variable in ENVIRONMENT.values():
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("GATEWAYCTL_URL", api.url)
+
+    def run(*arguments: str) -> Ended:
+        code = main(arguments)
+        printed = capsys.readouterr()
+        return Ended(code, printed.out, printed.err)
+
+    return run

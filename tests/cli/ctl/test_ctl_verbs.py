@@ -1,0 +1,66 @@
+"""Every verb that must be there is there, and stands in docs/gatewayctl.md with its reason for being."""
+
+from pathlib import Path
+
+import pytest
+
+from gateway.cli.ctl.absent import ABSENT
+from gateway.cli.ctl.main import gatewayctl
+from gateway.version import VERSION
+from tests.cli.ctl.running import Ctl
+
+PAGE = (Path(__file__).parents[3] / "docs" / "gatewayctl.md").read_text(encoding="utf-8")
+
+MUST = """
+    add_user delete_user change_password set_user_tags list_users authenticate_user
+    add_vhost delete_vhost list_vhosts
+    set_vhost_limits clear_vhost_limits list_vhost_limits set_user_limits clear_user_limits list_user_limits
+    set_permissions clear_permissions list_permissions list_user_permissions
+    set_topic_permissions clear_topic_permissions list_topic_permissions
+    set_policy clear_policy list_policies list_policies_that_match
+    set_operator_policy clear_operator_policy list_operator_policies
+    list_queues list_exchanges list_bindings list_connections list_channels list_consumers
+    purge_queue delete_queue close_connection close_all_connections
+    status ping await_startup version
+    export_definitions import_definitions hash_password
+    trace_on trace_off
+    set_parameter clear_parameter list_parameters
+    set_global_parameter clear_global_parameter list_global_parameters
+    check_running check_local_alarms check_alarms
+    check_port_connectivity check_port_listener check_protocol_listener check_virtual_hosts
+"""
+
+
+@pytest.mark.parametrize("verb", MUST.split())
+def test_a_verb_that_must_be_there_is(verb: str) -> None:
+    assert verb in gatewayctl.commands
+
+
+@pytest.mark.parametrize("verb", gatewayctl.commands)
+def test_a_verb_is_documented(verb: str, ctl: Ctl) -> None:
+    assert f"`{verb}" in PAGE
+    assert ctl("help", verb).out.startswith(f"Usage: gatewayctl {verb} ")
+
+
+@pytest.mark.parametrize("option", ["--vhost", "--formatter", "--quiet", "--silent", "--no-table-headers", "--url"])
+def test_an_option_is_documented(option: str) -> None:
+    assert f"`{option}" in PAGE or f", {option}" in PAGE
+
+
+def test_nothing_is_there_and_absent() -> None:
+    assert set(ABSENT).isdisjoint(gatewayctl.commands)
+
+
+@pytest.mark.parametrize("verb", ABSENT)
+def test_an_absent_verb_says_why(verb: str, ctl: Ctl) -> None:
+    ended = ctl(verb, "with", "--any", "arguments")
+    assert (ended.code, ended.err) == (64, f"Error: Command '{verb}' is not implemented: {ABSENT[verb]}\n")
+
+
+def test_the_version(ctl: Ctl) -> None:
+    assert ctl("version").out == ctl("--version").out == f"{VERSION}\n"
+
+
+def test_help_lists_the_verbs(ctl: Ctl) -> None:
+    assert ctl("help").out == ctl("--help").out
+    assert "list_queues" in ctl("help").out

@@ -1,0 +1,85 @@
+"""Killed at any moment while messages fall due: each one that was confirmed comes, once, whoever held it back."""
+
+import random
+import time
+from collections import Counter
+from typing import Final
+
+import pika
+import pytest
+from pika.adapters.blocking_connection import BlockingChannel
+from pika.exceptions import AMQPError
+
+from tests.broker.conftest import Connect
+from tests.running import Gateway
+
+KILLS: Final = 8
+
+#: Messages held back for up to this long, so that some fall due while the broker runs, some while it is down.
+LONGEST_MS: Final = 500
+
+#: Where to publish to: a delayed exchange in front of a plain queue, and a queue that delays by itself.
+PLACES: Final = (("later", "routed"), ("", "delaying"))
+
+
+class Trial:
+    """What was published, what was confirmed, through all kills."""
+
+    def __init__(self) -> None:
+        self.numbers = 0
+        self.confirmed: dict[str, set[str]] = {queue: set() for _, queue in PLACES}
+        self.moments = random.Random()
+
+    def publish_until(self, channel: BlockingChannel, deadline_s: float) -> None:
+        """Publish with confirms, one after the other, until then or until the broker dies."""
+        while time.monotonic() < deadline_s:
+            for exchange, queue in PLACES:
+                self.numbers += 1
+                name = str(self.numbers)
+                delay_ms = self.moments.randrange(1, LONGEST_MS)
+                said = pika.BasicProperties(delivery_mode=2, message_id=name, headers={"x-delay": delay_ms})
+                channel.basic_publish(exchange, queue, name.encode(), said)
+                self.confirmed[queue].add(name)
+
+
+def declare(channel: BlockingChannel) -> None:
+    channel.exchange_declare("later", "x-delayed-message", durable=True, arguments={"x-delayed-type": "direct"})
+    channel.queue_declare("routed", durable=True)
+    channel.queue_bind("routed", "later", "routed")
+    channel.queue_declare("delaying", durable=True, arguments={"x-delayed-delivery": True})
+
+
+def contents(channel: BlockingChannel, queue: str) -> list[str]:
+    """Fetch everything a queue holds."""
+    found: list[str] = []
+    while True:
+        method, _, body = channel.basic_get(queue, auto_ack=True)
+        if method is None:
+            return found
+        assert body is not None
+        found.append(body.decode())
+
+
+@pytest.mark.timeout(120)
+def test_each_delayed_message_comes_once(gateway: Gateway, connect: Connect) -> None:
+    trial = Trial()
+    for _ in range(KILLS):
+        gateway.start()
+        channel = connect().channel()
+        declare(channel)
+        channel.confirm_delivery()
+        kill_at = time.monotonic() + trial.moments.uniform(0.1, 0.7)
+        try:
+            trial.publish_until(channel, kill_at)
+        except AMQPError:  # it would have to die earlier than it is killed
+            pytest.fail("the broker did not live until it was killed")
+        time.sleep(trial.moments.uniform(0.0, 0.3))
+        gateway.kill()
+    gateway.start()
+    channel = connect().channel()
+    time.sleep(LONGEST_MS / 1000 + 0.5)
+    for _, queue in PLACES:
+        times = Counter(contents(channel, queue))
+        assert not [name for name, count in times.items() if count > 1], "some came twice"
+        assert set(times) == trial.confirmed[queue]
+        assert len(times) > 100

@@ -1,0 +1,330 @@
+"""Messages that are held back: each is let go once, at its time, whatever happens in between."""
+
+import pytest
+
+from gateway.kernel.delays import BATCH, RESIDENT_DELAYED
+from gateway.kernel.errors import CommandInvalid, PreconditionFailed
+from gateway.kernel.queue import Outcome, Queue
+from gateway.kernel.vhost import Verdict
+from gateway.testing import MemoryBroker, Recipient
+
+
+def delayed_queue(broker: MemoryBroker) -> Queue:
+    return broker.vhost.declare_queue("q", is_durable=True, arguments={"x-delayed-delivery": True})
+
+
+def send(
+    broker: MemoryBroker, body: bytes, delay_ms: int, *, exchange: str = "", is_persistent: bool = True
+) -> Verdict:
+    return broker.publish("q", body, exchange=exchange, headers={"x-delay": delay_ms}, is_persistent=is_persistent)
+
+
+def ready(queue: Queue) -> list[bytes]:
+    """Look at what a queue would hand out, and leave it there."""
+    recipient = Recipient()
+    while recipient.get(queue) is not None:
+        pass
+    recipient.leave()
+    return recipient.bodies
+
+
+@pytest.mark.parametrize("is_persistent", [True, False], ids=["persistent", "transient"])
+def test_a_message_takes_part_once_its_time_has_come(broker: MemoryBroker, is_persistent: bool) -> None:
+    queue = delayed_queue(broker)
+    assert send(broker, b"late", 1000, is_persistent=is_persistent) is Verdict.TAKEN
+    send(broker, b"soon", 400, is_persistent=is_persistent)
+    broker.publish("q", b"now")
+    assert ready(queue) == [b"now"]
+    broker.clock.advance(0.399)
+    assert ready(queue) == [b"now"]
+    broker.clock.advance(0.001)
+    assert ready(queue) == [b"now", b"soon"]
+    broker.clock.advance(0.6)
+    assert ready(queue) == [b"now", b"soon", b"late"]
+    broker.clock.advance(3600)
+    assert len(queue) == 3
+
+
+@pytest.mark.parametrize("delay", [0, -5, True, "1000", 2.5, None, 315_360_000_001], ids=repr)
+def test_what_is_no_delay_delays_nothing(broker: MemoryBroker, delay: bool | int | float | str | None) -> None:
+    queue = delayed_queue(broker)
+    broker.publish("q", b"now", headers={"x-delay": delay})
+    assert ready(queue) == [b"now"]
+
+
+def test_without_the_argument_a_queue_ignores_the_header(broker: MemoryBroker) -> None:
+    queue = broker.vhost.declare_queue("q")
+    send(broker, b"now", 1000)
+    assert ready(queue) == [b"now"]
+
+
+def test_those_of_one_moment_come_in_the_order_they_were_published(broker: MemoryBroker) -> None:
+    queue = delayed_queue(broker)
+    bodies = [b"%04d" % number for number in range(2 * BATCH + 7)]
+    for body in bodies:
+        send(broker, body, 50, is_persistent=False)
+    broker.clock.advance(0.05)
+    assert ready(queue) == bodies
+
+
+def test_a_waiting_consumer_is_served_when_the_time_comes(broker: MemoryBroker) -> None:
+    queue, recipient = delayed_queue(broker), Recipient()
+    recipient.consume(queue)
+    send(broker, b"late", 10)
+    assert recipient.bodies == []
+    broker.clock.advance(0.01)
+    assert recipient.bodies == [b"late"]
+    recipient.settle(1)
+    broker.commit()
+    assert broker.store.held_ids == frozenset()
+
+
+def test_more_than_may_stay_in_memory(broker: MemoryBroker) -> None:
+    queue = delayed_queue(broker)
+    count = RESIDENT_DELAYED + 100
+    for number in range(count):
+        send(broker, b"%d" % number, 1000 + number % 7, is_persistent=number % 3 == 0)
+    broker.commit()
+    broker.clock.advance(1.1)
+    assert sorted(map(int, ready(queue))) == list(range(count))
+    queue.purge()
+    broker.commit()
+    assert broker.store.held_ids == frozenset()
+
+
+def test_a_restart_keeps_what_is_held_back_and_its_time(broker: MemoryBroker) -> None:
+    delayed_queue(broker)
+    send(broker, b"persistent", 1000)
+    send(broker, b"transient", 1000, is_persistent=False)
+    broker.commit()
+    broker.clock.advance(0.5)
+    restarted = broker.crashed()
+    queue = restarted.vhost.queue("q")
+    assert ready(queue) == []
+    assert [held.message.body for held in queue.delaying().listing()] == [b"persistent"]
+    restarted.clock.advance(0.5)
+    assert ready(queue) == [b"persistent"]
+
+
+def test_what_fell_due_while_the_broker_was_down_comes_at_once(broker: MemoryBroker) -> None:
+    delayed_queue(broker)
+    send(broker, b"missed", 1000)
+    broker.commit()
+    broker.clock.advance(5)
+    restarted = broker.crashed()
+    restarted.clock.advance(0)
+    assert ready(restarted.vhost.queue("q")) == [b"missed"]
+
+
+@pytest.mark.parametrize("is_committed", [True, False], ids=["release durable", "release lost"])
+def test_a_crash_around_the_moment_neither_loses_nor_doubles(broker: MemoryBroker, is_committed: bool) -> None:
+    delayed_queue(broker)
+    send(broker, b"once", 1000)
+    broker.commit()
+    broker.clock.advance(1)
+    broker.end_turn()
+    if is_committed:
+        broker.commit()
+    restarted = broker.crashed()
+    restarted.clock.advance(10)
+    assert ready(restarted.vhost.queue("q")) == [b"once"]
+
+
+def test_held_back_messages_are_listed_by_time_and_cancelled(broker: MemoryBroker) -> None:
+    queue = delayed_queue(broker)
+    for delay in (300, 100, 200, 400):
+        send(broker, b"%d" % delay, delay, is_persistent=delay % 200 == 0)
+    delays = queue.delaying()
+    beginning_ms = broker.clock.wall_ms()
+    listed = delays.listing()
+    assert [held.message.body for held in listed] == [b"100", b"200", b"300", b"400"]
+    assert [held.due_at_ms - beginning_ms for held in listed] == [100, 200, 300, 400]
+    assert [held.message.body for held in delays.listing(1, 2)] == [b"200", b"300"]
+    assert delays.cancel([listed[0].position, listed[3].position, 12345]) == 2
+    assert delays.cancel([listed[0].position]) == 0
+    assert len(delays) == 2
+    assert [held.message.body for held in delays.listing()] == [b"200", b"300"]
+    broker.commit()
+    restarted = broker.crashed()
+    restarted.clock.advance(1)
+    assert ready(restarted.vhost.queue("q")) == [b"200"]
+
+
+def test_cancelled_rows_are_used_again(broker: MemoryBroker) -> None:
+    queue = delayed_queue(broker)
+    for cycle in range(5):
+        send(broker, b"a%d" % cycle, 100)
+        send(broker, b"b%d" % cycle, 100)
+        queue.delaying().cancel([queue.delaying().listing()[0].position])
+        broker.clock.advance(0.1)
+    assert ready(queue) == [b"b%d" % cycle for cycle in range(5)]
+
+
+def test_a_deleted_queue_forgets_what_it_held_back(broker: MemoryBroker) -> None:
+    queue = delayed_queue(broker)
+    send(broker, b"never", 1000)
+    send(broker, b"never", 1000, is_persistent=False)
+    broker.commit()
+    broker.vhost.delete_queue(queue)
+    broker.clock.advance(10)
+    broker.commit()
+    assert broker.store.held_ids == frozenset()
+    assert len(queue) == 0
+
+
+def test_a_purge_leaves_what_is_held_back(broker: MemoryBroker) -> None:
+    queue = delayed_queue(broker)
+    send(broker, b"later", 1000)
+    assert queue.purge() == 0
+    broker.clock.advance(1)
+    assert ready(queue) == [b"later"]
+
+
+# Exchanges
+
+
+def delayed_exchange(broker: MemoryBroker, routing: str = "direct") -> None:
+    vhost = broker.vhost
+    exchange = vhost.declare_exchange(
+        "later", "x-delayed-message", is_durable=True, arguments={"x-delayed-type": routing}
+    )
+    vhost.bind(exchange, vhost.declare_queue("q", is_durable=True), "q")
+
+
+@pytest.mark.parametrize("routing", ["direct", "topic", "fanout"])
+def test_a_delayed_exchange_routes_when_the_time_has_come(broker: MemoryBroker, routing: str) -> None:
+    delayed_exchange(broker, routing)
+    assert send(broker, b"late", 1000, exchange="later") is Verdict.TAKEN
+    broker.publish("q", b"now", exchange="later")
+    queue = broker.vhost.queue("q")
+    assert ready(queue) == [b"now"]
+    broker.vhost.bind(broker.vhost.exchange("later"), broker.vhost.declare_queue("new"), "q")
+    broker.clock.advance(1)
+    assert ready(queue) == [b"now", b"late"]
+    assert ready(broker.vhost.queue("new")) == [b"late"]
+
+
+def test_a_delayed_exchange_survives_a_restart_with_what_it_holds(broker: MemoryBroker) -> None:
+    delayed_exchange(broker)
+    send(broker, b"persistent", 1000, exchange="later")
+    send(broker, b"transient", 1000, exchange="later", is_persistent=False)
+    broker.commit()
+    restarted = broker.crashed()
+    guard = restarted.vhost.exchange("later").guard
+    assert guard is not None
+    assert guard.waiting is not None
+    assert [held.message.body for held in guard.waiting.delaying().listing()] == [b"persistent"]
+    assert ready(restarted.vhost.queue("q")) == []
+    restarted.clock.advance(1)
+    assert ready(restarted.vhost.queue("q")) == [b"persistent"]
+    restarted.commit()
+    again = restarted.crashed()
+    again.clock.advance(5)
+    assert ready(again.vhost.queue("q")) == [b"persistent"]
+
+
+def test_a_delayed_exchange_that_is_deleted_forgets_what_it_holds(broker: MemoryBroker) -> None:
+    delayed_exchange(broker)
+    send(broker, b"never", 1000, exchange="later")
+    broker.commit()
+    broker.vhost.delete_exchange("later")
+    broker.clock.advance(5)
+    broker.commit()
+    assert broker.store.held_ids == frozenset()
+    assert ready(broker.vhost.queue("q")) == []
+
+
+def test_a_message_that_reaches_a_delayed_exchange_through_another_waits_too(broker: MemoryBroker) -> None:
+    delayed_exchange(broker)
+    vhost = broker.vhost
+    vhost.bind(vhost.exchange("amq.fanout"), vhost.exchange("later"), "")
+    send(broker, b"late", 1000, exchange="amq.fanout")
+    assert ready(vhost.queue("q")) == []
+    broker.clock.advance(1)
+    assert ready(vhost.queue("q")) == [b"late"]
+
+
+def test_what_nobody_is_bound_for_when_the_time_comes_is_gone(broker: MemoryBroker) -> None:
+    delayed_exchange(broker)
+    broker.publish("elsewhere", b"lost", exchange="later", headers={"x-delay": 5}, is_persistent=True)
+    broker.clock.advance(1)
+    broker.commit()
+    assert broker.store.held_ids == frozenset()
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"x-delayed-type": 7}, {"x-delayed-type": "x-delayed-message"}], ids=["none", "number", "itself"]
+)
+def test_a_delayed_exchange_must_name_the_type_that_routes(broker: MemoryBroker, arguments: dict[str, str]) -> None:
+    with pytest.raises(PreconditionFailed, match="'x-delayed-type' must be an existing exchange type"):
+        broker.vhost.declare_exchange("later", "x-delayed-message", arguments=arguments)
+
+
+def test_a_delayed_exchange_of_a_type_that_nobody_supplies(broker: MemoryBroker) -> None:
+    with pytest.raises(CommandInvalid, match="unknown exchange type"):
+        broker.vhost.declare_exchange("later", "x-delayed-message", arguments={"x-delayed-type": "none"})
+
+
+# Retries
+
+
+def test_a_rejected_message_comes_back_after_each_delay_and_is_dead_lettered_after_the_last(
+    broker: MemoryBroker,
+) -> None:
+    vhost = broker.vhost
+    dead = vhost.declare_queue("dead", is_durable=True)
+    queue = vhost.declare_queue(
+        "q",
+        is_durable=True,
+        arguments={
+            "x-retry-delays": [100, 2000],
+            "x-dead-letter-exchange": "",
+            "x-dead-letter-routing-key": "dead",
+        },
+    )
+    recipient = Recipient()
+    recipient.consume(queue)
+    broker.publish("q", b"poison", is_persistent=True)
+    recipient.settle(1, Outcome.REJECTED)
+    broker.clock.advance(0.099)
+    assert len(recipient.received) == 1
+    broker.clock.advance(0.001)
+    assert [received.redelivered for received in recipient.received] == [False, True]
+    recipient.settle(2, Outcome.REJECTED)
+    broker.clock.advance(1.999)
+    assert len(recipient.received) == 2
+    broker.clock.advance(0.001)
+    recipient.settle(3, Outcome.REJECTED)
+    assert ready(dead) == [b"poison"]
+    broker.clock.advance(60)
+    assert len(recipient.received) == 3
+
+
+def test_a_restart_keeps_the_try_and_the_time(broker: MemoryBroker) -> None:
+    queue = broker.vhost.declare_queue("q", is_durable=True, arguments={"x-retry-delays": [1000]})
+    broker.publish("q", b"again", is_persistent=True)
+    recipient = Recipient()
+    recipient.get(queue)
+    recipient.settle(1, Outcome.REJECTED)
+    broker.commit()
+    restarted = broker.crashed()
+    queue = restarted.vhost.queue("q")
+    assert ready(queue) == []
+    restarted.clock.advance(1)
+    entry = queue.take()
+    assert entry is not None
+    assert (entry.message.body, entry.deliveries, entry.is_redelivered) == (b"again", 1, True)
+    queue.settle(entry, Outcome.REJECTED)
+    restarted.commit()
+    assert restarted.store.held_ids == frozenset()
+
+
+def test_a_message_that_returns_for_another_try_takes_its_old_place(broker: MemoryBroker) -> None:
+    queue, recipient = broker.vhost.declare_queue("q", arguments={"x-retry-delays": [10]}), Recipient()
+    for body in (b"first", b"second"):
+        broker.publish("q", body)
+    recipient.get(queue)
+    recipient.settle(1, Outcome.REJECTED)
+    assert ready(queue) == [b"second"]
+    broker.clock.advance(0.01)
+    assert ready(queue) == [b"first", b"second"]

@@ -1,0 +1,146 @@
+"""Whatever is held back, let go, tried again, cancelled, killed: each message takes part once, and not before its time.
+
+So few contents may stay in memory that most of them are read back from the store.
+"""
+
+from dataclasses import dataclass
+from random import Random
+from unittest.mock import patch
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from gateway.kernel import delays
+from gateway.kernel.queue import Outcome, Queue, QueuedMessage
+from gateway.testing import MemoryBroker
+
+RETRY_DELAYS_MS = (30, 100)
+
+
+@dataclass
+class Modelled:
+    """A message of the model: when it may take part, and how often it came back."""
+
+    due_ms: int
+    is_persistent: bool
+    tries: int = 0
+
+
+class DelaysMachine(RuleBasedStateMachine):
+    """One queue that delays and tries again, and what each of its messages is up to."""
+
+    @initialize()
+    def start(self) -> None:
+        self.patch = patch.object(delays, "RESIDENT_DELAYED", 2)
+        self.patch.start()
+        self.broker = MemoryBroker(resident_messages=3)
+        self.queue: Queue = self.broker.vhost.declare_queue(
+            "q", is_durable=True, arguments={"x-delayed-delivery": True, "x-retry-delays": list(RETRY_DELAYS_MS)}
+        )
+        self.waiting: dict[bytes, Modelled] = {}
+        self.out: list[tuple[QueuedMessage, Modelled]] = []
+        self.number = 0
+
+    @property
+    def now_ms(self) -> int:
+        return self.broker.clock.wall_ms()
+
+    @property
+    def held(self) -> set[bytes]:
+        return {body for body, message in self.waiting.items() if message.due_ms > self.now_ms}
+
+    @rule(
+        delays_ms=st.lists(st.sampled_from([0, 0, 1, 20, 60, 200]), min_size=1, max_size=8),
+        is_persistent=st.sampled_from([True, True, False]),
+    )
+    def publish(self, delays_ms: list[int], is_persistent: bool) -> None:
+        for delay_ms in delays_ms:
+            self.number += 1
+            body = b"%d" % self.number
+            self.broker.publish("q", body, headers={"x-delay": delay_ms}, is_persistent=is_persistent)
+            self.waiting[body] = Modelled(self.now_ms + delay_ms, is_persistent)
+
+    @rule(milliseconds=st.integers(0, 120))
+    def advance(self, milliseconds: int) -> None:
+        self.broker.advance(milliseconds / 1000)
+
+    @precondition(lambda self: len(self.queue) > 0)
+    @rule(count=st.integers(1, 6))
+    def take(self, count: int) -> None:
+        for _ in range(count):
+            entry = self.queue.take()
+            if entry is None:
+                return
+            message = self.waiting.pop(entry.message.body)
+            assert message.due_ms <= self.now_ms, "let go before its time"
+            assert entry.deliveries == message.tries
+            self.out.append((entry, message))
+
+    @precondition(lambda self: self.out)
+    @rule(choice=st.randoms(use_true_random=False), outcomes=st.lists(st.sampled_from(Outcome), min_size=1, max_size=6))
+    def settle(self, choice: Random, outcomes: list[Outcome]) -> None:
+        for outcome in outcomes[: len(self.out)]:
+            self.conclude(*self.out.pop(choice.randrange(len(self.out))), outcome)
+
+    def conclude(self, entry: QueuedMessage, message: Modelled, outcome: Outcome) -> None:
+        self.queue.settle(entry, outcome)
+        is_tried_again = outcome is Outcome.REJECTED and message.tries < len(RETRY_DELAYS_MS)
+        if is_tried_again:
+            message.due_ms = self.now_ms + RETRY_DELAYS_MS[message.tries]
+        if is_tried_again or outcome is Outcome.REQUEUED:
+            message.tries += 1
+            self.waiting[entry.message.body] = message
+
+    @precondition(lambda self: len(self.queue.delaying()) > 0)
+    @rule(choice=st.randoms(use_true_random=False), count=st.integers(1, 4))
+    def cancel(self, choice: Random, count: int) -> None:
+        listed = self.queue.delaying().listing(0, 1000)
+        chosen = choice.sample(listed, min(count, len(listed)))
+        assert self.queue.delaying().cancel([held.position for held in chosen]) == len(chosen)
+        for held in chosen:
+            del self.waiting[held.message.body]
+
+    @precondition(lambda self: len(self.queue.delaying()) > 2)
+    @rule()
+    def kill(self) -> None:
+        """What was persistent waits again; what was out is back."""
+        self.broker.commit()
+        for entry, message in self.out:
+            self.waiting[entry.message.body] = message
+        self.out = []
+        self.broker = self.broker.crashed()
+        self.queue = self.broker.vhost.queue("q")
+        self.waiting = {body: message for body, message in self.waiting.items() if message.is_persistent}
+        self.broker.advance(0)
+
+    @invariant()
+    def what_is_held_back_is_listed_by_time(self) -> None:
+        if hasattr(self, "queue"):
+            listed = self.queue.delaying().listing(0, 1000)
+            assert {held.message.body for held in listed} == self.held
+            assert len(listed) == len(self.queue.delaying())
+            times = [held.due_at_ms for held in listed]
+            assert times == sorted(times)
+            assert times == [self.waiting[held.message.body].due_ms for held in listed]
+
+    @invariant()
+    def everything_else_is_ready(self) -> None:
+        if hasattr(self, "queue"):
+            assert len(self.queue) == len(self.waiting) - len(self.held)
+
+    def teardown(self) -> None:
+        """Once everything is settled or cancelled, the store is empty."""
+        if not hasattr(self, "queue"):
+            return
+        for entry, _ in self.out:
+            self.queue.accept(entry)
+        self.queue.purge()
+        self.queue.delaying().clear()
+        self.broker.commit()
+        self.patch.stop()
+        assert self.broker.store.held_ids == frozenset()
+
+
+TestDelaysMachine = DelaysMachine.TestCase
+TestDelaysMachine.settings = settings(max_examples=200, stateful_step_count=60, deadline=None)

@@ -1,0 +1,41 @@
+"""Messages of the broker itself die like any other: their headers are edited, and integers keep their width."""
+
+from gateway.kernel.message import Long, Properties, Value
+from gateway.kernel.plain import PLAIN, plain_header
+from gateway.kernel.values import dumps, loads
+from gateway.testing import MemoryBroker, Recipient
+
+
+def test_an_edit_sets_removes_and_keeps() -> None:
+    header = plain_header(Properties(headers={"a": 1, "b": 2}, expiration="5", delivery_mode=2, message_id="m"))
+    edited = header.edited({"b": Long(3), "c": None}, without=("a",), drops_expiration=True)
+    expected = Properties(headers={"b": 3, "c": None}, delivery_mode=2, message_id="m")
+    assert edited.properties == PLAIN.header(edited.raw).properties == expected
+    assert (edited.expiration_ms, edited.is_persistent, header.expiration_ms) == (None, True, 5)
+
+
+def test_a_long_comes_back_from_the_store_as_one() -> None:
+    kept = loads(dumps({"count": Long(1), "plain": 1}))
+    assert kept == {"count": 1, "plain": 1}
+    assert type(kept["count"]) is Long
+    assert type(kept["plain"]) is int
+
+
+def test_a_dead_letter_of_the_broker_is_the_same_after_a_restart() -> None:
+    broker = MemoryBroker()
+    broker.vhost.declare_queue("dead", is_durable=True)
+    arguments: dict[str, Value] = {
+        "x-message-ttl": 0,
+        "x-dead-letter-exchange": "",
+        "x-dead-letter-routing-key": "dead",
+    }
+    broker.vhost.declare_queue("q", is_durable=True, arguments=arguments)
+    broker.publish("q", b"m", is_persistent=True)
+    broker.commit()
+    restarted = broker.crashed()
+    received = Recipient().get(restarted.vhost.queue("dead"))
+    assert received is not None
+    deaths = received.message.headers["x-death"]
+    assert isinstance(deaths, list)
+    assert isinstance(deaths[0], dict)
+    assert type(deaths[0]["count"]) is Long

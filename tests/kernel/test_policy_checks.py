@@ -1,0 +1,85 @@
+"""A policy that makes no sense is refused in RabbitMQ's words, and one that does is not (R139, R140)."""
+
+import pytest
+
+from gateway.kernel.changes import PolicyRecord
+from gateway.kernel.errors import NotAllowed, PreconditionFailed
+from gateway.kernel.message import Value
+from gateway.testing import MemoryBroker
+
+REFUSED = [
+    #            definition                            RabbitMQ says
+    pytest.param({}, "no policy provided", id="empty"),
+    pytest.param({"foo": 1}, '[{<<"foo">>,1}] are not recognised policy settings', id="unknown"),
+    pytest.param({"max-length": "x"}, '<<"x">> is not a valid maximum length', id="length: text"),
+    pytest.param({"max-length": -1}, "-1 is not a valid maximum length", id="length: negative"),
+    pytest.param({"max-length": 1.5}, "1.5 is not a valid maximum length", id="length: fraction"),
+    pytest.param({"max-length-bytes": -1}, "-1 is not a valid maximum length in bytes", id="bytes"),
+    pytest.param({"message-ttl": -1}, "-1 is not a valid message TTL", id="ttl: negative"),
+    pytest.param({"message-ttl": True}, "true is not a valid message TTL", id="ttl: boolean"),
+    pytest.param({"expires": 0}, "0 is not a valid queue expiry", id="expires"),
+    pytest.param({"overflow": "bad"}, '<<"bad">> is not a valid overflow value', id="overflow"),
+    pytest.param({"overflow": 1}, "1 is not a valid overflow value", id="overflow: number"),
+    pytest.param({"queue-mode": "x"}, '<<"x">> is not a valid queue-mode value', id="mode"),
+    pytest.param({"queue-version": 3}, "3 is not a valid queue-version value", id="version"),
+    pytest.param({"delivery-limit": -2}, "-2 is not a valid delivery limit", id="delivery limit"),
+    pytest.param({"dead-letter-exchange": 1}, "1 is not a valid dead letter exchange name", id="dlx"),
+    pytest.param({"dead-letter-routing-key": 1}, "1 is not a valid dead letter routing key", id="dlrk"),
+    pytest.param({"dead-letter-strategy": "x"}, '<<"x">> is not a valid dead letter strategy', id="strategy"),
+    pytest.param({"alternate-exchange": 1}, "1 is not a valid alternate exchange name", id="alternate"),
+    pytest.param({"queue-leader-locator": "x"}, '<<"x">> is not a valid queue leader locator value', id="leader"),
+    pytest.param({"queue-master-locator": "x"}, '<<"x">> invalid queue-master-locator value', id="master"),
+    pytest.param({"max-in-memory-length": -1}, "-1 is not a valid maximum memory in bytes", id="in memory"),
+    pytest.param({"max-age": "7"}, '<<"7">> is not a valid max age', id="age"),
+    pytest.param({"max-length": -1, "foo": 2}, "-1 is not a valid maximum length", id="the first fault is told"),
+]
+
+ACCEPTED = [
+    {"max-length": 0},
+    {"message-ttl": 0},
+    {"expires": 1},
+    {"delivery-limit": -1},
+    {"dead-letter-routing-key": "k"},
+    {"ha-mode": "all"},
+    {"queue-mode": "lazy", "queue-version": 1},
+    {"max-age": "7D"},
+]
+
+
+def put(broker: MemoryBroker, definition: dict[str, Value], is_operator: bool = False, **others: str) -> None:
+    told = {"vhost": "/", "pattern": ".*", "apply_to": "all", **others}
+    broker.kernel.put_policy(
+        PolicyRecord(told["vhost"], "p", is_operator, told["pattern"], told["apply_to"], 0, definition)
+    )
+
+
+@pytest.mark.parametrize(("definition", "words"), REFUSED)
+def test_a_definition_is_refused(broker: MemoryBroker, definition: dict[str, Value], words: str) -> None:
+    with pytest.raises(PreconditionFailed) as refusal:
+        put(broker, definition)
+    assert str(refusal.value) == f"Validation failed\n\n{words}\n"
+    assert not broker.kernel.policies
+
+
+@pytest.mark.parametrize("definition", ACCEPTED, ids=str)
+def test_a_definition_is_accepted(broker: MemoryBroker, definition: dict[str, Value]) -> None:
+    put(broker, definition)
+    assert [record.definition for record in broker.kernel.policies.values()] == [definition]
+
+
+@pytest.mark.parametrize("key", ["dead-letter-exchange", "overflow", "alternate-exchange", "queue-mode", "ha-mode"])
+def test_r140_operators_set_limits_and_nothing_else(broker: MemoryBroker, key: str) -> None:
+    with pytest.raises(PreconditionFailed, match="are not recognised policy settings"):
+        put(broker, {key: "drop-head"}, is_operator=True)
+
+
+def test_a_pattern_that_is_none_is_refused(broker: MemoryBroker) -> None:
+    with pytest.raises(PreconditionFailed, match="pattern should be regular expression but is invalid"):
+        put(broker, {"max-length": 1}, pattern="^x(")
+
+
+def test_what_it_applies_to_has_to_exist(broker: MemoryBroker) -> None:
+    with pytest.raises(PreconditionFailed, match="apply-to 'bogus' unrecognised"):
+        put(broker, {"max-length": 1}, apply_to="bogus")
+    with pytest.raises(NotAllowed):
+        put(broker, {"max-length": 1}, vhost="elsewhere")

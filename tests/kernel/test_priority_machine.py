@@ -1,0 +1,119 @@
+"""A priority queue against a model of a page: publishes, fetches, returns, removals and restarts, while it pages."""
+
+from dataclasses import dataclass
+from random import Random
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from gateway.kernel.message import Message, Properties
+from gateway.kernel.plain import plain_header
+from gateway.kernel.queue import Outcome, Queue, QueuedMessage
+from gateway.testing import MemoryBroker
+
+
+@dataclass(frozen=True, order=True)
+class Waiting:
+    """A message of the model; they sort as they are served."""
+
+    rank: int
+    number: int
+    size: int
+    is_persistent: bool
+
+
+class PriorityMachine(RuleBasedStateMachine):
+    """One durable queue and one model of it: what waits, what is out."""
+
+    @initialize(highest=st.sampled_from([1, 2, 9, 255]), resident=st.sampled_from([1, 3, 64, 2048]))
+    def start(self, highest: int, resident: int) -> None:
+        self.highest = highest
+        self.broker = MemoryBroker(resident_messages=resident)
+        self.queue: Queue = self.broker.vhost.declare_queue("q", is_durable=True, arguments={"x-max-priority": highest})
+        self.ready: list[Waiting] = []
+        self.out: list[tuple[QueuedMessage, Waiting]] = []
+        self.number = 0
+
+    @rule(
+        priorities=st.lists(st.integers(0, 255), min_size=1, max_size=40),
+        is_persistent=st.booleans(),
+        size=st.integers(8, 20),
+    )
+    def publish(self, priorities: list[int], is_persistent: bool, size: int) -> None:
+        for priority in priorities:
+            self.number += 1
+            header = plain_header(Properties(delivery_mode=2 if is_persistent else 1, priority=priority))
+            self.queue.offer(Message("", "q", header, b"%0*d" % (size, self.number)))
+            self.ready.append(Waiting(-min(priority, self.highest), self.number, size, is_persistent))
+        self.ready.sort()
+
+    @rule(count=st.integers(1, 30))
+    def take(self, count: int) -> None:
+        for _ in range(count):
+            entry = self.queue.take()
+            if entry is None:
+                assert not self.ready
+                return
+            expected = self.ready.pop(0)
+            assert int(entry.message.body) == expected.number
+            self.out.append((entry, expected))
+
+    @precondition(lambda self: self.out)
+    @rule(choice=st.randoms(use_true_random=False), count=st.integers(1, 20), outcome=st.sampled_from(Outcome))
+    def settle(self, choice: Random, count: int, outcome: Outcome) -> None:
+        for _ in range(min(count, len(self.out))):
+            entry, waiting = self.out.pop(choice.randrange(len(self.out)))
+            self.queue.settle(entry, outcome)
+            if outcome is Outcome.REQUEUED:
+                self.ready.append(waiting)
+        self.ready.sort()
+
+    @precondition(lambda self: self.ready)
+    @rule(choice=st.randoms(use_true_random=False), count=st.integers(1, 10))
+    def remove(self, choice: Random, count: int) -> None:
+        """Messages leave from the middle."""
+        positions = sorted(self.queue.ready.positions())
+        removed = self.queue.ready.remove(set(choice.sample(positions, min(count, len(positions)))))
+        assert [entry.position for entry in removed] == sorted(entry.position for entry in removed)
+        for entry in removed:
+            self.queue.forget(entry)
+        numbers = {int(entry.message.body) for entry in removed}
+        assert len(numbers) == min(count, len(positions))
+        self.ready = [waiting for waiting in self.ready if waiting.number not in numbers]
+
+    @rule()
+    def restart(self) -> None:
+        """Kill the broker; what was persistent waits again, in its place."""
+        self.broker.commit()
+        waiting = [*self.ready, *(waiting for _, waiting in self.out)]
+        self.broker = self.broker.crashed()
+        self.queue = self.broker.vhost.queue("q")
+        self.ready = sorted(each for each in waiting if each.is_persistent)
+        self.out = []
+
+    @invariant()
+    def it_counts_as_the_model_does(self) -> None:
+        if hasattr(self, "queue"):
+            assert len(self.queue) == len(self.ready)
+            assert self.queue.ready.bytes == sum(waiting.size for waiting in self.ready)
+            assert len(list(self.queue.ready.positions())) == len(self.ready)
+
+    @invariant()
+    def the_next_one_is_seen_and_stays(self) -> None:
+        if hasattr(self, "queue"):
+            head = self.queue.ready.peek()
+            assert (None if head is None else int(head.message.body)) == (self.ready[0].number if self.ready else None)
+
+    def teardown(self) -> None:
+        """Once everything is gone the store is empty."""
+        if hasattr(self, "queue"):
+            for entry, _ in self.out:
+                self.queue.accept(entry)
+            self.queue.purge()
+            self.broker.commit()
+            assert self.broker.store.held_ids == frozenset()
+
+
+TestPriorityMachine = PriorityMachine.TestCase
+TestPriorityMachine.settings = settings(max_examples=120, stateful_step_count=30, deadline=None)

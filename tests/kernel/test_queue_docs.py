@@ -1,0 +1,25 @@
+"""docs/queues.md and its neighbours name everything a queue can be told."""
+
+from pathlib import Path
+
+import pytest
+
+from gateway.kernel.features.base import Reason
+from gateway.kernel.policy_checks import APPLY_TO, KEYS, OBSOLETE
+from gateway.kernel.queue_arguments import KNOWN_ARGUMENTS
+
+DOCS = Path(__file__).parents[2] / "docs"
+QUEUES = (DOCS / "queues.md").read_text(encoding="utf-8")
+EVERYTHING = "".join(
+    (DOCS / name).read_text(encoding="utf-8") for name in ("queues.md", "queues-extras.md", "consumers.md")
+)
+
+
+@pytest.mark.parametrize("name", sorted({*KNOWN_ARGUMENTS, *KEYS, *OBSOLETE}))
+def test_an_argument_or_policy_key_is_described(name: str) -> None:
+    assert f"`{name}" in EVERYTHING
+
+
+@pytest.mark.parametrize("name", [*APPLY_TO, *(reason.value for reason in Reason)])
+def test_a_kind_of_thing_or_death_is_described(name: str) -> None:
+    assert f"`{name}`" in QUEUES

@@ -1,0 +1,148 @@
+"""The management site without sockets: requests as bytes into the real site, on a broker in memory and a fake reactor.
+
+``Console`` is somebody in front of it. Nothing is durable before ``gateway.settle``, which ``ask`` calls.
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.address import IPv4Address
+from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
+
+from gateway.management.scope import Surroundings
+from gateway.management.site import management_site
+from gateway.management.statistics import Statistics
+from tests.protocols.amqp.dialogue import Gateway
+
+BODY_LIMIT = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back: status, headers by name in lower case, and the body."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+    @property
+    def said(self) -> tuple[int, Any]:
+        """The status and the body."""
+        return self.status, self.json if self.content else None
+
+
+class Console:
+    """Asks the API of a gateway, as guest unless told otherwise."""
+
+    def __init__(self, gateway: Gateway | None = None) -> None:
+        self.gateway = gateway or Gateway()
+        self.clock = Clock()
+        broker = self.gateway.broker
+        broker.directory.put_user(self._administrator())
+        self.statistics = Statistics(broker, self.clock.seconds)
+        self.site = management_site(
+            Surroundings(
+                broker=broker,
+                login=self.gateway.settings.login,
+                access_of=self.gateway.settings.access_of,
+                statistics=self.statistics,
+                addresses=lambda: {"amqp": ("127.0.0.1", 5672), "management": ("127.0.0.1", 15672)},
+                memory_limit=2**30,
+                disk_free_limit=50_000_000,
+                data=Path.cwd(),
+                max_message_size=1000,
+                max_body_size=BODY_LIMIT,
+                reactor=self.clock,
+            )
+        )
+
+    def _administrator(self) -> Any:
+        guest = self.gateway.broker.directory.user_by_name["guest"]
+        return type(guest)(guest.name, guest.password_hash, guest.hashing_algorithm, ["administrator"], {})
+
+    def add_user(self, name: str, *tags: str, vhost: str = "/") -> None:
+        """Add a user, whose password is the name."""
+        self.gateway.add_user(name, name, vhost, (".*", ".*", ".*"), *tags)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        fields: object = None,
+        *,
+        user: str | None = "guest",
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        peer_host: str = "127.0.0.1",
+    ) -> Answer:
+        """Ask and wait for the answer. ``path`` is what follows ``/api``; ``user`` has the name as password."""
+        transport = self.send(method, path, fields, user=user, content=content, headers=headers, peer_host=peer_host)
+        for _ in range(200):
+            self.clock.advance(0.01)
+            self.gateway.settle()
+            if transport.value():
+                break
+        return parsed(transport.value())
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        fields: object = None,
+        *,
+        user: str | None = "guest",
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        peer_host: str = "127.0.0.1",
+    ) -> Any:  # a StringTransport; Twisted's are not typed
+        """Send a request and let nothing more happen."""
+        body = content if content is not None else b"" if fields is None else json.dumps(fields).encode()
+        lines = [f"{method} /api{path} HTTP/1.1", "Host: here"]
+        if user is not None:
+            lines.append(f"Authorization: Basic {b64encode(f'{user}:{user}'.encode()).decode()}")
+        lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
+        if "Transfer-Encoding" not in (headers or {}):
+            lines.append(f"Content-Length: {len(body)}")
+        transport: Any = StringTransport(peerAddress=IPv4Address("TCP", peer_host, 50_000))  # type: ignore[no-untyped-call]
+        protocol = self.site.buildProtocol(None)
+        protocol.makeConnection(transport)
+        protocol.dataReceived("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+        return transport
+
+    # Short forms
+
+    def get(self, path: str, **options: Any) -> Any:
+        answer = self.ask("GET", path, **options)
+        assert answer.status == 200, answer
+        return answer.json
+
+    def put(self, path: str, fields: object) -> int:
+        answer = self.ask("PUT", path, fields)
+        assert answer.status in (201, 204), answer
+        return answer.status
+
+    def post(self, path: str, fields: object) -> Any:
+        answer = self.ask("POST", path, fields)
+        assert answer.status in (200, 201, 204), answer
+        return answer.json if answer.content else None
+
+    def delete(self, path: str) -> None:
+        answer = self.ask("DELETE", path)
+        assert answer.status == 204, answer
+
+
+def parsed(received: bytes) -> Answer:
+    """Read an answer off the wire."""
+    head, _, content = received.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    return Answer(int(first.split()[1]), headers, content)

@@ -1,0 +1,71 @@
+"""Health checks and the node."""
+
+import pytest
+
+from gateway.kernel.alarms import Resource
+from tests.management.console import Console
+
+WELL = [
+    ("alarms", {"status": "ok"}),
+    ("local-alarms", {"status": "ok"}),
+    ("virtual-hosts", {"status": "ok"}),
+    ("ready-to-serve-clients", {"status": "ok"}),
+    ("is-in-service", {"status": "ok"}),
+    ("below-node-connection-limit", {"status": "ok"}),
+    ("certificate-expiration/1/weeks", {"status": "ok"}),
+    ("node-is-quorum-critical", {"status": "ok", "reason": "single node cluster"}),
+    ("port-listener/5672", {"status": "ok", "port": 5672}),
+    ("protocol-listener/amqp", {"status": "ok", "protocol": "amqp"}),
+    ("protocol-listener/amqp091", {"status": "ok", "protocol": "amqp"}),
+    ("protocol-listener/http", {"status": "ok", "protocol": "http"}),
+]
+
+
+@pytest.mark.parametrize(("check", "fields"), WELL)
+def test_all_is_well(console: Console, check: str, fields: object) -> None:
+    assert console.ask("GET", f"/health/checks/{check}").said == (200, fields)
+
+
+ILL = [
+    ("port-listener/1", {"reason": "No active listener", "missing": 1, "ports": [5672, 15672]}),
+    ("protocol-listener/mqtt", {"reason": "No active listener", "missing": "mqtt", "protocols": ["amqp", "http"]}),
+]
+
+
+@pytest.mark.parametrize(("check", "fields"), ILL)
+def test_nobody_listens(console: Console, check: str, fields: dict[str, object]) -> None:
+    assert console.ask("GET", f"/health/checks/{check}").said == (503, {"status": "failed", **fields})
+
+
+SENSELESS = [
+    ("port-listener/x", "Invalid port"),
+    ("certificate-expiration/1/foo", "Time unit not recognised. Supported units: days, weeks, months, years."),
+]
+
+
+@pytest.mark.parametrize(("check", "reason"), SENSELESS)
+def test_checks_that_make_no_sense(console: Console, check: str, reason: str) -> None:
+    answer = console.ask("GET", f"/health/checks/{check}")
+    assert answer.said == (400, {"error": "bad_request", "reason": reason})
+
+
+def test_an_alarm_is_told(console: Console) -> None:
+    console.gateway.broker.alarms.set(Resource.DISK, True)
+    answer = console.ask("GET", "/health/checks/alarms")
+    assert answer.status == 503
+    assert answer.json["alarms"] == [{"node": "gateway@here", "resource": "disk"}]
+    assert console.get("/nodes")[0]["disk_free_alarm"] is True
+
+
+def test_the_node_tells_what_exporters_ask(console: Console) -> None:
+    (node,) = console.get("/nodes")
+    asked = (
+        "name running uptime mem_used mem_limit mem_alarm disk_free disk_free_limit disk_free_alarm fd_used fd_total "
+        "sockets_used sockets_total proc_used proc_total run_queue partitions enabled_plugins"
+    )
+    assert [name for name in asked.split() if name not in node] == []
+    assert (node["name"], node["running"], node["mem_limit"]) == ("gateway@here", True, 2**30)
+    assert node["mem_used"] > 10**6
+    assert console.get("/nodes/gateway@here?columns=name") == {"name": "gateway@here"}
+    assert console.get("/nodes/gateway@here/memory")["memory"]["total"]["rss"] > 10**6
+    assert console.ask("GET", "/nodes/other").status == 404

@@ -1,0 +1,82 @@
+"""Lists: pages, names, order and columns."""
+
+from typing import Any
+
+import pytest
+
+from tests.management.console import Console
+
+
+@pytest.fixture
+def full(console: Console) -> Console:
+    for name, waiting in (("apple", 3), ("banana", 1), ("cherry", 2), ("Date", 0)):
+        console.put(f"/queues/%2F/{name}", {})
+        for _ in range(waiting):
+            message = {"properties": {}, "routing_key": name, "payload": "x", "payload_encoding": "string"}
+            console.post("/exchanges/%2F/amq.default/publish", message)
+    return console
+
+
+PAGES = [
+    ("page=1&page_size=2", ["Date", "apple"], (4, 4, 2, 2)),
+    ("page=2&page_size=2", ["banana", "cherry"], (4, 4, 2, 2)),
+    ("page=2&page_size=3", ["cherry"], (4, 4, 1, 2)),
+    ("page=1&name=an", ["banana"], (4, 1, 1, 1)),
+    ("page=1&name=A", ["Date", "apple", "banana"], (4, 3, 3, 1)),
+    ("page=1&name=^(a|b)&use_regex=true", ["apple", "banana"], (4, 2, 2, 1)),
+    ("page=1&name=^a", [], (4, 0, 0, 0)),
+    ("page=1&sort=messages", ["Date", "banana", "cherry", "apple"], (4, 4, 4, 1)),
+    ("page=1&page_size=2&sort=messages&sort_reverse=true", ["apple", "cherry"], (4, 4, 2, 2)),
+    ("page=1&sort=name&sort_reverse=true", ["cherry", "banana", "apple", "Date"], (4, 4, 4, 1)),
+]
+
+
+@pytest.mark.parametrize(("query", "names", "counts"), PAGES)
+def test_pages(full: Console, query: str, names: list[str], counts: tuple[int, ...]) -> None:
+    page = full.get(f"/queues?{query}")
+    assert [queue["name"] for queue in page["items"]] == names
+    assert tuple(page[key] for key in ("total_count", "filtered_count", "item_count", "page_count")) == counts
+
+
+WRONG = [
+    ("page=x", "bad_request", "Pagination parameters are invalid"),
+    ("page=1&name=([&use_regex=true", "bad_request", "Pagination parameters are invalid"),
+    ("page=1&page_size=501", "invalid_pagination_parameters",
+     "Invalid pagination parameters: page number 1, page size 501"),
+    ("page=9", "page_out_of_range", "Page out of range, page: 9 page size: 100, len: 4"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "error", "reason"), WRONG)
+def test_pages_that_are_none(full: Console, query: str, error: str, reason: str) -> None:
+    assert full.ask("GET", f"/queues?{query}").said == (400, {"error": error, "reason": reason})
+
+
+COLUMNS: list[Any] = [
+    ("columns=name", {"name": "apple"}),
+    ("columns=name,message_stats.publish", {"name": "apple", "message_stats": {"publish": 3}}),
+    ("columns=nope", {}),
+    ("columns=policy", {"policy": None}),
+]
+
+
+@pytest.mark.parametrize(("query", "fields"), COLUMNS)
+def test_columns(full: Console, query: str, fields: object) -> None:
+    assert full.get(f"/queues?{query}")[1] == fields
+    assert full.get(f"/queues/%2F/apple?{query}") == fields
+
+
+def test_lists_without_statistics_are_short(full: Console) -> None:
+    short = full.get("/queues?disable_stats=true")[1]
+    assert set(short) == {
+        "arguments", "auto_delete", "durable", "exclusive", "name", "node", "state", "type", "vhost",
+    }  # fmt: skip
+    with_totals = full.get("/queues?disable_stats=true&enable_queue_totals=true")[1]
+    assert (with_totals["messages"], with_totals["messages_ready"], with_totals["messages_unacknowledged"]) == (3, 3, 0)
+
+
+def test_the_order_is_by_virtual_host_and_name(full: Console) -> None:
+    full.put("/vhosts/a", {})
+    full.put("/queues/a/zebra", {})
+    names = [(queue["vhost"], queue["name"]) for queue in full.get("/queues")]
+    assert names == sorted(names)

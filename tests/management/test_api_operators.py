@@ -1,0 +1,202 @@
+"""Virtual hosts, users, permissions, limits and parameters through the API."""
+
+from typing import Any
+
+import pytest
+
+from gateway.passwords import verify_password
+from tests.management.console import Console
+
+MISSING = (404, {"error": "Object Not Found", "reason": "Not Found"})
+
+
+def bad(reason: object) -> tuple[int, Any]:
+    return 400, {"error": "bad_request", "reason": reason}
+
+
+# Virtual hosts
+
+
+def test_a_virtual_host_is_open_to_who_made_it(console: Console) -> None:
+    assert console.put("/vhosts/shop", {"description": "one", "tags": "a,b"}) == 201
+    assert console.put("/vhosts/shop", {}) == 204
+    shop = console.get("/vhosts/shop")
+    assert (shop["description"], shop["tags"], shop["tracing"]) == ("one", ["a", "b"], False)
+    assert shop["cluster_state"] == {"gateway@here": "running"}
+    assert console.get("/vhosts/shop/permissions") == [
+        {"user": "guest", "vhost": "shop", "configure": ".*", "write": ".*", "read": ".*"}
+    ]
+    console.delete("/vhosts/shop")
+    assert console.ask("GET", "/vhosts/shop").said == MISSING
+
+
+def test_a_virtual_host_is_described_anew_and_traced(console: Console) -> None:
+    console.put("/vhosts/%2F", {"description": "all", "tracing": True})
+    assert (console.get("/vhosts/%2F")["description"], console.get("/vhosts/%2F")["tracing"]) == ("all", True)
+    assert console.gateway.vhost.tracers
+    assert console.ask("PUT", "/vhosts/%2F", {"tracing": "x"}).said == bad(["not_boolean", "x"])
+
+
+# Users
+
+
+def test_a_user_is_put_with_a_password_or_its_hash(console: Console) -> None:
+    assert console.put("/users/u", {"password": "secret", "tags": "management, x"}) == 201
+    user = console.get("/users/u")
+    assert user["tags"] == ["management", "x"]
+    assert verify_password("secret", user["password_hash"], user["hashing_algorithm"])
+    assert console.put("/users/u", {"password_hash": user["password_hash"], "tags": ["monitoring"]}) == 204
+    assert console.get("/users/u") == user | {"tags": ["monitoring"]}
+
+
+def test_a_hash_made_by_the_api_lets_in(console: Console) -> None:
+    hashed = console.get("/auth/hash_password/u", user=None)["ok"]
+    console.put("/users/u", {"password_hash": hashed, "tags": "management"})
+    assert console.get("/whoami", user="u") == {"name": "u", "tags": ["management"]}
+
+
+USERS = [
+    ({}, bad("tags_not_present")),
+    ({"password": "x"}, bad("tags_not_present")),
+    ({"password": "x", "password_hash": "y", "tags": ""}, bad("both_password_and_password_hash_are_provided")),
+    ({"password_hash": "!!", "tags": ""}, bad(["not_base64", "!!"])),
+    ({"password": "x", "tags": 5}, bad(["not_tags", 5])),
+    ({"tags": "x"}, (201, None)),
+    ({"password": "", "tags": ""}, (201, None)),
+]
+
+
+@pytest.mark.parametrize(("fields", "said"), USERS)
+def test_users_are_checked(console: Console, fields: object, said: object) -> None:
+    assert console.ask("PUT", "/users/u", fields).said == said
+
+
+def test_users_keep_their_limits_with_a_new_password(console: Console) -> None:
+    console.put("/users/u", {"password": "a", "tags": ""})
+    console.put("/user-limits/u/max-channels", {"value": 5})
+    console.put("/users/u", {"password": "b", "tags": ""})
+    assert console.get("/users/u")["limits"] == {"max-channels": 5}
+
+
+def test_users_are_deleted_one_by_one_or_many_at_once(console: Console) -> None:
+    for name in ("a", "b", "c"):
+        console.put(f"/users/{name}", {"tags": ""})
+    assert [user["name"] for user in console.get("/users/without-permissions")] == ["a", "b", "c"]
+    console.delete("/users/a")
+    assert console.ask("POST", "/users/bulk-delete", {"users": ["b", "none"]}).said == bad(["no_such_user", "none"])
+    console.post("/users/bulk-delete", {"users": ["b", "c"]})
+    assert [user["name"] for user in console.get("/users")] == ["guest"]
+    assert console.ask("POST", "/users/bulk-delete", {}).said == bad("[{key_missing,users}]")
+
+
+# Permissions
+
+
+def test_permissions_come_and_go(console: Console) -> None:
+    console.put("/users/u", {"tags": ""})
+    fields = {"configure": "^u", "write": "", "read": ".*"}
+    assert console.put("/permissions/%2F/u", fields) == 201
+    assert console.put("/permissions/%2F/u", fields) == 204
+    assert console.get("/permissions/%2F/u") == {"user": "u", "vhost": "/", **fields}
+    assert console.get("/users/u/permissions") == [{"user": "u", "vhost": "/", **fields}]
+    console.delete("/permissions/%2F/u")
+    assert console.ask("GET", "/permissions/%2F/u").said == MISSING
+
+
+def test_topic_permissions_come_and_go(console: Console) -> None:
+    for exchange in ("amq.topic", "other"):
+        fields = {"exchange": exchange, "write": "^a", "read": "^b"}
+        assert console.put("/topic-permissions/%2F/guest", fields) == 201
+    assert [each["exchange"] for each in console.get("/topic-permissions/%2F/guest")] == ["amq.topic", "other"]
+    assert console.get("/users/guest/topic-permissions") == console.get("/vhosts/%2F/topic-permissions")
+    console.delete("/topic-permissions/%2F/guest/other")
+    assert len(console.get("/topic-permissions")) == 1
+    console.delete("/topic-permissions/%2F/guest")
+    assert console.ask("GET", "/topic-permissions/%2F/guest").said == MISSING
+
+
+PERMISSIONS = [
+    ("/permissions/%2F/guest", {"configure": ""}, bad("[{key_missing,write},{key_missing,read}]")),
+    ("/permissions/%2F/none", {"configure": "", "write": "", "read": ""}, bad("vhost_or_user_not_found")),
+    ("/permissions/none/guest", {"configure": "", "write": "", "read": ""}, bad("vhost_or_user_not_found")),
+    ("/topic-permissions/%2F/guest", {"exchange": "a"}, bad("[{key_missing,write},{key_missing,read}]")),
+]
+
+
+@pytest.mark.parametrize(("path", "fields", "said"), PERMISSIONS)
+def test_permissions_are_checked(console: Console, path: str, fields: object, said: object) -> None:
+    assert console.ask("PUT", path, fields).said == said
+
+
+def test_a_pattern_has_to_be_one(console: Console) -> None:
+    answer = console.ask("PUT", "/permissions/%2F/guest", {"configure": "([", "write": "", "read": ""})
+    assert answer.status == 400
+    assert "([" in answer.json["reason"]
+
+
+# Limits
+
+
+def test_limits_of_a_virtual_host(console: Console) -> None:
+    console.put("/vhost-limits/%2F/max-queues", {"value": 1})
+    console.put("/vhost-limits/%2F/max-connections", {"value": 2})
+    both = {"max-queues": 1, "max-connections": 2}
+    assert console.get("/vhost-limits") == console.get("/vhost-limits/%2F") == [{"vhost": "/", "value": both}]
+    assert console.get("/parameters/vhost-limits/%2F/limits")["value"] == both
+    console.put("/queues/%2F/q1", {})
+    assert console.ask("PUT", "/queues/%2F/q2", {}).said == bad(
+        "cannot declare queue 'q2': queue limit in vhost '/' (1) is reached"
+    )
+    console.delete("/vhost-limits/%2F/max-queues")
+    console.put("/queues/%2F/q2", {})
+    assert console.get("/vhost-limits/%2F") == [{"vhost": "/", "value": {"max-connections": 2}}]
+
+
+LIMITS = [
+    ("/vhost-limits/%2F/zz", 5, bad('Validation failed\n\nUnrecognised terms [{<<"zz">>,5}] in limits\n')),
+    ("/vhost-limits/%2F/max-queues", "x",
+     bad('Validation failed\n\nmax-queues should be a number, actually was <<"x">>\n')),
+    ("/vhost-limits/%2F/max-queues", -1, (204, None)),
+    ("/vhost-limits/none/max-queues", 1, (404, {"error": "not_found", "reason": "vhost_not_found"})),
+    ("/user-limits/guest/zz", 1, bad('Unrecognised terms [{<<"zz">>,1}] in user-limits')),
+    ("/user-limits/guest/max-channels", "x", bad('max-channels should be a number, actually was <<"x">>')),
+    ("/user-limits/none/max-channels", 1, bad(["no_such_user", "none"])),
+    ("/user-limits/guest/max-channels", -1, (204, None)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "value", "said"), LIMITS)
+def test_limits_are_checked(console: Console, path: str, value: object, said: object) -> None:
+    assert console.ask("PUT", path, {"value": value}).said == said
+
+
+# Parameters
+
+
+def test_parameters_come_and_go(console: Console) -> None:
+    assert console.put("/parameters/shovel/%2F/s", {"value": {"src-uri": "amqp://"}}) == 201
+    shovel = {"component": "shovel", "vhost": "/", "name": "s", "value": {"src-uri": "amqp://"}}
+    assert console.get("/parameters") == console.get("/parameters/shovel/%2F") == [shovel]
+    console.delete("/parameters/shovel/%2F/s")
+    assert console.ask("GET", "/parameters/shovel/%2F/s").said == MISSING
+    assert console.ask("PUT", "/parameters/nope/%2F/n", {"value": 1}).said == bad(
+        "Validation failed\n\ncomponent nope not found\n"
+    )
+
+
+def test_global_parameters_come_and_go(console: Console) -> None:
+    assert console.put("/global-parameters/g", {"value": [1]}) == 201
+    assert console.get("/global-parameters/g") == {"name": "g", "value": [1]}
+    assert console.get("/cluster-name") == {"name": "gateway@here"}
+    console.put("/cluster-name", {"name": "warehouse"})
+    assert console.get("/cluster-name") == {"name": "warehouse"}
+    assert [each["name"] for each in console.get("/global-parameters")] == ["cluster_name", "g"]
+    console.delete("/global-parameters/g")
+    assert console.ask("DELETE", "/global-parameters/g").said == MISSING
+
+
+def test_feature_flags_are_on(console: Console) -> None:
+    flags = console.get("/feature-flags")
+    assert {flag["state"] for flag in flags} == {"enabled"}
+    assert console.ask("PUT", f"/feature-flags/{flags[0]['name']}/enable", {}).status == 204
+    assert console.ask("PUT", "/feature-flags/none/enable", {}).said == MISSING

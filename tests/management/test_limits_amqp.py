@@ -1,0 +1,101 @@
+"""Limits of virtual hosts and users as AMQP clients meet them, in RabbitMQ's words."""
+
+from dataclasses import replace
+
+import pytest
+from pamqp import commands
+
+from gateway_amqp.handshake import PROTOCOL_HEADER
+from tests.protocols.amqp.dialogue import Gateway, Peer
+from tests.protocols.amqp.frames import asked, start_ok
+
+
+@pytest.fixture
+def gateway() -> Gateway:
+    return Gateway()
+
+
+def limit_guest(gateway: Gateway, **limits: int) -> None:
+    """Limit the user; ``max_channels`` stands for ``max-channels``."""
+    directory = gateway.broker.directory
+    guest = directory.user_by_name["guest"]
+    directory.put_user(replace(guest, limits={name.replace("_", "-"): value for name, value in limits.items()}))
+
+
+def test_a_queue_too_many(gateway: Gateway) -> None:
+    gateway.broker.limit_vhost("/", {"max-queues": 1})
+    peer = gateway.connect()
+    peer.send(commands.Queue.Declare(queue="lq1"), commands.Queue.Declare(queue="lq2"))
+    assert peer.hear() == [
+        "Queue.DeclareOk(queue='lq1', message_count=0, consumer_count=0)",
+        "Channel.Close 406 PRECONDITION_FAILED - cannot declare queue 'lq2': "
+        "queue limit in vhost '/' (1) is reached (50,10)",
+    ]
+
+
+def test_a_queue_that_is_there_is_not_one_more(gateway: Gateway) -> None:
+    peer = gateway.connect()
+    peer.send(commands.Queue.Declare(queue="q"))
+    gateway.broker.limit_vhost("/", {"max-queues": 1})
+    peer.send(commands.Queue.Declare(queue="q"))
+    assert len(peer.hear()) == 2
+
+
+def test_no_connection_at_all(gateway: Gateway) -> None:
+    gateway.broker.limit_vhost("/", {"max-connections": 0})
+    assert refusal(gateway) == (
+        "Connection.Close 530 NOT_ALLOWED - access to vhost '/' refused for user 'guest': "
+        "connection limit (0) is reached (10,40)"
+    )
+
+
+def test_a_connection_too_many_of_a_user(gateway: Gateway) -> None:
+    limit_guest(gateway, max_connections=1)
+    gateway.connect()
+    assert refusal(gateway) == (
+        "Connection.Close 530 NOT_ALLOWED - connection refused for user 'guest': "
+        "user connection limit (1) is reached (10,40)"
+    )
+
+
+def test_a_connection_that_ends_makes_room(gateway: Gateway) -> None:
+    limit_guest(gateway, max_connections=1)
+    first = gateway.connect()
+    first.send(commands.Connection.Close(200, "", 0, 0))
+    first.hear()
+    gateway.broker.connections.remove(first)
+    gateway.connect()
+
+
+def test_a_channel_too_many_of_a_user(gateway: Gateway) -> None:
+    limit_guest(gateway, max_channels=2)
+    peer = gateway.connect()
+    peer.send(commands.Channel.Open(), channel=2)
+    peer.hear()
+    peer.send(commands.Channel.Open(), channel=3)
+    assert peer.hear() == [
+        "Connection.Close 530 NOT_ALLOWED - number of channels opened for user 'guest' has reached the maximum "
+        "allowed user limit of (2) (0,0)"
+    ]
+
+
+def test_a_negative_limit_is_none(gateway: Gateway) -> None:
+    gateway.broker.limit_vhost("/", {"max-queues": -1, "max-connections": -1})
+    limit_guest(gateway, max_channels=-1, max_connections=-1)
+    peer = gateway.connect()
+    peer.send(commands.Queue.Declare(queue="q"))
+    assert len(peer.hear()) == 1
+
+
+def test_limits_survive_a_restart(gateway: Gateway) -> None:
+    gateway.broker.limit_vhost("/", {"max-queues": 1})
+    gateway.settle()
+    assert Gateway(store=gateway.store.reopened()).vhost.record.limits == {"max-queues": 1}
+
+
+def refusal(gateway: Gateway) -> str:
+    """Return what somebody hears at last who tries to connect."""
+    peer = Peer(gateway)
+    peer.send(PROTOCOL_HEADER, start_ok("\0guest\0guest"), commands.Connection.TuneOk(2047, 131_072, 60))
+    peer.send(asked(commands.Connection.Open, virtual_host="/"))
+    return peer.hear()[-1]

@@ -1,0 +1,103 @@
+"""What clients see of a dead letter, byte for byte: the types of ``x-death``, and of headers the publisher wrote."""
+
+import struct
+
+from gateway_amqp.header import AMQP
+from gateway_amqp.properties import scan_properties
+from gateway_amqp.splices import fields_of
+from gateway_amqp.tables import sized
+from tests.behaviour.edges import AmqpEdge, Stage
+from tests.protocols.amqp.frames import publish
+
+HEADERS_ONLY = 0x2000
+
+#: One field of each type that Python's values do not tell apart, as clients of other languages write them.
+FOREIGN = b"".join(
+    [
+        b"\x01ab" + b"\x05",
+        b"\x01bB" + b"\x05",
+        b"\x01cs" + struct.pack(">h", 5),
+        b"\x01du" + struct.pack(">H", 5),
+        b"\x01ei" + struct.pack(">I", 5),
+        b"\x01fl" + struct.pack(">q", 5),
+        b"\x01gf" + struct.pack(">f", 0.5),
+        b"\x01hx" + sized(b"raw"),
+        b"\x01iV",
+    ]
+)
+
+
+def table_of(raw: bytes) -> bytes:
+    table: bytes = scan_properties(raw)["headers"]
+    return table
+
+
+def raw_of_a_dead_letter(deaths: int = 1) -> bytes:
+    """Publish the foreign headers, let the message die some times, and return what a consumer gets."""
+    stage = Stage(AmqpEdge)
+    stage.queue("q", {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"})
+    edge = stage.client
+    edge.peer.send(publish("", "q", b"m", raw=struct.pack(">H", HEADERS_ONLY) + sized(FOREIGN)))
+    edge.peer.hear()
+    for _ in range(deaths):
+        stage.reject("q")
+    entry = stage.vhost.queue("q").ready.peek()
+    assert entry is not None
+    return entry.message.header.raw
+
+
+def test_headers_of_the_publisher_keep_their_very_bytes() -> None:
+    assert table_of(raw_of_a_dead_letter())[4:].startswith(FOREIGN)
+
+
+def test_an_entry_has_the_types_rabbitmq_gives_it() -> None:
+    for deaths in (1, 2):
+        raw = raw_of_a_dead_letter(deaths)
+        (death,) = (field for field in fields_of(table_of(raw)) if field.name == b"x-death")
+        assert death.kind.name == "array"
+        array = table_of(raw)[death.start + len(b"\x07x-death") + 1 : death.end]
+        assert array[4:5] == b"F"
+        kinds = {field.name.decode(): field.kind.name for field in fields_of(array[5:])}
+        assert kinds == {
+            "count": "long",
+            "reason": "longstr",
+            "queue": "longstr",
+            "time": "timestamp",
+            "exchange": "longstr",
+            "routing-keys": "array",
+        }
+        assert b"\x05countl" + struct.pack(">q", deaths) in array
+
+
+def test_companions_are_long_strings_and_stand_behind() -> None:
+    kinds = {field.name.decode(): field.kind.name for field in fields_of(table_of(raw_of_a_dead_letter()))}
+    assert {name: kind for name, kind in kinds.items() if name.startswith("x-")} == {
+        "x-death": "array",
+        "x-first-death-reason": "longstr",
+        "x-first-death-queue": "longstr",
+        "x-first-death-exchange": "longstr",
+        "x-last-death-reason": "longstr",
+        "x-last-death-queue": "longstr",
+        "x-last-death-exchange": "longstr",
+    }
+
+
+def test_the_number_of_tries_is_a_long() -> None:
+    edited = AMQP.header(b"\0\0").edited({"x-delivery-count": 3})
+    assert table_of(edited.raw) == sized(b"\x10x-delivery-countI" + struct.pack(">i", 3))
+    stage = Stage(AmqpEdge)
+    stage.queue("q", {"x-queue-type": "quorum"})
+    stage.publish(b"m")
+    stage.requeue()
+    entry = stage.vhost.queue("q").ready.peek()
+    assert entry is not None
+    shown = stage.vhost.queue("q").shown(entry)
+    assert table_of(shown.header.raw) == sized(b"\x10x-delivery-countl" + struct.pack(">q", 1))
+    assert entry.message.header.raw == b"\0\0", "what is stored stays as it was published"
+
+
+def test_an_edited_header_without_headers_gets_some_and_loses_its_expiration() -> None:
+    header = AMQP.header(struct.pack(">H", 0x0100) + b"\x03100")
+    edited = header.edited({"k": "v"}, drops_expiration=True)
+    assert edited.raw == struct.pack(">H", HEADERS_ONLY) + sized(b"\x01kS" + sized(b"v"))
+    assert (header.expiration_ms, edited.expiration_ms) == (100, None)
