@@ -82,6 +82,8 @@ def _install(broker: "Broker", entities: list[Entity]) -> dict[int, Queue]:
             raise StorageError(f"the store holds a {entity.kind}, which this version does not know")
     clean_stops = [entity.doubtful_up_to for entity in entities if isinstance(entity, CleanStopRecord)]
     broker.doubtful_up_to = clean_stops[0] if clean_stops else broker.journal.position
+    # new messages stand behind the doubtful ones, also when none of those is left to tell how far they went
+    broker.journal.position = max(broker.journal.position, broker.doubtful_up_to)
     queue_by_id = {}
     for entity in sorted(entities, key=lambda entity: ORDER.index(entity.kind)):
         try:
