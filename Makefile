@@ -34,10 +34,8 @@ format: $(VENV)/.tested ## put the code into its usual form
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.tested ## compare speed with RabbitMQ on this machine
+bench: $(VENV)/.tested ## compare speed with RabbitMQ on this machine; make bench ARGS="--only expired" measures a part
 	@$(BIN)/python -m benchmarks.load $(ARGS)
-	@$(BIN)/python benchmarks/micro/features.py
-	@$(BIN)/python benchmarks/micro/priorities.py
 
 docs: $(VENV)/.installed ## write etc/gateway.toml and docs/configuration.md anew from the settings
 	@$(BIN)/python -m gateway.config.writing

@@ -10,12 +10,15 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
-from benchmarks.load.compare import Comparison, Results
+from benchmarks.load.compare import Comparison
+from benchmarks.load.duties import DUTIES
 from benchmarks.load.floor import measure_floors
 from benchmarks.load.host import describe
 from benchmarks.load.idle import raise_descriptor_limit
-from benchmarks.load.peers import PEERS, Peer
+from benchmarks.load.peers import MANAGED, PEERS, SUBJECT, Peer
+from benchmarks.load.premiums import OVER_QUEUES, PREMIUMS
 from benchmarks.load.report import report
+from benchmarks.load.results import Results
 from benchmarks.load.workloads import WORKLOADS, Workload
 
 RESULTS: Final = Path(__file__).parent.parent / "results"
@@ -42,6 +45,9 @@ QUICK: Final = Length(seconds=0.4, repetitions=1, idle_connections=500, backlog_
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is asked for, print it, and keep it when it is complete; return the exit status."""
     options = _options().parse_args(arguments)
+    if options.list:
+        print("\n".join([*(each.name for each in (*WORKLOADS, *OVER_QUEUES, *DUTIES)), IDLE, BACKLOG]))
+        return 0
     peers = _present([peer for peer in PEERS if options.peer in (None, peer.name)])
     if not peers:
         return 2
@@ -69,6 +75,11 @@ def _measure(
     comparison = Comparison(peers, options.directory, say=lambda line: print(line, flush=True))
     if workloads:
         comparison.run_workloads(workloads, length.seconds, length.repetitions)
+    if SUBJECT in peers:
+        over_queues = [each for each in OVER_QUEUES if _is_chosen(each.name, options.only)]
+        if over_queues:
+            comparison.run_premiums(SUBJECT, PREMIUMS, over_queues, length.seconds, length.repetitions)
+        comparison.run_duties(MANAGED, [each for each in DUTIES if _is_chosen(each.name, options.only)])
     if _is_chosen(IDLE, options.only):
         comparison.measure_idle(length.idle_connections)
     if _is_chosen(BACKLOG, options.only):
@@ -78,10 +89,9 @@ def _measure(
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description="Brokers side by side under load.")
-    parser.add_argument("--quick", action="store_true", help="a look of about a minute; too short to quote")
-    parser.add_argument(
-        "--only", action="append", metavar="NAME", help=f"workloads whose name contains NAME, {IDLE!r} or {BACKLOG!r}"
-    )
+    parser.add_argument("--quick", action="store_true", help="a look of two minutes; too short to quote")
+    parser.add_argument("--only", action="append", metavar="NAME", help="what has NAME in its name; may be repeated")
+    parser.add_argument("--list", action="store_true", help="print the names, measure nothing")
     parser.add_argument("--peer", choices=[peer.name for peer in PEERS], help="measure one broker alone")
     parser.add_argument("--seconds", type=float, default=1.2, help="length of one run (default: %(default)s)")
     parser.add_argument("--repetitions", type=int, default=3, help="runs of each workload (default: %(default)s)")

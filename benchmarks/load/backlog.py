@@ -6,25 +6,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.load import wire
-from benchmarks.load.client import Client, connected
-from benchmarks.load.consumer import Acks, Consumer
-from benchmarks.load.drive import Flow, drain, drive
+from benchmarks.load.amqp import wire
+from benchmarks.load.amqp.client import Client, connected
+from benchmarks.load.amqp.filling import fill
+from benchmarks.load.amqp.receipts import Acks
+from benchmarks.load.consumer import Consumer
+from benchmarks.load.drive import drain
+from benchmarks.load.lane import Lost
 from benchmarks.load.link import Link
-from benchmarks.load.measurement import Lost
 from benchmarks.load.peers import Peer
 from benchmarks.load.processes import directory_bytes, peak_resident_bytes, resident_bytes
-from benchmarks.load.publisher import Confirms, Publisher
+from benchmarks.load.workloads import AMQP
 
 QUEUE: Final = "bench.backlog"
 BODY_BYTES: Final = 1024
-WINDOW: Final = 5000
 #: Unacknowledged messages while draining, and how many are acknowledged at once.
 CREDIT, ACK_EVERY = 2000, 100
 #: After the drain, a part of the backlog is published again to see whether its disk space is reused.
 REFILL_PART: Final = 5
-#: Far beyond any fill; the number of messages ends it.
-FILL_S: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +45,18 @@ class Backlog:
 def measure_backlog(peer: Peer, directory: Path, messages: int) -> Backlog:
     """Fill, stop, start again, time the first delivery, drain, and refill a part."""
     data = directory / "data"
-    with peer.launch(directory) as broker, connected(broker.port) as control:
+    with peer.launch(directory) as broker, connected(broker.ports[AMQP]) as control:
         control.declare_queue(QUEUE, durable=True)
-        fill_rate = _fill(broker.port, messages)
+        fill_rate = fill(broker.ports[AMQP], QUEUE, messages, BODY_BYTES)
         filled_resident, filled_peak = resident_bytes(broker.pid), peak_resident_bytes(broker.pid)
         filled_disk = directory_bytes(data)
     start = time.perf_counter()
     with peer.launch(directory) as broker:
-        delivery_bytes = _first_delivery(broker.port)
+        delivery_bytes = _first_delivery(broker.ports[AMQP])
         first_delivery_s = time.perf_counter() - start
-        drain_rate = _drain(broker.port, messages, delivery_bytes)
+        drain_rate = _drain(broker.ports[AMQP], messages, delivery_bytes)
         drained_peak, drained_disk = peak_resident_bytes(broker.pid), directory_bytes(data)
-        _fill(broker.port, messages // REFILL_PART)
+        fill(broker.ports[AMQP], QUEUE, messages // REFILL_PART, BODY_BYTES)
         refilled_disk = directory_bytes(data)
     return Backlog(
         messages,
@@ -71,17 +70,6 @@ def measure_backlog(peer: Peer, directory: Path, messages: int) -> Backlog:
         drained_disk,
         refilled_disk,
     )
-
-
-def _fill(port: int, messages: int) -> float:
-    """Publish with confirms until all are confirmed; return messages a second."""
-    message = wire.publish("", QUEUE, bytes(BODY_BYTES), persistent=True)
-    with connected(port) as client, select.epoll() as poll:
-        client.confirm_select()
-        publisher = Publisher(Link(client.quiet_socket(), poll), message, WINDOW, messages, Confirms(0))
-        start = time.perf_counter()
-        drive(poll, [Flow(publisher, ())], FILL_S)
-        return messages / (time.perf_counter() - start)
 
 
 def _first_delivery(port: int) -> int:

@@ -3,21 +3,25 @@
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from benchmarks.load.backlog import Backlog, measure_backlog
-from benchmarks.load.client import BrokerRefused
+from benchmarks.load.backlog import measure_backlog
 from benchmarks.load.drive import Stalled
-from benchmarks.load.idle import IdleMemory, measure_idle
-from benchmarks.load.measurement import Lost, Measurement
-from benchmarks.load.peers import Broker, Peer
+from benchmarks.load.duties import Duty
+from benchmarks.load.idle import measure_idle
+from benchmarks.load.lane import BrokerRefused, Lost
+from benchmarks.load.measurement import Measurement
+from benchmarks.load.peers import Peer
+from benchmarks.load.premiums import Premium
 from benchmarks.load.processes import NotListening
 from benchmarks.load.publisher import NotConfirmed
+from benchmarks.load.results import Results
 from benchmarks.load.roundtrip import measure_confirm_round_trip, measure_round_trip
+from benchmarks.load.running import Broker
 from benchmarks.load.stream import measure_stream
+from benchmarks.load.waiting import measure_waiting
 from benchmarks.load.workloads import Measure, Workload
 
 Outcome = TypeVar("Outcome")
@@ -27,33 +31,10 @@ FAILURES: Final = (BrokerRefused, Lost, NotConfirmed, NotListening, Stalled, OSE
 
 RUN: Final[Mapping[Measure, Callable[[Broker, Workload, float], Measurement]]] = {
     Measure.STREAM: measure_stream,
+    Measure.WAITING: measure_waiting,
     Measure.ROUND_TRIP: measure_round_trip,
     Measure.CONFIRM_ROUND_TRIP: measure_confirm_round_trip,
 }
-
-
-@dataclass(slots=True)
-class Results:
-    """Everything measured, by peer name; filled while the run goes on."""
-
-    products: dict[str, str] = field(default_factory=dict)
-    runs: dict[tuple[Workload, str], list[Measurement]] = field(default_factory=dict)
-    idle: dict[str, IdleMemory] = field(default_factory=dict)
-    backlogs: dict[str, Backlog] = field(default_factory=dict)
-    failures: list[str] = field(default_factory=list)
-
-    def median(self, workload: Workload, peer: str) -> Measurement | None:
-        """The run in the middle, by what its workload is about; None when there was none."""
-        runs = sorted(self.runs.get((workload, peer), []), key=lambda run: figure_of_merit(workload, run))
-        return runs[len(runs) // 2] if runs else None
-
-
-def figure_of_merit(workload: Workload, run: Measurement) -> float:
-    """What is compared, the less the better: CPU a message for streams, the median time for round trips."""
-    round_trip = run.delivery or run.confirm
-    if workload.measure is Measure.STREAM or round_trip is None:
-        return run.broker_us
-    return round_trip.p50_ms
 
 
 class Comparison:
@@ -67,14 +48,37 @@ class Comparison:
 
     def run_workloads(self, workloads: Sequence[Workload], seconds: float, repetitions: int) -> None:
         """Measure each workload on each peer in turn, so many times: a slow minute strikes all peers alike."""
-        with ExitStack() as stack:
-            launches = [self._attempt(peer.name, partial(self._launch, stack, peer)) for peer in self._peers]
-            brokers = [broker for broker in launches if broker is not None]
-            self.results.products.update((broker.peer, broker.product) for broker in brokers)
+        protocols = {workload.protocol for workload in workloads}
+        peers = [peer for peer in self._peers if peer.protocols & protocols]
+        with self._running(peers) as brokers:
             for workload in workloads:
                 for _ in range(repetitions):
                     for broker in brokers:
-                        self._run_workload(broker, workload, seconds)
+                        if workload.protocol in broker.ports:
+                            self._run_workload(broker, workload, seconds)
+
+    def run_premiums(
+        self,
+        peer: Peer,
+        premiums: Sequence[Premium],
+        workloads: Sequence[Workload],
+        seconds: float,
+        repetitions: int,
+    ) -> None:
+        """Measure each workload over a plain queue and over each kind in turn, so many times, on one peer."""
+        with self._running([peer]) as brokers:
+            for broker in brokers:
+                for workload in workloads:
+                    turns = [workload, *(premium.of(workload) for premium in premiums)]
+                    for each in turns * repetitions:
+                        self._run_workload(broker, each, seconds)
+
+    def run_duties(self, peer: Peer, duties: Sequence[Duty]) -> None:
+        """Measure each, on a fresh broker."""
+        for duty in duties:
+            with self._running([peer]) as brokers:
+                for broker in brokers:
+                    self._run_duty(broker, duty)
 
     def measure_idle(self, most: int) -> None:
         """Measure the memory of idle connections, on fresh brokers."""
@@ -106,6 +110,13 @@ class Comparison:
                 f" (generator {run.generator_us:.2f})"
             )
 
+    def _run_duty(self, broker: Broker, duty: Duty) -> None:
+        figures = self._attempt(duty.name, partial(duty.measure, broker))
+        if figures is not None:
+            self.results.figures[duty.name] = figures
+            for figure in figures:
+                self._say(f"{duty.name}: {figure.name}: {figure.measured}")
+
     def _attempt(self, label: str, measure: Callable[[], Outcome]) -> Outcome | None:
         """Measure; a broker's failure is noted, and the run goes on."""
         try:
@@ -114,6 +125,15 @@ class Comparison:
             self.results.failures.append(f"{label}: {type(failure).__name__}: {failure}")
             self._say(self.results.failures[-1])
             return None
+
+    @contextmanager
+    def _running(self, peers: Sequence[Peer]) -> Iterator[Sequence[Broker]]:
+        """Those of the peers that start, each on a directory of its own."""
+        with ExitStack() as stack:
+            launches = [self._attempt(peer.name, partial(self._launch, stack, peer)) for peer in peers]
+            brokers = [broker for broker in launches if broker is not None]
+            self.results.products.update((broker.peer, broker.product) for broker in brokers)
+            yield brokers
 
     def _launch(self, stack: ExitStack, peer: Peer) -> Broker:
         """Start a peer on a directory of its own; both are gone when the stack ends."""

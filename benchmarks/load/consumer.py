@@ -1,52 +1,26 @@
-"""The consuming end: deliveries counted in bytes, acknowledgements out of prebuilt blocks."""
+"""The consuming end: deliveries counted in bytes."""
 
-from typing import Final
+from typing import Protocol
 
-from benchmarks.load import wire
 from benchmarks.load.link import Link, Progress
 
-#: Acknowledgements built at a time (86 KB).
-ACKS_PER_BLOCK: Final = 4096
 
-
-class Acks:
-    """An endless run of basic.ack frames, of which as many may go out as deliveries came in."""
-
-    def __init__(self, link: Link, first_tag: int, every: int) -> None:
-        self._link = link
-        self._every = every
-        self._next_tag = first_tag + every - 1
-        self._block = memoryview(b"")
-        self._position = 0
-        self._sent_bytes = 0
+class Acks(Protocol):
+    """The acknowledgements of one consumer, in the bytes of its protocol."""
 
     def settle(self, delivered: int) -> None:
-        """Send the acknowledgements owed after ``delivered`` deliveries."""
-        owed = delivered // self._every * wire.ACK_BYTES - self._sent_bytes
-        while owed > 0 and not self._link.is_full:
-            if self._position == len(self._block):
-                self._build_block()
-            sent = self._link.send(self._block[self._position : self._position + owed])
-            self._position += sent
-            self._sent_bytes += sent
-            owed -= sent
+        """Send the acknowledgements owed after ``delivered`` deliveries, as far as the link takes them."""
 
     def is_settled(self, delivered: int) -> bool:
         """Every acknowledgement owed has left for the socket."""
-        return self._sent_bytes == delivered // self._every * wire.ACK_BYTES
-
-    def _build_block(self) -> None:
-        multiple = self._every > 1
-        self._block = memoryview(wire.acks(self._next_tag, self._every, ACKS_PER_BLOCK, multiple=multiple))
-        self._next_tag += self._every * ACKS_PER_BLOCK
-        self._position = 0
+        ...
 
 
 class Consumer:
     """Counts deliveries of one known size.
 
-    Identical messages arrive as identical numbers of bytes, because the
-    delivery tag has a fixed width: nothing needs to be parsed. ``early_bytes``
+    Identical messages arrive as identical numbers of bytes where a protocol
+    numbers them with a fixed width: nothing needs to be parsed. ``early_bytes``
     arrived before the link existed.
     """
 

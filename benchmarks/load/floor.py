@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from time import process_time
 from typing import Final
 
-from benchmarks.load import wire
-from benchmarks.load.consumer import Acks, Consumer
+from benchmarks.load.amqp import wire
+from benchmarks.load.amqp.receipts import Acks
+from benchmarks.load.consumer import Consumer
 from benchmarks.load.drive import Flow, collector_paused, drive
 from benchmarks.load.link import Link
-from benchmarks.load.publisher import Publisher
+from benchmarks.load.publisher import Cycle, Publisher
 
 WINDOW: Final = 20_000
 SECONDS: Final = 0.5
@@ -46,7 +47,7 @@ def measure_floors() -> Sequence[Floor]:
 def _measure(body_bytes: int, ack_every: int) -> float:
     message = wire.publish("", "queue", bytes(body_bytes), persistent=False)
     with _relay() as (outward, inward), select.epoll() as poll, collector_paused():
-        publisher = Publisher(Link(outward, poll), message, WINDOW, 1 << 60, None)
+        publisher = Publisher(Link(outward, poll), Cycle(message, len(message)), WINDOW, 1 << 60, None)
         link = Link(inward, poll)
         # The relay returns what was published: a delivery is as long as a publish.
         consumer = Consumer(link, len(message), Acks(link, 1, ack_every) if ack_every else None)

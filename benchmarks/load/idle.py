@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.load.client import connected
+from benchmarks.load.amqp.client import connected
 from benchmarks.load.peers import Peer
 from benchmarks.load.processes import resident_bytes
+from benchmarks.load.workloads import AMQP
 
 #: Opened before the first look at the memory, so that code and pools that all connections share do not count.
 WARM_UP: Final = 20
@@ -49,10 +50,10 @@ def measure_idle(peer: Peer, directory: Path, connections: int) -> IdleMemory:
     connections = min(connections, raise_descriptor_limit() - SPARE_DESCRIPTORS)
     with peer.launch(directory) as broker, ExitStack() as stack:
         for _ in range(WARM_UP):
-            stack.enter_context(connected(broker.port))
+            stack.enter_context(connected(broker.ports[AMQP]))
         time.sleep(REST_S)
         baseline = resident_bytes(broker.pid)
         for _ in range(connections):
-            stack.enter_context(connected(broker.port))
+            stack.enter_context(connected(broker.ports[AMQP]))
         time.sleep(REST_S)
         return IdleMemory(connections, baseline, resident_bytes(broker.pid))

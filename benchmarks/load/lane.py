@@ -1,70 +1,88 @@
-"""A publisher and its consumers while they are not driven: set up, probed, and held to account."""
+"""What a measurement asks of a protocol: a publisher and its consumers, set up, probed, driven and held to account."""
 
+import select
+import socket
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Protocol
 
-from benchmarks.load import wire
-from benchmarks.load.client import Arrival, Client, connected
-from benchmarks.load.measurement import Lost
-from benchmarks.load.topology import Route
-from benchmarks.load.workloads import Workload
+from benchmarks.load.consumer import Consumer
+from benchmarks.load.drive import Flow
+
+
+class BrokerRefused(Exception):
+    """The broker refused a request, or said something nobody asked for; the message tells what."""
+
+
+class Lost(Exception):
+    """The broker delivered, confirmed or kept another number of messages than it was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One whole delivery as seen on the wire: its number on the connection and its size in bytes."""
+
+    tag: int
+    wire_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One message's fate: what each consumer saw of it, and its confirm's tag (0 without confirms)."""
+    """One message's fate: what each consumer saw of it, and its confirm's number (0 without confirms)."""
 
     arrivals: Sequence[Arrival]
     confirm_tag: int
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
-    """One route with a connection for its publisher and one for the consumer of each of its queues."""
+class Exchange:
+    """One request and its answer: the sockets they go over, the bytes of the one and the size of the other."""
 
-    workload: Workload
-    route: Route
+    outward: socket.socket
+    inward: socket.socket
     message: bytes
-    publisher: Client
-    consumers: Sequence[Client]
+    answer_bytes: int
+
+
+class Lane(Protocol):
+    """One publisher and whoever receives each of its messages, as one protocol knows them.
+
+    Between the methods that read or write, nothing is on its way. An
+    implementation serves one measurement and is closed by whoever opened it.
+    """
 
     def probe(self) -> Probe:
         """Send one message and read all that follows from it; acknowledge whatever is still owed."""
-        self.publisher.socket.sendall(self.message)
-        arrivals = [consumer.read_arrival() for consumer in self.consumers]
-        if self.workload.ack_every:
-            for consumer, arrival in zip(self.consumers, arrivals, strict=True):
-                consumer.socket.sendall(wire.acks(arrival.tag, 1, 1, multiple=True))
-        return Probe(arrivals, self.publisher.read_confirm() if self.workload.confirms else 0)
+        ...
+
+    def flow(self, poll: select.epoll, probe: Probe) -> Flow:
+        """Make the sockets non-blocking ends of a flow; the last probe tells sizes and numbers."""
+        ...
 
     def settle(self) -> None:
-        """Return once the broker has seen every acknowledgement; nothing may be left in the queues."""
-        for consumer, queue in zip(self.consumers, self.route.queues, strict=True):
-            if waiting := consumer.declare_queue(queue, passive=True):
-                raise Lost(f"{waiting} messages were not delivered from {queue}")
+        """Return once the broker has seen every acknowledgement. :raises Lost: when messages are left in a queue."""
 
+    def check(self, before: Probe, after: Probe, messages: int) -> None:
+        """Compare the broker's numbers between two probes. :raises Lost: when they differ from the messages counted."""
 
-def open_lane(stack: ExitStack, port: int, workload: Workload, route: Route, *, consume: bool = True) -> Lane:
-    """Connect a route's clients; they are closed with the stack."""
-    publisher = stack.enter_context(connected(port))
-    if workload.confirms:
-        publisher.confirm_select()
-    consumers = []
-    for queue in route.queues if consume else ():
-        consumer = stack.enter_context(connected(port))
-        consumer.consume(queue, no_ack=not workload.ack_every)
-        consumers.append(consumer)
-    message = wire.publish(
-        route.exchange, route.routing_key, bytes(workload.body_bytes), persistent=workload.persistent
-    )
-    return Lane(workload, route, message, publisher, consumers)
+    def delivery(self, probe: Probe) -> Exchange:
+        """The exchange of a message for its delivery, as large as the probe's."""
+        ...
 
+    def confirm(self) -> Exchange:
+        """The exchange of a message for its confirm."""
+        ...
 
-def check_account(before: Probe, after: Probe, messages: int) -> None:
-    """Between two probes the broker's own tags must have risen by exactly the messages counted."""
-    for first, last in zip(before.arrivals, after.arrivals, strict=True):
-        if last.tag - first.tag != messages + 1:
-            raise Lost(f"{last.tag - first.tag - 1} deliveries for {messages} messages")
-    if before.confirm_tag and after.confirm_tag - before.confirm_tag != messages + 1:
-        raise Lost(f"{after.confirm_tag - before.confirm_tag - 1} confirms for {messages} messages")
+    def waiting(self) -> int:
+        """How many messages wait, all that were sent being counted."""
+        ...
+
+    def fill(self, messages: int) -> None:
+        """Send so many messages, which nobody consumes yet, and wait until they wait. :raises Lost: if fewer do."""
+
+    def pause(self) -> None:
+        """Stop consuming; nothing is unacknowledged."""
+
+    def resume(self, poll: select.epoll, arrival: Arrival) -> Consumer:
+        """Consume what waits; ``arrival`` was the last delivery. Whoever calls releases the consumer's link."""
+        ...

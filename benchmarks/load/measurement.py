@@ -10,10 +10,6 @@ from benchmarks.load.latency import Latency
 from benchmarks.load.processes import cpu_seconds
 
 
-class Lost(Exception):
-    """The broker delivered, confirmed or kept another number of messages than it was sent."""
-
-
 @dataclass(slots=True)
 class Stopwatch:
     """Wall time and both sides' CPU time of a ``with`` block, set when it has ended."""

@@ -1,8 +1,8 @@
-"""The publishing end: identical frames out of one prebuilt buffer, confirms counted in bulk."""
+"""The publishing end: messages of one size out of one prebuilt buffer, confirms counted in bulk."""
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Protocol
 
-from benchmarks.load import wire
 from benchmarks.load.link import Link, Progress
 
 #: The prebuilt buffer: small enough to stay in a processor's cache, large enough for one send.
@@ -13,53 +13,49 @@ BURST_BYTES: Final = 16 * 1024
 
 
 class NotConfirmed(Exception):
-    """The broker sent something else than basic.ack to a publisher."""
+    """The broker sent something else than confirms to a publisher."""
 
 
-class Confirms:
-    """Which publishes are confirmed: all up to ``settled``, and some scattered ones above it."""
+class Confirms(Protocol):
+    """The confirms of one publisher, in the bytes of its protocol: all publishes up to ``settled`` are confirmed."""
 
-    def __init__(self, settled: int) -> None:
-        self.settled = settled
-        self._scattered: set[int] = set()
-        self._partial = b""
+    settled: int
 
     def feed(self, data: memoryview) -> None:
-        """Take in basic.ack frames, cut anywhere."""
-        octets = self._partial + bytes(data)
-        whole = len(octets) // wire.ACK_BYTES * wire.ACK_BYTES
-        self._partial = octets[whole:]
-        for _, method, tag, multiple, end in wire.ACK.iter_unpack(octets[:whole]):
-            if method != wire.BASIC_ACK or end != wire.FRAME_END:
-                raise NotConfirmed(octets.decode("latin-1"))
-            self._confirm(tag, multiple)
+        """Take in confirms, cut anywhere. :raises NotConfirmed: for anything else."""
 
-    def _confirm(self, tag: int, multiple: int) -> None:
-        if multiple:
-            self.settled = max(self.settled, tag)
-            self._scattered = {each for each in self._scattered if each > self.settled}
-        elif tag == self.settled + 1:
-            self.settled = tag
-        else:
-            self._scattered.add(tag)
-        while self.settled + 1 in self._scattered:
-            self.settled += 1
-            self._scattered.discard(self.settled)
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """Messages sent over and over, one after the other: the bytes of all of them, ``size`` bytes each."""
+
+    octets: bytes
+    size: int
+
+    @property
+    def first(self) -> bytes:
+        """One message."""
+        return self.octets[: self.size]
+
+    def take(self, messages: int) -> bytes:
+        """So many messages from the beginning on."""
+        repeats = messages * self.size // len(self.octets) + 1
+        return (self.octets * repeats)[: messages * self.size]
 
 
 class Publisher:
-    """Sends one message over and over, ``limit`` times at most, as far as ``allow`` lets it."""
+    """Sends a cycle of messages, ``limit`` of them at most, as far as ``allow`` lets it."""
 
-    def __init__(self, link: Link, message: bytes, window: int, limit: int, confirms: Confirms | None) -> None:
+    def __init__(self, link: Link, cycle: Cycle, window: int, limit: int, confirms: Confirms | None) -> None:
         self.link = link
         self.confirms = confirms
         self.sent = Progress()
         self.confirmed = Progress()
         self._window = window
         self._limit = limit
-        self._size = len(message)
-        repeats = BUFFER_BYTES // self._size + 1
-        self._buffer = memoryview(message * repeats)
+        self._size = cycle.size
+        repeats = BUFFER_BYTES // len(cycle.octets) + 1
+        self._buffer = memoryview(cycle.octets * repeats)
         self._burst_bytes = min(max(1, window // 8) * self._size, BURST_BYTES)
         self._sent_bytes = 0
         self._allowed_bytes = 0

@@ -15,7 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from benchmarks.load.amqp.client import amqp_product
 from benchmarks.load.processes import free_port, stop
+from benchmarks.load.running import Broker, running
+from benchmarks.load.workloads import AMQP
 
 #: Debian's wrapper in /usr/sbin insists on the system's directories and user; this is the script behind it.
 SERVER: Final = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
@@ -39,7 +42,18 @@ def absence() -> str | None:
 
 
 @contextmanager
-def port_mapper(directory: Path) -> Iterator[Mapping[str, str]]:
+def launch(directory: Path) -> Iterator[Broker]:
+    """Run a node on a directory until the context ends."""
+    ports = {AMQP: free_port()}
+    with _port_mapper(directory) as environment:
+        node = {**environment, **_node_environment(directory, ports[AMQP])}
+        # Erlang takes some seconds to boot, more with a backlog to recover.
+        with running("rabbitmq", COMMAND, node, directory, ports, amqp_product, timeout_s=180.0) as broker:
+            yield broker
+
+
+@contextmanager
+def _port_mapper(directory: Path) -> Iterator[Mapping[str, str]]:
     """Run an epmd for this node alone, on loopback; yield the environment that points to it."""
     port = free_port()
     environment = {
@@ -59,7 +73,7 @@ def port_mapper(directory: Path) -> Iterator[Mapping[str, str]]:
         stop(mapper)
 
 
-def node_environment(directory: Path, port: int) -> Mapping[str, str]:
+def _node_environment(directory: Path, port: int) -> Mapping[str, str]:
     """The environment of a node that keeps everything below ``directory`` and listens on loopback."""
     return {
         "RABBITMQ_ALLOW_INPUT": "true",

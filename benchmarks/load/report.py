@@ -1,24 +1,22 @@
-"""Results as Markdown tables, aligned so that they read well on a terminal too."""
+"""Everything measured, as sections of a report."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from benchmarks.load.backlog import Backlog
-from benchmarks.load.compare import Results, figure_of_merit
 from benchmarks.load.floor import Floor
 from benchmarks.load.host import Host
-from benchmarks.load.latency import Latency
+from benchmarks.load.peers import SUBJECT
+from benchmarks.load.premiums import OVER_QUEUES, PREMIUMS, Premium
+from benchmarks.load.results import Results, figure_of_merit
+from benchmarks.load.tables import Row, mb, met, percentiles, table
 from benchmarks.load.workloads import Measure, Workload
 
-#: The peer that owes something; the others are there to compare with.
-SUBJECT: Final = "gateway"
 #: What it owes: KiB an idle connection, MB resident with the backlog, seconds to restart.
 IDLE_KIB, BACKLOG_MB, RESTART_S = 20.0, 300.0, 10.0
 #: Disk space after a partial refill may exceed the full backlog's by this factor:
 #: pages are reused, but not in perfect order.
 REUSE: Final = 1.05
-
-Row = Sequence[str]
 
 
 def report(
@@ -32,17 +30,32 @@ def report(
     """Everything measured, with what is owed and whether it is met."""
     products = "".join(f"{peer} is {product}. " for peer, product in results.products.items())
     parts = [[f"Machine: {host}.", f"{products}{conditions}", f"Generator alone: {', '.join(map(str, floors))}."]]
-    measured = [each for each in workloads if any((each, peer) in results.runs for peer in peers)]
-    if measured:
-        parts.append(["## Throughput and CPU", "", *_table(_throughput(results, measured, peers))])
-        parts.append(["## Latency: p50 / p99 in ms", "", *_table(_latency(results, measured, peers))])
+    for protocol in dict.fromkeys(workload.protocol for workload in workloads):
+        spoken = [each for each in workloads if each.protocol == protocol]
+        parts.extend(_side_by_side(results, spoken, peers, protocol.upper()))
+    if any((premium.of(each), SUBJECT.name) in results.runs for premium in PREMIUMS for each in OVER_QUEUES):
+        parts.append(["## What queues cost over a plain one: broker CPU a message", "", *table(_premiums(results))])
+    if results.figures:
+        parts.append(["## Work beside serving clients", "", *table(_figures(results))])
     if results.idle:
-        parts.append(["## Memory of idle connections", "", *_table(_idle(results, peers))])
+        parts.append(["## Memory of idle connections", "", *table(_idle(results, peers))])
     if results.backlogs:
-        parts.append(["## Backlog of persistent 1 KiB messages", "", *_table(_backlog(results, peers))])
+        parts.append(["## Backlog of persistent 1 KiB messages", "", *table(_backlog(results, peers))])
     if results.failures:
         parts.append(["## Failures", "", *(f"- {failure}" for failure in results.failures)])
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def _side_by_side(
+    results: Results, workloads: Sequence[Workload], peers: Sequence[str], protocol: str
+) -> Iterator[list[str]]:
+    """The workloads of one protocol, on the peers that ran any of them."""
+    measured = [each for each in workloads if any((each, peer) in results.runs for peer in peers)]
+    taking_part = [peer for peer in peers if any((each, peer) in results.runs for each in measured)]
+    if measured:
+        throughput = _throughput(results, measured, taking_part)
+        yield [f"## Throughput and CPU over {protocol}", "", *table(throughput)]
+        yield [f"## Latency over {protocol}: p50 / p99 in ms", "", *table(_latency(results, measured, taking_part))]
 
 
 def _throughput(results: Results, workloads: Iterable[Workload], peers: Sequence[str]) -> Iterable[Row]:
@@ -65,7 +78,7 @@ def _verdict(results: Results, workload: Workload, peers: Sequence[str]) -> Row:
     if len(runs) < 2 or runs[0] is None or runs[1] is None:
         return ["-", owed, "-"]
     factor = figure_of_merit(workload, runs[1]) / figure_of_merit(workload, runs[0])
-    return [f"{factor:.2f}", owed, _met(factor >= workload.required)]
+    return [f"{factor:.2f}", owed, met(factor >= workload.required)]
 
 
 def _latency(results: Results, workloads: Iterable[Workload], peers: Sequence[str]) -> Iterable[Row]:
@@ -74,16 +87,39 @@ def _latency(results: Results, workloads: Iterable[Workload], peers: Sequence[st
         cells = []
         for peer in peers:
             run = results.median(workload, peer)
-            cells += [_percentiles(run.delivery), _percentiles(run.confirm)] if run else ["-"] * 2
+            cells += [percentiles(run.delivery), percentiles(run.confirm)] if run else ["-"] * 2
         yield [workload.name, f"{workload.window:,}", *cells]
+
+
+def _premiums(results: Results) -> Iterable[Row]:
+    yield ["workload", "queue", "plain, µs", "µs", "times", "owed", "met"]
+    for premium in PREMIUMS:
+        for workload in OVER_QUEUES:
+            yield from _premium(results, premium, workload)
+
+
+def _premium(results: Results, premium: Premium, workload: Workload) -> Iterable[Row]:
+    """The middle of both, and the middle of the ratios of runs that followed each other."""
+    plain, special = results.median(workload, SUBJECT.name), results.median(premium.of(workload), SUBJECT.name)
+    if plain and special:
+        times = results.ratio(premium.of(workload), workload, SUBJECT.name)
+        figures = [f"{plain.broker_us:.2f}", f"{special.broker_us:.2f}", f"{times:.2f}"]
+        yield [workload.name, premium.kind.name, *figures, f"<= {premium.at_most}", met(times <= premium.at_most)]
+
+
+def _figures(results: Results) -> Iterable[Row]:
+    yield ["work", "figure", "measured", "owed", "met"]
+    for duty, figures in results.figures.items():
+        for figure in figures:
+            yield [duty, figure.name, figure.measured, figure.owed, met(figure.is_met)]
 
 
 def _idle(results: Results, peers: Sequence[str]) -> Iterable[Row]:
     yield ["peer", "connections", "MB before", "MB with them", "KiB each", "owed", "met"]
     for peer in peers:
         if idle := results.idle.get(peer):
-            figures = [f"{idle.connections:,}", _mb(idle.baseline_bytes), _mb(idle.resident_bytes)]
-            owed = [f"< {IDLE_KIB:.0f}", _met(idle.kib_each < IDLE_KIB)] if peer == SUBJECT else ["", ""]
+            figures = [f"{idle.connections:,}", mb(idle.baseline_bytes), mb(idle.resident_bytes)]
+            owed = [f"< {IDLE_KIB:.0f}", met(idle.kib_each < IDLE_KIB)] if peer == SUBJECT.name else ["", ""]
             yield [peer, *figures, f"{idle.kib_each:.1f}", *owed]
 
 
@@ -91,7 +127,7 @@ def _backlog(results: Results, peers: Sequence[str]) -> Iterable[Row]:
     measured = [peer for peer in peers if peer in results.backlogs]
     columns = [_backlog_figures(results.backlogs[peer]) for peer in measured]
     yield ["", *measured, "owed", "met"]
-    owed = _backlog_owed(results.backlogs[SUBJECT]) if SUBJECT in measured else {}
+    owed = _backlog_owed(results.backlogs[SUBJECT.name]) if SUBJECT.name in measured else {}
     for name in columns[0]:
         yield [name, *(column[name] for column in columns), *owed.get(name, ("", ""))]
 
@@ -100,42 +136,20 @@ def _backlog_figures(backlog: Backlog) -> dict[str, str]:
     return {
         "messages": f"{backlog.messages:,}",
         "filled, msg/s": f"{backlog.fill_rate:,.0f}",
-        "resident when filled, MB": _mb(backlog.filled_resident),
-        "resident at most, MB": _mb(max(backlog.filled_peak, backlog.drained_peak)),
+        "resident when filled, MB": mb(backlog.filled_resident),
+        "resident at most, MB": mb(max(backlog.filled_peak, backlog.drained_peak)),
         "restart to first delivery, s": f"{backlog.first_delivery_s:.1f}",
         "drained, msg/s": f"{backlog.drain_rate:,.0f}",
-        "disk when filled, MB": _mb(backlog.filled_disk),
-        "disk when drained, MB": _mb(backlog.drained_disk),
-        "disk when a fifth is refilled, MB": _mb(backlog.refilled_disk),
+        "disk when filled, MB": mb(backlog.filled_disk),
+        "disk when drained, MB": mb(backlog.drained_disk),
+        "disk when a fifth is refilled, MB": mb(backlog.refilled_disk),
     }
 
 
 def _backlog_owed(backlog: Backlog) -> dict[str, tuple[str, str]]:
     peak_mb = max(backlog.filled_peak, backlog.drained_peak) / 1e6
     return {
-        "resident at most, MB": (f"< {BACKLOG_MB:.0f}", _met(peak_mb < BACKLOG_MB)),
-        "restart to first delivery, s": (f"< {RESTART_S:.0f}", _met(backlog.first_delivery_s < RESTART_S)),
-        "disk when a fifth is refilled, MB": ("reused", _met(backlog.refilled_disk <= backlog.filled_disk * REUSE)),
+        "resident at most, MB": (f"< {BACKLOG_MB:.0f}", met(peak_mb < BACKLOG_MB)),
+        "restart to first delivery, s": (f"< {RESTART_S:.0f}", met(backlog.first_delivery_s < RESTART_S)),
+        "disk when a fifth is refilled, MB": ("reused", met(backlog.refilled_disk <= backlog.filled_disk * REUSE)),
     }
-
-
-def _table(rows: Iterable[Row]) -> list[str]:
-    """Lay rows out as a Markdown table; the first is its head."""
-    lines = [list(row) for row in rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    lines.insert(1, ["-" * width for width in widths])
-    return [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
-    ]
-
-
-def _percentiles(latency: Latency | None) -> str:
-    return f"{latency.p50_ms:.3g} / {latency.p99_ms:.3g}" if latency else "-"
-
-
-def _mb(octets: int) -> str:
-    return f"{octets / 1e6:,.0f}"
-
-
-def _met(is_met: bool) -> str:
-    return "yes" if is_met else "NO"

@@ -2,58 +2,48 @@
 
 import socket
 import struct
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from time import perf_counter
 
-from benchmarks.load import wire
-from benchmarks.load.client import Client, connected
-from benchmarks.load.lane import Lane, check_account, open_lane
+from benchmarks.load.lane import Exchange, Lost
 from benchmarks.load.latency import latency
-from benchmarks.load.measurement import Lost, Measurement, stopwatch
-from benchmarks.load.peers import Broker
-from benchmarks.load.topology import topology
+from benchmarks.load.measurement import Measurement, Stopwatch, stopwatch
+from benchmarks.load.protocols import open_lanes
+from benchmarks.load.running import Broker
 from benchmarks.load.workloads import Workload
 
 
 def measure_round_trip(broker: Broker, workload: Workload, seconds: float) -> Measurement:
     """Publish, wait for the delivery, repeat."""
-    with connected(broker.port) as control, topology(control, workload) as (route,), ExitStack() as stack:
-        lane = open_lane(stack, broker.port, workload, route)
+    with open_lanes(broker, workload) as (lane,):
         before = lane.probe()
-        expected = before.arrivals[0].wire_bytes
-        measurement = _measure(broker, lane, lane.consumers[0], expected, seconds, is_delivery=True)
-        check_account(before, lane.probe(), measurement.messages)
-        return measurement
+        waits, watch = _repeat(broker, lane.delivery(before), seconds)
+        lane.check(before, lane.probe(), len(waits))
+        return Measurement(len(waits), watch, latency(waits), None)
 
 
 def measure_confirm_round_trip(broker: Broker, workload: Workload, seconds: float) -> Measurement:
     """Publish, wait for the confirm, repeat; nobody consumes."""
-    with connected(broker.port) as control, topology(control, workload) as (route,), ExitStack() as stack:
-        lane = open_lane(stack, broker.port, workload, route, consume=False)
-        measurement = _measure(broker, lane, lane.publisher, wire.ACK_BYTES, seconds, is_delivery=False)
-        waiting = control.declare_queue(route.queues[0], passive=True)
-        if waiting != measurement.messages:
-            raise Lost(f"{waiting} of {measurement.messages} confirmed messages are queued")
-        return measurement
+    with open_lanes(broker, workload, consume=False) as (lane,):
+        waits, watch = _repeat(broker, lane.confirm(), seconds)
+        if (waiting := lane.waiting()) != len(waits):
+            raise Lost(f"{waiting} of {len(waits)} confirmed messages are queued")
+        return Measurement(len(waits), watch, None, latency(waits))
 
 
-def _measure(
-    broker: Broker, lane: Lane, answering: Client, answer_bytes: int, seconds: float, *, is_delivery: bool
-) -> Measurement:
-    """Exchange one message at a time for so many seconds."""
-    for client in {lane.publisher, answering}:
-        _make_blocking(client.quiet_socket())
-    send, receive = lane.publisher.socket.sendall, _reader(answering.socket, answer_bytes)
+def _repeat(broker: Broker, exchange: Exchange, seconds: float) -> tuple[Sequence[float], Stopwatch]:
+    """Exchange one message at a time for so many seconds; return how long each took."""
+    for connection in {exchange.outward, exchange.inward}:
+        _make_blocking(connection)
+    send, receive, message = exchange.outward.sendall, _reader(exchange.inward, exchange.answer_bytes), exchange.message
     waits = []
     with stopwatch(broker.pid) as watch:
         end = perf_counter() + seconds
         while (start := perf_counter()) < end:
-            send(lane.message)
+            send(message)
             receive()
             waits.append(perf_counter() - start)
-    took = latency(waits)
-    return Measurement(len(waits), watch, took if is_delivery else None, None if is_delivery else took)
+    return waits, watch
 
 
 def _make_blocking(connection: socket.socket) -> None:

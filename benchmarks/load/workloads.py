@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+#: A protocol, under the name its listener has in the settings.
+AMQP: Final = "amqp"
+
 
 class Shape(Enum):
     """Who publishes to whom."""
@@ -19,10 +22,23 @@ class Measure(Enum):
 
     #: Many messages in flight: broker CPU per message decides.
     STREAM = "stream"
+    #: Messages wait before anybody consumes, a window at a time: broker CPU per message decides.
+    WAITING = "waiting"
     #: One message outstanding, publish to delivery: the median time decides.
     ROUND_TRIP = "round trip"
     #: One message outstanding, publish to confirm, nobody consumes: the median time decides.
     CONFIRM_ROUND_TRIP = "confirm round trip"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueKind:
+    """What a queue is asked to do beyond keeping messages in order: its declaration's arguments."""
+
+    name: str
+    arguments: tuple[tuple[str, str | int], ...] = ()
+
+
+PLAIN: Final = QueueKind("plain")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +47,8 @@ class Workload:
 
     ``ack_every`` is 0 for automatic acknowledgement, 1 for a basic.ack each,
     n for one with the multiple flag every n deliveries. ``window`` bounds the
-    messages in flight of each publisher.
+    messages in flight of each publisher. Messages have the ``priorities`` in
+    turn, none where there are none.
     """
 
     name: str
@@ -43,6 +60,9 @@ class Workload:
     persistent: bool = False
     shape: Shape = Shape.PAIR
     measure: Measure = Measure.STREAM
+    queue: QueueKind = PLAIN
+    priorities: tuple[int, ...] = ()
+    protocol: str = AMQP
 
 
 #: Messages in flight: deep enough that neither side ever waits for the other.

@@ -7,23 +7,27 @@ different moments, and the last line says how late they reached their consumer. 
 again, to see how long it takes to know of all of them, and the short ones are measured again.
 """
 
+import os
 import struct
 import sys
 import tempfile
 import time
 from pathlib import Path
+from signal import SIGKILL
 from typing import Final
 from uuid import uuid4
 
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
 
-from benchmarks.load.client import connected
+from benchmarks.load.amqp.client import connected
+from benchmarks.load.gateway import launch
 from benchmarks.load.processes import resident_bytes
+from benchmarks.load.workloads import AMQP
 from gateway.kernel.message import Properties
 from gateway_amqp.properties import encode_properties
-from tests.running import HOST, Gateway
 
+HOST: Final = "127.0.0.1"
 QUEUE: Final = "delaying"
 BODY: Final = b"x" * 100
 CHUNK: Final = 500
@@ -79,35 +83,40 @@ def lateness_ms(channel: BlockingChannel) -> list[float]:
     return sorted(late)
 
 
-def measure(gateway: Gateway) -> bool:
+def measure(port: int) -> bool:
     """Print how late messages come; return whether all were punctual."""
-    connection = pika.BlockingConnection(pika.ConnectionParameters(HOST, gateway.addresses["amqp"][1]))
+    connection = pika.BlockingConnection(pika.ConnectionParameters(HOST, port))
     late = lateness_ms(connection.channel())
     connection.close()
     print(f"  late by {late[0]:.1f} ms at best, {late[PROBES // 2]:.1f} in the middle, {late[-1]:.1f} at worst")
     return late[-1] <= LATEST_MS
 
 
+def declare(port: int) -> None:
+    """Make the queue that holds messages back."""
+    connection = pika.BlockingConnection(pika.ConnectionParameters(HOST, port))
+    connection.channel().queue_declare(QUEUE, durable=True, arguments={"x-delayed-delivery": True})
+    connection.close()
+
+
 def main(messages: int) -> int:
-    with tempfile.TemporaryDirectory() as directory:
-        gateway = Gateway(Path(directory)).start()
-        port = gateway.addresses["amqp"][1]
-        connection = pika.BlockingConnection(pika.ConnectionParameters(HOST, port))
-        connection.channel().queue_declare(QUEUE, durable=True, arguments={"x-delayed-delivery": True})
-        connection.close()
-        empty = resident_bytes(gateway.child.pid)
-        print("nothing else waits")
-        is_punctual = measure(gateway)
-        rate = fill(port, messages)
-        memory = resident_bytes(gateway.child.pid) - empty
-        print(f"{messages} wait: taken at {rate:.0f} a second, {memory / messages:.0f} bytes of memory each")
-        is_punctual = measure(gateway) and is_punctual
-        gateway.kill()
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        with launch(directory) as broker:
+            port = broker.ports[AMQP]
+            declare(port)
+            empty = resident_bytes(broker.pid)
+            print("nothing else waits")
+            is_punctual = measure(port)
+            rate = fill(port, messages)
+            memory = resident_bytes(broker.pid) - empty
+            print(f"{messages} wait: taken at {rate:.0f} a second, {memory / messages:.0f} bytes of memory each")
+            is_punctual = measure(port) and is_punctual
+            os.kill(broker.pid, SIGKILL)
         start = time.perf_counter()
-        gateway.start()
-        print(f"killed and started again in {time.perf_counter() - start:.1f} s")
-        is_punctual = measure(gateway) and is_punctual
-        gateway.end()
+        with launch(directory) as broker:
+            print(f"killed and started again in {time.perf_counter() - start:.1f} s")
+            is_punctual = measure(broker.ports[AMQP]) and is_punctual
     return 0 if is_punctual else 1
 
 

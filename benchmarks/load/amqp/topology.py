@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from benchmarks.load.client import Client
+from benchmarks.load.amqp.client import Client
 from benchmarks.load.workloads import Shape, Workload
 
 TOPIC_BINDINGS: Final = 1000
@@ -54,7 +54,7 @@ def topology(client: Client, workload: Workload) -> Iterator[Sequence[Route]]:
 def _queues(client: Client, workload: Workload, prefix: str, size: int) -> Sequence[str]:
     names = [f"{prefix}.{index}" for index in range(size)]
     for name in names:
-        client.declare_queue(name, durable=workload.persistent)
+        client.declare_queue(name, durable=workload.persistent, arguments=dict(workload.queue.arguments))
     return names
 
 

@@ -3,31 +3,22 @@
 import re
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
-from benchmarks.load import wire
+from benchmarks.load.amqp import wire
+from benchmarks.load.lane import Arrival, BrokerRefused
+from benchmarks.load.link import TIMEOUT_S
+from benchmarks.load.workloads import AMQP
 
-#: No answer for this long means the broker hangs, not that it is slow.
-TIMEOUT_S: Final = 60.0
+#: Small enough that both sides' socket buffers hold what they say.
+DECLARED_AT_A_TIME: Final = 500
 
 CONNECTION_CLOSE = (10, 50)
 CHANNEL_CLOSE = (20, 40)
 BASIC_DELIVER = (60, 60)
-
-
-class BrokerRefused(Exception):
-    """The broker closed the channel or the connection; the message is its reply text."""
-
-
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """One whole delivery as seen on the wire: its delivery tag and its size in bytes."""
-
-    tag: int
-    wire_bytes: int
 
 
 class Client:
@@ -62,12 +53,25 @@ class Client:
         """Delete an exchange, bound or not."""
         self.call(40, 20, b"\x00\x00" + wire.short_string(name) + b"\x00")
 
-    def declare_queue(self, name: str, *, durable: bool = False, passive: bool = False) -> int:
+    def declare_queue(
+        self,
+        name: str,
+        *,
+        durable: bool = False,
+        passive: bool = False,
+        arguments: Mapping[str, str | int] = MappingProxyType({}),
+    ) -> int:
         """Declare a queue (or, passively, ask for it); return how many messages wait in it."""
-        bits = passive | durable << 1
-        answer = self.call(50, 10, b"\x00\x00" + wire.short_string(name) + bytes([bits]) + bytes(4))
-        (waiting,) = struct.unpack_from(">I", answer, 1 + answer[0])
-        return int(waiting)
+        self.socket.sendall(_queue_declare(name, passive | durable << 1, arguments))
+        return self._read_declared()
+
+    def declare_queues(self, names: Sequence[str]) -> None:
+        """Declare very many durable queues, many at a time: one by one each would wait for the disk."""
+        for start in range(0, len(names), DECLARED_AT_A_TIME):
+            some = names[start : start + DECLARED_AT_A_TIME]
+            self.socket.sendall(b"".join(_queue_declare(name, 2, {}) for name in some))
+            for _ in some:
+                self._read_declared()
 
     def bind_queue(self, queue: str, exchange: str, routing_key: str) -> None:
         """Bind a queue to an exchange."""
@@ -87,6 +91,10 @@ class Client:
         """Start a consumer with unlimited credit."""
         bits = bytes([no_ack << 1])
         self.call(60, 20, b"\x00\x00" + wire.short_string(queue) + wire.short_string("bench") + bits + bytes(4))
+
+    def cancel(self) -> None:
+        """End the consumer."""
+        self.call(60, 30, wire.short_string("bench") + b"\x00")
 
     def read_arrival(self) -> Arrival:
         """Wait for one whole delivery: deliver, header and all its body frames."""
@@ -128,6 +136,11 @@ class Client:
         self.call(20, 10, b"\x00")
         return start
 
+    def _read_declared(self) -> int:
+        answer = self._expect(50, 11)
+        (waiting,) = struct.unpack_from(">I", answer, 1 + answer[0])
+        return int(waiting)
+
     def _expect(self, class_id: int, method_id: int) -> bytes:
         kind, payload = self._read_frame()
         found = struct.unpack_from(">HH", payload)
@@ -165,8 +178,17 @@ def connected(port: int) -> Iterator[Client]:
         client.close()
 
 
-def product_of(client: Client) -> str:
-    """Name the broker and its version, as its connection.start does."""
+def _queue_declare(name: str, bits: int, arguments: Mapping[str, str | int]) -> bytes:
+    return wire.method(50, 10, b"\x00\x00" + wire.short_string(name) + bytes([bits]) + wire.table(arguments))
+
+
+def amqp_product(ports: Mapping[str, int]) -> str:
+    """Name a broker and its version, as its connection.start does."""
+    with connected(ports[AMQP]) as client:
+        return _product_of(client)
+
+
+def _product_of(client: Client) -> str:
     found = {
         key.decode(): client.server_properties[match.end() + 4 : match.end() + 4 + size].decode()
         for key in (b"product", b"version")

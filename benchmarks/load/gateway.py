@@ -1,0 +1,48 @@
+"""The gateway, as its users start it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from benchmarks.load.amqp.client import amqp_product
+from benchmarks.load.processes import free_port
+from benchmarks.load.running import Broker, running
+from benchmarks.load.workloads import AMQP
+
+#: The port of the management API, beside those of protocols.
+MANAGEMENT: Final = "management"
+
+
+def absence() -> str | None:
+    """Tell why it cannot run, or None when it can."""
+    found = subprocess.run([sys.executable, "-m", "gateway", "--version"], capture_output=True, text=True, check=False)
+    return None if found.returncode == 0 else f"`python -m gateway` does not run: {found.stderr.strip()[-200:]}"
+
+
+@contextmanager
+def launch(directory: Path) -> Iterator[Broker]:
+    """Run it without management: Debian's RabbitMQ, its peer, comes without as well."""
+    with _launch(directory, AMQP) as broker:
+        yield broker
+
+
+@contextmanager
+def launch_managed(directory: Path) -> Iterator[Broker]:
+    """Run it with management, for measurements in which an operator takes part."""
+    with _launch(directory, AMQP, MANAGEMENT) as broker:
+        yield broker
+
+
+@contextmanager
+def _launch(directory: Path, *listeners: str) -> Iterator[Broker]:
+    ports = {listener: free_port() for listener in listeners}
+    settings = {"bind": "127.0.0.1", f"{MANAGEMENT}.port": "off"}
+    settings |= {f"{listener}.port": str(port) for listener, port in ports.items()}
+    options = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    command = [sys.executable, "-m", "gateway", "run", "--data", str(directory / "data"), *options]
+    with running("gateway", command, os.environ, directory, ports, amqp_product, timeout_s=60.0) as broker:
+        yield broker

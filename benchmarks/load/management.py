@@ -1,0 +1,51 @@
+"""An operator over the management API: just what the measurements need of it."""
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from http.client import HTTPConnection
+from typing import Final
+from urllib.parse import quote
+
+from benchmarks.load.lane import BrokerRefused
+
+Definition = Mapping[str, str | int]
+
+HEADERS: Final = {"Authorization": f"Basic {b64encode(b'guest:guest').decode()}", "Content-Type": "application/json"}
+VHOST: Final = quote("/", safe="")
+#: The column that says what policies make of a queue.
+EFFECTIVE: Final = "effective_policy_definition"
+
+
+class Management:
+    """Asks one broker, over a connection a request."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    def put_policy(self, name: str, pattern: str, definition: Definition) -> None:
+        """Set a policy for queues."""
+        body = {"pattern": pattern, "definition": definition, "apply-to": "queues", "priority": 1}
+        self._ask("PUT", f"/api/policies/{VHOST}/{quote(name)}", json.dumps(body))
+
+    def definition_of(self, queue: str) -> Definition:
+        """What policies make of a queue now."""
+        found: dict[str, Definition] = json.loads(self._ask("GET", f"/api/queues/{VHOST}/{quote(queue)}"))
+        return found.get(EFFECTIVE) or {}
+
+    def definitions(self, prefix: str) -> Sequence[Definition]:
+        """What policies make of all queues whose names begin so."""
+        answer = self._ask("GET", f"/api/queues/{VHOST}?columns=name,{EFFECTIVE}")
+        return [queue.get(EFFECTIVE) or {} for queue in json.loads(answer) if queue["name"].startswith(prefix)]
+
+    def _ask(self, method: str, path: str, body: str | None = None) -> bytes:
+        connection = HTTPConnection("127.0.0.1", self._port, timeout=60.0)
+        try:
+            connection.request(method, path, body, HEADERS)
+            response = connection.getresponse()
+            answer = response.read()
+        finally:
+            connection.close()
+        if response.status >= 300:
+            raise BrokerRefused(f"{method} {path}: {response.status} {answer.decode(errors='replace')}")
+        return answer

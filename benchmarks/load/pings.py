@@ -1,0 +1,59 @@
+"""How long a broker leaves a client without an answer, seen by one that asks all the time."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from time import perf_counter
+from typing import Final
+
+from benchmarks.load.amqp.client import Client, connected
+
+QUEUE: Final = "bench.ping"
+#: Between an answer and the next question: a stretch may have begun that much earlier than it is seen.
+PAUSE_S: Final = 0.001
+
+
+class Pings:
+    """The waits of one client, longest and number; filled by a thread of its own while the block lasts.
+
+    A wait is what the broker was busy with when the question came, and what
+    it did on top: a little more than the longest stretch it did not look at
+    its connections. What else the machine does adds to it.
+    """
+
+    def __init__(self) -> None:
+        self.longest_s = 0.0
+        self.count = 0
+        self._is_over = Event()
+
+    @property
+    def longest_ms(self) -> float:
+        """The longest wait in milliseconds."""
+        return self.longest_s * 1e3
+
+    def ask(self, client: Client) -> None:
+        """Ask until told to end."""
+        while not self._is_over.wait(PAUSE_S):
+            start = perf_counter()
+            client.declare_queue(QUEUE, passive=True)
+            self.longest_s = max(self.longest_s, perf_counter() - start)
+            self.count += 1
+
+    def end(self) -> None:
+        """Ask no more after the question at hand."""
+        self._is_over.set()
+
+
+@contextmanager
+def pinging(port: int) -> Iterator[Pings]:
+    """Ask while the block lasts; read the result after it."""
+    with connected(port) as client:
+        client.declare_queue(QUEUE)
+        pings = Pings()
+        thread = Thread(target=pings.ask, args=(client,))
+        thread.start()
+        try:
+            yield pings
+        finally:
+            pings.end()
+            thread.join()

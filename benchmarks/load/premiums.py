@@ -1,0 +1,54 @@
+"""What a queue may cost over a plain one, as tables: each kind of queue against each workload below."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from benchmarks.load.workloads import BULK, TRANSIENT, Measure, QueueKind, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Premium:
+    """A kind of queue, and how many times a plain queue's broker CPU per message it may cost at most."""
+
+    kind: QueueKind
+    at_most: float
+
+    def of(self, workload: Workload) -> Workload:
+        """The workload over a queue of this kind."""
+        return replace(workload, name=f"{workload.name}, {self.kind.name}", queue=self.kind)
+
+
+#: Limits that are looked at for each message and never reached.
+LIMITED: Final = QueueKind(
+    "TTL + max-length + DLX",
+    (
+        ("x-message-ttl", 3_600_000),
+        ("x-max-length", 10_000_000),
+        ("x-dead-letter-exchange", ""),
+        ("x-dead-letter-routing-key", "dead"),
+    ),
+)
+PRIORITIES: Final = QueueKind("10 priorities", (("x-max-priority", 10),))
+
+PREMIUMS: Final = (Premium(LIMITED, 1.3), Premium(PRIORITIES, 1.5))
+
+#: All messages of a round fit into memory; all but a few do not.
+SHORT, LONG = 2_000, 20_000
+
+
+def _over_a_queue(name: str, window: int, measure: Measure, *, persistent: bool) -> Workload:
+    """Messages of all ten priorities in turn, whatever the queue makes of them."""
+    return Workload(
+        name, 100, window, 0.0, BULK, persistent=persistent, measure=measure, priorities=tuple(range(1, 11))
+    )
+
+
+#: A message that finds a consumer never waits, and what its queue does to waiting messages costs it nothing:
+#: so both are measured.
+OVER_QUEUES: Final = (
+    _over_a_queue("queue: consumed at once, transient", TRANSIENT, Measure.STREAM, persistent=False),
+    _over_a_queue("queue: consumed at once, persistent", 5_000, Measure.STREAM, persistent=True),
+    _over_a_queue("queue: 2,000 wait, transient", SHORT, Measure.WAITING, persistent=False),
+    _over_a_queue("queue: 2,000 wait, persistent", SHORT, Measure.WAITING, persistent=True),
+    _over_a_queue("queue: 20,000 wait, persistent", LONG, Measure.WAITING, persistent=True),
+)
