@@ -14,7 +14,7 @@ The laws are the same for all of them:
   line. A plugin that dislikes its settings raises ``ConfigurationError`` with a sentence for the operator.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from pluggy import HookimplMarker, HookspecMarker
@@ -94,14 +94,19 @@ def gateway_authenticators(
 
 
 @hookspec
-def gateway_authorizers(vhost: str, directory: "Directory", settings: Mapping[str, Value]) -> "Sequence[Authorizer]":
+def gateway_authorizers(
+    vhost: str, directory: "Directory", permissions_changed: Callable[[], None], settings: Mapping[str, Value]
+) -> "Sequence[Authorizer]":
     """Offer ways to find out what someone who has connected may do in a virtual host.
 
     Called once per virtual host while it starts. The sequences of all plugins are joined in order; a connection asks
-    one after the other until one knows the user's permissions.
+    one after the other until one knows the user's permissions. It keeps the answer until permissions change.
 
     :param vhost: the name of the virtual host that is starting.
     :param directory: the users and permissions of the internal database, for reading.
+    :param permissions_changed: makes every connection in the virtual host ask again before it next needs a permission.
+        For authorizers that know users of their own; changes of the directory are noticed anyway. Cheap; to be called
+        on the kernel's thread, any time after this hook has returned.
     :param settings: the plugin's own table in the virtual host's ``plugins``.
     :returns: authorizers, possibly none. See ``gateway.api.Authorizer`` for what each is asked, and when.
     """

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from twisted.internet.task import Cooperator, LoopingCall
@@ -17,6 +18,7 @@ from gateway.kernel.events import Event
 from gateway.kernel.message import Value
 from gateway.kernel.plain import PLAIN
 from gateway.kernel.ports import Store
+from gateway.kernel.queue_rules import QueueRules
 from gateway.kernel.recovery import recover
 from gateway.logs import Log
 from gateway.management.scope import Surroundings
@@ -61,8 +63,11 @@ class Node:
             {AMQP.name: AMQP, PLAIN.name: PLAIN},
             self._view,
             node=settings.node,
-            resident_messages=settings.queues.resident_messages,
-            permits_transient_queues=settings.deprecated_features.permit_transient_nonexcl_queues,
+            queue_rules=QueueRules(
+                resident_messages=settings.queues.resident_messages,
+                permits_transient=settings.deprecated_features.permit_transient_nonexcl_queues,
+                default_type=settings.queues.default_queue_type,
+            ),
         )
         self.on_failure: Callable[[], None] = lambda: None
         self.broker.on_failure = self._store_failed
@@ -73,7 +78,7 @@ class Node:
         )
         self._watch = LoopingCall(self._watermarks.check)
         self._tick = LoopingCall(self._tick_all)
-        self._statistics = Statistics(self.broker, reactor.seconds)
+        self._statistics = Statistics(self.broker, reactor.seconds, settings.data)
         slices = Cooperator(scheduler=lambda call: reactor.callLater(0, call))
         self._look = LoopingCall(lambda: slices.coiterate(self._statistics.look()))
         self._watch.clock = self._tick.clock = self._look.clock = reactor
@@ -128,22 +133,22 @@ class Node:
         plugins.update(configured.plugins if configured is not None else {})
         view = self._registry.view(vhost, plugins)
         self._views[vhost] = view
-        self._access_by_vhost[vhost] = self._access(view)
+        self._access_by_vhost[vhost] = self._access(view, vhost)
         return view
 
     def _access_of(self, vhost: str) -> Access:
         """Return who decides about logging in to a virtual host, and about permissions in it."""
         return self._access_by_vhost[vhost]
 
-    def _access(self, view: PluginView) -> Access:
-        directory = self.broker.directory
+    def _access(self, view: PluginView, vhost: str) -> Access:
+        directory, changed = self.broker.directory, partial(self.broker.permissions_changed, vhost)
         loopback_users = frozenset(self.settings.loopback_users)
-        return Access(view.authenticators(directory), view.authorizers(directory), loopback_users)
+        return Access(view.authenticators(directory), view.authorizers(directory, changed), loopback_users)
 
     def _login_access(self) -> Access:
         """Return who decides about a login before its virtual host is known: the default virtual host's plugins."""
         name = self.settings.default_vhost
-        return self._access_of(name) if name in self._views else self._access(self._registry.view("", {}))
+        return self._access_of(name) if name in self._views else self._access(self._registry.view("", {}), "")
 
     def _judges_late(self) -> bool:
         """Whether some virtual host might let in whom the default one does not know."""

@@ -183,9 +183,13 @@ class PluginView:
         """Ask for authenticators. :raises ConfigurationError: when a plugin fails."""
         return self._joined("gateway_authenticators", vhost=self._vhost, directory=directory)
 
-    def authorizers(self, directory: "Directory") -> "tuple[Authorizer, ...]":
+    def authorizers(
+        self, directory: "Directory", permissions_changed: Callable[[], None] = lambda: None
+    ) -> "tuple[Authorizer, ...]":
         """Ask for authorizers. :raises ConfigurationError: when a plugin fails."""
-        return self._joined("gateway_authorizers", vhost=self._vhost, directory=directory)
+        return self._joined(
+            "gateway_authorizers", vhost=self._vhost, directory=directory, permissions_changed=permissions_changed
+        )
 
     def tracers(self, vhost: hookspecs.TracedVhost) -> tuple[Tracer, ...]:
         """Ask for tracers. :raises ConfigurationError: when a plugin fails."""

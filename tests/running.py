@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.interop.broker import Broker
+from tests.interop.broker import PROJECT, Broker
 
-PROJECT: Final = Path(__file__).resolve().parents[1]
 HOST: Final = "127.0.0.1"
 
 START_TIMEOUT_S: Final = 20.0
@@ -101,7 +100,7 @@ class Gateway:
     @property
     def broker(self) -> Broker:
         """Where its AMQP listener is, as the default user."""
-        return Broker(*self.addresses["amqp"])
+        return Broker(*self.addresses["amqp"], pid=self.child.pid)
 
     @property
     def output(self) -> str:
@@ -151,6 +150,15 @@ def gateway_in(directory: Path, *settings: str) -> Iterator[Gateway]:
         yield gateway.start()
     finally:
         gateway.end()
+
+
+@contextmanager
+def running_gateway(directory: Path, *settings: str) -> Iterator[Broker]:
+    """Run a gateway for as long as the block lasts; stopping it by SIGTERM must succeed."""
+    with gateway_in(directory, *settings) as gateway:
+        yield gateway.broker
+        exit_code = gateway.stop()
+        assert exit_code == 0, f"the gateway stopped with exit code {exit_code}:\n{gateway.log}"
 
 
 def _addresses(output: str) -> Iterator[tuple[str, tuple[str, int]]]:

@@ -27,7 +27,11 @@ class Authorizer(Protocol):
     """Tells what somebody may do. Supplied by plugins."""
 
     def permissions(self, principal: Principal, vhost: str) -> Permissions | None:
-        """Return the permissions at once, from memory; ``None`` to leave the decision to the next authorizer."""
+        """Return the permissions at once, from memory; ``None`` to leave the decision to the next authorizer.
+
+        The connection keeps them until the directory changes, or the ``permissions_changed`` of
+        ``gateway_authorizers`` is called.
+        """
         ...
 
 

@@ -96,6 +96,9 @@ class Queues(Section):
     resident_messages: Annotated[int, Field(ge=64, le=10_000_000)] = 2048
     """How many messages of one queue keep their contents in memory; the contents of further ones are on disk only."""
 
+    default_queue_type: Literal["classic", "quorum"] = "classic"
+    """What a queue becomes that is declared without a type, where its virtual host has no default of its own."""
+
     consumer_timeout_ms: Annotated[int, Field(ge=0, le=315_360_000_000)] = 1_800_000
     """How long a delivery may stay unsettled until its channel is closed, in milliseconds; 0 is for ever."""
 

@@ -2,6 +2,7 @@
 
 from gateway.definitions.applying import apply_definitions, steps_of
 from gateway.definitions.model import Definitions
-from gateway.definitions.reading import parse_definitions, read_definitions
+from gateway.definitions.reading import check, parse_definitions, read_definitions
+from gateway.definitions.scanning import scan
 
-__all__ = ["Definitions", "apply_definitions", "parse_definitions", "read_definitions", "steps_of"]
+__all__ = ["Definitions", "apply_definitions", "check", "parse_definitions", "read_definitions", "scan", "steps_of"]

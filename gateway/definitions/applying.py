@@ -79,13 +79,18 @@ class _Steps:
         )
 
     def vhost(self, vhost: model.Vhost) -> None:
-        metadata = vhost.metadata
-        self._broker.declare_vhost(
-            vhost.name,
-            description=metadata.description if vhost.description is None else vhost.description,
-            tags=metadata.tags if vhost.tags is None else vhost.tags,
-            default_queue_type=vhost.default_queue_type or metadata.default_queue_type or "classic",
-        )
+        said = vhost.said
+        if vhost.name in self._broker.vhost_by_name:
+            self._broker.describe_vhost(vhost.name, said.description, said.tags, said.default_queue_type)
+        else:
+            self._broker.declare_vhost(
+                vhost.name,
+                description=said.description or "",
+                tags=said.tags or (),
+                default_queue_type=said.default_queue_type or "",
+            )
+        if said.protected_from_deletion:
+            self._broker.protect_vhost(vhost.name, True)
         if vhost.tracing:
             self._broker.trace(vhost.name, True)
         if vhost.limits:

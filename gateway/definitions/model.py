@@ -26,8 +26,14 @@ def no_list_for_object(value: object) -> object:
     return {} if value == [] else value
 
 
+def no_default_type(value: object) -> object:
+    """Read the default type of a virtual host that has none of its own, in the ways RabbitMQ wrote it."""
+    return None if value == "undefined" else value
+
+
 Tags = Annotated[list[str], BeforeValidator(split_tags)]
 Arguments = Annotated[JsonObject, BeforeValidator(no_list_for_object)]
+QueueType = Annotated[str | None, BeforeValidator(no_default_type)]
 ApplyTo = Literal["all", "exchanges", "queues", "classic_queues", "quorum_queues", "streams"]
 
 
@@ -63,9 +69,10 @@ class User(Definition):
 class VhostMetadata(Definition):
     """Where RabbitMQ 3.8 and later put what describes a virtual host."""
 
-    description: str = ""
-    tags: Tags = Field(default_factory=list)
-    default_queue_type: str | None = None
+    description: str | None = None
+    tags: Tags | None = None
+    default_queue_type: QueueType = None
+    protected_from_deletion: bool = False
 
 
 class Vhost(Definition):
@@ -74,10 +81,20 @@ class Vhost(Definition):
     name: Name
     description: str | None = None
     tags: Tags | None = None
-    default_queue_type: str | None = None
+    default_queue_type: QueueType = None
     tracing: bool = False
     metadata: Annotated[VhostMetadata, BeforeValidator(no_list_for_object)] = VhostMetadata()
     limits: Arguments = Field(default_factory=dict)
+
+    @property
+    def said(self) -> VhostMetadata:
+        """What describes it, beside its name or in the metadata; ``None`` where the file says nothing."""
+        beside = {
+            name: value
+            for name in ("description", "tags", "default_queue_type")
+            if (value := getattr(self, name)) is not None
+        }
+        return self.metadata.model_copy(update=beside)
 
 
 class Permission(Definition):

@@ -1,14 +1,20 @@
 """From JSON to definitions; what is wrong becomes one line each, with the place in the file and what is allowed."""
 
 import json
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
 from gateway.definitions.model import PARAMETER_KINDS, Definitions
+from gateway.definitions.scanning import scan
 from gateway.kernel.errors import ConfigurationError
 
+R = TypeVar("R")
+
+_AT_ONCE: Final = 50
+"""Entries that are checked in one step."""
 _SHOWN_AT_MOST: Final = 60
 _OUR_OWN: Final = "Value error, "
 """How pydantic begins what a validator of ours said."""
@@ -31,14 +37,70 @@ def read_definitions(file: Path) -> Definitions:
 def parse_definitions(text: str, source: str) -> Definitions:
     """Read definitions; ``source`` says in errors where they came from. Raises as ``read_definitions`` does."""
     try:
-        document = json.loads(text or "{}")
-    except (json.JSONDecodeError, RecursionError) as error:
+        document = _finished(scan(text or "{}"))
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{source}: not JSON: {error}") from None
-    try:
-        return Definitions.model_validate(document)
-    except ValidationError as errors:
-        lines = [f"{source}: {_line(error['loc'], error['msg'], error['input'])}" for error in errors.errors()]
-        raise ConfigurationError("\n".join(lines)) from None
+    return _finished(check(document, source))
+
+
+def check(document: object, source: str) -> Generator[None, None, Definitions]:
+    """Check decoded JSON, some entries each time this is asked on; return the definitions that it holds.
+
+    :raises ConfigurationError: with one line for each thing that is wrong.
+    """
+    wrong: list[str] = []
+    found: dict[str, Any] = {}
+    for first, part in _parts(document):
+        try:
+            checked = Definitions.model_validate(part)
+        except ValidationError as errors:
+            wrong += [f"{source}: {_line(_moved(e['loc'], first), e['msg'], e['input'])}" for e in errors.errors()]
+        else:
+            _add(found, checked)
+        yield
+    if wrong:
+        raise ConfigurationError("\n".join(wrong))
+    return Definitions.model_construct(**found)
+
+
+def _parts(document: object) -> Iterator[tuple[int, object]]:
+    """Cut a document into small ones; yield each with the number of its first entry in the whole."""
+    if not isinstance(document, dict):
+        yield 0, document
+        return
+    for category in Definitions.model_fields:
+        entries = document.get(category, [])
+        if isinstance(entries, list):
+            for first in range(0, len(entries), _AT_ONCE):
+                yield first, {category: entries[first : first + _AT_ONCE]}
+        else:
+            yield 0, {category: entries}
+
+
+def _moved(loc: tuple[int | str, ...], first: int) -> tuple[int | str, ...]:
+    """Return the place in the whole document of what stands at ``loc`` in a part of it."""
+    if len(loc) < 2 or not isinstance(loc[1], int):
+        return loc
+    return (loc[0], loc[1] + first, *loc[2:])
+
+
+def _add(found: dict[str, Any], part: Definitions) -> None:
+    for category in part.model_fields_set:
+        value = getattr(part, category)
+        if isinstance(value, list):
+            found.setdefault(category, []).extend(value)
+        else:
+            found[category] = value
+
+
+def _finished(steps: Generator[None, None, R]) -> R:
+    """Take all steps at once; return what comes of them."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: R = end.value
+            return result
 
 
 def _line(loc: tuple[int | str, ...], message: str, value: Any) -> str:

@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 class Bindings:
     """Owns the bindings of one virtual host and keeps the index of each exchange's type in step.
 
-    ``changed`` is called after every change, so that remembered routes are forgotten.
+    ``changed`` is called after every change, so that remembered routes are forgotten. ``on_abandoned`` is called with
+    an auto-delete exchange whose last binding went (R28).
     """
 
     def __init__(self, journal: "Journal", events: Events, changed: Callable[[], None]) -> None:
         self._journal = journal
         self._events = events
         self._changed = changed
+        self.on_abandoned: Callable[[Exchange], None] = lambda exchange: None
         self._by_source: dict[Exchange, dict[object, Binding]] = {}
         self._by_destination: dict[Destination, dict[Binding, None]] = {}
 
@@ -82,6 +84,8 @@ class Bindings:
             record = _record(binding)
             self._journal.record(Removed(record.kind, record.key))
         self._events.emit(_event("binding.deleted", binding))
+        if source.is_auto_delete and source not in self._by_source:
+            self.on_abandoned(source)
 
 
 def _is_recorded(binding: Binding) -> bool:

@@ -2,41 +2,24 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from gateway.kernel.alarms import Alarms, Resource
 from gateway.kernel.changes import CleanStopRecord, Lsn, ParameterRecord, PolicyRecord, Put, Removed, VhostRecord
 from gateway.kernel.connections import Connections
 from gateway.kernel.counters import Traffic
 from gateway.kernel.directory import Directory
-from gateway.kernel.errors import NotAllowed
+from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event, Events
 from gateway.kernel.journal import Journal
 from gateway.kernel.message import HeaderFormat, Value
 from gateway.kernel.policy_checks import require_valid_policy
-from gateway.kernel.queue import RESIDENT_MESSAGES
-from gateway.kernel.tracing import TracedVhost
+from gateway.kernel.queue_rules import QueueRules, require_known_type
+from gateway.kernel.tracing import TracedVhost, Tracing
 from gateway.kernel.vhost import VirtualHost
 
 if TYPE_CHECKING:
-    from gateway.kernel.ports import Clock, ExchangeTypes, Store, Tracer
-
-
-class PluginView(Protocol):
-    """What the plugins that a virtual host enables supply to the kernel."""
-
-    @property
-    def exchange_types(self) -> "ExchangeTypes":
-        """Exchange type name to factory."""
-        ...
-
-    def tracers(self, vhost: TracedVhost) -> "Sequence[Tracer]":
-        """Return new tracers for a virtual host; asked once, when it starts."""
-        ...
-
-
-Plugins = Callable[[str, Mapping[str, Mapping[str, Value]]], PluginView]
-"""Asked once per virtual host that starts: its name and what it enables, to its view."""
+    from gateway.kernel.ports import Clock, Plugins, Store
 
 
 class Broker:
@@ -51,11 +34,10 @@ class Broker:
         store: "Store",
         clock: "Clock",
         formats: Mapping[str, HeaderFormat],
-        plugins: Plugins,
+        plugins: "Plugins",
         *,
         node: str,
-        resident_messages: int = RESIDENT_MESSAGES,
-        permits_transient_queues: bool = True,
+        queue_rules: QueueRules | None = None,
     ) -> None:
         self.node = node
         self.clock = clock
@@ -71,10 +53,9 @@ class Broker:
         self.doubtful_up_to = 0
         self.on_failure: Callable[[str], None] = lambda reason: None
         self._plugins = plugins
-        self._tracers_by_vhost: dict[str, tuple[Tracer, ...]] = {}
+        self._tracing_by_vhost: dict[str, Tracing] = {}
         self._queue_id = 0
-        self._resident_messages = resident_messages
-        self._permits_transient_queues = permits_transient_queues
+        self._queue_rules = queue_rules or QueueRules()
         self.directory.on_change(self._forget_permissions)
         self.journal.on_backlog = self._weigh_publishing
         self.alarms.subscribe(self._weigh_publishing)
@@ -95,12 +76,16 @@ class Broker:
         *,
         description: str = "",
         tags: Sequence[str] = (),
-        default_queue_type: str = "classic",
+        default_queue_type: str = "",
         plugins: Mapping[str, Mapping[str, Value]] | None = None,
     ) -> VirtualHost:
-        """Return the virtual host of this name, made now if need be."""
+        """Return the virtual host of this name, made now if need be.
+
+        ``default_queue_type`` is empty for that of the node. :raises PreconditionFailed: when there is no such type.
+        """
         if name in self.vhost_by_name:
             return self.vhost_by_name[name]
+        require_known_type(default_queue_type)
         enabled: dict[str, Value] = {plugin: dict(settings) for plugin, settings in (plugins or {}).items()}
         record = VhostRecord(name, description, list(tags), default_queue_type, False, enabled, {})
         vhost = self.install_vhost(record)
@@ -119,50 +104,78 @@ class Broker:
             view.exchange_types,
             self.events,
             self.next_queue_id,
-            resident_messages=self._resident_messages,
-            permits_transient_queues=self._permits_transient_queues,
+            self._queue_rules,
         )
         self.vhost_by_name[record.name] = vhost
-        self._tracers_by_vhost[record.name] = tuple(view.tracers(TracedVhost(vhost, self.node)))
-        if record.tracing:
-            vhost.tracers = self._tracers_by_vhost[record.name]
+        tracing = Tracing(record.name, view.tracers(TracedVhost(vhost, self.node)), self.events)
+        self._tracing_by_vhost[record.name] = tracing
+        vhost.tracing = tracing if record.tracing else None
         return vhost
 
     def delete_vhost(self, name: str) -> None:
-        """Delete a virtual host with everything in it. :raises NotAllowed: when there is none of this name."""
+        """Delete a virtual host with everything in it.
+
+        :raises NotAllowed: when there is none of this name.
+        :raises PreconditionFailed: when it is protected.
+        """
         vhost = self.vhost(name)
+        if vhost.record.is_protected:
+            raise PreconditionFailed(f"Refusing to delete virtual host '{name}' because it is protected from deletion")
         self.events.emit(Event("vhost.deleted", name, name))
         self.connections.force_close(f"vhost '{name}' is deleted", lambda peer: peer.vhost_name == name)
-        for queue in list(vhost.queue_by_name.values()):
-            vhost.delete_queue(queue)
-        vhost.delete_all_exchanges()
+        vhost.queues.delete_all()
+        vhost.exchanges.delete_all()
         for policy in [policy for policy in self.policies.values() if policy.vhost == name]:
             self.remove_policy(policy)
         for parameter in [parameter for parameter in self.parameters.values() if parameter.vhost == name]:
             self.remove_parameter(parameter)
         self.directory.remove_vhost(name)
-        del self.vhost_by_name[name], self._tracers_by_vhost[name]
+        del self.vhost_by_name[name], self._tracing_by_vhost[name]
         self.departed_traffic.add(vhost.traffic)
         self.journal.record(Removed("vhost", (name,)))
 
     def trace(self, name: str, is_on: bool) -> None:
         """Turn the tracers of a virtual host on or off. :raises NotAllowed: when there is none of this name."""
         self._amend(replace(self.vhost(name).record, tracing=is_on))
-        self.vhost(name).tracers = self._tracers_by_vhost[name] if is_on else ()
+        self.vhost(name).tracing = self._tracing_by_vhost[name] if is_on else None
 
-    def describe_vhost(self, name: str, description: str, tags: Sequence[str], default_queue_type: str) -> None:
-        """Say something else of a virtual host. :raises NotAllowed: when there is none of this name."""
-        record = self.vhost(name).record
-        self._amend(replace(record, description=description, tags=list(tags), default_queue_type=default_queue_type))
+    def describe_vhost(
+        self,
+        name: str,
+        description: str | None = None,
+        tags: Sequence[str] | None = None,
+        default_queue_type: str | None = None,
+    ) -> None:
+        """Say something else of a virtual host, and leave the rest; a new default type is for queues yet to come.
+
+        :raises NotAllowed: when there is none of this name.
+        :raises PreconditionFailed: when there is no such type of queues.
+        """
+        known = self.vhost(name).record
+        require_known_type(default_queue_type or "")
+        self._amend(
+            replace(
+                known,
+                description=known.description if description is None else description,
+                tags=known.tags if tags is None else list(tags),
+                default_queue_type=known.default_queue_type if default_queue_type is None else default_queue_type,
+            )
+        )
 
     def limit_vhost(self, name: str, limits: Mapping[str, Value]) -> None:
         """Replace the limits of a virtual host. :raises NotAllowed: when there is none of this name."""
         self._amend(replace(self.vhost(name).record, limits=dict(limits)))
 
+    def protect_vhost(self, name: str, is_protected: bool) -> None:
+        """Let nobody delete a virtual host, or anybody again. :raises NotAllowed: when there is none of this name."""
+        self._amend(replace(self.vhost(name).record, is_protected=is_protected))
+
     def _amend(self, record: VhostRecord) -> None:
         """Keep another record of a virtual host that is there."""
-        self.vhost(record.name).record = record
-        self.journal.record(Put(record))
+        vhost = self.vhost(record.name)
+        if record != vhost.record:
+            vhost.amend(record)
+            self.journal.record(Put(record))
 
     def next_queue_id(self) -> int:
         """Return a number no durable queue ever had."""
@@ -173,10 +186,15 @@ class Broker:
         """Make sure that numbers up to ``highest`` are not given again."""
         self._queue_id = max(self._queue_id, highest)
 
+    def permissions_changed(self, vhost_name: str) -> None:
+        """Make everybody in a virtual host look permissions up again; one that is gone has nobody in it."""
+        if (vhost := self.vhost_by_name.get(vhost_name)) is not None:
+            vhost.outdate()
+
     def _forget_permissions(self, user: str) -> None:
         """Make everybody look permissions up again, and end the connections of a user that is gone."""
         for vhost in self.vhost_by_name.values():
-            vhost.version += 1
+            vhost.outdate()
         if self.directory.user(user) is None:
             self.connections.force_close(f"user '{user}' is deleted", lambda peer: peer.user_name == user)
 

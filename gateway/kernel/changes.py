@@ -62,9 +62,13 @@ class UserRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class VhostRecord(Entity):
-    """A virtual host, and the plugins it enables: name to settings."""
+    """A virtual host, and the plugins it enables: name to settings.
+
+    An empty ``default_queue_type`` is the node's. Nobody deletes it while it ``is_protected``, which layout 2 added.
+    """
 
     kind: ClassVar[str] = "vhost"
+    version: ClassVar[int] = 2
     name: str
     description: str
     tags: list[Value]
@@ -72,6 +76,7 @@ class VhostRecord(Entity):
     tracing: bool
     plugins: dict[str, Value]
     limits: dict[str, Value]
+    is_protected: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,43 @@
 """Who is connected, whatever the protocol: for listings, alarms and forced ends."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from gateway.kernel.counters import Counters
 from gateway.kernel.message import Arguments
+from gateway.kernel.tallies import Publishes
 
 if TYPE_CHECKING:
     from gateway.kernel.consumers import Consumer
+    from gateway.kernel.queue import Queue
 
 #: How often peers are told that time goes by: fine enough for heartbeats of one second, which send two in that time.
 TICKS_PER_S: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
+class TlsFacts:
+    """What was agreed on in a TLS handshake, by OpenSSL's names, and the client's certificate, empty without one.
+
+    ``subject`` and ``issuer`` are distinguished names as RFC 4514 writes them.
+    """
+
+    protocol: str
+    cipher: str = ""
+    key_exchange: str = ""
+    hash: str = ""
+    subject: str = ""
+    issuer: str = ""
+    validity: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PeerFacts:
     """What a listing tells of a connection. ``timeout_s`` is the heartbeat interval; sizes are in bytes.
 
-    ``received`` and ``sent`` are (bytes, reads or writes), ``pending`` is what waits to be sent.
+    ``received`` and ``sent`` are (bytes, reads or writes), ``pending`` is what waits to be sent. ``tls`` is ``None``
+    where there is none, or nothing is known of it.
     """
 
     protocol: str
@@ -37,6 +56,7 @@ class PeerFacts:
     received: tuple[int, int]
     sent: tuple[int, int]
     pending: int = 0
+    tls: TlsFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +64,8 @@ class ChannelFacts:
     """What a listing tells of a channel, or of what takes its place in another protocol.
 
     The uncommitted are held by a transaction. ``prefetch`` is for new consumers each, ``shared_prefetch`` for all.
+    ``counters`` sum up the channel; ``publishes`` splits them by the exchange's name, ``deliveries`` by the queue.
+    ``unroutable`` messages were dropped, ``returned`` ones came back.
     """
 
     number: int
@@ -60,6 +82,8 @@ class ChannelFacts:
     confirmed: int = 0
     returned: int = 0
     unroutable: int = 0
+    publishes: Mapping[str, Publishes] = field(default_factory=dict)
+    deliveries: "Mapping[Queue, Counters]" = field(default_factory=dict)
 
 
 class Peer(Protocol):
@@ -111,13 +135,27 @@ class Peer(Protocol):
         ...
 
 
+class Logins:
+    """How often somebody tried to log in, and how it ended."""
+
+    __slots__ = ("failed", "succeeded")
+
+    def __init__(self) -> None:
+        self.succeeded = 0
+        self.failed = 0
+
+
 class Connections:
-    """The peers of one node. ``opened`` and ``channels_opened`` count them since the start; adapters count channels."""
+    """The peers of one node. ``opened`` and ``channels_opened`` count them since the start; adapters count channels.
+
+    ``logins_by_protocol`` has RabbitMQ's short names: ``amqp091``, ``http``.
+    """
 
     def __init__(self) -> None:
         self._peers: dict[Peer, None] = {}
         self.opened = 0
         self.channels_opened = 0
+        self.logins_by_protocol: dict[str, Logins] = {}
 
     def __len__(self) -> int:
         return len(self._peers)
@@ -133,6 +171,12 @@ class Connections:
     def remove(self, peer: Peer) -> None:
         """Count somebody out; harmless twice."""
         self._peers.pop(peer, None)
+
+    def count_login(self, protocol: str, has_succeeded: bool) -> None:
+        """Count somebody's attempt to log in, whether or not a connection comes of it."""
+        logins = self.logins_by_protocol.setdefault(protocol, Logins())
+        logins.succeeded += has_succeeded
+        logins.failed += not has_succeeded
 
     def force_close(self, reason: str, which: Callable[[Peer], bool] = lambda peer: True) -> None:
         """End those connections from this side."""

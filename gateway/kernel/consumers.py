@@ -4,11 +4,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
+from gateway.kernel.counters import Counters
 from gateway.kernel.message import Arguments, Message
 
 if TYPE_CHECKING:
     from gateway.kernel.ports import Origin
-    from gateway.kernel.queue import Queue, QueuedMessage
+    from gateway.kernel.queue import Queue
+    from gateway.kernel.queued_message import QueuedMessage
 
 
 class Outlet(Protocol):
@@ -53,11 +55,13 @@ class Consumer:
     """One subscription to one queue.
 
     ``credit`` is its own, ``shared_credit`` the channel's where one was asked for; both bind (R85). ``is_unlimited``
-    says that neither does. ``is_waiting`` says that the queue does not consider it until ``reconsider``.
+    says that neither does. ``is_waiting`` says that the queue does not consider it until ``reconsider``. ``counters``
+    are its subscriber's, to count deliveries in.
     """
 
     __slots__ = (
         "arguments",
+        "counters",
         "credit",
         "deliver",
         "is_exclusive",
@@ -96,6 +100,7 @@ class Consumer:
         self.priority = priority
         self.credit = credit or Credit()
         self.arguments: Arguments = arguments or {}
+        self.counters = Counters()
         self.is_waiting = False
         self.share(shared_credit)
 
@@ -190,20 +195,13 @@ class Round(Protocol):
         ...
 
 
-class Consumers:
-    """The consumers of one queue, and whose turn it is: highest priority first, round-robin among equals (R82, R92).
+class Members:
+    """Who takes part in a round of consumers, in the order they came."""
 
-    Those without capacity are out of the round until they are ``resumed``, so that finding the next one does not
-    depend on how many wait.
-    """
-
-    __slots__ = ("_levels", "_members")
-
-    permit_exclusive = True
+    __slots__ = ("_members",)
 
     def __init__(self) -> None:
         self._members: dict[Consumer, None] = {}
-        self._levels: list[tuple[int, deque[Consumer]]] = []
 
     def __len__(self) -> int:
         return len(self._members)
@@ -213,6 +211,22 @@ class Consumers:
 
     def __contains__(self, consumer: Consumer) -> bool:
         return consumer in self._members
+
+
+class Consumers(Members):
+    """The consumers of one queue, and whose turn it is: highest priority first, round-robin among equals (R82, R92).
+
+    Those without capacity are out of the round until they are ``resumed``, so that finding the next one does not
+    depend on how many wait.
+    """
+
+    __slots__ = ("_levels",)
+
+    permit_exclusive = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._levels: list[tuple[int, deque[Consumer]]] = []
 
     def is_active(self, consumer: Consumer) -> bool:
         """Whether it gets messages while it has capacity: each of them does."""

@@ -54,3 +54,16 @@ class Traffic:
         self.returned += other.returned
         self.confirmed += other.confirmed
         self.departed.add(other.departed)
+
+
+class Weight:
+    """How many messages there are of some kind, and the bytes of their bodies."""
+
+    __slots__ = ("bytes", "count")
+
+    def __init__(self, count: int = 0, bytes: int = 0) -> None:
+        self.count = count
+        self.bytes = bytes
+
+    def __add__(self, other: "Weight") -> "Weight":
+        return Weight(self.count + other.count, self.bytes + other.bytes)

@@ -64,13 +64,13 @@ class DeadLetters:
         exchange = self._exchange_by_name.get(letter.exchange)
         if exchange is None:
             return
-        exchange.published_in += 1
         deaths = () if reason is Reason.REJECTED else deaths_of(letter.headers)
-        for queue in self._router.route(exchange, letter):
+        route = self._router.route(exchange, letter)
+        route.count += 1
+        for queue in route.queues:
             if deaths and is_cycle(deaths, queue.name):
                 self._tell(letter.exchange, queue)
             else:
-                exchange.published_out += 1
                 queue.offer(letter)
         if letter.id:
             self._journal.moved_lsn = self._journal.lsn

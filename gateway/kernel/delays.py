@@ -4,6 +4,7 @@ The index is a heap in memory, some 90 bytes a message whatever its size, and is
 What the store is told, and in which step, is the business of whoever holds and releases.
 """
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush, nsmallest
@@ -15,12 +16,16 @@ from gateway.kernel.segment import DURABLE, REDELIVERED, Segment
 
 if TYPE_CHECKING:
     from gateway.kernel.changes import Enqueued
+    from gateway.kernel.features.base import Reason
     from gateway.kernel.journal import Journal
     from gateway.kernel.ports import Clock, Timer
-    from gateway.kernel.queue import QueuedMessage
+    from gateway.kernel.queued_message import QueuedMessage
 
 #: How many messages are let go in one turn, so that a million due at once do not stop everything else.
 BATCH: Final = 500
+
+#: How long nothing is let go after there was no room for a message, in milliseconds.
+PAUSE_MS: Final = 100
 
 #: How many contents are kept in memory, so that a few short delays cost no reading.
 RESIDENT_DELAYED: Final = 2048
@@ -49,13 +54,27 @@ class Delayed:
 class Delays:
     """Owns the messages of one queue that are held back, and lets each go once, oldest due time first.
 
-    ``release`` takes a message whose time has come; those of one moment come in the order of their positions.
+    ``release`` takes a message whose time has come, or returns why there is no room for it; those of one moment come
+    in the order of their positions. Without room all wait on, this one first, and after a pause a few are tried.
     A key of the heap is one integer, due time, position and row, so that it compares fast and needs no tuple.
     """
 
-    __slots__ = ("_clock", "_due", "_free", "_journal", "_paging", "_release", "_resident", "_rows", "_timer", "length")
+    __slots__ = (
+        "_batch",
+        "_clock",
+        "_due",
+        "_free",
+        "_journal",
+        "_paging",
+        "_paused_until_ms",
+        "_release",
+        "_resident",
+        "_rows",
+        "_timer",
+        "length",
+    )
 
-    def __init__(self, journal: "Journal", release: "Callable[[QueuedMessage], None]") -> None:
+    def __init__(self, journal: "Journal", release: "Callable[[QueuedMessage], Reason | None]") -> None:
         self._journal = journal
         self._clock: Clock = journal.clock
         self._paging = Paging(journal)
@@ -65,6 +84,8 @@ class Delays:
         self._free: list[int] = []
         self._resident: dict[int, QueuedMessage] = {}
         self._timer: tuple[int, Timer] | None = None
+        self._batch = BATCH
+        self._paused_until_ms = 0
         self.length = 0
 
     def __len__(self) -> int:
@@ -111,7 +132,7 @@ class Delays:
         """Make sure that somebody looks again when the next message is due."""
         if not self._due:
             return
-        due_at_ms = self._due[0] >> (_POSITION_BITS + _ROW_BITS)
+        due_at_ms = max(self._due[0] >> (_POSITION_BITS + _ROW_BITS), self._paused_until_ms)
         if self._timer is not None:
             if self._timer[0] <= due_at_ms:
                 return
@@ -119,35 +140,39 @@ class Delays:
         delay_s = max(0, due_at_ms - self._clock.wall_ms()) / 1000
         self._timer = due_at_ms, self._clock.call_later(min(delay_s, _LONGEST_SLEEP_S), self._ring)
 
-    def sleep(self) -> None:
-        """Let nothing go until the next ``wake``."""
-        if self._timer is not None:
-            self._timer[1].cancel()
-            self._timer = None
-
     def _ring(self) -> None:
         self._timer = None
-        rows = list(self._take_due(self._clock.wall_ms()))
+        waiting = deque(self._entries(list(self._take_due(self._clock.wall_ms()))))
         try:
-            for entry in self._entries(rows):
-                self._release(entry)
+            while waiting and self._release(waiting[0][1]) is None:
+                waiting.popleft()
         finally:
+            self._pace(is_refused=bool(waiting))
+            for due_at_ms, entry in waiting:
+                self.hold(entry, due_at_ms)
             self.wake()
 
-    def _take_due(self, now_ms: int) -> Iterator[int]:
-        """Yield the rows of the messages that are due, a batch at most."""
+    def _pace(self, is_refused: bool) -> None:
+        """Pause and begin anew with one message at a time if there was no room; twice as many after each success."""
+        self._paused_until_ms = self._clock.wall_ms() + PAUSE_MS if is_refused else 0
+        self._batch = 1 if is_refused else min(2 * self._batch, BATCH)
+
+    def _take_due(self, now_ms: int) -> Iterator[tuple[int, int]]:
+        """Yield due time and row of the messages that are due, a batch at most."""
         end = (now_ms + 1) << (_POSITION_BITS + _ROW_BITS)
         count = 0
-        while self._due and self._due[0] < end and count < BATCH:
-            row = heappop(self._due) & _ROW_MASK
+        while self._due and self._due[0] < end and count < self._batch:
+            key = heappop(self._due)
+            row = key & _ROW_MASK
             if self._rows.flags[row] & _CANCELLED:
                 self._free.append(row)
             else:
                 count += 1
-                yield row
+                yield key >> (_POSITION_BITS + _ROW_BITS), row
 
-    def _entries(self, rows: list[int]) -> "list[QueuedMessage]":
-        """Return the messages of these rows in the same order, and free the rows."""
+    def _entries(self, due: list[tuple[int, int]]) -> "Iterator[tuple[int, QueuedMessage]]":
+        """Return the messages of these rows in the same order, each with its due time, and free the rows."""
+        rows = [row for _, row in due]
         paged = self._segment(row for row in rows if row not in self._resident)
         found = {entry.position: entry for entry in self._paging.page_in(paged)}
         positions = [self._rows.positions[row] for row in rows]
@@ -156,7 +181,9 @@ class Delays:
                 found[entry.position] = entry
         self._free += rows
         self.length -= len(rows)
-        return [found[position] for position in positions if position in found]  # one may have lost its content
+        for (due_at_ms, _), position in zip(due, positions, strict=True):
+            if position in found:  # one may have lost its content
+                yield due_at_ms, found[position]
 
     # For operators
 
@@ -190,7 +217,9 @@ class Delays:
         self._due.clear()
         self._free.clear()
         self._rows = Segment()
-        self.sleep()
+        if self._timer is not None:
+            self._timer[1].cancel()
+            self._timer = None
         return len(rows)
 
     def _forget(self, rows: list[int]) -> None:

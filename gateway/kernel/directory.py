@@ -5,6 +5,8 @@ business of ``gateway.access`` and of plugins. State changes only through ``appl
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from types import MethodType
+from weakref import WeakMethod
 
 from gateway.kernel.changes import (
     Change,
@@ -28,7 +30,7 @@ class Directory:
 
     def __init__(self, record: Callable[[Change], None]) -> None:
         self._record = record
-        self._listeners: list[Listener] = []
+        self._listeners: list[Callable[[], Listener | None]] = []
         self._user_by_name: dict[str, UserRecord] = {}
         self._permission_by_key: dict[tuple[Value, ...], PermissionRecord] = {}
         self._topic_permission_by_key: dict[tuple[Value, ...], TopicPermissionRecord] = {}
@@ -126,12 +128,18 @@ class Directory:
     def apply(self, change: Change) -> None:
         """Let a change take effect, a live one or one that recovery read back; others than ours are ignored."""
         for name in self._applied(change):
-            for listener in self._listeners:
-                listener(name)
+            for heard_by in tuple(self._listeners):
+                if (listener := heard_by()) is None:
+                    self._listeners.remove(heard_by)
+                else:
+                    listener(name)
 
     def on_change(self, listener: Listener) -> None:
-        """Call ``listener`` after each change, so that it can drop what it remembers of the user."""
-        self._listeners.append(listener)
+        """Call ``listener`` after each change, so that it can drop what it remembers of the user.
+
+        A method is let go of with its object: who listens for a virtual host goes when that does.
+        """
+        self._listeners.append(WeakMethod(listener) if isinstance(listener, MethodType) else lambda: listener)
 
     def entities(self) -> Iterator[Entity]:
         """Yield everything known, as the store would give it back."""

@@ -14,22 +14,34 @@ if TYPE_CHECKING:
 ROUTES_REMEMBERED = 10_000
 
 
+class Route:
+    """Queues that messages go to together, and how many went there. Whoever publishes counts."""
+
+    __slots__ = ("count", "queues")
+
+    def __init__(self, queues: "tuple[Queue, ...]") -> None:
+        self.queues = queues
+        self.count = 0
+
+
 class Exchange:
     """One exchange of one virtual host.
 
-    ``routes`` remembers the queues of a routing key while ``routes_by_key``; the router fills and the virtual host
-    empties it. ``published_in`` counts the messages published to it, ``published_out`` the queues they went to.
+    ``routes`` remembers the route of a routing key while ``routes_by_key``, ``route_by_queues`` every route there is;
+    the router fills and empties both. What routes counted outlives them.
     """
 
     __slots__ = (
+        "_passed_on",
+        "_published_in",
+        "_published_out",
         "arguments",
         "guard",
         "is_auto_delete",
         "is_durable",
         "is_internal",
         "name",
-        "published_in",
-        "published_out",
+        "route_by_queues",
         "routes",
         "routes_by_key",
         "settings",
@@ -63,17 +75,63 @@ class Exchange:
         self.settings = effective(self.arguments)
         self.routes_by_key = routes_by_key and guard is None
         self.guard = guard
-        self.routes: dict[str, tuple[Queue, ...]] = {}
-        self.published_in = 0
-        self.published_out = 0
+        self.routes: dict[str, Route] = {}
+        self.route_by_queues: dict[tuple[Queue, ...], Route] = {}
+        self._passed_on: dict[Queue, int] = {}
+        self._published_in = 0
+        self._published_out = 0
 
     @property
     def alternate(self) -> str | None:
         """The name of the exchange that gets what this one cannot route (R24)."""
         return self.settings.text("alternate-exchange") if self.name else None
 
-    def remember(self, message: Message, queues: "tuple[Queue, ...]") -> None:
+    # Routes
+
+    def route_to(self, queues: "tuple[Queue, ...]") -> Route:
+        """Return the route to these queues, whichever keys lead there."""
+        route = self.route_by_queues.get(queues)
+        if route is None:
+            if len(self.route_by_queues) >= ROUTES_REMEMBERED:
+                self.forget()
+            route = self.route_by_queues[queues] = Route(queues)
+        return route
+
+    def remember(self, message: Message, route: Route) -> None:
         """Keep the route of a message's key for the next one."""
         if len(self.routes) >= ROUTES_REMEMBERED:
             self.routes.clear()
-        self.routes[message.routing_key] = queues
+        self.routes[message.routing_key] = route
+
+    def forget(self) -> None:
+        """Let go of all routes, but not of what they counted."""
+        passed_on = self._passed_on
+        for route in self.route_by_queues.values():
+            self._published_in += route.count
+            self._published_out += route.count * len(route.queues)
+            for queue in route.queues:
+                passed_on[queue] = passed_on.get(queue, 0) + route.count
+        self.routes.clear()
+        self.route_by_queues.clear()
+
+    # Counts
+
+    @property
+    def published_in(self) -> int:
+        """How many messages were published to it."""
+        return self._published_in + sum(route.count for route in self.route_by_queues.values())
+
+    @property
+    def published_out(self) -> int:
+        """How many queues they went to, all together."""
+        return self._published_out + sum(route.count * len(route.queues) for route in self.route_by_queues.values())
+
+    def passed_on(self) -> "dict[Queue, int]":
+        """Return how many messages went to each queue that is still there."""
+        self._passed_on = {queue: count for queue, count in self._passed_on.items() if not queue.is_deleted}
+        passed_on = dict(self._passed_on)
+        for route in self.route_by_queues.values():
+            if route.count:
+                for queue in route.queues:
+                    passed_on[queue] = passed_on.get(queue, 0) + route.count
+        return passed_on

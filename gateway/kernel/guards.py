@@ -13,7 +13,8 @@ from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.features.base import QueueFeature
 from gateway.kernel.features.delaying import Delaying, delay_ms
 from gateway.kernel.message import Arguments, Message
-from gateway.kernel.queue import Queue, QueuedMessage
+from gateway.kernel.queue import Queue
+from gateway.kernel.queued_message import QueuedMessage
 from gateway.kernel.recollection import Recollection, recollection_for
 
 if TYPE_CHECKING:
@@ -85,8 +86,7 @@ class Guard:
     def close(self) -> None:
         """Forget what is held back: the exchange is gone."""
         if self.waiting is not None:
-            self.waiting.is_deleted = True
-            self.waiting.equip(())
+            self.waiting.close()
 
 
 class _Swallowing(QueueFeature):

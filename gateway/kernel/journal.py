@@ -16,12 +16,16 @@ from gateway.kernel.segment import DURABLE
 if TYPE_CHECKING:
     from gateway.kernel.message import HeaderFormat
     from gateway.kernel.ports import Clock, Store
-    from gateway.kernel.queue import QueuedMessage
+    from gateway.kernel.queued_message import QueuedMessage
     from gateway.kernel.segment import Segment
 
-#: Bytes of bodies that may wait for the disk before publishers are held back. Keeps a publisher without confirms, who
+#: Bytes that may wait for the disk before publishers are held back. Keeps a publisher without confirms, who
 #: outruns the disk, from filling the memory; large enough for many commits in a row.
 BACKLOG_LIMIT: Final = 32 * 1024 * 1024
+
+#: About what a change takes besides a body, in bytes. Without it a million small messages that expire at once would
+#: fill the memory and hold the reactor up for half a second, the disk being that far behind.
+CHANGE_SIZE: Final = 256
 
 #: Changes in one step while a long queue is purged.
 STEP_LIMIT: Final = 20_000
@@ -32,7 +36,7 @@ class Journal:
 
     ``position`` is the last place given to a message: queues count it up, and so have one order for all of them.
     ``formats`` reads the headers of stored messages: format name to format. ``moved_lsn`` is the position of the last
-    turn in which a dead letter was stored.
+    turn in which a dead letter was stored. ``turn_ms`` is ``now_ms`` once somebody asked for it in this turn, else 0.
     """
 
     def __init__(self, store: "Store", clock: "Clock", formats: "Mapping[str, HeaderFormat]") -> None:
@@ -44,7 +48,7 @@ class Journal:
         self._flushed_id = self._message_id
         self._sharers: dict[int, int] = {}
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
-        self._now_ms = 0
+        self.turn_ms = 0
         self._turn_bytes = 0
         self._backlog: deque[tuple[int, int]] = deque()
         self._backlog_bytes = 0
@@ -170,24 +174,24 @@ class Journal:
     @property
     def now_ms(self) -> int:
         """Wall time in milliseconds, read once a turn."""
-        if not self._now_ms:
-            self._now_ms = self.clock.wall_ms()
-        return self._now_ms
+        if not self.turn_ms:
+            self.turn_ms = self.clock.wall_ms()
+        return self.turn_ms
 
     def flush(self) -> None:
         """End the turn: hand everything recorded to the store as one step."""
-        self._now_ms = 0
+        self.turn_ms = 0
         if not self._changes:
             return
         changes, self._changes = self._changes, []
         self._flushed_id = self._message_id
         lsn = self._store.append(changes)
         self.lsn = Lsn(lsn + 1)
-        if self._turn_bytes:
-            self._backlog.append((lsn, self._turn_bytes))
-            self._backlog_bytes += self._turn_bytes
-            self._turn_bytes = 0
-            self._weigh_backlog()
+        size = self._turn_bytes + len(changes) * CHANGE_SIZE
+        self._turn_bytes = 0
+        self._backlog.append((lsn, size))
+        self._backlog_bytes += size
+        self._weigh_backlog()
 
     @property
     def pending_lsn(self) -> Lsn:
@@ -223,4 +227,4 @@ class Journal:
 
 def _as_stored(message: Message) -> StoredMessage:
     header = message.header
-    return StoredMessage(message.exchange, message.routing_key, header.format.name, header.raw, message.body)
+    return StoredMessage(message.exchange, message.routing_key, header.format.name, header.kept, message.body)

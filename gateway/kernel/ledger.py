@@ -7,7 +7,8 @@ from gateway.kernel.queue import Outcome
 
 if TYPE_CHECKING:
     from gateway.kernel.consumers import Consumer
-    from gateway.kernel.queue import Queue, QueuedMessage
+    from gateway.kernel.queue import Queue
+    from gateway.kernel.queued_message import QueuedMessage
 
 
 class Delivery:

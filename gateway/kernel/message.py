@@ -82,8 +82,9 @@ class Header:
     """What a publisher said of a message, as sent, with the facts the kernel needs for each message.
 
     ``expiration_ms`` is the time to live the publisher asked for, ``None`` for none. ``sender_keys`` holds the routing
-    keys of the ``CC`` and ``BCC`` headers and is empty for nearly every message. ``is_ordinary`` says that the adapter
-    need not look at the user id or at a request for direct replies.
+    keys of the ``CC`` and ``BCC`` headers and is empty for nearly every message. ``kept`` are the bytes for the store,
+    ``raw`` and what consumers must not see: a header read from them knows the same keys. ``is_ordinary`` says that the
+    adapter need not look at the user id or at a request for direct replies.
     """
 
     __slots__ = (
@@ -92,6 +93,7 @@ class Header:
         "format",
         "is_ordinary",
         "is_persistent",
+        "kept",
         "priority",
         "raw",
         "sender_keys",
@@ -112,6 +114,7 @@ class Header:
     ) -> None:
         self.format = format
         self.raw = raw
+        self.kept = raw
         self.is_persistent = is_persistent
         self.priority = priority
         self.expiration_ms = expiration_ms
@@ -131,7 +134,7 @@ class Header:
         self, headers: Mapping[str, Value], *, without: Collection[str] = (), drops_expiration: bool = False
     ) -> "Header":
         """Return a header that says the same, but for these headers and the expiration."""
-        return Header(
+        edited = Header(
             self.format,
             self.format.edited(self.raw, headers, without, drops_expiration),
             is_persistent=self.is_persistent,
@@ -141,6 +144,9 @@ class Header:
             sender_keys=self.sender_keys,
             is_ordinary=self.is_ordinary,
         )
+        if self.kept is not self.raw:
+            edited.kept = self.format.edited(self.kept, headers, without, drops_expiration)
+        return edited
 
 
 class Message:

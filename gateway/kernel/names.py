@@ -26,6 +26,12 @@ PREDECLARED: Final = (
 )
 
 
+def require_not_default(name: str) -> None:
+    """Refuse what nobody may do to the default exchange, whose name is empty (R18)."""
+    if not name:
+        raise AccessRefused("operation not permitted on the default exchange")
+
+
 def require_free(kind: str, name: str) -> None:
     """Refuse a new entity with a reserved name. ``kind`` is ``queue`` or ``exchange``."""
     if name.startswith(RESERVED_PREFIX):

@@ -4,44 +4,46 @@ from typing import TYPE_CHECKING
 
 from gateway.kernel.message import Message
 from gateway.kernel.ports import StoredMessage
+from gateway.kernel.queued_message import QueuedMessage
 from gateway.kernel.segment import DURABLE, REDELIVERED, Segment
 
 if TYPE_CHECKING:
     from gateway.kernel.journal import Journal
-    from gateway.kernel.queue import QueuedMessage
 
 
 class Paging:
     """Moves runs of waiting messages out of memory and back.
 
     A durable message is in the store already. Any other is *spilled* there, to be read back once by this process.
+    ``reads`` and ``spills`` count messages since the start.
     """
 
-    __slots__ = ("_journal",)
+    __slots__ = ("_journal", "reads", "spills")
 
     def __init__(self, journal: "Journal") -> None:
         self._journal = journal
+        self.reads = 0
+        self.spills = 0
 
-    def page_out(self, entries: "list[QueuedMessage]") -> Segment:
+    def page_out(self, entries: list[QueuedMessage]) -> Segment:
         """Return a segment that stands for these entries, whose contents may be forgotten now."""
         segment = Segment()
         for entry in entries:
-            content_id = entry.message.id if entry.is_durable else self._journal.spilled(entry.message)
+            content_id = entry.message.id if entry.is_durable else self._spilled(entry.message)
             flags = (DURABLE if entry.is_durable else 0) | (REDELIVERED if entry.is_redelivered else 0)
             size = len(entry.message.body)
             segment.add(entry.position, content_id, entry.enqueued_at_ms, entry.deliveries, size, flags)
         return segment
 
-    def page_in(self, segment: Segment) -> "list[QueuedMessage]":
+    def page_in(self, segment: Segment) -> list[QueuedMessage]:
         """Return the entries of a segment with their contents; spilled contents leave the store."""
-        from gateway.kernel.queue import QueuedMessage
-
         entries = []
         contents = self._journal.contents(segment.content_ids.tolist())
         for index, stored in enumerate(contents):
             if stored is None:  # removed behind the kernel's back: nothing is left to deliver
                 self._journal.lost(segment.positions[index])
                 continue
+            self.reads += 1
             message = self.message(stored)
             flags = segment.flags[index]
             is_durable = bool(flags & DURABLE)
@@ -54,6 +56,10 @@ class Paging:
             entry.deliveries = segment.delivery_counts[index]
             entries.append(entry)
         return entries
+
+    def _spilled(self, message: Message) -> int:
+        self.spills += 1
+        return self._journal.spilled(message)
 
     def message(self, stored: StoredMessage) -> Message:
         """Return the message of a content, as its publisher sent it."""

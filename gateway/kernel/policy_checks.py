@@ -7,6 +7,7 @@ from gateway.kernel.changes import PolicyRecord
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.message import Value
 from gateway.kernel.patterns import compile_pattern
+from gateway.kernel.queue_arguments import LONGEST_MS
 from gateway.kernel.settings import MERGED
 
 #: What a policy may be for.
@@ -30,6 +31,18 @@ def _one_of(*allowed: Value) -> Claim:
 
 def _is_age(value: Value) -> bool:
     return isinstance(value, str) and value[:-1].isdecimal() and value[-1:] in ("Y", "M", "D", "h", "m", "s")
+
+
+def _is_truth(value: Value) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_delay(value: Value) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LONGEST_MS
+
+
+def _are_delays(value: Value) -> bool:
+    return isinstance(value, list) and all(map(_is_delay, value))
 
 
 #: Policy key to what its values are like, and what they are not otherwise.
@@ -57,6 +70,13 @@ KEYS: Final[Mapping[str, tuple[Claim, str]]] = {
     "queue-mode": (_one_of("default", "lazy"), "is not a valid queue-mode value"),
     "queue-version": (_one_of(1, 2), "is not a valid queue-version value"),
     "stream-max-segment-size-bytes": (_integer(0), "is not a valid segment size"),
+    # what RabbitMQ does not know
+    "cache-size": (_integer(1), "is not a valid cache size"),
+    "cache-ttl": (_integer(1), "is not a valid cache TTL"),
+    "delayed-delivery": (_is_truth, "is not a valid delayed-delivery value"),
+    "expire-mode": (_one_of("head", "anywhere"), "is not a valid expire mode"),
+    "message-deduplication": (_is_truth, "is not a valid message-deduplication value"),
+    "retry-delays": (_are_delays, "is not a valid list of retry delays"),
 }
 
 #: Keys of classic mirroring, which is gone: accepted, so that definitions of older brokers can be imported (R142).

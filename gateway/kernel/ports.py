@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from gateway.kernel.changes import Change, Changes, Lsn
-from gateway.kernel.message import Arguments, Message
+from gateway.kernel.message import Arguments, Message, Value
 
 if TYPE_CHECKING:
     from gateway.kernel.binding import Binding, Destination
+    from gateway.kernel.tracing import TracedVhost
 
 
 class Timer(Protocol):
@@ -160,3 +161,20 @@ class Origin:
     channel: int
     user: str
     protocol: str
+
+
+class PluginView(Protocol):
+    """What the plugins that a virtual host enables supply to the kernel."""
+
+    @property
+    def exchange_types(self) -> ExchangeTypes:
+        """Exchange type name to factory."""
+        ...
+
+    def tracers(self, vhost: "TracedVhost") -> Sequence[Tracer]:
+        """Return new tracers for a virtual host; asked once, when it starts."""
+        ...
+
+
+Plugins: TypeAlias = Callable[[str, Mapping[str, Mapping[str, Value]]], PluginView]
+"""Asked once per virtual host that starts: its name and what it enables, to its view."""

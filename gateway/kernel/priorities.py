@@ -13,7 +13,7 @@ from gateway.kernel.segment import Segment
 
 if TYPE_CHECKING:
     from gateway.kernel.changes import Enqueued
-    from gateway.kernel.queue import QueuedMessage
+    from gateway.kernel.queued_message import QueuedMessage
 
 #: The fewest messages a row keeps in memory, however many rows share what the queue may keep.
 _FEWEST_RESIDENT: Final = 64
@@ -127,6 +127,11 @@ class PriorityReady:
         """Iterate over the oldest message of each priority there is, the highest first."""
         for row in self._served():
             yield from row.heads()
+
+    def paged(self) -> Iterator[Segment]:
+        """Iterate over the messages that are not in memory, those of the highest priority first."""
+        for row in self._served():
+            yield from row.paged()
 
     def clear(self) -> "tuple[list[QueuedMessage], list[Segment]]":
         """Remove everything; return the entries that were in memory and the segments that were not."""

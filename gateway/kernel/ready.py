@@ -15,7 +15,7 @@ from gateway.kernel.segment import DURABLE, REDELIVERED, Segment
 
 if TYPE_CHECKING:
     from gateway.kernel.changes import Enqueued
-    from gateway.kernel.queue import QueuedMessage
+    from gateway.kernel.queued_message import QueuedMessage
 
 #: How many messages leave memory, and come back to it, at a time; fewer where fewer may be resident.
 SEGMENT_LENGTH: Final = 512
@@ -61,6 +61,10 @@ class Waiting(Protocol):
 
     def heads(self) -> "Iterator[QueuedMessage]":
         """Iterate over the oldest message of each priority there is."""
+        ...
+
+    def paged(self) -> Iterator[Segment]:
+        """Iterate over the messages that are not in memory."""
         ...
 
     def clear(self) -> "tuple[list[QueuedMessage], list[Segment]]":
@@ -204,6 +208,10 @@ class Ready:
         """Iterate over the oldest message, if there is one."""
         if (head := self.peek()) is not None:
             yield head
+
+    def paged(self) -> Iterator[Segment]:
+        """Iterate over the messages that are not in memory, oldest first."""
+        return iter(self._paged or ())
 
     def clear(self) -> "tuple[list[QueuedMessage], list[Segment]]":
         """Remove everything; return the entries that were in memory and the segments that were not."""

@@ -57,12 +57,21 @@ class Recollection:
         self._remember(key, inf if ttl_ms is None else now_s + ttl_ms / 1000)
         return False
 
+    def take_over(self, earlier: "Recollection") -> None:
+        """Go on with what another one remembers, each key for as long as it was to be remembered when it came."""
+        self._until_s_by_key = earlier._until_s_by_key
+        while len(self._until_s_by_key) > self._size:
+            self._forget_oldest()
+
     def _remember(self, key: bytes, until_s: float) -> None:
         """Remember a key as the youngest; the oldest gives way."""
         self._until_s_by_key.pop(key, None)
         self._until_s_by_key[key] = until_s
         if len(self._until_s_by_key) > self._size:
-            del self._until_s_by_key[next(iter(self._until_s_by_key))]
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        del self._until_s_by_key[next(iter(self._until_s_by_key))]
 
 
 def _positive(value: Value) -> int | None:

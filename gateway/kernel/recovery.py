@@ -102,9 +102,9 @@ def _install_one(broker: "Broker", entity: Entity) -> object:
     if isinstance(entity, VhostRecord):
         return broker.install_vhost(entity)
     if isinstance(entity, ExchangeRecord):
-        return broker.vhost(entity.vhost).install_exchange(entity, is_durable=True)
+        return broker.vhost(entity.vhost).exchanges.install(entity, is_durable=True)
     if isinstance(entity, QueueRecord):
-        return broker.vhost(entity.vhost).install_queue(entity, is_durable=True)
+        return broker.vhost(entity.vhost).queues.install(entity, is_durable=True)
     if isinstance(entity, BindingRecord):
         return _install_binding(broker, entity)
     if isinstance(entity, PolicyRecord):

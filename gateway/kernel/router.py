@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from gateway.kernel.exchange import Exchange
+from gateway.kernel.exchange import Exchange, Route
 from gateway.kernel.message import Message
 
 if TYPE_CHECKING:
@@ -17,29 +17,37 @@ class Router:
         self._exchange_by_name = exchange_by_name
         self._remembering: set[Exchange] = set()
 
-    def route(self, exchange: Exchange, message: Message) -> "tuple[Queue, ...]":
-        """Return every queue the message goes to, each once (R7), in the order found."""
+    def route(self, exchange: Exchange, message: Message) -> Route:
+        """Return the way to every queue the message goes to, each once (R7), in the order found."""
         if exchange.guard is not None and (taker := exchange.guard.takes(message)) is not None:
-            return (taker,)
+            return self._kept(exchange, (taker,))
         return self.route_past_guard(exchange, message)
 
-    def route_past_guard(self, exchange: Exchange, message: Message) -> "tuple[Queue, ...]":
+    def route_past_guard(self, exchange: Exchange, message: Message) -> Route:
         """Return the same, as if nobody stood before this exchange."""
         if message.header.sender_keys:
-            return self._route_sender_selected(exchange, message)
-        queues = exchange.routes.get(message.routing_key)
-        if queues is None:
+            return self._kept(exchange, self._route_sender_selected(exchange, message))
+        route = exchange.routes.get(message.routing_key)
+        if route is None:
             queues, is_memorable = self._walk(exchange, message)
+            route = self._kept(exchange, queues)
             if is_memorable:
-                exchange.remember(message, queues)
-                self._remembering.add(exchange)
-        return queues
+                exchange.remember(message, route)
+        return route
 
     def forget(self) -> None:
         """Forget every remembered route: a binding, an exchange or a queue changed."""
         for exchange in self._remembering:
-            exchange.routes.clear()
+            exchange.forget()
         self._remembering.clear()
+
+    def _kept(self, exchange: Exchange, queues: "tuple[Queue, ...]") -> Route:
+        """Return the route to these queues, kept by the exchange until the next change."""
+        route = exchange.route_by_queues.get(queues)
+        if route is None:
+            self._remembering.add(exchange)
+            route = exchange.route_to(queues)
+        return route
 
     def _route_sender_selected(self, exchange: Exchange, message: Message) -> "tuple[Queue, ...]":
         """Route as if published with each of the sender's keys (R29)."""

@@ -84,6 +84,10 @@ class Settings(Mapping[str, Setting]):
         setting = self._by_name.get(name)
         return setting.value if setting is not None and isinstance(setting.value, str) else None
 
+    def is_on(self, name: str) -> bool:
+        """Tell whether a setting that is true or false is true."""
+        return self.value(name) is True
+
     def value(self, name: str) -> Value:
         """Return a setting of any type; ``None`` if nobody set it."""
         setting = self._by_name.get(name)

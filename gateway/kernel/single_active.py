@@ -1,8 +1,6 @@
 """A queue that serves one consumer at a time: the others are there to take its place (R93-R96)."""
 
-from collections.abc import Iterator
-
-from gateway.kernel.consumers import Consumer, Consumers, Round
+from gateway.kernel.consumers import Consumer, Consumers, Members, Round
 from gateway.kernel.message import Arguments
 
 
@@ -11,29 +9,20 @@ def consumers_for(arguments: Arguments) -> Round:
     return SingleActive() if arguments.get("x-single-active-consumer") is True else Consumers()
 
 
-class SingleActive:
+class SingleActive(Members):
     """The first consumer is active until it goes; then the one of the highest priority, the first among equals.
 
     One of a higher priority that comes later waits like the others, and so does everybody while the active one has no
     capacity. An exclusive consumer would contradict the others, so there is none (R95).
     """
 
-    __slots__ = ("_active", "_members")
+    __slots__ = ("_active",)
 
     permit_exclusive = False
 
     def __init__(self) -> None:
-        self._members: dict[Consumer, None] = {}
+        super().__init__()
         self._active: Consumer | None = None
-
-    def __len__(self) -> int:
-        return len(self._members)
-
-    def __iter__(self) -> Iterator[Consumer]:
-        return iter(tuple(self._members))
-
-    def __contains__(self, consumer: Consumer) -> bool:
-        return consumer in self._members
 
     def is_active(self, consumer: Consumer) -> bool:
         """Whether it is the one that gets messages."""

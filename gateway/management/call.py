@@ -9,8 +9,10 @@ from gateway.kernel.vhost import VirtualHost
 from gateway.management.authority import Level
 from gateway.management.bodies import parse
 from gateway.management.errors import HttpError, forbidden, missing, unknown_vhost
+from gateway.management.history import Trend, spans_of
 from gateway.management.routes import Fields
 from gateway.management.scope import Surroundings
+from gateway.management.subjects import Key
 
 
 class Call:
@@ -23,12 +25,16 @@ class Call:
         query: Mapping[str, str],
         content: bytes = b"",
         headers: Mapping[str, str] | None = None,
+        peer_host: str = "",
     ) -> None:
+        """:raises HttpError: when the query asks for samples that make no sense."""
         self.surroundings = surroundings
         self.principal = principal
         self.query = query
         self.content = content
         self.headers = headers or {}
+        self.peer_host = peer_host
+        self._spans = spans_of(query)
 
     @property
     def broker(self) -> Broker:
@@ -43,6 +49,10 @@ class Call:
     def is_set(self, flag: str) -> bool:
         """Whether a flag of the query is on."""
         return self.query.get(flag) == "true"
+
+    def trend(self, key: Key) -> Trend:
+        """Return the rates of something, and the samples that the query asks for."""
+        return self.surroundings.statistics.trend(key, self._spans)
 
     # Levels
 

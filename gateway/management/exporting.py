@@ -12,6 +12,7 @@ from gateway.kernel.exchange import Exchange
 from gateway.kernel.queue import Queue
 from gateway.kernel.vhost import VirtualHost
 from gateway.management.routes import Fields
+from gateway.management.views.metadata import metadata_view
 from gateway.management.views.nodes import RABBITMQ_VERSION
 from gateway.management.views.policies import policy_view, rule_view
 from gateway.version import VERSION
@@ -114,19 +115,8 @@ def _binding(binding: Binding, place: Fields) -> Fields:
 
 
 def _vhost(vhost: VirtualHost) -> Fields:
-    record = vhost.record
-    return {
-        "name": vhost.name,
-        "description": record.description,
-        "tags": list(record.tags),
-        "default_queue_type": record.default_queue_type,
-        "tracing": record.tracing,
-        "metadata": {
-            "description": record.description,
-            "tags": list(record.tags),
-            "default_queue_type": record.default_queue_type,
-        },
-    }
+    metadata = metadata_view(vhost)
+    return {"name": vhost.name, **metadata, "tracing": vhost.record.tracing, "metadata": metadata}
 
 
 def _parameters(broker: Broker, vhost: VirtualHost) -> list[Fields]:

@@ -63,8 +63,12 @@ def credentials_of(request: Any) -> Credentials:
         user, _, password = b64decode(encoded.strip(), validate=True).decode().partition(":")
     except (NotBase64, ValueError):
         raise bad_request("the Authorization header cannot be decoded") from None
-    peer = request.getClientAddress()
-    return Credentials("PLAIN", user, password, peer_host=plain_host(getattr(peer, "host", "")))
+    return Credentials("PLAIN", user, password, peer_host=peer_host_of(request))
+
+
+def peer_host_of(request: Any) -> str:
+    """Return where a request came from."""
+    return plain_host(getattr(request.getClientAddress(), "host", ""))
 
 
 def query_of(request: Any) -> dict[str, str]:

@@ -108,11 +108,16 @@ class Page:
 
     def cut(self, entries: list[T]) -> list[T]:
         """Return the entries of this page. :raises HttpError: when it is behind the last one."""
-        start = (self.number - 1) * self.size
-        if start >= len(entries) and self.number > 1:
-            reason = f"Page out of range, page: {self.number} page size: {self.size}, len: {len(entries)}"
-            raise HttpError(400, "page_out_of_range", reason)
+        start = self.first_of(len(entries))
         return entries[start : start + self.size]
+
+    def first_of(self, count: int) -> int:
+        """Return the number of the page's first entry, from 0. :raises HttpError: when it is behind the last one."""
+        start = (self.number - 1) * self.size
+        if start >= count and self.number > 1:
+            reason = f"Page out of range, page: {self.number} page size: {self.size}, len: {count}"
+            raise HttpError(400, "page_out_of_range", reason)
+        return start
 
     def envelope(self, items: list[Fields], total: int, filtered: int) -> Fields:
         """Return the page as it is sent."""
@@ -152,6 +157,12 @@ def with_columns(view: Fields, query: Mapping[str, str]) -> Fields:
                 place = place.setdefault(parent, {})
             place[last] = value
     return chosen
+
+
+def in_columns(steps: Generator[None, None, Fields], query: Mapping[str, str]) -> Generator[None, None, Fields]:
+    """Return the fields that ``columns`` names of what is made step by step."""
+    view = yield from steps
+    return with_columns(view, query)
 
 
 def _at(view: Fields, path: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from gateway.kernel.message import Message, Properties
 from gateway.kernel.plain import plain_header
-from gateway.kernel.queue import QueuedMessage
+from gateway.kernel.queued_message import QueuedMessage
 from gateway.management.bodies import base64, integer
 from gateway.management.errors import bad_request
 from gateway.management.routes import Fields
@@ -26,13 +26,17 @@ def message_of(exchange: str, routing_key: str, properties: object, payload: str
 
 def message_view(queue_length: int, entry: QueuedMessage, message: Message, encoding: str, truncate: int) -> Fields:
     """Return a fetched message; ``truncate`` is how many bytes of the body to show, 0 for all."""
-    payload, written_as = _payload(message.body[:truncate] if truncate else message.body, encoding)
+    content = content_view(message, encoding, message.body[:truncate] if truncate else message.body)
+    return {"redelivered": entry.is_redelivered, "message_count": queue_length} | content
+
+
+def content_view(message: Message, encoding: str, shown: bytes) -> Fields:
+    """Return a message with as much of its body as is ``shown``."""
+    payload, written_as = _payload(shown, encoding)
     return {
         "payload_bytes": len(message.body),
-        "redelivered": entry.is_redelivered,
         "exchange": message.exchange,
         "routing_key": message.routing_key,
-        "message_count": queue_length,
         "properties": _properties_view(message.properties),
         "payload": payload,
         "payload_encoding": written_as,

@@ -27,9 +27,13 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Gradual:
-    """Work that takes long, done in small steps so that nobody waits for it; what it returns is the answer."""
+    """Work that takes long, done in small steps so that nobody waits for it; what it returns is the answer.
+
+    Of the work that ``waits_its_turn`` there is one at a time; the next begins when it has ended.
+    """
 
     steps: Generator[None, None, object]
+    waits_its_turn: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from klein import Klein
 from klein.resource import KleinResource
-from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.defer import Deferred, DeferredLock, maybeDeferred
 from twisted.internet.task import Cooperator
 from twisted.python.failure import Failure
 from twisted.web.server import Site
@@ -23,7 +23,7 @@ from gateway.logs import Log
 from gateway.management.authority import Level
 from gateway.management.call import Call
 from gateway.management.errors import HttpError, login_failed, missing, translated
-from gateway.management.http import LimitedRequest, credentials_of, decoded, headers_of, query_of
+from gateway.management.http import LimitedRequest, credentials_of, decoded, headers_of, peer_host_of, query_of
 from gateway.management.listing import Listing
 from gateway.management.resources.table import ROUTES
 from gateway.management.routes import Gradual, Reply, Route
@@ -42,6 +42,7 @@ class Api:
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
         self._cooperator = Cooperator(scheduler=partial(surroundings.reactor.callLater, 0))
+        self._turns = DeferredLock()
         self.app = Klein()
         self.app.url_map.strict_slashes = False
         self.app.url_map.merge_slashes = False
@@ -93,11 +94,14 @@ class Api:
         return judged
 
     def _perform(self, route: Route, request: Any, names: Mapping[str, str], principal: Principal | None) -> object:
+        if route.level is not Level.ANYBODY:
+            self._surroundings.broker.connections.count_login("http", principal is not None)
         if principal is None:
             raise login_failed()
         if (refusal := route.level.refusal(principal.tags)) is not None:
             raise refusal
-        call = Call(self._surroundings, principal, query_of(request), request.content.read(), headers_of(request))
+        content, peer_host = request.content.read(), peer_host_of(request)
+        call = Call(self._surroundings, principal, query_of(request), content, headers_of(request), peer_host)
         try:
             result = route.resource(call, **{name: decoded(value) for name, value in names.items()})
             return self._gradually(result, call.query) if isinstance(result, Gradual | Listing) else result
@@ -105,8 +109,13 @@ class Api:
             self._surroundings.touch()
 
     def _gradually(self, result: "Gradual | Listing[Any]", query: Mapping[str, str]) -> "Deferred[object]":
-        work = Work(result.steps if isinstance(result, Gradual) else result.collect(query), self._surroundings.touch)
-        return self._cooperator.coiterate(iter(work)).addCallback(lambda _: work.result)
+        gradual = result if isinstance(result, Gradual) else Gradual(result.collect(query))
+        work = Work(gradual.steps, self._surroundings.touch)
+
+        def begin() -> "Deferred[object]":
+            return self._cooperator.coiterate(iter(work)).addCallback(lambda _: work.result)
+
+        return self._turns.run(begin) if gradual.waits_its_turn else begin()
 
     # Answers
 

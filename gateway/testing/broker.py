@@ -21,7 +21,9 @@ from gateway.kernel.ledger import Ledger, settle_all
 from gateway.kernel.message import Header, Message, Properties, Value
 from gateway.kernel.plain import PLAIN, plain_header
 from gateway.kernel.ports import Origin
-from gateway.kernel.queue import RESIDENT_MESSAGES, Outcome, Queue, QueuedMessage
+from gateway.kernel.queue import RESIDENT_MESSAGES, Outcome, Queue
+from gateway.kernel.queue_rules import QueueRules
+from gateway.kernel.queued_message import QueuedMessage
 from gateway.kernel.recovery import recover
 from gateway.kernel.vhost import Verdict, VirtualHost
 from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
@@ -43,19 +45,19 @@ class MemoryBroker:
         registry: PluginRegistry | None = None,
         resident_messages: int = RESIDENT_MESSAGES,
         permits_transient_queues: bool = True,
+        default_queue_type: str = "classic",
     ) -> None:
         self.store = store or MemoryStore()
         self.clock = clock or FakeClock()
         self._registry = registry or load_plugins()
-        self._resident_messages = resident_messages
+        self._queue_rules = QueueRules(resident_messages, permits_transient_queues, default_queue_type)
         self.kernel = Broker(
             self.store,
             self.clock,
             {PLAIN.name: PLAIN},
             self._view,
             node="gateway@test",
-            resident_messages=resident_messages,
-            permits_transient_queues=permits_transient_queues,
+            queue_rules=self._queue_rules,
         )
         recover(self.kernel, self.store.recover())
         self.vhost: VirtualHost = self.kernel.declare_vhost("/")
@@ -101,7 +103,9 @@ class MemoryBroker:
             self.store.reopened(),
             clock=self.clock,
             registry=self._registry,
-            resident_messages=self._resident_messages,
+            resident_messages=self._queue_rules.resident_messages,
+            permits_transient_queues=self._queue_rules.permits_transient,
+            default_queue_type=self._queue_rules.default_type,
         )
 
     def _view(self, vhost: str, enabled: Mapping[str, Mapping[str, Value]]) -> PluginView:

@@ -43,7 +43,6 @@ class Channel:
         "_is_turning",
         "_max_message_size",
         "_publisher",
-        "_returned",
         "_scope",
         "_targets",
         "_topology",
@@ -65,11 +64,10 @@ class Channel:
         self._topology = Topology(scope)
         self.consuming = Consuming(scope, self._topology, self._writer)
         self._targets: dict[bytes, Target] = {}
-        self._publisher: Plain = Plain(scope.vhost, scope.origin, self._return)
+        self._publisher: Plain = Plain(scope.vhost, scope.origin, self._unrouted)
         self._confirms: Confirms | None = None
         self._answered = 0
         self._confirmed = 0
-        self._returned = 0
         self._turning = turning
         self._is_turning = False
 
@@ -116,7 +114,7 @@ class Channel:
         header = _header(properties)
         if not header.is_ordinary:
             header = self._checked(header)
-        self.consuming.counters.publish += 1
+        target.tally.publish += 1
         self._publisher.publish(target, Message(target.exchange_name, target.routing_key, header, body))
 
     def ack(self, payload: bytes) -> None:
@@ -152,7 +150,10 @@ class Channel:
 
     def facts(self) -> ChannelFacts:
         """Tell what a listing shows of it."""
-        publisher, prefetch = self._publisher, self.consuming.prefetch
+        publisher, prefetch, tallies = self._publisher, self.consuming.prefetch, self.consuming.tallies
+        if not self.consuming.unsettled:
+            tallies.forget_deleted()
+        published = tallies.published()
         uncommitted = publisher.held if isinstance(publisher, Transactional) else (0, 0)
         return ChannelFacts(
             number=self.number,
@@ -165,9 +166,12 @@ class Channel:
             unconfirmed=0 if self._confirms is None else self._confirms.unanswered,
             uncommitted=uncommitted[0],
             acks_uncommitted=uncommitted[1],
-            counters=self.consuming.counters,
+            counters=tallies.totals(),
             confirmed=self._confirmed,
-            returned=self._returned,
+            returned=published.return_unroutable,
+            unroutable=published.drop_unroutable,
+            publishes=tallies.by_exchange,
+            deliveries=tallies.by_queue,
         )
 
     # Publishing
@@ -186,7 +190,9 @@ class Channel:
         self._scope.host.publishing()
         if len(self._targets) >= _TARGETS_KEPT:
             self._targets.clear()
-        target = self._targets[method] = Target(exchange, routing_key, is_mandatory, version)
+            self.consuming.tallies.forget_exchanges()
+        tally = self.consuming.tallies.to(exchange_name)
+        target = self._targets[method] = Target(exchange, routing_key, is_mandatory, version, tally)
         return target
 
     def _checked(self, header: Header) -> Header:
@@ -204,8 +210,12 @@ class Channel:
         limit = self._scope.max_message_size
         raise PreconditionFailed(f"message size {size} is larger than configured max size {limit}")
 
-    def _return(self, message: Message) -> None:
-        self._returned += 1
+    def _unrouted(self, target: Target, message: Message) -> None:
+        """Send a mandatory message back that reached no queue (R20)."""
+        if not target.is_mandatory:
+            target.tally.drop_unroutable += 1
+            return
+        target.tally.return_unroutable += 1
         self._vhost.traffic.returned += 1
         self._writer.returned(312, "NO_ROUTE", message)
 
@@ -236,7 +246,7 @@ class Channel:
         if self._confirms is None:
             scope = self._scope
             self._confirms = Confirms(scope.journal, self._confirm)
-            self._publisher = Confirming(scope.vhost, scope.origin, self._return, self._confirms, self._publishing)
+            self._publisher = Confirming(scope.vhost, scope.origin, self._unrouted, self._confirms, self._publishing)
         if not method.nowait:
             self._scope.reply(commands.Confirm.SelectOk())
 
@@ -244,8 +254,8 @@ class Channel:
         require_mode(self._publisher, Transactional.name)
         if not isinstance(self._publisher, Transactional):
             unsettle = self.consuming.unsettle
-            self._publisher = Transactional(self._scope.vhost, self._scope.origin, self._return, unsettle)
-            self.consuming.settle_through(self._publisher.settle)
+            self._publisher = Transactional(self._scope.vhost, self._scope.origin, self._unrouted, unsettle)
+            self.consuming.settle_through(self._publisher)
         self._scope.reply(commands.Tx.SelectOk())
 
     def _commit(self, method: commands.Tx.Commit) -> None:

@@ -73,6 +73,11 @@ class Connection:
     # What channels and listings ask
 
     @property
+    def name(self) -> str:
+        """What listings call it, as the owner of exclusive queues too."""
+        return self.driver.name
+
+    @property
     def vhost(self) -> VirtualHost | None:
         """The virtual host it is in, once it is."""
         return self.identity.vhost

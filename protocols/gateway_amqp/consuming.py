@@ -1,6 +1,7 @@
 """The consuming half of the basic class on one channel: consume, cancel, get, qos, and what happens to deliveries."""
 
 from collections.abc import Callable
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pamqp import commands
@@ -8,13 +9,13 @@ from pamqp import commands
 from gateway.access import Operation
 from gateway.kernel.arguments import type_name
 from gateway.kernel.consumers import Consumer, Credit, Resumption
-from gateway.kernel.counters import Counters
 from gateway.kernel.errors import NotAllowed, NotImplementedHere, PreconditionFailed
 from gateway.kernel.ledger import Delivery, Ledger, settle_all
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.names import REPLY_TO
 from gateway.kernel.patience import Patience
 from gateway.kernel.queue import Outcome, Queue
+from gateway.kernel.tallies import Tallies
 from gateway_amqp.deliveries import DeliveryWriter
 from gateway_amqp.methods import table_of
 from gateway_amqp.replies import Replies
@@ -22,7 +23,8 @@ from gateway_amqp.scope import Scope
 from gateway_amqp.topology import Topology
 
 if TYPE_CHECKING:
-    from gateway.kernel.queue import QueuedMessage
+    from gateway.kernel.queued_message import QueuedMessage
+    from gateway_amqp.publishing import Transactional
 
 
 class Consuming:
@@ -38,10 +40,11 @@ class Consuming:
         "_settle",
         "_shared_credit",
         "_topology",
+        "_transaction",
         "_writer",
-        "counters",
         "origin",
         "replies",
+        "tallies",
     )
 
     def __init__(self, scope: Scope, topology: Topology, writer: DeliveryWriter) -> None:
@@ -51,11 +54,12 @@ class Consuming:
         self._consumer_by_tag: dict[str, Consumer] = {}
         self._ledger = Ledger()
         self._patience = Patience()
-        self.counters = Counters()
+        self.tallies = Tallies()
         self.origin = scope.origin
         self._prefetch = 0
         self._shared_credit: Credit | None = None
         self._resumption = Resumption()
+        self._transaction: Transactional | None = None
         self._settle: Callable[[list[Delivery], Outcome], None] = settle_all
         self.replies = Replies(scope)
 
@@ -81,6 +85,7 @@ class Consuming:
             shared_credit=self._shared_credit,
             arguments=table_of(method.arguments),
         )
+        consumer.counters = self.tallies.at(queue)
         self._consumer_by_tag[tag] = consumer
         self._patience.watch(queue)
         if not method.nowait:
@@ -148,16 +153,16 @@ class Consuming:
         ledger = self._ledger
         if entry is None:
             ledger.last_tag = tag = ledger.last_tag + 1
-            self.counters.deliver_no_ack += 1
+            consumer.counters.deliver_no_ack += 1
         else:
             tag = ledger.add(consumer.queue, entry, consumer)
-            self.counters.deliver += 1
+            consumer.counters.deliver += 1
         if redelivered:
-            self.counters.redeliver += 1
+            consumer.counters.redeliver += 1
         self._writer.deliver(consumer.tag, tag, redelivered, message)
         vhost = self._scope.vhost
-        if vhost.tracers:
-            vhost.trace_delivery(consumer.queue, message, redelivered, self._scope.origin)
+        if vhost.tracing is not None:
+            vhost.tracing.delivered(message, consumer.queue, redelivered, self._scope.origin)
 
     def get(self, method: commands.Basic.Get) -> None:
         """Hand out one message, if there is one, without a consumer (60, 70, R90)."""
@@ -165,7 +170,7 @@ class Consuming:
         entry = queue.get()
         if entry is None:
             queue.counters.get_empty += 1
-            self.counters.get_empty += 1
+            self.tallies.at(queue).get_empty += 1
             self._scope.reply(commands.Basic.GetEmpty())
             return
         self._count_get(queue, method.no_ack, entry.is_redelivered)
@@ -177,11 +182,11 @@ class Consuming:
             self._patience.watch(queue)
         redelivered = entry.is_redelivered
         self._writer.get_ok(tag, redelivered, queue.shown(entry), len(queue))
-        if self._scope.vhost.tracers:
-            self._scope.vhost.trace_delivery(queue, entry.message, redelivered, self._scope.origin)
+        if (tracing := self._scope.vhost.tracing) is not None:
+            tracing.delivered(entry.message, queue, redelivered, self._scope.origin)
 
     def _count_get(self, queue: Queue, no_ack: bool, is_redelivered: bool) -> None:
-        for counters in (queue.counters, self.counters):
+        for counters in (queue.counters, self.tallies.at(queue)):
             counters.get_no_ack += no_ack
             counters.get += not no_ack
             counters.redeliver += is_redelivered
@@ -194,10 +199,13 @@ class Consuming:
         delivery = self._ledger.take(tag)
         if delivery is None:
             raise PreconditionFailed(f"unknown delivery tag {tag}")
-        self.counters.ack += 1
         delivery.queue.accept(delivery.entry)
-        if delivery.consumer is not None:
-            delivery.consumer.settled()
+        consumer = delivery.consumer
+        if consumer is not None:
+            consumer.counters.ack += 1
+            consumer.settled()
+        else:
+            self.tallies.at(delivery.queue).ack += 1
 
     def settle(self, tag: int, is_multiple: bool, outcome: Outcome) -> None:
         """Take an ack, nack or reject. :raises PreconditionFailed: for a tag that is not outstanding (R87)."""
@@ -205,13 +213,24 @@ class Consuming:
         if deliveries is None:
             raise PreconditionFailed(f"unknown delivery tag {tag}")
         if outcome is Outcome.ACCEPTED:
-            self.counters.ack += len(deliveries)
+            self._count_acks(deliveries)
         self._settle(deliveries, outcome)
         self.share()
 
-    def settle_through(self, settle: Callable[[list[Delivery], Outcome], None]) -> None:
-        """Pass settlements to this from now on, as a transaction wants it."""
-        self._settle = settle
+    def _count_acks(self, deliveries: list[Delivery]) -> None:
+        """Count acks where the deliveries came from; nearly always that is one queue for all of them."""
+        by_queue = self.tallies.by_queue
+        if len(by_queue) == 1:
+            for tally in by_queue.values():
+                tally.ack += len(deliveries)
+        else:
+            for delivery in deliveries:
+                self.tallies.at(delivery.queue).ack += 1
+
+    def settle_through(self, transaction: "Transactional") -> None:
+        """Pass settlements to a transaction from now on."""
+        self._transaction = transaction
+        self._settle = transaction.settle
 
     def unsettle(self, deliveries: list[Delivery]) -> None:
         """Take back settlements that a transaction rolled back."""
@@ -246,8 +265,10 @@ class Consuming:
         self._scope.reply(commands.Basic.QosOk())
 
     def _share_credit(self, limit: int) -> None:
-        """Bind all consumers of the channel to one limit; what they hold already counts."""
-        holders = [delivery.consumer for delivery in self._ledger if delivery.consumer is not None]
+        """Bind all consumers of the channel to one limit; what they hold already counts (R85)."""
+        undecided = () if self._transaction is None else self._transaction.undecided
+        held = chain(self._ledger, undecided)
+        holders = [delivery.consumer for delivery in held if delivery.consumer is not None]
         self._shared_credit = Credit(limit, used=len(holders)) if limit else None
         for consumer in {*self._consumer_by_tag.values(), *holders}:
             consumer.share(self._shared_credit)

@@ -37,7 +37,7 @@ class AmqpHeaderFormat:
         self._shared: dict[bytes, Header] = {}
 
     def header(self, raw: bytes) -> Header:
-        """Return the header of these bytes; a ``BCC`` field is in its ``sender_keys`` and no longer in its ``raw``.
+        """Return the header of these bytes; a ``BCC`` field is in its ``sender_keys`` and ``kept``, not in its ``raw``.
 
         :raises MalformedField: when ``raw`` cannot be decoded; what is returned can be.
         :raises PreconditionFailed: for an expiration, ``CC`` or ``BCC`` that RabbitMQ refuses, in its words.

@@ -1,6 +1,6 @@
 """From start-ok to open-ok: who the peer is, what both sides can take, and which virtual host it enters (2.2.4)."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pamqp import commands
 
@@ -16,6 +16,10 @@ from gateway_amqp.state import State
 
 if TYPE_CHECKING:
     from gateway_amqp.connection import Connection
+
+
+#: What attempts to log in are counted by.
+_PROTOCOL: Final = "amqp091"
 
 
 class Opening:
@@ -101,11 +105,13 @@ class Opening:
 
     def _recognise(self, principal: Principal) -> None:
         self._connection.identity.principal = principal
+        self._connection.settings.broker.connections.count_login(_PROTOCOL, True)
         self._connection.driver.log("connection authenticated", user=principal.name)
 
     def _refuse(self) -> None:
         """Tell a client that can hear it why (RabbitMQ: authentication_failure_close); hang up on any other."""
         connection = self._connection
+        connection.settings.broker.connections.count_login(_PROTOCOL, False)
         assert connection.identity.credentials is not None
         mechanism = connection.identity.credentials.mechanism
         if connection.has_capability("authentication_failure_close"):

@@ -1,6 +1,7 @@
 """What a channel does with published messages: at once, at once with confirms, or held until a transaction commits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Protocol
 
 from gateway.kernel.errors import NotImplementedHere, PreconditionFailed
@@ -10,6 +11,7 @@ from gateway.kernel.message import Message
 from gateway.kernel.ports import Origin
 from gateway.kernel.publishing import Confirms
 from gateway.kernel.queue import Outcome
+from gateway.kernel.tallies import Publishes
 from gateway.kernel.vhost import Verdict, VirtualHost
 from gateway_amqp.errors import FrameError
 
@@ -20,17 +22,21 @@ _IMMEDIATE = 2
 class Target:
     """Where ``basic.publish`` sends to, worked out once for equal method frames.
 
-    Good for as long as ``version`` is the virtual host's: exchanges and permissions have not changed.
+    Good for as long as ``version`` is the virtual host's: exchanges and permissions have not changed. What is sent
+    there counts in ``tally``.
     """
 
-    __slots__ = ("exchange", "exchange_name", "is_mandatory", "routing_key", "version")
+    __slots__ = ("exchange", "exchange_name", "is_mandatory", "routing_key", "tally", "version")
 
-    def __init__(self, exchange: Exchange, routing_key: str, is_mandatory: bool, version: int) -> None:
+    def __init__(
+        self, exchange: Exchange, routing_key: str, is_mandatory: bool, version: int, tally: Publishes
+    ) -> None:
         self.exchange = exchange
         self.exchange_name = exchange.name
         self.routing_key = routing_key
         self.is_mandatory = is_mandatory
         self.version = version
+        self.tally = tally
 
 
 def parse_publish(payload: bytes) -> tuple[str, str, bool]:
@@ -55,8 +61,8 @@ def parse_publish(payload: bytes) -> tuple[str, str, bool]:
     return exchange, routing_key, bool(payload[key_end] & _MANDATORY)
 
 
-Return = Callable[[Message], None]
-"""Sends an unroutable message back to its publisher."""
+Unrouted = Callable[[Target, Message], None]
+"""Sends a message that reached no queue back to its publisher, if it is mandatory."""
 
 
 class Publisher(Protocol):
@@ -76,15 +82,15 @@ class Plain:
 
     name = "plain"
 
-    def __init__(self, vhost: VirtualHost, origin: Origin, send_back: Return) -> None:
+    def __init__(self, vhost: VirtualHost, origin: Origin, unrouted: Unrouted) -> None:
         self._vhost = vhost
         self._origin = origin
-        self._send_back = send_back
+        self._unrouted = unrouted
 
     def publish(self, target: Target, message: Message) -> None:
         """Offer the message to its queues; return it if it is mandatory and there are none (R20)."""
-        if self._vhost.publish(target.exchange, message, self._origin) is Verdict.UNROUTED and target.is_mandatory:
-            self._send_back(message)
+        if self._vhost.publish(target.exchange, message, self._origin) is Verdict.UNROUTED:
+            self._unrouted(target, message)
 
     def settle(self, deliveries: list[Delivery], outcome: Outcome) -> None:
         """Settle at once."""
@@ -97,17 +103,17 @@ class Confirming(Plain):
     name = "confirm"
 
     def __init__(
-        self, vhost: VirtualHost, origin: Origin, send_back: Return, confirms: Confirms, publishing: Callable[[], None]
+        self, vhost: VirtualHost, origin: Origin, unrouted: Unrouted, confirms: Confirms, publishing: Callable[[], None]
     ) -> None:
-        super().__init__(vhost, origin, send_back)
+        super().__init__(vhost, origin, unrouted)
         self.confirms = confirms
         self._publishing = publishing
 
     def publish(self, target: Target, message: Message) -> None:
         """Offer the message; its confirm is due at the end of the turn, or when the store has it."""
         verdict = self._vhost.publish(target.exchange, message, self._origin)
-        if verdict is Verdict.UNROUTED and target.is_mandatory:
-            self._send_back(message)
+        if verdict is Verdict.UNROUTED:
+            self._unrouted(target, message)
         self.confirms.published(verdict is not Verdict.REFUSED, message.id != 0)
         self._publishing()
 
@@ -121,9 +127,9 @@ class Transactional(Plain):
     name = "tx"
 
     def __init__(
-        self, vhost: VirtualHost, origin: Origin, send_back: Return, unsettle: Callable[[list[Delivery]], None]
+        self, vhost: VirtualHost, origin: Origin, unrouted: Unrouted, unsettle: Callable[[list[Delivery]], None]
     ) -> None:
-        super().__init__(vhost, origin, send_back)
+        super().__init__(vhost, origin, unrouted)
         self._unsettle = unsettle
         self._held: list[Callable[[], None]] = []
         self._settled: list[list[Delivery]] = []
@@ -141,6 +147,11 @@ class Transactional(Plain):
     def held(self) -> tuple[int, int]:
         """How many messages and how many acknowledgements wait for the commit."""
         return len(self._held) - len(self._settled), sum(map(len, self._settled))
+
+    @property
+    def undecided(self) -> Iterator[Delivery]:
+        """The deliveries whose settlement is held: until the commit they count against credit."""
+        return chain.from_iterable(self._settled)
 
     def commit(self) -> None:
         """Do everything that was held, in order."""

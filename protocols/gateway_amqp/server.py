@@ -7,9 +7,10 @@ from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
 
 from gateway.access import CertificateSubject
-from gateway.kernel.connections import TICKS_PER_S, ChannelFacts, PeerFacts
+from gateway.kernel.connections import TICKS_PER_S, ChannelFacts, PeerFacts, TlsFacts
 from gateway.logs import Log
 from gateway.net.certificates import subject_of
+from gateway.net.handshakes import tls_facts
 from gateway.net.listeners import plain_host
 from gateway.net.turn import Turn
 from gateway.net.wire import Wire
@@ -51,6 +52,7 @@ class AmqpServer(Protocol):
         self._connected_at_ms = 0
         self._octets = 0
         self._reads = 0
+        self._tls: TlsFacts | None = None
 
     @property
     def certificate(self) -> CertificateSubject | None:
@@ -194,6 +196,8 @@ class AmqpServer(Protocol):
         transport: Any = self.transport
         peer, host = transport.getPeer(), transport.getHost()
         machine, wire = self.machine, self._wire
+        if self._tls is None:
+            self._tls = tls_facts(transport)
         frame_max, channel_max = machine.limits
         return PeerFacts(
             protocol="AMQP 0-9-1",
@@ -212,6 +216,7 @@ class AmqpServer(Protocol):
             received=(self._octets, self._reads),
             sent=(0, 0) if wire is None else (wire.octets, wire.writes),
             pending=machine.outbox.size,
+            tls=self._tls,
         )
 
     def channels(self) -> list[ChannelFacts]:

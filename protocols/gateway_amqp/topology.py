@@ -8,7 +8,7 @@ from gateway.kernel.binding import Destination
 from gateway.kernel.errors import NotFound
 from gateway.kernel.exchange import Exchange
 from gateway.kernel.message import Arguments
-from gateway.kernel.names import REPLY_TO, printable, require_free
+from gateway.kernel.names import REPLY_TO, printable, require_free, require_not_default
 from gateway.kernel.queue import Queue
 from gateway_amqp.methods import table_of
 from gateway_amqp.scope import Scope
@@ -30,11 +30,11 @@ class Topology:
         vhost = self._scope.vhost
         name = printable(method.exchange)
         if method.passive:
-            vhost.require_not_default(name)
+            require_not_default(name)
             vhost.exchange(name)
         else:
-            vhost.require_exchange_type(method.exchange_type, table_of(method.arguments))
-            vhost.require_not_default(name)
+            vhost.exchanges.factory(method.exchange_type, table_of(method.arguments))
+            require_not_default(name)
             self._require(Operation.CONFIGURE, "exchange", name)
             self._require_further(table_of(method.arguments), "alternate-exchange", "exchange", name)
             vhost.declare_exchange(
@@ -51,7 +51,7 @@ class Topology:
     def delete_exchange(self, method: commands.Exchange.Delete) -> None:
         """Delete an exchange; one that is not there is deleted already (40, 20)."""
         name = printable(method.exchange)
-        self._scope.vhost.require_not_default(name)
+        require_not_default(name)
         self._require(Operation.CONFIGURE, "exchange", name)
         self._scope.vhost.delete_exchange(name, if_unused=method.if_unused)
         if not method.nowait:
@@ -61,8 +61,8 @@ class Topology:
         """Let messages flow from one exchange to another (40, 30)."""
         vhost = self._scope.vhost
         self._require_bindable("exchange", method.destination, method.source, method.routing_key)
-        vhost.require_not_default(method.destination)
-        vhost.require_not_default(method.source)
+        require_not_default(method.destination)
+        require_not_default(method.source)
         source, destination = vhost.exchange(method.source), vhost.exchange(method.destination)
         vhost.bind(source, destination, method.routing_key, table_of(method.arguments))
         if not method.nowait:
@@ -72,8 +72,8 @@ class Topology:
         """Remove a binding between exchanges; one that is not there is removed already (40, 40)."""
         vhost = self._scope.vhost
         self._require_bindable("exchange", method.destination, method.source, method.routing_key)
-        vhost.require_not_default(method.destination)
-        vhost.require_not_default(method.source)
+        require_not_default(method.destination)
+        require_not_default(method.source)
         destination = vhost.exchange_by_name.get(method.destination)
         self._unbind(method.source, destination, method.routing_key, table_of(method.arguments))
         if not method.nowait:
@@ -122,7 +122,7 @@ class Topology:
         if not method.queue and not routing_key:
             routing_key = name  # R19
         self._require_bindable("queue", name, method.exchange, routing_key)
-        vhost.require_not_default(method.exchange)
+        require_not_default(method.exchange)
         source, queue = vhost.exchange(method.exchange), vhost.queue(name)
         queue.require_owner(self._scope.host)
         vhost.bind(source, queue, routing_key, table_of(method.arguments))
@@ -136,7 +136,7 @@ class Topology:
         if not method.queue and not routing_key:
             routing_key = name
         self._require_bindable("queue", name, method.exchange, routing_key)
-        self._scope.vhost.require_not_default(method.exchange)
+        require_not_default(method.exchange)
         self._unbind(
             method.exchange, self._scope.vhost.queue_by_name.get(name), routing_key, table_of(method.arguments)
         )

@@ -45,7 +45,7 @@ class ContentWriter:
     def encode(self, message: Message) -> bytes:
         """Return the record of a message's content."""
         header = message.header
-        identity = (message.exchange, message.routing_key, header.format.name, header.raw)
+        identity = (message.exchange, message.routing_key, header.format.name, header.kept)
         envelope = self._envelopes.get(identity)
         if envelope is None:
             envelope = self._remember(identity)

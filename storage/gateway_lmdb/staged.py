@@ -90,4 +90,4 @@ def content_key(message_id: int, is_spilled: bool) -> ContentKey:
 def as_stored(message: Message) -> StoredMessage:
     """Return the content as the store gives it back."""
     header = message.header
-    return StoredMessage(message.exchange, message.routing_key, header.format.name, header.raw, message.body)
+    return StoredMessage(message.exchange, message.routing_key, header.format.name, header.kept, message.body)

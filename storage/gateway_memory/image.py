@@ -42,7 +42,7 @@ def captured(changes: Changes) -> list[Step]:
 def _content(stored: Stored) -> Content:
     message = stored.message
     header = message.header
-    content = StoredMessage(message.exchange, message.routing_key, header.format.name, header.raw, message.body)
+    content = StoredMessage(message.exchange, message.routing_key, header.format.name, header.kept, message.body)
     return Content(stored.message_id, stored.is_spilled, content)
 
 

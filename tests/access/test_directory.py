@@ -113,6 +113,37 @@ def test_listeners_hear_whose_rights_changed(directory: Directory) -> None:
     assert heard == ["bert", "anna", "bert", "bert"]
 
 
+class Listening:
+    """Somebody who listens with a method."""
+
+    def __init__(self, directory: Directory, heard: list[str]) -> None:
+        self._heard = heard
+        directory.on_change(self.hear)
+
+    def hear(self, name: str) -> None:
+        self._heard.append(name)
+
+
+def test_a_method_listens_for_as_long_as_its_object_lives(directory: Directory) -> None:
+    heard: list[str] = []
+    listening = Listening(directory, heard)
+    directory.put_permission(BERT_IN_SHOP)
+    assert heard == ["bert"]
+    del listening
+    directory.remove_user("bert")
+    assert heard == ["bert"]
+
+
+def test_who_is_gone_does_not_keep_the_others_from_hearing(directory: Directory) -> None:
+    heard: list[str] = []
+    listening = Listening(directory, [])
+    directory.on_change(heard.append)
+    del listening
+    directory.put_permission(BERT_IN_SHOP)
+    directory.put_permission(BERT_IN_SHOP)
+    assert heard == ["bert", "bert"]
+
+
 def test_listeners_see_the_change_done(directory: Directory) -> None:
     seen: list[object] = []
     directory.on_change(lambda name: seen.append(directory.user(name)))

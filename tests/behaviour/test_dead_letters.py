@@ -150,6 +150,35 @@ def test_r105_without_a_key_of_the_queue_all_original_keys_count(stage: Stage) -
     assert "BCC" not in letters[0][0].headers, "R106: BCC never shows"
 
 
+@pytest.mark.parametrize("delivery_mode", [1, 2], ids=["paged out", "recovered"])
+def test_r106_copies_are_kept_with_a_message_that_leaves_memory(stage: Stage, delivery_mode: int) -> None:
+    for name in ("seen", "hidden"):
+        stage.queue(name)
+    stage.exchange("x", "direct", "seen", "hidden")
+    stage.queue("q", {"x-dead-letter-exchange": "x"})
+    stage.exchange("in", "direct", "q")
+    others = [b"%d" % number for number in range(3000)]
+    stage.publish(*others, delivery_mode=delivery_mode)
+    copies = {"CC": ["seen"], "BCC": ["hidden"]}
+    stage.publish(b"m", to="q", exchange="in", delivery_mode=delivery_mode, headers=copies)
+    if delivery_mode == 2:
+        stage.restart()
+    else:
+        stage.publish(*others, delivery_mode=delivery_mode)
+    assert stage.vhost.queue("q").ready.length > 3000
+    while (received := stage.get()).body != b"m":
+        stage.client.settle(received, Outcome.ACCEPTED)
+    assert "BCC" not in received.headers
+    stage.client.settle(received, Outcome.REJECTED)
+    if delivery_mode == 2:
+        stage.restart()
+    (seen,), (hidden,) = stage.drain("seen"), stage.drain("hidden")
+    assert (seen.body, hidden.body) == (b"m", b"m")
+    assert hidden.headers["CC"] == ["seen"]
+    assert "BCC" not in hidden.headers
+    assert hidden.deaths[0]["routing-keys"] == ["q", "seen"]
+
+
 def test_r106_with_a_key_of_the_queue_copies_are_forgotten(stage: Stage) -> None:
     stage.queue("dead")
     stage.queue("two")

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from gateway.kernel.delays import PAUSE_MS
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.message import Value
 from gateway.kernel.queue import Outcome
@@ -143,3 +144,94 @@ def test_a_message_that_succeeds_is_not_tried_again(stage: Stage) -> None:
 def test_values_that_are_refused(stage: Stage, name: str, value: Value) -> None:
     with pytest.raises(PreconditionFailed, match=f"invalid arg '{name}'"):
         stage.queue("q", {name: value})
+
+
+FULL: dict[str, Value] = {"x-max-length": 1, "x-overflow": "reject-publish"}
+
+
+@pytest.mark.parametrize("delivery_mode", [1, 2], ids=["transient", "persistent"])
+@pytest.mark.parametrize("exchange", PLACES)
+def test_what_finds_no_room_at_its_time_waits_for_it(stage: Stage, exchange: str, delivery_mode: int) -> None:
+    arrange(stage, exchange, **FULL)
+    for number in range(3):
+        send(stage, b"%d" % number, 100, exchange, delivery_mode=delivery_mode)
+    stage.publish(b"before them")
+    stage.advance(100)
+    assert (stage.ready(), len(stage.vhost.queue("q").delays or ())) == (1, 3)
+    taken = stage.bodies()
+    for _ in range(3):
+        stage.advance(PAUSE_MS)
+        taken += stage.bodies()
+    assert taken == [b"before them", b"0", b"1", b"2"]
+    assert stage.gateway.store.held_ids == frozenset()
+
+
+@pytest.mark.parametrize("exchange", PLACES)
+def test_what_waits_for_room_survives_a_restart(stage: Stage, exchange: str) -> None:
+    arrange(stage, exchange, **FULL)
+    send(stage, b"late", 100, exchange, delivery_mode=2)
+    stage.publish(b"there", delivery_mode=2)
+    stage.advance(150)
+    stage.restart()
+    stage.advance(PAUSE_MS)
+    assert stage.ready() == 1
+    assert stage.bodies() == [b"there"]
+    stage.advance(PAUSE_MS)
+    assert stage.bodies() == [b"late"]
+
+
+def test_many_that_wait_for_room_come_soon_once_there_is_some(stage: Stage) -> None:
+    arrange(stage, "", **FULL)
+    for number in range(1000):
+        send(stage, b"%d" % number, 100, "")
+    stage.publish(b"there")
+    stage.advance(1000)
+    assert stage.bodies() == [b"there"]
+    stage.client.consume("q")
+    stage.advance(PAUSE_MS)
+    assert [received.body for received in stage.client.received()] == [b"%d" % number for number in range(1000)]
+
+
+def test_what_is_too_large_for_an_empty_queue_holds_nobody_back(stage: Stage) -> None:
+    arrange(stage, "", x_max_length_bytes=5, x_overflow="reject-publish")
+    send(stage, b"too large", 100, "")
+    send(stage, b"small", 101, "")
+    stage.advance(101)
+    assert stage.bodies() == [b"small"]
+    stage.vhost.delete_queue(stage.vhost.queue("q"), if_unused=True)
+    stage.advance(20_000)
+    assert stage.gateway.store.held_ids == frozenset()
+
+
+@pytest.mark.parametrize("overflow", ["reject-publish", "reject-publish-dlx"])
+@pytest.mark.parametrize("exchange", PLACES)
+def test_what_finds_no_room_dies_where_there_is_a_place_for_it(stage: Stage, exchange: str, overflow: str) -> None:
+    stage.queue("dead")
+    arrange(
+        stage,
+        exchange,
+        x_max_length=1,
+        x_overflow=overflow,
+        x_dead_letter_exchange="",
+        x_dead_letter_routing_key="dead",
+    )
+    send(stage, b"late", 100, exchange)
+    stage.publish(b"there")
+    stage.advance(100)
+    (letter,) = stage.drain("dead")
+    assert (letter.body, letter.died) == (b"late", [("q", "maxlen", 1)])
+    assert stage.bodies() == [b"there"]
+    stage.advance(1000)
+    assert (stage.ready(), stage.ready("dead")) == (0, 0)
+
+
+def test_of_several_queues_only_the_full_one_keeps_it_waiting(stage: Stage) -> None:
+    stage.queue("full", FULL)
+    stage.queue("open")
+    stage.exchange("later", "x-delayed-message", "full", "open", x_delayed_type="fanout")
+    send(stage, b"m", 100, "later")
+    stage.publish(b"there", to="full")
+    stage.advance(100)
+    assert (stage.bodies("open"), stage.bodies("full")) == ([b"m"], [b"there"])
+    stage.advance(PAUSE_MS)
+    assert (stage.bodies("open"), stage.bodies("full")) == ([], [b"m"])

@@ -4,6 +4,7 @@ import pytest
 
 from gateway.kernel.message import Value
 from gateway.kernel.queue import Outcome
+from gateway.testing import FakeClock
 from tests.behaviour.edges import Stage
 
 TTLS = [
@@ -178,6 +179,32 @@ def test_time_passes_across_a_restart(stage: Stage, arguments: dict[str, Value],
     assert stage.ready() == 1
     stage.advance(1)
     assert stage.ready() == 0
+
+
+def test_r57_what_was_handed_out_at_once_expires_when_it_comes_back(stage: Stage) -> None:
+    stage.queue("q")
+    stage.client.consume("q", prefetch=1)
+    stage.publish(b"m", expiration="100")
+    (held,) = stage.client.received()
+    stage.client.leave()
+    assert (held.body, stage.ready()) == (b"m", 1)
+    stage.advance(99)
+    assert stage.ready() == 1
+    stage.advance(1)
+    assert stage.ready() == 0
+
+
+def test_what_one_queue_drops_at_a_start_another_keeps(stage: Stage) -> None:
+    stage.queue("short", {"x-message-ttl": 50})
+    stage.queue("q")
+    stage.exchange("both", "fanout", "short", "q")
+    stage.publish(b"m", exchange="both", expiration="100000", delivery_mode=2)
+    stage.gateway.settle()
+    stage.clock = FakeClock(stage.clock.wall_ms() + 60)  # so long it is down
+    stage.restart()
+    stage.advance(0)
+    stage.restart()
+    assert (stage.ready("short"), stage.bodies("q")) == (0, [b"m"])
 
 
 def test_what_expired_while_the_broker_was_down_is_gone(stage: Stage) -> None:

@@ -26,11 +26,14 @@ Connect = Callable[..., BlockingConnection]
 
 @pytest.fixture
 def connect(gateway: Gateway) -> Iterator[Connect]:
-    """Open pika connections to the gateway of the test; when the test ends it is killed, then they are closed."""
+    """Open pika connections to the gateway of the test, or to the one that is given.
+
+    When the test ends the gateway is killed, then they are closed.
+    """
     opened: list[BlockingConnection] = []
 
-    def open_connection(**overrides: object) -> BlockingConnection:
-        opened.append(pika.BlockingConnection(parameters(gateway.broker, **overrides)))
+    def open_connection(to: Gateway = gateway, **overrides: object) -> BlockingConnection:
+        opened.append(pika.BlockingConnection(parameters(to.broker, **overrides)))
         return opened[-1]
 
     yield open_connection

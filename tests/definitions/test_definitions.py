@@ -128,8 +128,37 @@ def test_a_virtual_host_is_described(broker: Broker, description: dict[str, obje
     assert (record.description, record.tags, record.default_queue_type) == ("d", ["t"], "quorum")
 
 
+def test_a_virtual_host_that_is_there_is_described_anew_where_the_file_says_something(broker: Broker) -> None:
+    broker.describe_vhost("/", "first", ["t"])
+    record = applied(broker, vhosts=[{"name": "/", "metadata": {"default_queue_type": "quorum"}}]).vhost("/").record
+    assert (record.description, record.tags, record.default_queue_type) == ("first", ["t"], "quorum")
+
+
+@pytest.mark.parametrize("said", [{}, {"default_queue_type": None}, {"default_queue_type": "undefined"}])
+def test_a_virtual_host_may_have_no_default_type(broker: Broker, said: dict[str, Any]) -> None:
+    assert applied(broker, vhosts=[{"name": "shop", "metadata": said}]).vhost("shop").record.default_queue_type == ""
+
+
+def test_a_type_that_queues_cannot_have_is_told(broker: Broker) -> None:
+    vhosts = [{"name": "shop", "default_queue_type": "stream"}]
+    assert error_of(broker, vhosts=vhosts) == "f.json: vhosts[0]: unsupported default queue type 'stream'"
+
+
+def test_queues_without_a_type_get_that_of_their_virtual_host(broker: Broker) -> None:
+    vhosts = [{"name": "/", "default_queue_type": "quorum"}]
+    queues = [{"name": "q"}, {"name": "passing", "durable": False}]
+    vhost = applied(broker, vhosts=vhosts, queues=queues).vhost("/")
+    assert vhost.queue("q").arguments == {"x-queue-type": "quorum"}
+    assert vhost.queue("passing").arguments == {}
+
+
+def test_a_virtual_host_can_be_protected_from_deletion(broker: Broker) -> None:
+    vhosts = [{"name": "shop", "metadata": {"protected_from_deletion": True}}]
+    assert applied(broker, vhosts=vhosts).vhost("shop").record.is_protected
+
+
 def test_a_virtual_host_that_was_traced_is_traced(broker: Broker) -> None:
-    assert applied(broker, vhosts=[{"name": "shop", "tracing": True}]).vhost("shop").tracers
+    assert applied(broker, vhosts=[{"name": "shop", "tracing": True}]).vhost("shop").tracing
 
 
 LIMITED: list[Any] = [

@@ -40,8 +40,7 @@ def test_a_backup_under_load_holds_what_was_confirmed_before_it(
     publisher.ended()
     with gateway_in(tmp_path / "elsewhere") as restored:
         restored_account = Account(sent=account.sent, owed=before)
-        gateway.addresses = restored.addresses  # so that ``connect`` leads there
-        restored_account.audit(contents(connect().channel(), "q"))
+        restored_account.audit(contents(connect(restored).channel(), "q"))
 
 
 def test_a_backup_is_compact(gateway: Gateway, connect: Connect, tmp_path: Path) -> None:
@@ -67,8 +66,7 @@ def test_a_backup_of_a_stopped_broker_is_made_too(gateway: Gateway, connect: Con
     gateway.stop()
     assert backup(gateway.data, tmp_path / "elsewhere" / "data").returncode == 0
     with gateway_in(tmp_path / "elsewhere") as restored:
-        gateway.addresses = restored.addresses
-        connect().channel().queue_declare("q", passive=True)
+        connect(restored).channel().queue_declare("q", passive=True)
 
 
 @pytest.mark.parametrize("fault", ["no store", "not empty", "cannot be written"])

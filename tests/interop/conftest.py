@@ -7,8 +7,9 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel, BlockingConnection
 
-from tests.interop.broker import BROKER_URL, Broker, running_gateway
+from tests.interop.broker import BROKER_URL, Broker
 from tests.interop.pika_client import parameters
+from tests.running import running_gateway
 
 #: Every wait in these tests is shorter; this bounds the ones inside a client.
 TEST_TIMEOUT_S = 60

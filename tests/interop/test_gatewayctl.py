@@ -20,9 +20,10 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import NackError
 
-from tests.interop.broker import BROKER_URL, PROJECT, Broker, running_gateway
+from tests.interop.broker import BROKER_URL, PROJECT, Broker
 from tests.interop.pika_client import parameters
 from tests.interop.tools import run
+from tests.running import running_gateway
 
 MANAGEMENT_URL = os.environ.get("GATEWAY_TEST_MANAGEMENT_URL")
 

@@ -9,10 +9,11 @@ from typing import Any
 import pika
 import pytest
 
-from tests.interop.broker import Broker, running_gateway
+from tests.interop.broker import Broker
 from tests.interop.pika_client import parameters
 from tests.interop.test_gatewayctl import free_port
 from tests.interop.tools import program, run
+from tests.running import running_gateway
 
 Admin = Callable[..., str]
 

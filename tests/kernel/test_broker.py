@@ -6,11 +6,12 @@ import pytest
 
 from gateway.kernel.alarms import Alarms, Resource
 from gateway.kernel.changes import ParameterRecord, PermissionRecord, PolicyRecord, UserRecord
-from gateway.kernel.errors import NotAllowed
+from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event
 from gateway.kernel.message import Message
 from gateway.kernel.names import TRACE_EXCHANGE
 from gateway.kernel.ports import Origin
+from gateway.kernel.tracing import Tracing
 from gateway.testing import MemoryBroker, Recipient, header_of
 
 HERE = Origin(connection="here", channel=1, user="guest", protocol="AMQP 0-9-1")
@@ -173,6 +174,28 @@ def test_listeners_hear_events_in_the_order_they_came(broker: MemoryBroker) -> N
     assert heard == ["first", "second"]
 
 
+def test_a_protected_virtual_host_stays_until_the_protection_is_lifted(broker: MemoryBroker) -> None:
+    broker.vhost.declare_queue("q", is_durable=True)
+    broker.kernel.protect_vhost("/", True)
+    broker.commit()
+    broker = broker.crashed()
+    with pytest.raises(PreconditionFailed, match=r"^Refusing to delete virtual host '/' because it is protected"):
+        broker.kernel.delete_vhost("/")
+    assert "q" in broker.vhost.queue_by_name
+    broker.kernel.protect_vhost("/", False)
+    broker.kernel.delete_vhost("/")
+    assert not broker.kernel.vhost_by_name
+
+
+def test_saying_the_same_of_a_virtual_host_is_not_worth_a_record(broker: MemoryBroker) -> None:
+    broker.kernel.describe_vhost("/", "all", ["a"], "quorum")
+    broker.commit()
+    before = broker.kernel.journal.pending_lsn
+    broker.kernel.describe_vhost("/", "all", ["a"], "quorum")
+    broker.kernel.describe_vhost("/")
+    assert broker.kernel.journal.pending_lsn == before
+
+
 # Tracing
 
 
@@ -191,11 +214,11 @@ class Noting:
 
 def test_tracers_see_where_a_message_goes(broker: MemoryBroker) -> None:
     tracer, vhost = Noting(), broker.vhost
-    vhost.tracers = (tracer,)
+    vhost.tracing = Tracing("/", (tracer,), broker.kernel.events)
     queue = vhost.declare_queue("q")
     vhost.publish(vhost.default_exchange, Message("", "q", header_of(), b""), HERE)
     vhost.publish(vhost.default_exchange, Message("", "none", header_of(), b""), HERE)
-    vhost.trace_delivery(queue, Message("", "q", header_of(), b""), True, HERE)
+    vhost.tracing.delivered(Message("", "q", header_of(), b""), queue, True, HERE)
     assert tracer.seen == [("published", ["q"]), ("published", []), ("delivered", ("q", True))]
 
 

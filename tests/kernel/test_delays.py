@@ -1,12 +1,19 @@
 """Messages that are held back: each is let go once, at its time, whatever happens in between."""
 
+from collections.abc import Callable
+
 import pytest
 
-from gateway.kernel.delays import BATCH, RESIDENT_DELAYED
+from gateway.kernel.delays import BATCH, PAUSE_MS, RESIDENT_DELAYED, Delays
 from gateway.kernel.errors import CommandInvalid, PreconditionFailed
+from gateway.kernel.features.base import Reason
+from gateway.kernel.message import Message
 from gateway.kernel.queue import Outcome, Queue
+from gateway.kernel.queued_message import QueuedMessage
 from gateway.kernel.vhost import Verdict
 from gateway.testing import MemoryBroker, Recipient
+from gateway.testing.broker import header_of
+from gateway.testing.clock import FakeTimer
 
 
 def delayed_queue(broker: MemoryBroker) -> Queue:
@@ -43,6 +50,36 @@ def test_a_message_takes_part_once_its_time_has_come(broker: MemoryBroker, is_pe
     assert ready(queue) == [b"now", b"soon", b"late"]
     broker.clock.advance(3600)
     assert len(queue) == 3
+
+
+def test_after_a_pause_one_is_tried_and_then_twice_as_many_each_time(broker: MemoryBroker) -> None:
+    let_go: list[int] = []
+    ends = [0]
+    has_room = False
+
+    def release(entry: QueuedMessage) -> Reason | None:
+        let_go.append(entry.position)
+        return None if has_room else Reason.MAXLEN
+
+    def call_later(delay_s: float, call: Callable[[], None]) -> FakeTimer:
+        if len(let_go) > ends[-1]:
+            ends.append(len(let_go))
+        return clock_call_later(delay_s, call)
+
+    clock_call_later, broker.clock.call_later = broker.clock.call_later, call_later  # type: ignore[method-assign]
+    delays = Delays(broker.kernel.journal, release)
+    for position in range(1, 1201):
+        delays.hold(QueuedMessage(Message("", "q", header_of(), b"m"), position, 0, False), 1)
+    broker.clock.advance(0)
+    broker.clock.advance(PAUSE_MS / 1000)
+    assert let_go == [1, 1], "the first alone is tried again"
+    assert len(delays) == 1200
+    let_go.clear()
+    ends[:] = [0]
+    has_room = True
+    broker.clock.advance(PAUSE_MS / 1000)
+    assert let_go == [*range(1, 1201)]
+    assert ends[:9] == [0, 1, 3, 7, 15, 31, 63, 127, 255]
 
 
 @pytest.mark.parametrize("delay", [0, -5, True, "1000", 2.5, None, 315_360_000_001], ids=repr)

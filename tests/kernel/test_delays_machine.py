@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from gateway.kernel import delays
-from gateway.kernel.queue import Outcome, Queue, QueuedMessage
+from gateway.kernel.queue import Outcome, Queue
+from gateway.kernel.queued_message import QueuedMessage
 from gateway.testing import MemoryBroker
 
 RETRY_DELAYS_MS = (30, 100)

@@ -4,8 +4,10 @@ import pytest
 
 from gateway.kernel.changes import Changes, Lsn
 from gateway.kernel.journal import BACKLOG_LIMIT
+from gateway.kernel.message import Message
 from gateway.kernel.queue import Outcome
 from gateway.testing import FakeClock, MemoryBroker, Recipient
+from gateway.testing.broker import header_of
 from gateway_memory import MemoryStore
 
 
@@ -165,3 +167,17 @@ def test_a_call_may_schedule_another_that_falls_due_at_once() -> None:
     clock.call_later(1, tick)
     clock.advance(3)
     assert made == [1, 2, 3]
+
+
+@pytest.mark.parametrize("is_committed", [False, True], ids=["in this turn", "in the store"])
+def test_what_consumers_must_not_see_is_kept_with_the_content(broker: MemoryBroker, is_committed: bool) -> None:
+    """R106: it routes the dead letter, if there is one."""
+    header = header_of(is_persistent=True)
+    header.kept = header.raw + b" "
+    message = Message("", "q", header, b"m")
+    broker.vhost.publish(broker.vhost.default_exchange, message)
+    if is_committed:
+        broker.commit()
+    (content,) = broker.kernel.journal.contents([message.id])
+    assert content is not None
+    assert content.header == header.kept

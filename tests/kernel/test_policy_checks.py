@@ -31,6 +31,14 @@ REFUSED = [
     pytest.param({"queue-master-locator": "x"}, '<<"x">> invalid queue-master-locator value', id="master"),
     pytest.param({"max-in-memory-length": -1}, "-1 is not a valid maximum memory in bytes", id="in memory"),
     pytest.param({"max-age": "7"}, '<<"7">> is not a valid max age', id="age"),
+    pytest.param({"expire-mode": "tail"}, '<<"tail">> is not a valid expire mode', id="expire mode"),
+    pytest.param({"delayed-delivery": 1}, "1 is not a valid delayed-delivery value", id="delayed delivery"),
+    pytest.param({"message-deduplication": "x"}, '<<"x">> is not a valid message-deduplication value', id="twice"),
+    pytest.param({"cache-size": 0}, "0 is not a valid cache size", id="cache size"),
+    pytest.param({"cache-ttl": True}, "true is not a valid cache TTL", id="cache TTL"),
+    pytest.param({"retry-delays": 5}, "5 is not a valid list of retry delays", id="delays: a number"),
+    pytest.param({"retry-delays": [1, 2.5]}, "[1,2.5] is not a valid list of retry delays", id="delays: fraction"),
+    pytest.param({"retry-delays": [-1]}, "[-1] is not a valid list of retry delays", id="delays: negative"),
     pytest.param({"max-length": -1, "foo": 2}, "-1 is not a valid maximum length", id="the first fault is told"),
 ]
 
@@ -43,6 +51,8 @@ ACCEPTED = [
     {"ha-mode": "all"},
     {"queue-mode": "lazy", "queue-version": 1},
     {"max-age": "7D"},
+    {"expire-mode": "head", "delayed-delivery": False, "retry-delays": [0, 315_360_000_000]},
+    {"message-deduplication": True, "cache-size": 1, "cache-ttl": 1},
 ]
 
 

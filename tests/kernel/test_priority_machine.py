@@ -9,7 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from gateway.kernel.message import Message, Properties
 from gateway.kernel.plain import plain_header
-from gateway.kernel.queue import Outcome, Queue, QueuedMessage
+from gateway.kernel.queue import Outcome, Queue
+from gateway.kernel.queued_message import QueuedMessage
 from gateway.testing import MemoryBroker
 
 

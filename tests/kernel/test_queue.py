@@ -5,7 +5,8 @@ import pytest
 from gateway.kernel.features.base import QueueFeature, Reason
 from gateway.kernel.message import Header, Message, Properties
 from gateway.kernel.plain import plain_header
-from gateway.kernel.queue import Outcome, Queue, QueuedMessage
+from gateway.kernel.queue import Outcome, Queue
+from gateway.kernel.queued_message import QueuedMessage
 from gateway.kernel.vhost import VirtualHost
 from gateway.testing import MemoryBroker, Recipient
 
@@ -272,7 +273,7 @@ def test_a_feature_hears_of_rejected_messages_and_not_of_purged_ones(
 def test_dropping_the_head_takes_the_oldest(broker: MemoryBroker, queue: Queue, feature: Recording) -> None:
     publish(broker, b"1", b"2")
     feature.moments.clear()
-    queue.drop_head(Reason.MAXLEN)
+    queue.discard_head(Reason.MAXLEN)
     assert feature.moments == [("maxlen", b"1")]
     assert len(queue) == 1
 

@@ -12,7 +12,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from gateway.kernel.census import census_of
 from gateway.kernel.consumers import Consumer
+from gateway.kernel.counters import Weight
 from gateway.kernel.queue import Outcome, Queue
 from gateway.kernel.vhost import Verdict
 from gateway.testing import MemoryBroker, Received, Recipient
@@ -259,6 +261,19 @@ class QueueMachine(RuleBasedStateMachine):
             assert self.queues[name].unsettled == len(self.model[name].unsettled)
 
     @invariant()
+    def a_census_finds_what_the_model_knows(self) -> None:
+        for name in NAMES:
+            census, model = census_of(self.queues[name]), self.model[name]
+            there = [*model.ready, *model.unsettled]
+            persistent = [waiting for waiting in there if waiting.is_persistent and name in DURABLE]
+            assert weighed(census.ready) == weight(model.ready)
+            assert weighed(census.unsettled) == weight(model.unsettled)
+            assert weighed(census.all) == weight(there)
+            assert weighed(census.persistent) == weight(persistent)
+            assert weighed(census.in_memory + census.paged_out) == weight(there)
+            assert min(census.ready_in_memory.count, census.paged_out.count) >= 0
+
+    @invariant()
     def credit_is_never_exceeded(self) -> None:
         for recipient in self.recipients:
             assert self.shares(recipient) <= self.shared_limits.get(recipient, len(self.held))
@@ -283,6 +298,14 @@ class QueueMachine(RuleBasedStateMachine):
         self.broker.commit()
         assert self.broker.store.held_ids == frozenset()
         assert self.broker.store.reopened().highest_ids() == (0, 0)
+
+
+def weighed(weight: Weight) -> tuple[int, int]:
+    return weight.count, weight.bytes
+
+
+def weight(messages: list[Waiting]) -> tuple[int, int]:
+    return len(messages), sum(len(waiting.body) for waiting in messages)
 
 
 TestQueueMachine = QueueMachine.TestCase

@@ -46,7 +46,9 @@ def test_a_channel_is_shown(console: Console, peer: Peer) -> None:
     assert (stats["publish"], stats["deliver"], stats["deliver_get"], stats["ack"]) == (2, 2, 2, 0)
     single = console.get(f"/channels/{quote(shown['name'], safe='')}")
     (consumer,) = single.pop("consumer_details")
+    (published,), (delivered,) = single.pop("publishes"), single.pop("deliveries")
     assert single == shown
+    assert (published["exchange"]["name"], delivered["queue"]["name"]) == ("", "q")
     assert console.get(f"/connections/{quote(peer.name, safe='')}/channels") == [shown]
     assert consumer["consumer_tag"] == "c"
 

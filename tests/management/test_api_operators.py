@@ -33,7 +33,7 @@ def test_a_virtual_host_is_open_to_who_made_it(console: Console) -> None:
 def test_a_virtual_host_is_described_anew_and_traced(console: Console) -> None:
     console.put("/vhosts/%2F", {"description": "all", "tracing": True})
     assert (console.get("/vhosts/%2F")["description"], console.get("/vhosts/%2F")["tracing"]) == ("all", True)
-    assert console.gateway.vhost.tracers
+    assert console.gateway.vhost.tracing is not None
     assert console.ask("PUT", "/vhosts/%2F", {"tracing": "x"}).said == bad(["not_boolean", "x"])
 
 

@@ -10,10 +10,11 @@ import pytest
 from pamqp import commands
 
 from gateway_amqp.handshake import PROTOCOL_HEADER
-from tests.interop.broker import Broker, running_gateway
+from tests.interop.broker import Broker
 from tests.net.raw_client import RawClient
 from tests.protocols.amqp.ear import Heard
 from tests.protocols.amqp.frames import asked, frame, publish, start_ok
+from tests.running import running_gateway
 
 LOGIN_TIMEOUT_S = 1
 

@@ -32,9 +32,8 @@ ABSENT: Final[Mapping[str, str]] = {
     "rotate_logs": "the log file is reopened by what rotates it; see the configuration of the log",
     **dict.fromkeys(
         (
-            *("autocomplete", "set_cluster_name", "enable_feature_flag", "list_node_auth_attempt_stats"),
-            *("list_unresponsive_queues", "resume_listeners", "suspend_listeners", "check_certificate_expiration"),
-            *("list_mqtt_connections", "list_stomp_connections", "list_web_mqtt_connections", "memory_breakdown"),
+            *("autocomplete", "list_unresponsive_queues", "resume_listeners", "suspend_listeners"),
+            *("list_mqtt_connections", "list_stomp_connections", "list_web_mqtt_connections"),
             *("log_tail", "log_location", "consume_event_stream", "message_size_stats", "tls_versions"),
             *("shovel_status", "delete_shovel", "restart_shovel", "federation_status", "restart_federation_link"),
         ),

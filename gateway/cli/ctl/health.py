@@ -130,6 +130,17 @@ def check_virtual_hosts(session: Session) -> None:
     session.output.conclude(f"Node {node} reported all vhosts as running")
 
 
+@verb
+@click.option("--within", type=click.IntRange(min=0), default=4, show_default=True, help="How many of the unit.")
+@click.option("--unit", type=click.Choice(["days", "weeks", "months", "years"]), default="weeks", show_default=True)
+def check_certificate_expiration(session: Session, within: int, unit: str) -> None:
+    """Check that no certificate of the broker expires soon."""
+    node = session.node()
+    session.output.announce(f"Checking certificate expiration on node {node} ...")
+    session.api.get("health", "checks", "certificate-expiration", str(within), unit)
+    session.output.conclude(f"No certificates are expiring within {within} {unit}.")
+
+
 def _answers(listener: Listener, host: str) -> bool:
     """Tell whether a connection can be opened: to where it is bound, or to ``host`` if that is everywhere."""
     target = host if listener.is_everywhere else listener.interface
@@ -154,4 +165,5 @@ VERBS = (
     check_protocol_listener,
     check_port_connectivity,
     check_virtual_hosts,
+    check_certificate_expiration,
 )

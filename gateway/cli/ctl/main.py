@@ -16,9 +16,11 @@ import click
 from gateway.cli.ctl import (
     connections,
     definitions,
+    delayed,
     exchanges,
     health,
     limits,
+    nodes,
     parameters,
     permissions,
     policies,
@@ -43,9 +45,11 @@ NOUNS: Final = (
     queues,
     exchanges,
     connections,
+    delayed,
     definitions,
     health,
     status,
+    nodes,
 )
 
 ENVIRONMENT: Final = {

@@ -16,6 +16,7 @@ VHOSTS = Listing(
         "description": "description",
         "tags": "tags",
         "default_queue_type": "default_queue_type",
+        "protected_from_deletion": "protected_from_deletion",
         "cluster_state": "cluster_state",
         "messages": "messages",
         "messages_ready": "messages_ready",
@@ -47,6 +48,24 @@ def delete_vhost(session: Session, name: str) -> None:
     session.output.announce(f'Deleting vhost "{name}" ...')
     with session.where_absent(NoSuchVirtualHost(name)):
         session.api.delete("vhosts", name)
+
+
+@verb
+@click.argument("name")
+def enable_vhost_protection_from_deletion(session: Session, name: str) -> None:
+    """Let nobody delete a virtual host until the protection is lifted."""
+    session.output.announce(f'Protecting vhost "{name}" from deletion ...')
+    with session.where_absent(NoSuchVirtualHost(name)):
+        session.api.post("vhosts", name, "deletion", "protection", body=b"")
+
+
+@verb
+@click.argument("name")
+def disable_vhost_protection_from_deletion(session: Session, name: str) -> None:
+    """Let a virtual host be deleted again."""
+    session.output.announce(f'Lifting protection of vhost "{name}" from deletion ...')
+    with session.where_absent(NoSuchVirtualHost(name)):
+        session.api.delete("vhosts", name, "deletion", "protection")
 
 
 @verb
@@ -97,4 +116,13 @@ def _change(session: Session, name: str, changes: JsonObject) -> None:
     session.api.put("vhosts", name, body={**kept, **changes})
 
 
-VERBS = (add_vhost, delete_vhost, list_vhosts, set_vhost_tags, trace_on, trace_off)
+VERBS = (
+    add_vhost,
+    delete_vhost,
+    enable_vhost_protection_from_deletion,
+    disable_vhost_protection_from_deletion,
+    list_vhosts,
+    set_vhost_tags,
+    trace_on,
+    trace_off,
+)

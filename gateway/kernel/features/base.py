@@ -7,7 +7,8 @@ from gateway.kernel.message import Message
 
 if TYPE_CHECKING:
     from gateway.kernel.changes import Enqueued
-    from gateway.kernel.queue import Queue, QueuedMessage
+    from gateway.kernel.queue import Queue
+    from gateway.kernel.queued_message import QueuedMessage
 
 
 class Reason(Enum):
@@ -43,8 +44,11 @@ class QueueFeature:
         return False
 
     def admit(self, queue: "Queue", message: Message) -> Reason | None:
-        """A message arrives: return why it must stay out, or ``None``. Staying out is not being ``dropped``."""
+        """A message arrives: return why it must stay out, or ``None``. Nothing happens to it by asking."""
         return None
+
+    def refused(self, queue: "Queue", message: Message, reason: Reason) -> None:
+        """A message stays out for this reason, and its publisher hears of it. That is not being ``dropped``."""
 
     def returning(self, queue: "Queue", entry: "QueuedMessage") -> Reason | None:
         """A message is about to come back from a consumer: return why it must be dropped instead, or ``None``."""
@@ -80,8 +84,3 @@ class QueueFeature:
 
     def used(self, queue: "Queue") -> None:
         """Somebody declared the queue, fetched from it, or ceased to consume from it."""
-
-
-def overriding(features: "tuple[QueueFeature, ...]", moment: str) -> "tuple[QueueFeature, ...]":
-    """Return the features that do something at this moment."""
-    return tuple(f for f in features if getattr(type(f), moment) is not getattr(QueueFeature, moment))

@@ -58,6 +58,6 @@ class DeadLetter(QueueFeature):
         """Return the header with its death. A key of the queue's own takes the place of the sender's (R106)."""
         if self._routing_key is None:
             return header.edited(changed, drops_expiration=True)
-        edited = header.edited(changed, without=("CC",), drops_expiration=True)
+        edited = header.edited(changed, without=("CC", "BCC"), drops_expiration=True)
         edited.sender_keys = ()
         return edited

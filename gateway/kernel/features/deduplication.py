@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from gateway.kernel.features.base import QueueFeature
 from gateway.kernel.message import Message
-from gateway.kernel.recollection import Recollection, recollection_for
+from gateway.kernel.recollection import DEFAULT_SIZE, Recollection
 
 if TYPE_CHECKING:
     from gateway.kernel.features.surroundings import Surroundings
@@ -12,10 +12,12 @@ if TYPE_CHECKING:
 
 
 def deduplication(queue: "Queue", surroundings: "Surroundings") -> "Deduplication | None":
-    """Return the feature, if the queue's arguments ask for it."""
-    if queue.arguments.get("x-message-deduplication") is not True:
+    """Return the feature, if the queue's settings call for it."""
+    settings = queue.settings
+    if not settings.is_on("message-deduplication"):
         return None
-    return Deduplication(recollection_for(queue.arguments, surroundings.clock))
+    size = settings.number("cache-size") or DEFAULT_SIZE
+    return Deduplication(Recollection(surroundings.clock, size, settings.number("cache-ttl")))
 
 
 class Deduplication(QueueFeature):
@@ -26,8 +28,8 @@ class Deduplication(QueueFeature):
 
     def inherit(self, earlier: QueueFeature) -> None:
         """Go on remembering what was seen."""
-        if isinstance(earlier, Deduplication):
-            self._recollection = earlier._recollection
+        assert isinstance(earlier, Deduplication)
+        self._recollection.take_over(earlier._recollection)
 
     def diverts(self, queue: "Queue", message: Message) -> bool:
         """Pass a message over that came before."""

@@ -10,7 +10,8 @@ from gateway.kernel.queue_arguments import LONGEST_MS
 if TYPE_CHECKING:
     from gateway.kernel.features.surroundings import Surroundings
     from gateway.kernel.ports import Clock
-    from gateway.kernel.queue import Queue, QueuedMessage
+    from gateway.kernel.queue import Queue
+    from gateway.kernel.queued_message import QueuedMessage
 
 
 def delay_ms(message: Message) -> int:
@@ -26,9 +27,9 @@ def delay_ms(message: Message) -> int:
 
 
 def delaying(queue: "Queue", surroundings: "Surroundings") -> "Delaying | None":
-    """Return the feature, if the queue's arguments ask for delays of either kind."""
-    delays_arrivals = queue.arguments.get("x-delayed-delivery") is True
-    retry_delays = queue.arguments.get("x-retry-delays")
+    """Return the feature, if the queue's settings call for delays of either kind."""
+    delays_arrivals = queue.settings.is_on("delayed-delivery")
+    retry_delays = queue.settings.value("retry-delays")
     retries = tuple(delay for delay in retry_delays if isinstance(delay, int)) if isinstance(retry_delays, list) else ()
     if not (delays_arrivals or retries):
         return None
@@ -38,6 +39,7 @@ def delaying(queue: "Queue", surroundings: "Surroundings") -> "Delaying | None":
 class Delaying(QueueFeature):
     """Holds back what arrives with a delay, and what is rejected while there are tries left.
 
+    What is held back comes at its time whether or not the queue still has the feature then.
     The n-th of ``retry_delays_ms`` follows the n-th time a message comes back; after the last a rejection is final.
     ``release`` is what happens to a message when its time has come; unless given, its queue takes it in.
     """
@@ -56,21 +58,15 @@ class Delaying(QueueFeature):
         self._release = release
 
     def fitted(self, queue: "Queue") -> None:
-        """Let messages go from now on."""
-        queue.delaying(self._release).wake()
-
-    def retired(self, queue: "Queue") -> None:
-        """Let nothing go any more; what a deleted queue held back is gone with it."""
-        queue.delaying().sleep()
-        if queue.is_deleted:
-            queue.delaying().clear()
+        """Say what happens to messages whose time has come, before recovery brings some."""
+        queue.delaying(self._release)
 
     def diverts(self, queue: "Queue", message: Message) -> bool:
         """Hold a message back that asks for it."""
         if not self._delays_arrivals or not (delay := delay_ms(message)):
             return False
         due_at_ms = self._clock.wall_ms() + delay
-        queue.delaying().hold(queue.hold(message, due_at_ms), due_at_ms)
+        queue.hold(message, due_at_ms)
         return True
 
     def retries(self, queue: "Queue", entry: "QueuedMessage") -> bool:
@@ -79,5 +75,4 @@ class Delaying(QueueFeature):
             return False
         due_at_ms = self._clock.wall_ms() + self._retry_delays_ms[entry.deliveries]
         queue.hold_again(entry, due_at_ms)
-        queue.delaying().hold(entry, due_at_ms)
         return True

@@ -7,7 +7,8 @@ from gateway.kernel.features.surroundings import Surroundings
 from gateway.kernel.message import Long, Message
 
 if TYPE_CHECKING:
-    from gateway.kernel.queue import Queue, QueuedMessage
+    from gateway.kernel.queue import Queue
+    from gateway.kernel.queued_message import QueuedMessage
 
 
 def delivery_limit(queue: "Queue", surroundings: Surroundings) -> "DeliveryLimit | None":

@@ -5,16 +5,20 @@ themselves: one integer each, some 50 bytes. The queue's own time to live needs 
 always the first to expire; where priorities make several rows, each of them has its oldest.
 """
 
+from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.features.base import QueueFeature, Reason
 from gateway.kernel.features.surroundings import Surroundings
+from gateway.kernel.paging import Paging
+from gateway.kernel.slices import in_slices
 
 if TYPE_CHECKING:
     from gateway.kernel.changes import Enqueued
     from gateway.kernel.ports import Timer
-    from gateway.kernel.queue import Queue, QueuedMessage
+    from gateway.kernel.queue import Queue
+    from gateway.kernel.queued_message import QueuedMessage
 
 #: How many messages leave in one turn.
 _BATCH: Final = 500
@@ -28,8 +32,8 @@ _POSITION_MASK: Final = (1 << _POSITION_BITS) - 1
 
 
 def expire_anywhere(queue: "Queue", surroundings: Surroundings) -> "ExpireAnywhere | None":
-    """Return the feature, if the queue's arguments ask for it."""
-    if queue.arguments.get("x-expire-mode") != "anywhere":
+    """Return the feature, if the queue's settings call for it."""
+    if queue.settings.text("expire-mode") != "anywhere":
         return None
     return ExpireAnywhere(queue.settings.number("message-ttl"), surroundings)
 
@@ -37,26 +41,37 @@ def expire_anywhere(queue: "Queue", surroundings: Surroundings) -> "ExpireAnywhe
 class ExpireAnywhere(QueueFeature):
     """Owns the time index of one queue: expiry time and position in one integer, the soonest first.
 
-    A message that is consumed leaves its key behind; when there are too many of these the index is made anew.
+    A message that is consumed leaves its key behind; when there are too many of these the index is made anew. Messages
+    that wait when a policy brings the feature are looked up first, which reads the headers of what is not in memory.
     """
 
     def __init__(self, ttl_ms: int | None, surroundings: Surroundings) -> None:
         self._ttl_ms = ttl_ms
         self._clock = surroundings.clock
+        self._paging = Paging(surroundings.journal)
+        self._journal = surroundings.journal
         self._index: list[int] = []
+        self._is_complete = False
+        self._is_retired = False
         self._timer: tuple[float, Timer] | None = None
 
     def inherit(self, earlier: QueueFeature) -> None:
         """Take over the index: no policy changes what a message asked for."""
-        if isinstance(earlier, ExpireAnywhere):
-            self._index = earlier._index
+        assert isinstance(earlier, ExpireAnywhere)
+        self._index = earlier._index
+        self._is_complete = earlier._is_complete
 
     def fitted(self, queue: "Queue") -> None:
         """Look at what waits already."""
-        self._expire(queue)
+        if self._is_complete or not queue.has_expirations:
+            self._is_complete = True
+            self._expire(queue)
+        else:
+            in_slices(self._clock, self._complete(queue))
 
     def retired(self, queue: "Queue") -> None:
         """Stop the timer."""
+        self._is_retired = True
         if self._timer is not None:
             self._timer[1].cancel()
             self._timer = None
@@ -75,6 +90,25 @@ class ExpireAnywhere(QueueFeature):
             self._remember(queue, change.expires_at_ms, change.position)
         elif self._ttl_ms is not None:
             self._ring_by(queue, change.enqueued_at_ms + self._ttl_ms)
+
+    def _complete(self, queue: "Queue") -> Iterator[None]:
+        """Remember when the messages expire that wait already, a segment each step; those in memory last."""
+        for segment in list(queue.ready.paged()):
+            if self._is_retired:
+                return
+            places = zip(segment.positions, segment.enqueued_at_ms, strict=True)
+            contents = self._journal.contents(segment.content_ids.tolist())
+            for (position, enqueued_at_ms), stored in zip(places, contents, strict=True):
+                own_ms = None if stored is None else self._paging.message(stored).header.expiration_ms
+                if own_ms is not None:
+                    self._remember(queue, enqueued_at_ms + own_ms, position)
+            yield
+        for entry in queue.ready.resident():
+            own_ms = entry.message.header.expiration_ms
+            if own_ms is not None:
+                self._remember(queue, entry.enqueued_at_ms + own_ms, entry.position)
+        self._is_complete = True
+        self._expire(queue)
 
     def _remember(self, queue: "Queue", at_ms: int, position: int) -> None:
         heappush(self._index, at_ms << _POSITION_BITS | position)
@@ -102,7 +136,7 @@ class ExpireAnywhere(QueueFeature):
         now_ms = self._clock.wall_ms()
         expired = set(self._take_expired(now_ms))
         if expired:
-            queue.drop_these(expired, Reason.EXPIRED)
+            queue.discard_these(expired, Reason.EXPIRED)
         if self._ttl_ms is not None:
             self._expire_heads(queue, self._ttl_ms, now_ms)
         if self._index:
@@ -119,7 +153,7 @@ class ExpireAnywhere(QueueFeature):
         """Let go of the oldest messages of each row while they have lived as long as any may."""
         count = 0
         while expired := {head.position for head in queue.ready.heads() if head.enqueued_at_ms + ttl_ms <= now_ms}:
-            queue.drop_these(expired, Reason.EXPIRED)
+            queue.discard_these(expired, Reason.EXPIRED)
             count += len(expired)
             if count >= _BATCH:
                 self._ring_by(queue, now_ms)

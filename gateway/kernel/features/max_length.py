@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from gateway.kernel.changes import Enqueued
     from gateway.kernel.message import Message
     from gateway.kernel.ports import Clock, Timer
-    from gateway.kernel.queue import Queue, QueuedMessage
+    from gateway.kernel.queue import Queue
+    from gateway.kernel.queued_message import QueuedMessage
 
 #: Messages dropped between two looks at the clock.
 _BETWEEN_LOOKS: Final = 64
@@ -76,7 +77,7 @@ class DropHead(QueueFeature):
         while ready.length > self._max_length or ready.bytes > self._max_bytes:
             if ready.peek() is None:  # what was left had lost its content
                 return
-            queue.drop_head(Reason.MAXLEN)
+            queue.discard_head(Reason.MAXLEN)
             dropped += 1
             if dropped % _BETWEEN_LOOKS == 0:
                 ends_s = ends_s or clock.monotonic_s() + SLICE_S
@@ -103,9 +104,6 @@ class RejectPublish(QueueFeature):
 class RejectPublishDeadLettering(RejectPublish):
     """Keeps out what would be too much, and dead-letters it (R68)."""
 
-    def admit(self, queue: "Queue", message: "Message") -> Reason | None:
-        """Refuse a message that does not fit, and have it dead-lettered."""
-        refusal = super().admit(queue, message)
-        if refusal is not None:
-            queue.drop(message, refusal)
-        return refusal
+    def refused(self, queue: "Queue", message: "Message", reason: Reason) -> None:
+        """Have the message dead-lettered."""
+        queue.drop(message, reason)

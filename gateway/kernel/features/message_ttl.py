@@ -14,10 +14,14 @@ from gateway.kernel.slices import SLICE_S
 if TYPE_CHECKING:
     from gateway.kernel.changes import Enqueued
     from gateway.kernel.ports import Timer
-    from gateway.kernel.queue import Queue, QueuedMessage
+    from gateway.kernel.queue import Queue
+    from gateway.kernel.queued_message import QueuedMessage
 
 #: Timers are set for a day at most; one that rings early goes on.
 LONGEST_S: Final = 86_400.0
+
+#: How long the disk is left alone when it is behind, in milliseconds.
+_RESPITE_MS: Final = 5
 
 #: Messages dropped between two looks at the clock.
 _BETWEEN_LOOKS: Final = 64
@@ -93,6 +97,9 @@ class MessageTtl(QueueFeature):
         """
         if self._rings_at_ms == 0:  # that is going on
             return
+        if self._journal.is_backlogged:  # the disk is behind already
+            self._ring_at(queue, self._clock.wall_ms() + _RESPITE_MS)
+            return
         ends_s = 0.0
         dropped = 0
         while (head := queue.ready.peek()) is not None:
@@ -101,7 +108,7 @@ class MessageTtl(QueueFeature):
                 if expires_at_ms < self._rings_at_ms:
                     self._ring_at(queue, expires_at_ms)
                 return
-            queue.drop_head(Reason.EXPIRED)
+            queue.discard_head(Reason.EXPIRED)
             dropped += 1
             if dropped % _BETWEEN_LOOKS == 0:
                 ends_s = ends_s or self._clock.monotonic_s() + SLICE_S

@@ -4,6 +4,7 @@ from urllib.parse import quote, unquote_plus
 
 from gateway.kernel.binding import Binding, Destination
 from gateway.kernel.exchange import Exchange
+from gateway.kernel.names import require_not_default
 from gateway.kernel.queue import Queue
 from gateway.kernel.vhost import VirtualHost
 from gateway.management.bodies import arguments, text
@@ -52,7 +53,7 @@ def bind(call: Call, vhost: str, source: str, kind: str, destination: str) -> Re
     require_bindable(call.permissions(place), _KINDS[kind], end.name, exchange, routing_key)
     if isinstance(end, Queue):
         end.require_owner(call)
-    place.require_not_default(end.name)
+    require_not_default(end.name)
     binding = place.bind(exchange, end, routing_key, arguments(fields))
     key = properties_key(binding.routing_key, binding.arguments)
     return Reply(201, headers={"Location": f"{quote(destination, safe='')}/{quote(key, safe='~')}"})

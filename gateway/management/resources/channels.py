@@ -8,7 +8,8 @@ from gateway.management.errors import missing
 from gateway.management.listing import Listing, with_columns
 from gateway.management.resources.connections import existing_peer, visible_peers
 from gateway.management.routes import Fields, Routes
-from gateway.management.views.channels import OpenChannel, channel_view, detailed_channel_view
+from gateway.management.views.channels import OpenChannel, channel_view, consumer_view
+from gateway.management.views.splits import deliveries_of, publishes_of
 
 routes = Routes()
 
@@ -26,11 +27,20 @@ def channel(call: Call, name: str) -> Fields:
     peer = existing_peer(call, connection_name)
     for facts in peer.channels():
         if str(facts.number) == number:
-            return with_columns(detailed_channel_view(call.surroundings, OpenChannel(peer, facts)), call.query)
+            return with_columns(_detailed_view(call, OpenChannel(peer, facts)), call.query)
     raise missing()
 
 
 def channel_listing(call: Call, which: Callable[[Peer], bool]) -> Listing[OpenChannel]:
     """List the channels of some of the connections that the user may see."""
     opened = [OpenChannel(peer, facts) for peer in visible_peers(call) if which(peer) for facts in peer.channels()]
-    return Listing(opened, lambda each: channel_view(call.surroundings, each), lambda each: ("", each.name))
+    return Listing(opened, lambda each: channel_view(call, each), lambda each: ("", each.name))
+
+
+def _detailed_view(call: Call, channel: OpenChannel) -> Fields:
+    """Return a channel with its consumers, and its traffic by exchange and queue."""
+    return channel_view(call, channel) | {
+        "consumer_details": [consumer_view(call.surroundings, each) for each in channel.facts.consumers],
+        "publishes": publishes_of(call, channel),
+        "deliveries": deliveries_of(call, channel),
+    }

@@ -40,7 +40,7 @@ def close_all(call: Call, user: str) -> None:
 @routes.get("/connections/<name>")
 def connection(call: Call, name: str) -> Fields:
     """Show a connection."""
-    view = connection_view(call.surroundings, existing_peer(call, name))
+    view = connection_view(call, existing_peer(call, name))
     return with_columns({key: "" if value is None else value for key, value in view.items()}, call.query)
 
 
@@ -55,13 +55,13 @@ def channels(call: Call, name: str) -> Listing[OpenChannel]:
     """List the channels of a connection."""
     peer = existing_peer(call, name)
     opened = [OpenChannel(peer, facts) for facts in peer.channels()]
-    return Listing(opened, lambda each: channel_view(call.surroundings, each), lambda each: ("", each.name))
+    return Listing(opened, lambda each: channel_view(call, each), lambda each: ("", each.name))
 
 
 def connection_listing(call: Call, which: Callable[[Peer], bool]) -> Listing[Peer]:
     """List some of the connections that the user may see."""
     chosen = [peer for peer in visible_peers(call) if which(peer)]
-    return Listing(chosen, lambda peer: connection_view(call.surroundings, peer), lambda peer: ("", peer.name))
+    return Listing(chosen, lambda peer: connection_view(call, peer), lambda peer: ("", peer.name))
 
 
 def visible_peers(call: Call) -> list[Peer]:

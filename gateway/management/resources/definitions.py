@@ -1,16 +1,16 @@
 """/definitions: everything that was declared, written out and read back."""
 
-import json
 from collections.abc import Generator
-from typing import Final
+from typing import Final, TypeAlias
 
-from gateway.definitions import parse_definitions, steps_of
+from gateway.definitions import check, scan, steps_of
 from gateway.management.authority import Level
-from gateway.management.bodies import parse
 from gateway.management.call import Call
 from gateway.management.errors import bad_request, unknown_vhost
 from gateway.management.exporting import export, export_vhost
 from gateway.management.routes import Fields, Gradual, Routes
+
+Steps: TypeAlias = Generator[None, None, None]
 
 routes = Routes()
 
@@ -29,7 +29,7 @@ def whole(call: Call) -> Gradual:
 @routes.post("/definitions", "/all-configuration", level=Level.ADMINISTRATOR)
 def import_whole(call: Call) -> Gradual:
     """Add what the definitions say; what is there already stays."""
-    return Gradual(_applied(call, _fields(call), "/"))
+    return Gradual(_imported(call), waits_its_turn=True)
 
 
 @routes.get("/definitions/<vhost>", level=Level.ADMINISTRATOR)
@@ -45,24 +45,37 @@ def import_vhost(call: Call, vhost: str) -> Gradual:
     """Add what the definitions say to one virtual host, whichever they came from."""
     if vhost not in call.broker.vhost_by_name:
         raise unknown_vhost()
-    fields = _fields(call)
-    kept = {category: [_moved(entry, vhost) for entry in fields.get(category, [])] for category in _OF_A_VHOST}
-    return Gradual(_applied(call, kept, vhost))
+    return Gradual(_imported(call, vhost), waits_its_turn=True)
 
 
-def _fields(call: Call) -> Fields:
+def _imported(call: Call, vhost: str | None = None) -> Steps:
+    """Read, check and apply what was sent, with ``vhost`` to that virtual host alone; nothing before all is checked."""
+    document = yield from _decoded(call.content)
+    if vhost is not None:
+        document = yield from _moved(document, vhost)
+    definitions = yield from check(document, _SOURCE)
+    yield from steps_of(definitions, call.broker, _SOURCE, vhost or "/")
+
+
+def _decoded(content: bytes) -> Generator[None, None, Fields]:
     try:
-        json.loads(call.content or b"{}")
+        document = yield from scan(content.decode() or "{}")
     except (ValueError, RecursionError):
         raise bad_request("failed_to_parse_json") from None
-    return parse(call.content)
+    if not isinstance(document, dict):
+        raise bad_request("not_json")
+    return document
 
 
-def _moved(entry: object, vhost: str) -> object:
-    return {**entry, "vhost": vhost} if isinstance(entry, dict) else entry
-
-
-def _applied(call: Call, fields: Fields, default_vhost: str) -> Generator[None, None, None]:
-    definitions = parse_definitions(json.dumps(fields), _SOURCE)
-    yield
-    yield from steps_of(definitions, call.broker, _SOURCE, default_vhost)
+def _moved(fields: Fields, vhost: str) -> Generator[None, None, Fields]:
+    """Return what a virtual host may hold, as if it came from this one."""
+    kept: Fields = {}
+    for category in _OF_A_VHOST:
+        entries = fields.get(category, [])
+        if not isinstance(entries, list):
+            return {category: entries}  # whoever checks says what is wrong with it
+        moved = kept[category] = []
+        for entry in entries:
+            moved.append({**entry, "vhost": vhost} if isinstance(entry, dict) else entry)
+            yield
+    return kept

@@ -3,15 +3,22 @@
 from gateway.access import Operation
 from gateway.kernel.errors import Refused
 from gateway.kernel.exchange import Exchange
+from gateway.kernel.names import require_not_default
 from gateway.kernel.vhost import Verdict, VirtualHost
 from gateway.management.bodies import arguments, boolean, require, text
 from gateway.management.call import Call
 from gateway.management.errors import as_channel_error, missing
-from gateway.management.listing import Listing, with_columns
+from gateway.management.listing import Listing, in_columns
 from gateway.management.messages import message_of
 from gateway.management.permitted import require_declarable, require_publishable
-from gateway.management.routes import Fields, Reply, Routes, put_reply
-from gateway.management.views.topology import DEFAULT_EXCHANGE, binding_view, default_binding_view, exchange_view
+from gateway.management.routes import Fields, Gradual, Reply, Routes, put_reply
+from gateway.management.views.topology import (
+    DEFAULT_EXCHANGE,
+    binding_view,
+    default_binding_view,
+    detailed_exchange_view,
+    exchange_view,
+)
 
 routes = Routes()
 
@@ -29,9 +36,9 @@ def in_vhost(call: Call, vhost: str) -> Listing[Exchange]:
 
 
 @routes.get("/exchanges/<vhost>/<name>")
-def exchange(call: Call, vhost: str, name: str) -> Fields:
-    """Show an exchange."""
-    return with_columns(exchange_view(call.surroundings, _existing(call.vhost(vhost), name)), call.query)
+def exchange(call: Call, vhost: str, name: str) -> Gradual:
+    """Show an exchange, and its traffic by channel and queue."""
+    return Gradual(in_columns(detailed_exchange_view(call, existing_exchange(call.vhost(vhost), name)), call.query))
 
 
 @routes.put("/exchanges/<vhost>/<name>")
@@ -40,7 +47,7 @@ def put_exchange(call: Call, vhost: str, name: str) -> Reply:
     place, fields, name = call.changed_vhost(vhost), call.fields, real_name(name)
     existed = name in place.exchange_by_name
     table = arguments(fields)
-    place.require_not_default(name)
+    require_not_default(name)
     require_declarable(call.permissions(place), "exchange", name, table.get("alternate-exchange"))
     place.declare_exchange(
         name,
@@ -57,7 +64,7 @@ def put_exchange(call: Call, vhost: str, name: str) -> Reply:
 def delete_exchange(call: Call, vhost: str, name: str) -> None:
     """Delete an exchange."""
     place = call.vhost(vhost)
-    exchange = _existing(place, name)
+    exchange = existing_exchange(place, name)
     call.permissions(place).require(Operation.CONFIGURE, "exchange", exchange.name)
     place.delete_exchange(exchange.name, if_unused=call.is_set("if-unused"))
 
@@ -84,7 +91,7 @@ def publish(call: Call, vhost: str, name: str) -> Fields:
 def bindings_from(call: Call, vhost: str, name: str) -> object:
     """List the bindings that start at an exchange."""
     place = call.vhost(vhost)
-    exchange = _existing(place, name)
+    exchange = existing_exchange(place, name)
     if exchange is place.default_exchange:
         return [default_binding_view(queue) for queue in place.queue_by_name.values()]
     return [binding_view(binding) for binding in place.bindings.of(exchange)]
@@ -94,7 +101,7 @@ def bindings_from(call: Call, vhost: str, name: str) -> object:
 def bindings_to(call: Call, vhost: str, name: str) -> object:
     """List the bindings that end at an exchange."""
     place = call.vhost(vhost)
-    return [binding_view(binding) for binding in place.bindings.to(_existing(place, name))]
+    return [binding_view(binding) for binding in place.bindings.to(existing_exchange(place, name))]
 
 
 def real_name(name: str) -> str:
@@ -104,12 +111,11 @@ def real_name(name: str) -> str:
 
 def _listing(call: Call, vhosts: list[VirtualHost]) -> Listing[Exchange]:
     chosen = [exchange for vhost in vhosts for exchange in vhost.exchange_by_name.values()]
-    return Listing(
-        chosen, lambda each: exchange_view(call.surroundings, each), lambda each: (each.vhost_name, each.name)
-    )
+    return Listing(chosen, lambda each: exchange_view(call, each), lambda each: (each.vhost_name, each.name))
 
 
-def _existing(vhost: VirtualHost, name: str) -> Exchange:
+def existing_exchange(vhost: VirtualHost, name: str) -> Exchange:
+    """Return the exchange that a path names. :raises HttpError: when it is not there."""
     exchange = vhost.exchange_by_name.get(real_name(name))
     if exchange is None:
         raise missing()

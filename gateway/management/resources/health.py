@@ -6,7 +6,7 @@ from typing import Final
 from cryptography import x509
 
 from gateway.management.call import Call
-from gateway.management.errors import bad_request
+from gateway.management.errors import bad_request, missing
 from gateway.management.routes import Reply, Routes
 from gateway.management.views.nodes import protocol_of
 
@@ -19,14 +19,18 @@ _DAYS: Final = {"days": 1, "weeks": 7, "months": 30, "years": 365}
 _ALIASES: Final = {"amqp091": "amqp", "amqp0.9.1": "amqp", "amqps": "amqp/ssl", "amqp/tls": "amqp/ssl"}
 
 
+@routes.get("/healthchecks/node/<node>")
+def node(call: Call, node: str) -> Reply:
+    """Whether no alarm stands on a node."""
+    if node != call.broker.node:
+        raise missing()
+    return _standing(call)
+
+
 @routes.get("/health/checks/alarms", "/health/checks/local-alarms", "/healthchecks/node")
 def alarms(call: Call) -> Reply:
     """Whether no alarm stands."""
-    standing = call.broker.alarms.standing
-    if not standing:
-        return Reply(200, _OK)
-    raised = [{"node": call.broker.node, "resource": resource.name.lower()} for resource in standing]
-    return _failed("There are alarms in effect in the cluster", alarms=raised)
+    return _standing(call)
 
 
 @routes.get("/health/checks/virtual-hosts")
@@ -90,6 +94,14 @@ def certificate_expiration(call: Call, within: str, unit: str) -> Reply:
         return Reply(200, _OK)
     listed = [{"subject": each.subject.rfc4514_string(), "not_after": _end_of(each).isoformat()} for each in expired]
     return _failed("Certificates expiring", expired=listed)
+
+
+def _standing(call: Call) -> Reply:
+    standing = call.broker.alarms.standing
+    if not standing:
+        return Reply(200, _OK)
+    raised = [{"node": call.broker.node, "resource": resource.name.lower()} for resource in standing]
+    return _failed("There are alarms in effect in the cluster", alarms=raised)
 
 
 def _end_of(certificate: x509.Certificate) -> datetime:

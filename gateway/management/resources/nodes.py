@@ -5,7 +5,7 @@ from gateway.management.call import Call
 from gateway.management.errors import missing
 from gateway.management.listing import with_columns
 from gateway.management.routes import Fields, Routes
-from gateway.management.views.nodes import memory_view, node_view
+from gateway.management.views.nodes import memory_view, node_view, relative_memory_view
 
 routes = Routes()
 
@@ -13,14 +13,14 @@ routes = Routes()
 @routes.get("/nodes", level=Level.MONITORING)
 def nodes(call: Call) -> list[Fields]:
     """List the nodes."""
-    return [with_columns(node_view(call.surroundings), call.query)]
+    return [with_columns(node_view(call), call.query)]
 
 
 @routes.get("/nodes/<name>", level=Level.MONITORING)
 def node(call: Call, name: str) -> Fields:
     """Show a node."""
     _require_node(call, name)
-    return with_columns(node_view(call.surroundings), call.query)
+    return with_columns(node_view(call), call.query)
 
 
 @routes.get("/nodes/<name>/memory", level=Level.MONITORING)
@@ -28,6 +28,13 @@ def memory(call: Call, name: str) -> Fields:
     """Tell what the memory of a node is used for."""
     _require_node(call, name)
     return memory_view()
+
+
+@routes.get("/nodes/<name>/memory/relative", level=Level.MONITORING)
+def relative_memory(call: Call, name: str) -> Fields:
+    """Tell what the memory of a node is used for, in percent."""
+    _require_node(call, name)
+    return relative_memory_view()
 
 
 def _require_node(call: Call, name: str) -> None:

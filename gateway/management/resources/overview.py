@@ -3,6 +3,7 @@
 from gateway.management.authority import Level
 from gateway.management.call import Call
 from gateway.management.routes import Fields, Routes
+from gateway.management.subjects import BROKER
 from gateway.management.views.nodes import (
     ERLANG_VERSION,
     RABBITMQ_VERSION,
@@ -21,11 +22,11 @@ def overview(call: Call) -> Fields:
     """Sum up the broker; listeners are for those who monitor."""
     surroundings, statistics = call.surroundings, call.surroundings.statistics
     broker = call.broker
-    counts, churn, rates = statistics.counts(), statistics.churn(), statistics.rates(broker)
+    counts, churn, trend = statistics.counts(), statistics.churn(), call.trend(BROKER)
     fields: Fields = {
         "management_version": RABBITMQ_VERSION,
-        "rates_mode": "basic",
-        "sample_retention_policies": {"global": [600], "basic": [600], "detailed": [600]},
+        "rates_mode": "detailed",
+        "sample_retention_policies": {"global": [600, 3600, 28800, 86400], "basic": [600], "detailed": [600]},
         "exchange_types": exchange_types(surroundings),
         "product_version": VERSION,
         "product_name": "gateway",
@@ -36,9 +37,9 @@ def overview(call: Call) -> Fields:
         "release_series_support_status": "supported",
         "disable_stats": False,
         "enable_queue_totals": False,
-        "message_stats": with_rates((*PUBLISHES, *DELIVERIES), counts, rates),
-        "churn_rates": with_rates(churn, churn, rates),
-        "queue_totals": message_totals(counts["messages_ready"], counts["messages_unacknowledged"], rates),
+        "message_stats": with_rates((*PUBLISHES, *DELIVERIES, "disk_reads", "disk_writes"), counts, trend),
+        "churn_rates": with_rates(churn, churn, trend),
+        "queue_totals": message_totals(counts["messages_ready"], counts["messages_unacknowledged"], trend),
         "object_totals": _object_totals(call),
         "statistics_db_event_queue": 0,
         "node": broker.node,

@@ -3,15 +3,16 @@
 from typing import Final
 
 from gateway.access import Operation
-from gateway.kernel.queue import Outcome, Queue, QueuedMessage
+from gateway.kernel.queue import Outcome, Queue
+from gateway.kernel.queued_message import QueuedMessage
 from gateway.kernel.vhost import VirtualHost
 from gateway.management.bodies import arguments, boolean, integer, require
 from gateway.management.call import Call
 from gateway.management.errors import HttpError, bad_request, missing
-from gateway.management.listing import Listing, with_columns
+from gateway.management.listing import Listing, in_columns
 from gateway.management.messages import message_view
 from gateway.management.permitted import require_declarable
-from gateway.management.routes import Fields, Reply, Routes, put_reply
+from gateway.management.routes import Fields, Gradual, Reply, Routes, put_reply
 from gateway.management.views.queues import detailed_view, listed_view
 from gateway.management.views.topology import binding_view, default_binding_view
 
@@ -42,9 +43,9 @@ def in_vhost(call: Call, vhost: str) -> Listing[Queue]:
 
 
 @routes.get("/queues/<vhost>/<name>")
-def queue(call: Call, vhost: str, name: str) -> Fields:
-    """Show a queue, its consumers, and where each of its settings comes from."""
-    return with_columns(detailed_view(call.surroundings, _existing(call.vhost(vhost), name)), call.query)
+def queue(call: Call, vhost: str, name: str) -> Gradual:
+    """Show a queue, its consumers and its traffic by exchange and channel, and where each setting comes from."""
+    return Gradual(in_columns(detailed_view(call, _existing(call.vhost(vhost), name)), call.query))
 
 
 @routes.put("/queues/<vhost>/<name>")
@@ -70,7 +71,7 @@ def put_queue(call: Call, vhost: str, name: str) -> Reply:
 def delete_queue(call: Call, vhost: str, name: str) -> None:
     """Delete a queue with its messages."""
     place = call.vhost(vhost)
-    queue = _used(call, place, name, Operation.CONFIGURE)
+    queue = used_queue(call, place, name, Operation.CONFIGURE)
     place.delete_queue(queue, if_unused=call.is_set("if-unused"), if_empty=call.is_set("if-empty"))
 
 
@@ -85,7 +86,7 @@ def bindings(call: Call, vhost: str, name: str) -> object:
 @routes.delete("/queues/<vhost>/<name>/contents")
 def purge(call: Call, vhost: str, name: str) -> None:
     """Forget the waiting messages of a queue."""
-    _used(call, call.vhost(vhost), name, Operation.READ).purge()
+    used_queue(call, call.vhost(vhost), name, Operation.READ).purge()
 
 
 @routes.post("/queues/<vhost>/<name>/get")
@@ -102,7 +103,7 @@ def fetch(call: Call, vhost: str, name: str) -> list[Fields]:
     place = call.vhost(vhost)
     if name not in place.queue_by_name:
         raise HttpError(404, "not_found", f"NOT_FOUND - no queue '{name}' in vhost '{vhost}'")
-    queue = _used(call, place, name, Operation.READ)
+    queue = used_queue(call, place, name, Operation.READ)
     return _fetched(queue, integer(count, "count"), outcome, encoding, max(truncate, 0))
 
 
@@ -131,7 +132,7 @@ def _listing(call: Call, vhosts: list[VirtualHost]) -> Listing[Queue]:
     chosen = [queue for vhost in vhosts for queue in vhost.queue_by_name.values()]
     return Listing(
         chosen,
-        lambda queue: listed_view(call.surroundings, queue, call.query),
+        lambda queue: listed_view(call, queue),
         lambda queue: (queue.vhost_name, queue.name),
     )
 
@@ -143,7 +144,7 @@ def _existing(vhost: VirtualHost, name: str) -> Queue:
     return queue
 
 
-def _used(call: Call, vhost: VirtualHost, name: str, operation: Operation) -> Queue:
+def used_queue(call: Call, vhost: VirtualHost, name: str, operation: Operation) -> Queue:
     """Return a queue that the user may do this with; nobody may use an exclusive one from here."""
     queue = _existing(vhost, name)
     call.permissions(vhost).require(operation, "queue", name)

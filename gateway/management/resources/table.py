@@ -10,10 +10,12 @@ from gateway.management.resources import (
     connections,
     consumers,
     definitions,
+    delayed,
     exchanges,
     feature_flags,
     health,
     nodes,
+    one_node,
     overview,
     parameters,
     permissions,
@@ -30,8 +32,8 @@ from gateway.management.routes import Route
 
 _NOUNS: Final = (
     overview, whoami, cluster_name, nodes, definitions, vhosts, vhost_limits, users, user_limits, permissions,
-    topic_permissions, exchanges, queues, bindings, connections, channels, consumers, policies, parameters,
-    aliveness_test, health, feature_flags,
+    topic_permissions, exchanges, queues, delayed, bindings, connections, channels, consumers, policies, parameters,
+    aliveness_test, health, feature_flags, one_node,
 )  # fmt: skip
 
 ROUTES: Final[tuple[Route, ...]] = tuple(route for noun in _NOUNS for route in noun.routes)

@@ -1,19 +1,21 @@
 """/vhosts: the virtual hosts, who may enter them and who is in them."""
 
 from gateway.kernel.changes import PermissionRecord
+from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.vhost import VirtualHost
 from gateway.management.authority import Level
 from gateway.management.bodies import boolean, tags, text
 from gateway.management.call import Call
-from gateway.management.errors import missing
+from gateway.management.errors import HttpError, missing
 from gateway.management.listing import Listing, with_columns
 from gateway.management.resources.channels import channel_listing
 from gateway.management.resources.connections import connection_listing
 from gateway.management.resources.permissions import permission_listing
 from gateway.management.resources.topic_permissions import topic_permission_listing
 from gateway.management.routes import Fields, Reply, Routes, put_reply
-from gateway.management.scope import Surroundings
-from gateway.management.views.numbers import DELIVERIES, PUBLISHES, message_totals, with_rates
+from gateway.management.subjects import key_of
+from gateway.management.views.metadata import metadata_view
+from gateway.management.views.numbers import DELIVERIES, OCTETS, PUBLISHES, message_totals, with_rates
 
 routes = Routes()
 
@@ -21,15 +23,13 @@ routes = Routes()
 @routes.get("/vhosts")
 def vhosts(call: Call) -> Listing[VirtualHost]:
     """List the virtual hosts that the user may see."""
-    return Listing(
-        call.visible_vhosts(), lambda vhost: vhost_view(call.surroundings, vhost), lambda vhost: ("", vhost.name)
-    )
+    return Listing(call.visible_vhosts(), lambda vhost: vhost_view(call, vhost), lambda vhost: ("", vhost.name))
 
 
 @routes.get("/vhosts/<name>", level=Level.ADMINISTRATOR)
 def vhost(call: Call, name: str) -> Fields:
     """Show a virtual host."""
-    return with_columns(vhost_view(call.surroundings, _existing(call, name)), call.query)
+    return with_columns(vhost_view(call, _existing(call, name)), call.query)
 
 
 @routes.put("/vhosts/<name>", level=Level.ADMINISTRATOR)
@@ -37,25 +37,44 @@ def put_vhost(call: Call, name: str) -> Reply:
     """Make a virtual host, open to whoever asks for it; or describe it anew, where the request says something."""
     fields, broker = call.fields, call.broker
     tracing = boolean(fields, "tracing")
-    known = broker.vhost_by_name.get(name)
-    description = text(fields, "description", known.record.description if known else "")
-    labels = tags(fields["tags"]) if "tags" in fields else [str(tag) for tag in known.record.tags] if known else []
-    queue_type = text(fields, "default_queue_type", known.record.default_queue_type if known else "classic")
-    if known is None:
-        broker.declare_vhost(name, description=description, tags=labels, default_queue_type=queue_type)
-        _let_in(call, name)
-    else:
+    description = text(fields, "description") if "description" in fields else None
+    labels = tags(fields["tags"]) if "tags" in fields else None
+    queue_type = text(fields, "default_queue_type") if "default_queue_type" in fields else None
+    existed = name in broker.vhost_by_name
+    if existed:
         broker.describe_vhost(name, description, labels, queue_type)
+    else:
+        broker.declare_vhost(
+            name, description=description or "", tags=labels or (), default_queue_type=queue_type or ""
+        )
+        _let_in(call, name)
     if "tracing" in fields and tracing != broker.vhost(name).record.tracing:
         broker.trace(name, tracing)
-    return put_reply(known is not None)
+    return put_reply(existed)
 
 
 @routes.delete("/vhosts/<name>", level=Level.ADMINISTRATOR)
 def delete_vhost(call: Call, name: str) -> None:
-    """Delete a virtual host with everything in it."""
+    """Delete a virtual host with everything in it, unless it is protected."""
     _existing(call, name)
-    call.broker.delete_vhost(name)
+    try:
+        call.broker.delete_vhost(name)
+    except PreconditionFailed as refusal:
+        raise HttpError(412, "precondition_failed", str(refusal)) from None
+
+
+@routes.post("/vhosts/<name>/deletion/protection", level=Level.ADMINISTRATOR)
+def protect(call: Call, name: str) -> None:
+    """Let nobody delete a virtual host."""
+    _existing(call, name)
+    call.broker.protect_vhost(name, True)
+
+
+@routes.delete("/vhosts/<name>/deletion/protection", level=Level.ADMINISTRATOR)
+def unprotect(call: Call, name: str) -> None:
+    """Let a virtual host be deleted again."""
+    _existing(call, name)
+    call.broker.protect_vhost(name, False)
 
 
 @routes.get("/vhosts/<name>/permissions", level=Level.ADMINISTRATOR)
@@ -86,27 +105,22 @@ def channels(call: Call, name: str) -> object:
     return channel_listing(call, lambda peer: peer.vhost_name == name)
 
 
-def vhost_view(surroundings: Surroundings, vhost: VirtualHost) -> Fields:
+def vhost_view(call: Call, vhost: VirtualHost) -> Fields:
     """Return a virtual host."""
-    record, statistics = vhost.record, surroundings.statistics
-    counts, rates = statistics.counts_of(vhost), statistics.rates(vhost)
+    counts, trend = call.surroundings.statistics.counts_of(vhost), call.trend(key_of(vhost))
+    metadata = metadata_view(vhost)
     fields: Fields = {
         "name": vhost.name,
-        "description": record.description,
-        "tags": list(record.tags),
-        "default_queue_type": record.default_queue_type,
-        "metadata": {
-            "description": record.description,
-            "tags": list(record.tags),
-            "default_queue_type": record.default_queue_type,
-        },
-        "tracing": record.tracing,
-        "cluster_state": {surroundings.broker.node: "running"},
+        **metadata,
+        "metadata": metadata,
+        "tracing": vhost.record.tracing,
+        "cluster_state": {call.broker.node: "running"},
     }
-    fields |= message_totals(counts["messages_ready"], counts["messages_unacknowledged"], rates)
+    fields |= message_totals(counts["messages_ready"], counts["messages_unacknowledged"], trend)
+    fields |= with_rates(("recv_oct", "send_oct"), counts, trend, OCTETS)
     shown = (*PUBLISHES, *DELIVERIES)
     if any(counts.get(name) for name in shown):
-        fields["message_stats"] = with_rates(shown, counts, rates)
+        fields["message_stats"] = with_rates(shown, counts, trend)
     return fields
 
 

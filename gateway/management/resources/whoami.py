@@ -1,7 +1,14 @@
-"""/whoami and /auth: who is asking, and what passwords look like inside."""
+"""/whoami, /login and /auth: who is asking, and what passwords look like inside."""
 
+from functools import partial
+from urllib.parse import parse_qs
+
+from twisted.internet.defer import Deferred
+
+from gateway.access import Credentials, Principal
 from gateway.management.authority import Level
 from gateway.management.call import Call
+from gateway.management.errors import login_failed
 from gateway.management.routes import Fields, Routes
 from gateway.passwords import hash_password
 
@@ -14,6 +21,17 @@ def whoami(call: Call) -> Fields:
     return {"name": call.principal.name, "tags": sorted(call.principal.tags)}
 
 
+@routes.post("/login", level=Level.ANYBODY)
+def login(call: Call) -> "Deferred[str]":
+    """Tell whether a user name and a password, sent as a form, open the API. Nothing is remembered of it."""
+    form = parse_qs(call.content.decode(errors="replace"))
+    username, password = (form.get(name, [""])[-1] for name in ("username", "password"))
+    judged: Deferred[Principal | None] = Deferred()
+    credentials = Credentials("PLAIN", username, password, peer_host=call.peer_host)
+    call.surroundings.login.authenticate(credentials, judged.callback)
+    return judged.addCallback(partial(_let_in, call))
+
+
 @routes.get("/auth", level=Level.ANYBODY)
 def auth(call: Call) -> Fields:
     """Tell how one logs in: not through an OAuth server."""
@@ -24,3 +42,12 @@ def auth(call: Call) -> Fields:
 def hashed(call: Call, password: str) -> Fields:
     """Hash a password as users' records hold it."""
     return {"ok": hash_password(password)}
+
+
+def _let_in(call: Call, principal: Principal | None) -> str:
+    call.broker.connections.count_login("http", principal is not None)
+    if principal is None:
+        raise login_failed()
+    if (refusal := Level.MANAGEMENT.refusal(principal.tags)) is not None:
+        raise refusal
+    return "ok"

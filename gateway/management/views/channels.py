@@ -4,12 +4,16 @@ from typing import NamedTuple
 
 from gateway.kernel.connections import ChannelFacts, Peer
 from gateway.kernel.consumers import Consumer
+from gateway.kernel.ports import Origin
+from gateway.management.call import Call
+from gateway.management.counts import channel_counts, octets
 from gateway.management.routes import Fields
 from gateway.management.scope import Surroundings
-from gateway.management.statistics import counted
-from gateway.management.views.numbers import DELIVERIES, PUBLISHES, with_rates
-
-_NO_RATES: dict[str, float] = {}
+from gateway.management.subjects import channel_key, key_of
+from gateway.management.views.collection import garbage_collection
+from gateway.management.views.numbers import DELIVERIES, OCTETS, PUBLISHES, with_rates
+from gateway.management.views.times import stamp
+from gateway.management.views.tls import tls_fields
 
 
 class OpenChannel(NamedTuple):
@@ -23,12 +27,16 @@ class OpenChannel(NamedTuple):
         """What tools call it."""
         return f"{self.peer.name} ({self.facts.number})"
 
+    @property
+    def origin(self) -> Origin:
+        """Where it is, as consumers tell it."""
+        return Origin(self.peer.name, self.facts.number, self.peer.user_name, self.peer.facts().protocol)
 
-def connection_view(surroundings: Surroundings, peer: Peer) -> Fields:
+
+def connection_view(call: Call, peer: Peer) -> Fields:
     """Return a connection."""
-    facts = peer.facts()
-    octets = {"recv_oct": facts.received[0], "send_oct": facts.sent[0]}
-    fields = with_rates(octets, octets, surroundings.statistics.rates(peer))
+    facts, counts = peer.facts(), octets(peer)
+    fields = with_rates(counts, counts, call.trend(key_of(peer)), OCTETS) | tls_fields(facts.tls)
     name = facts.client_properties.get("connection_name")
     if isinstance(name, str):
         fields["user_provided_name"] = name
@@ -41,10 +49,8 @@ def connection_view(surroundings: Surroundings, peer: Peer) -> Fields:
         "frame_max": facts.frame_max,
         "host": facts.host,
         "name": peer.name,
-        "node": surroundings.broker.node,
-        "peer_cert_issuer": None,
-        "peer_cert_subject": None,
-        "peer_cert_validity": None,
+        "garbage_collection": garbage_collection(call.surroundings.statistics.collections),
+        "node": call.broker.node,
         "peer_host": facts.peer_host,
         "peer_port": facts.peer_port,
         "port": facts.port,
@@ -53,10 +59,6 @@ def connection_view(surroundings: Surroundings, peer: Peer) -> Fields:
         "send_cnt": facts.sent[1],
         "send_pend": facts.pending,
         "ssl": facts.is_tls,
-        "ssl_cipher": None,
-        "ssl_hash": None,
-        "ssl_key_exchange": None,
-        "ssl_protocol": None,
         "state": facts.state,
         "timeout": facts.timeout_s,
         "type": "network",
@@ -66,11 +68,12 @@ def connection_view(surroundings: Surroundings, peer: Peer) -> Fields:
     }
 
 
-def channel_view(surroundings: Surroundings, channel: OpenChannel) -> Fields:
+def channel_view(call: Call, channel: OpenChannel) -> Fields:
     """Return a channel."""
     peer, facts = channel
-    connection = peer.facts()
-    counts = counted(facts.counters)
+    connection, key = peer.facts(), channel_key(channel.peer, facts.number)
+    counts = channel_counts(facts)
+    idle_since_ms = call.surroundings.statistics.idle_since_ms(key)
     fields: Fields = {
         "acks_uncommitted": facts.acks_uncommitted,
         "confirm": facts.is_confirming,
@@ -80,13 +83,15 @@ def channel_view(surroundings: Surroundings, channel: OpenChannel) -> Fields:
             "peer_port": connection.peer_port,
         },
         "consumer_count": len(facts.consumers),
+        "garbage_collection": garbage_collection(call.surroundings.statistics.collections),
         "global_prefetch_count": facts.shared_prefetch,
         "messages_unacknowledged": facts.unacknowledged,
         "messages_uncommitted": facts.uncommitted,
         "messages_unconfirmed": facts.unconfirmed,
         "name": channel.name,
-        "node": surroundings.broker.node,
+        "node": call.broker.node,
         "number": facts.number,
+        "pending_raft_commands": 0,
         "prefetch_count": facts.prefetch,
         "state": "running",
         "transactional": facts.is_transactional,
@@ -94,44 +99,40 @@ def channel_view(surroundings: Surroundings, channel: OpenChannel) -> Fields:
         "user_who_performed_action": peer.user_name,
         "vhost": peer.vhost_name,
     }
-    if any(counts.values()):
-        counts |= {
-            "confirm": facts.confirmed,
-            "return_unroutable": facts.returned,
-            "drop_unroutable": facts.unroutable,
-        }
-        shown = (*PUBLISHES, *DELIVERIES) if facts.counters.publish else DELIVERIES
-        fields["message_stats"] = with_rates(shown, counts, _NO_RATES)
+    if idle_since_ms is not None:
+        fields["idle_since"] = stamp(idle_since_ms)
+    shown = [name for half in (PUBLISHES, DELIVERIES) if any(counts[name] for name in half) for name in half]
+    if shown:
+        fields["message_stats"] = with_rates(shown, counts, call.trend(key))
     return fields
-
-
-def detailed_channel_view(surroundings: Surroundings, channel: OpenChannel) -> Fields:
-    """Return a channel with its consumers."""
-    consumers = [consumer_view(surroundings, consumer) for consumer in channel.facts.consumers]
-    return channel_view(surroundings, channel) | {"consumer_details": consumers}
 
 
 def consumer_view(surroundings: Surroundings, consumer: Consumer) -> Fields:
     """Return a consumer."""
-    origin, queue = consumer.subscriber.origin, consumer.queue
+    queue = consumer.queue
     is_active = queue.consumers.is_active(consumer)
-    peer_host, _, peer_port = origin.connection.partition(" -> ")[0].rpartition(":")
     return {
         "ack_required": consumer.needs_settling,
         "active": is_active,
         "activity_status": "up" if is_active else "waiting",
         "arguments": dict(consumer.arguments),
-        "channel_details": {
-            "connection_name": origin.connection,
-            "name": f"{origin.connection} ({origin.channel})",
-            "node": surroundings.broker.node,
-            "number": origin.channel,
-            "peer_host": peer_host,
-            "peer_port": int(peer_port) if peer_port.isdigit() else 0,
-            "user": origin.user,
-        },
+        "channel_details": channel_details(surroundings, consumer.subscriber.origin),
         "consumer_tag": consumer.tag,
         "exclusive": consumer.is_exclusive,
         "prefetch_count": consumer.credit.limit,
         "queue": {"name": queue.name, "vhost": queue.vhost_name},
+    }
+
+
+def channel_details(surroundings: Surroundings, origin: Origin) -> Fields:
+    """Return where a channel is, for what belongs to it."""
+    peer_host, _, peer_port = origin.connection.partition(" -> ")[0].rpartition(":")
+    return {
+        "connection_name": origin.connection,
+        "name": f"{origin.connection} ({origin.channel})",
+        "node": surroundings.broker.node,
+        "number": origin.channel,
+        "peer_host": peer_host,
+        "peer_port": int(peer_port) if peer_port.isdigit() else 0,
+        "user": origin.user,
     }

@@ -2,14 +2,16 @@
 
 import os
 import resource
-import shutil
-from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 from gateway.kernel.alarms import Resource
+from gateway.kernel.guards import DEDUPLICATED, DELAYED
+from gateway.management.call import Call
 from gateway.management.routes import Fields
 from gateway.management.scope import Surroundings
+from gateway.management.subjects import NODE as NODE_KEY
+from gateway.management.usage import memory
+from gateway.management.views.numbers import NODE, with_rates
 from gateway.version import VERSION
 
 #: Whose HTTP API this is. Tools compare it with the versions they know.
@@ -18,58 +20,56 @@ RABBITMQ_VERSION: Final = "3.10.8"
 #: Tools show it; there is no Erlang here.
 ERLANG_VERSION: Final = "25.0"
 
+_SPECIFIED: Final = ("direct", "fanout", "headers", "topic")
 
-def node_view(surroundings: Surroundings) -> Fields:
+#: What tools show of exchange types, in RabbitMQ's words.
+DESCRIPTIONS: Final = {
+    **{name: f"AMQP {name} exchange, as per the AMQP specification" for name in _SPECIFIED},
+    DELAYED: "Delayed Message Exchange.",
+    DEDUPLICATED: "Message Deduplication Exchange.",
+}
+
+
+def node_view(call: Call) -> Fields:
     """Return the node, measured now."""
-    broker = surroundings.broker
+    surroundings, trend = call.surroundings, call.trend(NODE_KEY)
+    broker, counts = surroundings.broker, surroundings.statistics.node_counts()
     standing = broker.alarms.standing
-    files, sockets = _open_files()
     files_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    used = {
-        "mem_used": _memory("RssAnon"),
-        "fd_used": files,
-        "sockets_used": sockets,
-        "proc_used": _threads(),
-        "disk_free": _disk_free(surroundings.data),
+    return with_rates(counts, counts, trend, NODE) | {
+        "applications": [{"name": "gateway", "description": "gateway message broker", "version": VERSION}],
+        "auth_mechanisms": [{"name": name, "description": "", "enabled": True} for name in ("PLAIN", "AMQPLAIN")],
+        "cluster_links": [],
+        "config_files": [],
+        "contexts": contexts(surroundings),
+        "db_dir": str(surroundings.data),
+        "disk_free_alarm": Resource.DISK in standing,
+        "disk_free_limit": surroundings.disk_free_limit,
+        "enabled_plugins": ["rabbitmq_management"],
+        "exchange_types": exchange_types(surroundings),
+        "fd_total": files_limit,
+        "log_files": [],
+        "mem_alarm": Resource.MEMORY in standing,
+        "mem_calculation_strategy": "rss",
+        "mem_limit": surroundings.memory_limit,
+        "name": broker.node,
+        "net_ticktime": 60,
+        "os_pid": str(os.getpid()),
+        "partitions": [],
+        "proc_total": 1048576,
+        "processors": os.cpu_count() or 1,
+        "rates_mode": "detailed",
+        "run_queue": 0,
+        "running": True,
+        "sockets_total": files_limit,
+        "type": "disc",
+        "uptime": uptime_ms(surroundings),
     }
-    details = {f"{name}_details": {"rate": 0.0} for name in used}
-    return (
-        used
-        | details
-        | {
-            "applications": [{"name": "gateway", "description": "gateway message broker", "version": VERSION}],
-            "auth_mechanisms": [{"name": name, "description": "", "enabled": True} for name in ("PLAIN", "AMQPLAIN")],
-            "config_files": [],
-            "contexts": contexts(surroundings),
-            "db_dir": str(surroundings.data),
-            "disk_free_alarm": Resource.DISK in standing,
-            "disk_free_limit": surroundings.disk_free_limit,
-            "enabled_plugins": ["rabbitmq_management"],
-            "exchange_types": exchange_types(surroundings),
-            "fd_total": files_limit,
-            "log_files": [],
-            "mem_alarm": Resource.MEMORY in standing,
-            "mem_calculation_strategy": "rss",
-            "mem_limit": surroundings.memory_limit,
-            "name": broker.node,
-            "net_ticktime": 60,
-            "os_pid": str(os.getpid()),
-            "partitions": [],
-            "proc_total": 1048576,
-            "processors": os.cpu_count() or 1,
-            "rates_mode": "basic",
-            "run_queue": 0,
-            "running": True,
-            "sockets_total": files_limit,
-            "type": "disc",
-            "uptime": uptime_ms(surroundings),
-        }
-    )
 
 
 def memory_view() -> Fields:
     """Return what the process holds; there are no categories to tell apart."""
-    resident, own = _memory("VmRSS"), _memory("RssAnon")
+    resident, own = memory("VmRSS"), memory("RssAnon")
     return {
         "memory": {
             "binary": 0,
@@ -80,6 +80,14 @@ def memory_view() -> Fields:
             "total": {"rss": resident, "allocated": own, "erlang": own},
         }
     }
+
+
+def relative_memory_view() -> Fields:
+    """Return the same in percent of the whole."""
+    fields = memory_view()["memory"]
+    total = max(fields["total"]["rss"], 1)
+    parts = ("binary", "code", "mapped_files", "other_proc")
+    return {"memory": {"total": 100} | {name: -(-100 * fields[name] // total) for name in parts}}
 
 
 def listeners(surroundings: Surroundings) -> list[Fields]:
@@ -112,9 +120,12 @@ def contexts(surroundings: Surroundings) -> list[Fields]:
 
 
 def exchange_types(surroundings: Surroundings) -> list[Fields]:
-    """Return the types that some virtual host has."""
-    names = {name for vhost in surroundings.broker.vhost_by_name.values() for name in vhost.exchange_types}
-    return [{"name": name, "description": f"{name} exchange", "enabled": True} for name in sorted(names)]
+    """Return the types that can be declared in some virtual host: those of plugins, and those behind a guard."""
+    supplied = {name for vhost in surroundings.broker.vhost_by_name.values() for name in vhost.exchange_types}
+    return [
+        {"name": name, "description": DESCRIPTIONS.get(name, f"{name} exchange"), "enabled": True}
+        for name in sorted({*supplied, DELAYED, DEDUPLICATED})
+    ]
 
 
 def protocol_of(listener: str) -> str:
@@ -125,36 +136,3 @@ def protocol_of(listener: str) -> str:
 def uptime_ms(surroundings: Surroundings) -> int:
     """Return how long the node has been running."""
     return max(surroundings.broker.clock.wall_ms() - surroundings.started_at_ms, 0)
-
-
-def _memory(name: str) -> int:
-    return _status(name) * 1024
-
-
-def _threads() -> int:
-    return _status("Threads")
-
-
-def _status(name: str) -> int:
-    with suppress(OSError):
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith(f"{name}:"):
-                return int(line.split()[1])
-    return 0
-
-
-def _open_files() -> tuple[int, int]:
-    """Return how many files are open, and how many of them are sockets."""
-    count = sockets = 0
-    with suppress(OSError):
-        for entry in os.scandir("/proc/self/fd"):
-            count += 1
-            with suppress(OSError):
-                sockets += os.readlink(entry.path).startswith("socket:")
-    return count, sockets
-
-
-def _disk_free(directory: Path) -> int:
-    with suppress(OSError):
-        return shutil.disk_usage(directory).free
-    return 0

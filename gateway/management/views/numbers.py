@@ -1,8 +1,10 @@
-"""Counts and rates as RabbitMQ writes them: ``{"ack": 3, "ack_details": {"rate": 0.6}}``."""
+"""Counts with their rates as RabbitMQ writes them: ``{"ack": 3, "ack_details": {"rate": 0.6}}``."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from gateway.management.counts import message_counts
+from gateway.management.history import Trend
 from gateway.management.routes import Fields
 
 #: What is shown of deliveries, everywhere.
@@ -11,27 +13,23 @@ DELIVERIES: Final = ("ack", "deliver", "deliver_get", "deliver_no_ack", "get", "
 #: What is shown of publishers, of a channel, a virtual host and the broker.
 PUBLISHES: Final = ("confirm", "drop_unroutable", "publish", "return_unroutable")
 
+#: The families of numbers, each with samples of its own.
+LENGTHS: Final = "lengths"
+MESSAGES: Final = "msg_rates"
+OCTETS: Final = "data_rates"
+NODE: Final = "node_stats"
 
-def with_rates(names: Iterable[str], counts: Mapping[str, int], rates: Mapping[str, float]) -> Fields:
-    """Return each count with its rate; ``deliver_get`` is the sum of all four ways out."""
+
+def with_rates(names: Iterable[str], counts: Mapping[str, int], trend: Trend, family: str = MESSAGES) -> Fields:
+    """Return each count with its rate, and with samples where the query asks for those of the family."""
     shown: Fields = {}
     for name in names:
-        shown[name] = _of(name, counts)
-        shown[f"{name}_details"] = {"rate": round(_of(name, rates), 3) * 1.0}
+        shown[name] = counts.get(name, 0)
+        shown[f"{name}_details"] = trend.details(name, family)
     return shown
 
 
-def message_totals(ready: int, unacknowledged: int, rates: Mapping[str, float]) -> Fields:
+def message_totals(ready: int, unacknowledged: int, trend: Trend) -> Fields:
     """Return how many messages there are."""
-    counts = {
-        "messages": ready + unacknowledged,
-        "messages_ready": ready,
-        "messages_unacknowledged": unacknowledged,
-    }
-    return with_rates(counts, counts, rates)
-
-
-def _of(name: str, numbers: Mapping[str, int] | Mapping[str, float]) -> int | float:
-    if name == "deliver_get":
-        return sum(numbers.get(way, 0) for way in ("deliver", "deliver_no_ack", "get", "get_no_ack"))
-    return numbers.get(name, 0)
+    counts = message_counts(ready, unacknowledged)
+    return with_rates(counts, counts, trend, LENGTHS)

@@ -1,23 +1,27 @@
 """A queue as the API shows it."""
 
-from collections.abc import Mapping
+from collections.abc import Generator
 from typing import Final
 
+from gateway.kernel.census import census_of
 from gateway.kernel.queue import Queue
+from gateway.management.call import Call
+from gateway.management.counts import counted, disk_counts, message_counts
 from gateway.management.routes import Fields
-from gateway.management.scope import Surroundings
-from gateway.management.statistics import counted
+from gateway.management.subjects import key_of
 from gateway.management.views.channels import consumer_view
+from gateway.management.views.collection import garbage_collection
 from gateway.management.views.numbers import DELIVERIES, message_totals, with_rates
 from gateway.management.views.policies import policy_fields
+from gateway.management.views.splits import deliveries_from, gathered, routes_to
+from gateway.management.views.times import stamp
 
-#: Bytes that a queue and a waiting message take, and how many messages are in memory: for the estimate in ``memory``.
+#: Bytes that a queue and a message in memory take without the body: for the estimate in ``memory``.
 _QUEUE_SIZE: Final = 3_000
 _MESSAGE_SIZE: Final = 400
-_RESIDENT: Final = 2048
 
 
-def basic_view(surroundings: Surroundings, queue: Queue) -> Fields:
+def basic_view(call: Call, queue: Queue) -> Fields:
     """Return what does not change with traffic."""
     return {
         "arguments": dict(queue.arguments),
@@ -25,55 +29,84 @@ def basic_view(surroundings: Surroundings, queue: Queue) -> Fields:
         "durable": queue.is_durable,
         "exclusive": queue.owner is not None,
         "name": queue.name,
-        "node": surroundings.broker.node,
+        "node": call.broker.node,
         "state": "running",
         "type": queue_type(queue),
         "vhost": queue.vhost_name,
     }
 
 
-def listed_view(surroundings: Surroundings, queue: Queue, query: Mapping[str, str]) -> Fields:
+def listed_view(call: Call, queue: Queue) -> Fields:
     """Return a queue in a list: everything, or less where the query asks for less."""
-    if query.get("disable_stats") != "true":
-        return queue_view(surroundings, queue)
-    fields = basic_view(surroundings, queue)
+    if not call.is_set("disable_stats"):
+        return queue_view(call, queue)
+    fields = basic_view(call, queue)
     policy = policy_fields(queue)["policy"]
     if policy is not None:
         fields["policy"] = policy
-    if query.get("enable_queue_totals") == "true":
-        fields |= {
-            "messages": len(queue) + queue.unsettled,
-            "messages_ready": len(queue),
-            "messages_unacknowledged": queue.unsettled,
-        }
+    if call.is_set("enable_queue_totals"):
+        fields |= message_counts(len(queue), queue.unsettled)
     return fields
 
 
-def queue_view(surroundings: Surroundings, queue: Queue) -> Fields:
-    """Return everything but the details of consumers."""
-    rates = surroundings.statistics.rates(queue)
-    counts = counted(queue.counters)
-    ready, unacknowledged = len(queue), queue.unsettled
-    fields = basic_view(surroundings, queue) | policy_fields(queue)
-    fields |= message_totals(ready, unacknowledged, rates)
+def queue_view(call: Call, queue: Queue) -> Fields:
+    """Return everything but the details of consumers and the traffic by its other ends."""
+    trend, counts = call.trend(key_of(queue)), counted(queue.counters)
+    fields = basic_view(call, queue) | policy_fields(queue)
+    fields |= message_totals(len(queue), queue.unsettled, trend)
+    fields |= _census(queue) | _activity(call, queue) | disk_counts(queue)
     fields |= {
-        "consumer_capacity": 1 if len(queue.consumers) else 0,
-        "consumer_utilisation": 1 if len(queue.consumers) else 0,
         "consumers": len(queue.consumers),
         "exclusive_consumer_tag": next((each.tag for each in queue.consumers if each.is_exclusive), None),
-        "memory": _QUEUE_SIZE + _MESSAGE_SIZE * min(ready, _RESIDENT),
-        "message_bytes_ready": queue.ready.bytes,
+        "garbage_collection": garbage_collection(call.surroundings.statistics.collections),
+        "messages_delayed": len(queue.delays) if queue.delays is not None else 0,
+        "recoverable_slaves": None,
         "single_active_consumer_tag": _active_tag(queue),
     }
     if any(counts.values()):
-        fields["message_stats"] = with_rates(("publish", *DELIVERIES), counts, rates)
+        fields["message_stats"] = with_rates(("publish", *DELIVERIES), counts, trend)
+    if queue.owner is not None and (owner := getattr(queue.owner, "name", None)):
+        fields["owner_pid_details"] = {"name": owner}
     return fields
 
 
-def detailed_view(surroundings: Surroundings, queue: Queue) -> Fields:
-    """Return everything, consumers too."""
-    consumers = [consumer_view(surroundings, consumer) for consumer in queue.consumers]
-    return {"consumer_details": consumers} | queue_view(surroundings, queue)
+def detailed_view(call: Call, queue: Queue) -> Generator[None, None, Fields]:
+    """Return everything, one step each time this is asked on: consumers, and which channels and exchanges."""
+    incoming = yield from gathered(routes_to(call, queue))
+    deliveries = yield from gathered(deliveries_from(call, queue))
+    consumers = [consumer_view(call.surroundings, consumer) for consumer in queue.consumers]
+    return {"consumer_details": consumers, "incoming": incoming, "deliveries": deliveries} | queue_view(call, queue)
+
+
+def _census(queue: Queue) -> Fields:
+    """Return how many messages and bytes are where; without a message there is no timestamp at the head."""
+    census = census_of(queue)
+    return {
+        "head_message_timestamp": census.head_timestamp_s,
+        "memory": _QUEUE_SIZE + _MESSAGE_SIZE * census.in_memory.count + census.in_memory.bytes,
+        "message_bytes": census.all.bytes,
+        "message_bytes_paged_out": census.paged_out.bytes,
+        "message_bytes_persistent": census.persistent.bytes,
+        "message_bytes_ram": census.in_memory.bytes,
+        "message_bytes_ready": census.ready.bytes,
+        "message_bytes_unacknowledged": census.unsettled.bytes,
+        "messages_paged_out": census.paged_out.count,
+        "messages_persistent": census.persistent.count,
+        "messages_ram": census.in_memory.count,
+        "messages_ready_ram": census.ready_in_memory.count,
+        "messages_unacknowledged_ram": census.unsettled.count,
+    }
+
+
+def _activity(call: Call, queue: Queue) -> Fields:
+    """Return how busy the consumers are, and since when nothing happened, where nothing does."""
+    statistics = call.surroundings.statistics
+    capacity = round(statistics.capacity(queue), 3)
+    fields: Fields = {"consumer_capacity": capacity, "consumer_utilisation": capacity}
+    idle_since_ms = statistics.idle_since_ms(key_of(queue))
+    if idle_since_ms is not None:
+        fields["idle_since"] = stamp(max(idle_since_ms, queue.used_at_ms))
+    return fields
 
 
 def queue_type(queue: Queue) -> str:

@@ -2,6 +2,7 @@
 
 import json
 from base64 import urlsafe_b64encode
+from collections.abc import Generator
 from urllib.parse import quote_plus
 from zlib import crc32
 
@@ -9,16 +10,19 @@ from gateway.kernel.binding import Binding
 from gateway.kernel.exchange import Exchange
 from gateway.kernel.message import Arguments
 from gateway.kernel.queue import Queue
+from gateway.management.call import Call
+from gateway.management.counts import exchange_counts
 from gateway.management.routes import Fields
-from gateway.management.scope import Surroundings
+from gateway.management.subjects import key_of
 from gateway.management.views.json import plain
 from gateway.management.views.numbers import with_rates
+from gateway.management.views.splits import gathered, publishes_to, routes_from
 
 #: What paths call the exchange without a name.
 DEFAULT_EXCHANGE = "amq.default"
 
 
-def exchange_view(surroundings: Surroundings, exchange: Exchange) -> Fields:
+def exchange_view(call: Call, exchange: Exchange) -> Fields:
     """Return an exchange."""
     fields: Fields = {
         "arguments": dict(exchange.arguments),
@@ -33,10 +37,20 @@ def exchange_view(surroundings: Surroundings, exchange: Exchange) -> Fields:
     settings = getattr(exchange, "settings", None)
     if settings is not None and settings.policy is not None:
         fields["policy"] = settings.policy.name
-    counts = {"publish_in": exchange.published_in, "publish_out": exchange.published_out}
+    waiting = exchange.guard.waiting if exchange.guard is not None else None
+    if waiting is not None:
+        fields["messages_delayed"] = len(waiting.delaying())
+    counts = exchange_counts(exchange)
     if any(counts.values()):
-        fields["message_stats"] = with_rates(counts, counts, surroundings.statistics.rates(exchange))
+        fields["message_stats"] = with_rates(counts, counts, call.trend(key_of(exchange)))
     return fields
+
+
+def detailed_exchange_view(call: Call, exchange: Exchange) -> Generator[None, None, Fields]:
+    """Return an exchange, and from which channels to which queues messages go, a step each time this is asked on."""
+    incoming = yield from gathered(publishes_to(call, exchange))
+    outgoing = yield from gathered(routes_from(call, exchange))
+    return {"incoming": incoming, "outgoing": outgoing} | exchange_view(call, exchange)
 
 
 def binding_view(binding: Binding) -> Fields:

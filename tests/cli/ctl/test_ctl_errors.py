@@ -53,6 +53,8 @@ FAILURES = [
     ("set_permissions -p v9 bob a b c", 65, "Virtual host 'v9' does not exist"),
     ("set_policy a b {} -p v9", 65, "Virtual host 'v9' does not exist"),
     ("clear_policy a -p v9", 65, "Virtual host 'v9' does not exist"),
+    ("enable_vhost_protection_from_deletion v9", 65, "Virtual host 'v9' does not exist"),
+    ("disable_vhost_protection_from_deletion v9", 65, "Virtual host 'v9' does not exist"),
     ("trace_on -p v9", 65, "Virtual host 'v9' does not exist"),
     ("set_vhost_limits {} -p v9", 65, "Virtual host 'v9' does not exist"),
     ("list_parameters -p v9", 65, "Virtual host 'v9' does not exist"),

@@ -84,6 +84,18 @@ CHANGES = [
     ),
     pytest.param(["delete_vhost", ".."], [("DELETE vhosts/%2E%2E", None)], 'Deleting vhost ".." ...\n', id="dots"),
     pytest.param(
+        ["enable_vhost_protection_from_deletion", "v1"],
+        [("POST vhosts/v1/deletion/protection", None)],
+        'Protecting vhost "v1" from deletion ...\n',
+        id="enable_vhost_protection_from_deletion",
+    ),
+    pytest.param(
+        ["disable_vhost_protection_from_deletion", "v1"],
+        [("DELETE vhosts/v1/deletion/protection", None)],
+        'Lifting protection of vhost "v1" from deletion ...\n',
+        id="disable_vhost_protection_from_deletion",
+    ),
+    pytest.param(
         ["set_vhost_tags", "v1", "a", "b"],
         [("PUT vhosts/v1", {"tracing": True, "description": "d", "tags": "a,b"})],
         'Setting tags for virtual host "v1" to [a, b] ...\n',
@@ -206,6 +218,31 @@ CHANGES = [
         "Queue was successfully deleted with 4 ready messages\n",
         id="delete_queue",
     ),
+    pytest.param(
+        ["cancel_delayed_messages", "q", "17", "9"],
+        [("DELETE queues/%2F/q/delayed/17", None), ("DELETE queues/%2F/q/delayed/9", None)],
+        "Cancelling 2 delayed message(s) of queue 'q' in vhost '/' ...\n",
+        id="cancel_delayed_messages",
+    ),
+    pytest.param(
+        ["cancel_delayed_messages", "later", "--all", "--exchange", "-p", "v1"],
+        [("DELETE exchanges/v1/later/delayed", None)],
+        "Cancelling all delayed messages of exchange 'later' in vhost 'v1' ...\n",
+        id="cancel_delayed_messages all of an exchange",
+    ),
+    pytest.param(
+        ["set_cluster_name", "here"],
+        [("PUT cluster-name", {"name": "here"})],
+        "Setting cluster name to here ...\n",
+        id="set_cluster_name",
+    ),
+    pytest.param(
+        ["enable_feature_flag", "quorum_queue"],
+        [("PUT feature-flags/quorum_queue/enable", {})],
+        'Enabling feature flag "quorum_queue" ...\n',
+        id="enable_feature_flag",
+    ),
+    pytest.param(["enable_feature_flag", "all"], [], "Enabling all feature flags ...\n", id="enable_feature_flag all"),
     pytest.param(
         ["close_connection", "1 -> 2", "go"],
         [("DELETE connections/1%20-%3E%202", None)],

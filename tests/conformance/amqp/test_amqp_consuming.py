@@ -199,6 +199,25 @@ def test_r83_a_commit_gives_shared_credit_back_to_all(peer: Peer) -> None:
     assert peer.send(ack(1), commands.Tx.Commit()).hear() == [delivered("b", 2, "d", b"1"), "Tx.CommitOk()"]
 
 
+def test_r85_a_new_shared_limit_counts_what_a_transaction_has_not_settled_yet(peer: Peer) -> None:
+    peer.send(*numbered(5), qos(2, is_global=True), commands.Tx.Select(), consume("t", "a")).hear()
+    assert peer.send(ack(1), qos(2, is_global=True)).hear() == ["Basic.QosOk()"]
+    assert peer.send(commands.Tx.Commit()).hear() == [delivered("a", 3, "t", b"3"), "Tx.CommitOk()"]
+
+
+def test_r85_what_a_transaction_takes_back_still_counts(peer: Peer) -> None:
+    peer.send(*numbered(5), qos(2, is_global=True), commands.Tx.Select(), consume("t", "a")).hear()
+    assert peer.send(ack(1), qos(2, is_global=True), commands.Tx.Rollback()).hear() == [
+        "Basic.QosOk()",
+        "Tx.RollbackOk()",
+    ]
+    assert peer.send(ack(2, multiple=True), commands.Tx.Commit()).hear() == [
+        delivered("a", 3, "t", b"3"),
+        delivered("a", 4, "t", b"4"),
+        "Tx.CommitOk()",
+    ]
+
+
 def test_r85_both_limits_bind(peer: Peer) -> None:
     peer.send(*numbered(5), qos(3, is_global=True), qos(2), consume("t", "a"), consume("t", "b"))
     tags = [line.split("'")[1] for line in peer.hear() if "Deliver" in line]

@@ -144,6 +144,7 @@ class Peer:
         self.certificate = certificate
         self.log_lines: list[tuple[str, dict[str, object]]] = []
         self.is_reading = True
+        self._octets = 0
         self._ear = Ear()
         self._heard: list[Heard] = []
         self.machine = Connection(gateway.settings, self, lambda: gateway.turn.awaken(self))
@@ -171,7 +172,9 @@ class Peer:
 
     def send(self, *frames: Sent, channel: int = 1) -> "Peer":
         """Send all of these in one write; methods of the connection class go on channel 0."""
-        self.machine.receive(wire(*frames, channel=channel))
+        written = wire(*frames, channel=channel)
+        self._octets += len(written)
+        self.machine.receive(written)
         return self
 
     def hear(self) -> list[str]:
@@ -260,7 +263,17 @@ class Peer:
     def facts(self) -> PeerFacts:
         address = ("127.0.0.1", 5672, "127.0.0.1", 50000)
         return PeerFacts(
-            "AMQP 0-9-1", "running", *address, False, 0, "PLAIN", {}, *self.machine.limits, 60, (0, 0), (0, 0)
+            "AMQP 0-9-1",
+            "running",
+            *address,
+            False,
+            0,
+            "PLAIN",
+            {},
+            *self.machine.limits,
+            60,
+            (self._octets, 1),
+            (0, 0),
         )
 
     def channels(self) -> list[ChannelFacts]:

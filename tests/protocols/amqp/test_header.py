@@ -114,6 +114,17 @@ def test_only_bcc_is_cut_out_of_the_bytes() -> None:
     assert addressed.raw == b"\x28\x00" + struct.pack(">I", len(kept)) + kept + b"\x05"
 
 
+def test_a_header_read_from_what_is_kept_knows_the_same_keys_and_shows_the_same_bytes() -> None:
+    addressed = header(headers={"CC": ["one"], "BCC": ["hidden"], "k": 1})
+    for kept in (addressed, addressed.edited({"x-death": [1]}, drops_expiration=True)):
+        again = AMQP.header(kept.kept)
+        assert (again.sender_keys, again.raw) == (("one", "hidden"), kept.raw)
+    nobody = addressed.edited({}, without=("CC", "BCC"))
+    assert AMQP.header(nobody.kept).sender_keys == ()
+    seen = header(headers={"CC": ["one"]})
+    assert seen.kept is seen.raw
+
+
 def test_a_header_with_bcc_is_shared_as_well() -> None:
     raw = encode_properties(Properties(headers={"BCC": ["hidden"]}))
     assert AMQP.header(raw) is AMQP.header(raw)

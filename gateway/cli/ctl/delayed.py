@@ -1,0 +1,79 @@
+"""The verbs of messages that wait until their time, in a queue or before an exchange: rabbitmqctl has none of them."""
+
+import click
+
+from gateway.cli.ctl.errors import WrongUsage
+from gateway.cli.ctl.listing import Listing
+from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.values import JsonObject, number, objects, part
+from gateway.cli.ctl.verb import verb
+
+_SAME_NAME = (
+    *("position", "due_at", "due_at_ms", "exchange", "routing_key"),
+    *("payload", "payload_encoding", "payload_bytes", "properties"),
+)
+
+DELAYED = Listing(
+    path=(),
+    columns={name: name for name in _SAME_NAME},
+    defaults=("position", "due_at", "exchange", "routing_key", "payload_bytes"),
+    banner="Listing delayed messages of {kind} {name} in vhost {vhost} ...",
+)
+
+#: The most that the API gives at once.
+_PAGE = 500
+
+of_exchange = click.option("--exchange", "is_exchange", is_flag=True, help="The name is that of an exchange.")
+
+
+@verb
+@click.argument("name")
+@click.argument("columns", nargs=-1)
+@of_exchange
+@click.option("--limit", type=click.IntRange(min=1), default=100, help="List so many at most, the soonest. [100]")
+def list_delayed_messages(session: Session, name: str, columns: tuple[str, ...], is_exchange: bool, limit: int) -> None:
+    """List the messages that a queue, or an exchange, holds back until their time."""
+    chosen = DELAYED.chosen(columns)
+    kind = "exchange" if is_exchange else "queue"
+    session.output.announce(DELAYED.banner.format(kind=kind, name=f"'{name}'", vhost=session.vhost))
+    with session.naming(f"{kind} '{name}'"):
+        found = _soonest(session, (f"{kind}s", session.vhost, name, "delayed"), limit)
+    session.output.rows(chosen, [DELAYED.row(each, chosen) for each in found])
+
+
+@verb
+@click.argument("name")
+@click.argument("positions", nargs=-1, type=int)
+@of_exchange
+@click.option("--all", "is_all", is_flag=True, help="Cancel all there are.")
+def cancel_delayed_messages(
+    session: Session, name: str, positions: tuple[int, ...], is_exchange: bool, is_all: bool
+) -> None:
+    """Forget messages that are held back, by their positions or all of them."""
+    if is_all == bool(positions):
+        raise WrongUsage("either positions or --all is needed")
+    kind = "exchange" if is_exchange else "queue"
+    which = "all delayed messages" if is_all else f"{len(positions)} delayed message(s)"
+    session.output.announce(f"Cancelling {which} of {kind} '{name}' in vhost '{session.vhost}' ...")
+    path = (f"{kind}s", session.vhost, name, "delayed")
+    if is_all:
+        with session.naming(f"{kind} '{name}'"):
+            session.api.delete(*path)
+    for position in positions:
+        with session.naming(f"a delayed message at {position} of {kind} '{name}'"):
+            session.api.delete(*path, str(position))
+
+
+def _soonest(session: Session, path: tuple[str, ...], limit: int) -> list[JsonObject]:
+    """Return so many messages, page by page."""
+    found: list[JsonObject] = []
+    size = min(limit, _PAGE)
+    page, pages = 1, 1
+    while page <= pages and len(found) < limit:
+        answer = session.api.get(*path, query={"page": str(page), "page_size": str(size)})
+        found += objects(part(answer, "items"))
+        page, pages = page + 1, number(answer, "page_count")
+    return found[:limit]
+
+
+VERBS = (list_delayed_messages, cancel_delayed_messages)

@@ -1,0 +1,64 @@
+"""The verbs of the node itself: what it is called, what its memory is for, who logged in."""
+
+import click
+
+from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.status import UNITS
+from gateway.cli.ctl.values import JsonObject, number, part
+from gateway.cli.ctl.verb import verb
+
+ATTEMPTS = ("protocol", "auth_attempts", "auth_attempts_failed", "auth_attempts_succeeded")
+
+
+@verb
+@click.option("--unit", type=click.Choice(list(UNITS)), default="GB", show_default=True, help="Of memory.")
+def memory_breakdown(session: Session, unit: str) -> None:
+    """Tell what the memory of the node is used for, the most first."""
+    node = session.node()
+    session.output.announce(f"Reporting memory breakdown on node {node}...")
+    memory = part(session.api.get("nodes", node, "memory"), "memory")
+    parts = memory if isinstance(memory, dict) else {}
+    total = max(number(memory, "total", "rss"), 1)
+    sizes = sorted(((number(parts, name), name) for name, size in parts.items() if isinstance(size, int)), reverse=True)
+    rows: list[JsonObject] = [
+        {"name": name, "bytes": size, "percentage": round(100 * size / total, 2)} for size, name in sizes
+    ]
+    if session.output.formatter == "table":
+        session.output.text("\n".join(_line(row, unit) for row in rows))
+    else:
+        session.output.rows(("name", "bytes", "percentage"), rows)
+
+
+@verb
+def list_node_auth_attempt_stats(session: Session) -> None:
+    """Tell how many logins there were with each protocol, and how they ended."""
+    node = session.node()
+    session.output.announce(f'Listing authentication attempts for node "{node}" ...')
+    session.output.rows(ATTEMPTS, session.api.list("auth", "attempts", node))
+
+
+@verb
+@click.argument("name")
+def set_cluster_name(session: Session, name: str) -> None:
+    """Give the broker a name, which tools show."""
+    session.output.announce(f"Setting cluster name to {name} ...")
+    session.api.put("cluster-name", body={"name": name})
+
+
+@verb
+@click.argument("name")
+def enable_feature_flag(session: Session, name: str) -> None:
+    """Turn a feature flag on, or all of them: they are."""
+    which = "all feature flags" if name == "all" else f'feature flag "{name}"'
+    session.output.announce(f"Enabling {which} ...")
+    if name != "all":
+        with session.naming(f"feature flag '{name}'"):
+            session.api.put("feature-flags", name, "enable", body={})
+
+
+def _line(row: JsonObject, unit: str) -> str:
+    size = round(number(row, "bytes") / UNITS[unit], 4)
+    return f"{row['name']}: {size} {unit.lower()} ({row['percentage']}%)"
+
+
+VERBS = (memory_breakdown, list_node_auth_attempt_stats, set_cluster_name, enable_feature_flag)

@@ -1,0 +1,145 @@
+"""All exchanges of a virtual host: declared, built, deleted."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gateway.kernel.changes import ExchangeRecord, Put, Removed
+from gateway.kernel.commons import Commons
+from gateway.kernel.errors import AccessRefused, CommandInvalid, PreconditionFailed
+from gateway.kernel.events import Event
+from gateway.kernel.exchange import Exchange
+from gateway.kernel.guards import guard_for, holds_messages, routing_type
+from gateway.kernel.message import Arguments, Message
+from gateway.kernel.names import PREDECLARED, RESERVED_PREFIX, require_not_default
+
+if TYPE_CHECKING:
+    from gateway.kernel.declarations import ExchangeDeclaration
+    from gateway.kernel.ports import ExchangeFactory, ExchangeTypes
+
+
+class Exchanges:
+    """Owns the exchanges of one virtual host, and keeps the durable ones in the store.
+
+    ``departed`` is called after each that goes, so that publishers look theirs up again.
+    """
+
+    def __init__(
+        self,
+        commons: Commons,
+        exchange_by_name: dict[str, Exchange],
+        types: "ExchangeTypes",
+        departed: Callable[[], None],
+    ) -> None:
+        self._commons = commons
+        self._exchange_by_name = exchange_by_name
+        self._types = types
+        self._departed = departed
+        commons.bindings.on_abandoned = self._remove
+        for name, type, is_internal in PREDECLARED:
+            record = ExchangeRecord(commons.vhost_name, name, type, False, is_internal, {})
+            self.install(record, is_durable=True)
+
+    def factory(self, type: str, arguments: Arguments) -> "ExchangeFactory":
+        """Return what makes the routing of an exchange type. :raises CommandInvalid: when no plugin supplies it."""
+        factory = self._types.get(routing_type(type, arguments))
+        if factory is None:
+            raise CommandInvalid(f"unknown exchange type '{type}'" if type else "invalid exchange type ''")
+        return factory
+
+    def declare(self, declaration: "ExchangeDeclaration") -> Exchange:
+        """Return the exchange that is declared, made now if need be; raises as ``VirtualHost.declare_exchange``."""
+        self.factory(declaration.type, declaration.arguments)
+        exchange = self._exchange_by_name.get(declaration.name)
+        if exchange is not None:
+            require_not_default(declaration.name)
+            declaration.require_equivalent(exchange)
+            return exchange
+        declaration.require_new()
+        return self._make(declaration)
+
+    def install(self, record: ExchangeRecord, *, is_durable: bool) -> Exchange:
+        """Build an exchange from its record, live and in recovery alike."""
+        factory = self.factory(record.type, record.arguments)
+        exchange = Exchange(
+            self._commons.vhost_name,
+            record.name,
+            record.type,
+            factory(record.arguments),
+            is_durable=is_durable,
+            is_auto_delete=record.is_auto_delete,
+            is_internal=record.is_internal,
+            arguments=record.arguments,
+            routes_by_key=bool(getattr(factory, "routes_by_key", False)),
+            guard=guard_for(
+                record,
+                self._commons.journal,
+                is_durable=is_durable,
+                let_go=lambda message: self._let_go(exchange, message),
+            ),
+        )
+        self._exchange_by_name[record.name] = exchange
+        self._commons.equipment.fit_exchange(exchange)
+        self._commons.router.forget()
+        return exchange
+
+    def delete(self, name: str, *, if_unused: bool = False) -> bool:
+        """Delete an exchange with its bindings; return whether there was one.
+
+        :raises AccessRefused: for the default exchange and those of the system.
+        :raises PreconditionFailed: when it must be unused and is not.
+        """
+        require_not_default(name)
+        vhost_name = self._commons.vhost_name
+        if name.startswith(RESERVED_PREFIX):
+            raise AccessRefused(f"deletion of system exchange '{name}' in vhost '{vhost_name}' not allowed")
+        exchange = self._exchange_by_name.get(name)
+        if exchange is None:
+            return False
+        if if_unused and self._commons.bindings.of(exchange):
+            raise PreconditionFailed(f"exchange '{name}' in vhost '{vhost_name}' in use")
+        self._remove(exchange)
+        return True
+
+    def delete_all(self) -> None:
+        """Delete every exchange, those of the system too: the virtual host goes."""
+        for exchange in list(self._exchange_by_name.values()):
+            self._remove(exchange)
+
+    def _make(self, declaration: "ExchangeDeclaration") -> Exchange:
+        """Build a new exchange and keep it."""
+        keeps_messages = declaration.is_durable and holds_messages(declaration.type)
+        record = ExchangeRecord(
+            declaration.vhost_name,
+            declaration.name,
+            declaration.type,
+            declaration.is_auto_delete,
+            declaration.is_internal,
+            dict(declaration.arguments),
+            self._commons.next_queue_id() if keeps_messages else 0,
+        )
+        exchange = self.install(record, is_durable=declaration.is_durable)
+        if exchange.is_durable:
+            self._commons.journal.record(Put(record))
+        self._commons.events.emit(Event("exchange.created", record.vhost, record.name))
+        return exchange
+
+    def _remove(self, exchange: Exchange) -> None:
+        """Remove an exchange with its bindings, which may take others along that have none left (R28)."""
+        commons = self._commons
+        if self._exchange_by_name.pop(exchange.name, None) is None:
+            return
+        self._departed()
+        bindings = commons.bindings.of(exchange) + commons.bindings.to(exchange)
+        for binding in dict.fromkeys(bindings):  # one may lead to itself
+            commons.bindings.remove(binding)
+        commons.router.forget()
+        if exchange.guard is not None:
+            exchange.guard.close()
+        if exchange.is_durable:
+            commons.journal.record(Removed("exchange", (commons.vhost_name, exchange.name)))
+        commons.events.emit(Event("exchange.deleted", commons.vhost_name, exchange.name))
+
+    def _let_go(self, exchange: Exchange, message: Message) -> None:
+        """Route a message that an exchange held back."""
+        for queue in self._commons.router.route_past_guard(exchange, message).queues:
+            queue.arrive(message)

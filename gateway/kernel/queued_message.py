@@ -1,0 +1,21 @@
+"""A message's place in one queue."""
+
+from gateway.kernel.message import Message
+
+
+class QueuedMessage:
+    """One message in one queue, waiting or unsettled.
+
+    ``position`` orders it, ``deliveries`` counts how often it was handed out and came back, ``is_redelivered`` says
+    that somebody may have seen it, ``is_durable`` that the store knows of it.
+    """
+
+    __slots__ = ("deliveries", "enqueued_at_ms", "is_durable", "is_redelivered", "message", "position")
+
+    def __init__(self, message: Message, position: int, enqueued_at_ms: int, is_durable: bool) -> None:
+        self.message = message
+        self.position = position
+        self.enqueued_at_ms = enqueued_at_ms
+        self.is_durable = is_durable
+        self.is_redelivered = False
+        self.deliveries = 0

@@ -1,0 +1,138 @@
+"""All queues of a virtual host: declared, built, deleted."""
+
+from typing import TYPE_CHECKING
+
+from gateway.kernel.advice import advice_on
+from gateway.kernel.changes import Put, QueueRecord, Removed
+from gateway.kernel.commons import Commons
+from gateway.kernel.counters import Traffic
+from gateway.kernel.errors import InternalError, PreconditionFailed
+from gateway.kernel.events import Event
+from gateway.kernel.limits import require_room_for_queue
+from gateway.kernel.queue import Queue
+from gateway.kernel.queue_rules import QueueRules
+
+if TYPE_CHECKING:
+    from gateway.kernel.declarations import QueueDeclaration
+
+
+class Queues:
+    """Owns the queues of one virtual host, and keeps in the store those that survive a restart.
+
+    What goes through a queue that is deleted stays counted in ``traffic``.
+    """
+
+    def __init__(self, commons: Commons, queue_by_name: dict[str, Queue], traffic: Traffic, rules: QueueRules) -> None:
+        self._commons = commons
+        self._queue_by_name = queue_by_name
+        self._traffic = traffic
+        self._rules = rules
+        self._exclusive: dict[object, dict[Queue, None]] = {}
+
+    @property
+    def default_type(self) -> str:
+        """What a queue becomes that is declared without a type: as its virtual host says, else as the node does."""
+        return self._commons.record.default_queue_type or self._rules.default_type
+
+    def declare(self, declaration: "QueueDeclaration") -> Queue:
+        """Return the queue that is declared, made now if need be; raises as ``VirtualHost.declare_queue`` does."""
+        declaration = declaration.typed(self.default_type)
+        queue = self._queue_by_name.get(declaration.name)
+        if queue is not None:
+            declaration.require_equivalent(queue)
+            queue.use()
+            return queue
+        declaration.require_new()
+        self._require_admission(declaration)
+        return self._make(declaration)
+
+    def install(self, record: QueueRecord, *, is_durable: bool, owner: object | None = None) -> Queue:
+        """Build a queue from its record, live and in recovery alike."""
+        queue = Queue(
+            self._commons.vhost_name,
+            record.name,
+            self._commons.journal,
+            id=record.id,
+            is_durable=is_durable,
+            is_auto_delete=record.is_auto_delete,
+            owner=owner,
+            arguments=record.arguments,
+            resident_messages=self._rules.resident_messages,
+            refit=self._commons.equipment.refit,
+        )
+        self._commons.equipment.fit(queue)
+        self._queue_by_name[record.name] = queue
+        if owner is not None:
+            self._exclusive.setdefault(owner, {})[queue] = None
+        self._commons.router.forget()  # the default exchange may be the alternate of any other
+        return queue
+
+    def delete(self, queue: Queue, *, if_unused: bool = False, if_empty: bool = False) -> int:
+        """Delete a queue with its messages, bindings and consumers; return how many messages waited.
+
+        :raises PreconditionFailed: when it must be unused or empty and is not.
+        """
+        entity = f"queue '{queue.name}' in vhost '{self._commons.vhost_name}'"
+        if if_unused and len(queue.consumers):
+            raise PreconditionFailed(f"{entity} in use")
+        if if_empty and (len(queue) or queue.delays):
+            raise PreconditionFailed(f"{entity} not empty")
+        return 0 if queue.is_deleted else self._remove(queue)
+
+    def delete_all(self) -> None:
+        """Delete every queue: the virtual host goes."""
+        for queue in list(self._queue_by_name.values()):
+            self.delete(queue)
+
+    def release(self, owner: object) -> None:
+        """Delete the exclusive queues of a connection that is gone, durable or not (R31)."""
+        for queue in self._exclusive.pop(owner, {}):
+            self.delete(queue)
+
+    def _require_admission(self, declaration: "QueueDeclaration") -> None:
+        """Refuse a new queue that the operator does not want.
+
+        :raises InternalError: as RabbitMQ does, when it is transient and such queues are not permitted.
+        :raises PreconditionFailed: when the virtual host has as many as it may.
+        """
+        name = declaration.name
+        if not (declaration.is_durable or declaration.owner is not None or self._rules.permits_transient):
+            raise InternalError(f"transient non-exclusive queues are not permitted: queue '{name}' is neither")
+        limits = self._commons.record.limits
+        require_room_for_queue(declaration.vhost_name, limits, name, len(self._queue_by_name))
+
+    def _make(self, declaration: "QueueDeclaration") -> Queue:
+        """Build a new queue, keep it, and tell who listens."""
+        record = QueueRecord(
+            declaration.vhost_name,
+            declaration.name,
+            self._commons.next_queue_id() if declaration.survives else 0,
+            declaration.is_auto_delete,
+            dict(declaration.arguments),
+        )
+        queue = self.install(record, is_durable=declaration.is_durable, owner=declaration.owner)
+        if declaration.survives:
+            self._commons.journal.record(Put(record))
+        emit = self._commons.events.emit
+        emit(Event("queue.created", record.vhost, record.name))
+        for argument, advice in advice_on(record.arguments):
+            emit(Event("queue.advice", record.vhost, record.name, {"argument": argument, "advice": advice}))
+        return queue
+
+    def _remove(self, queue: Queue) -> int:
+        commons = self._commons
+        queue.close()
+        self._traffic.departed.add(queue.counters)
+        del self._queue_by_name[queue.name]
+        self._exclusive.get(queue.owner, {}).pop(queue, None)
+        for binding in commons.bindings.to(queue):
+            commons.bindings.remove(binding)
+        commons.router.forget()
+        count = queue.purge()
+        if queue.id:
+            commons.journal.record(Removed("queue", (commons.vhost_name, queue.name)))
+        for consumer in queue.consumers:
+            queue.cancel(consumer)
+            consumer.subscriber.cancelled(consumer)
+        commons.events.emit(Event("queue.deleted", commons.vhost_name, queue.name))
+        return count

@@ -1,0 +1,99 @@
+"""/queues/.../delayed and /exchanges/.../delayed: what is held back until its time. RabbitMQ has nothing like it."""
+
+from gateway.access import Operation
+from gateway.kernel.delays import Delayed, Delays
+from gateway.management.bodies import integer
+from gateway.management.call import Call
+from gateway.management.errors import missing
+from gateway.management.listing import Page
+from gateway.management.messages import content_view
+from gateway.management.resources.exchanges import existing_exchange
+from gateway.management.resources.queues import used_queue
+from gateway.management.routes import Fields, Routes
+from gateway.management.views.times import stamp
+
+routes = Routes()
+
+_OF_QUEUE = "/queues/<vhost>/<name>/delayed"
+_OF_EXCHANGE = "/exchanges/<vhost>/<name>/delayed"
+
+#: Bytes of each body that a list shows, unless the query says otherwise.
+_SHOWN = 1024
+_MOST_SHOWN = 64 * 1024
+
+
+@routes.get(_OF_QUEUE)
+def of_queue(call: Call, vhost: str, name: str) -> Fields:
+    """List what a queue holds back, the soonest first."""
+    return _page(call, _delays_of_queue(call, vhost, name))
+
+
+@routes.delete(_OF_QUEUE)
+def cancel_all_of_queue(call: Call, vhost: str, name: str) -> None:
+    """Forget everything that a queue holds back."""
+    _clear(_delays_of_queue(call, vhost, name))
+
+
+@routes.delete(f"{_OF_QUEUE}/<position>")
+def cancel_in_queue(call: Call, vhost: str, name: str, position: str) -> None:
+    """Forget one message that a queue holds back."""
+    _cancel(_delays_of_queue(call, vhost, name), position)
+
+
+@routes.get(_OF_EXCHANGE)
+def of_exchange(call: Call, vhost: str, name: str) -> Fields:
+    """List what an exchange holds back, the soonest first."""
+    return _page(call, _delays_of_exchange(call, vhost, name))
+
+
+@routes.delete(_OF_EXCHANGE)
+def cancel_all_of_exchange(call: Call, vhost: str, name: str) -> None:
+    """Forget everything that an exchange holds back."""
+    _clear(_delays_of_exchange(call, vhost, name))
+
+
+@routes.delete(f"{_OF_EXCHANGE}/<position>")
+def cancel_in_exchange(call: Call, vhost: str, name: str, position: str) -> None:
+    """Forget one message that an exchange holds back."""
+    _cancel(_delays_of_exchange(call, vhost, name), position)
+
+
+def _delays_of_queue(call: Call, vhost: str, name: str) -> Delays | None:
+    """Return what a queue holds back; who may look at it or forget it may read the queue, as for a purge."""
+    return used_queue(call, call.vhost(vhost), name, Operation.READ).delays
+
+
+def _delays_of_exchange(call: Call, vhost: str, name: str) -> Delays | None:
+    """Return what an exchange holds back; who may look at it or forget it may read from the exchange."""
+    place = call.vhost(vhost)
+    exchange = existing_exchange(place, name)
+    call.permissions(place).require(Operation.READ, "exchange", exchange.name)
+    waiting = exchange.guard.waiting if exchange.guard is not None else None
+    return waiting.delays if waiting is not None else None
+
+
+def _page(call: Call, delays: Delays | None) -> Fields:
+    """Return a page, the first one unless the query asks for another: there may be a million messages."""
+    page = Page.of({"page": "1", **call.query})
+    assert page is not None
+    truncate = min(max(integer(call.query.get("truncate", _SHOWN), "truncate"), 0), _MOST_SHOWN)
+    total = len(delays) if delays is not None else 0
+    first = page.first_of(total)
+    found = delays.listing(first, page.size) if delays is not None else []
+    return page.envelope([_view(each, truncate) for each in found], total, total)
+
+
+def _view(delayed: Delayed, truncate: int) -> Fields:
+    """Return a message and its time; ``position`` is what cancels it."""
+    times = {"position": delayed.position, "due_at": stamp(delayed.due_at_ms), "due_at_ms": delayed.due_at_ms}
+    return times | content_view(delayed.message, "auto", delayed.message.body[:truncate])
+
+
+def _clear(delays: Delays | None) -> None:
+    if delays is not None:
+        delays.clear()
+
+
+def _cancel(delays: Delays | None, position: str) -> None:
+    if delays is None or not position.isdecimal() or not delays.cancel([int(position)]):
+        raise missing()

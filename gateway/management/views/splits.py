@@ -1,0 +1,107 @@
+"""Traffic split by the other end: what came from which exchange or channel, and what went to which queue or channel."""
+
+from collections.abc import Generator, Iterator
+from typing import TypeAlias
+
+from gateway.kernel.exchange import Exchange
+from gateway.kernel.queue import Queue
+from gateway.management.call import Call
+from gateway.management.counts import counted, publish_counts
+from gateway.management.routes import Fields
+from gateway.management.subjects import deliveries_key, publishes_key, route_key
+from gateway.management.views.channels import OpenChannel, channel_details
+from gateway.management.views.numbers import DELIVERIES, PUBLISHES, with_rates
+
+Steps: TypeAlias = Iterator[Fields | None]
+"""Views, and ``None`` now and then, where somebody else may be served."""
+
+
+def gathered(steps: Steps) -> Generator[None, None, list[Fields]]:
+    """Return the views, one step each time this is asked on."""
+    views = []
+    for view in steps:
+        if view is None:
+            yield
+        else:
+            views.append(view)
+    return views
+
+
+def publishes_of(call: Call, channel: OpenChannel) -> list[Fields]:
+    """Return what a channel published, by exchange."""
+    return [
+        {"exchange": _name(exchange, channel.peer.vhost_name), "stats": _published(call, channel, exchange)}
+        for exchange in channel.facts.publishes
+    ]
+
+
+def deliveries_of(call: Call, channel: OpenChannel) -> list[Fields]:
+    """Return what a channel was handed, by queue; its own queue for direct replies is not among them."""
+    place = call.broker.vhost_by_name.get(channel.peer.vhost_name)
+    return [
+        {"queue": _name(queue.name, queue.vhost_name), "stats": _delivered(call, channel, queue)}
+        for queue in channel.facts.deliveries
+        if place is not None and place.queue_by_name.get(queue.name) is queue
+    ]
+
+
+def publishes_to(call: Call, exchange: Exchange) -> Steps:
+    """Return what an exchange took, by channel."""
+    for channel in _channels_in(call, exchange.vhost_name):
+        if channel is not None and exchange.name in channel.facts.publishes:
+            details = channel_details(call.surroundings, channel.origin)
+            yield {"channel_details": details, "stats": _published(call, channel, exchange.name)}
+        yield None
+
+
+def deliveries_from(call: Call, queue: Queue) -> Steps:
+    """Return what a queue handed out, by channel."""
+    for channel in _channels_in(call, queue.vhost_name):
+        if channel is not None and queue in channel.facts.deliveries:
+            details = channel_details(call.surroundings, channel.origin)
+            yield {"channel_details": details, "stats": _delivered(call, channel, queue)}
+        yield None
+
+
+def routes_from(call: Call, exchange: Exchange) -> Steps:
+    """Return what an exchange passed on, by queue."""
+    for queue, count in exchange.passed_on().items():
+        if queue.name and not queue.is_deleted:
+            yield {"queue": _name(queue.name, queue.vhost_name), "stats": _routed(call, exchange, queue, count)}
+
+
+def routes_to(call: Call, queue: Queue) -> Steps:
+    """Return what a queue was offered, by the exchange it was published to."""
+    for exchange in list(call.broker.vhost(queue.vhost_name).exchange_by_name.values()):
+        if count := exchange.passed_on().get(queue):
+            yield {
+                "exchange": _name(exchange.name, exchange.vhost_name),
+                "stats": _routed(call, exchange, queue, count),
+            }
+        yield None
+
+
+def _channels_in(call: Call, vhost_name: str) -> Iterator[OpenChannel | None]:
+    for peer in call.broker.connections:
+        if peer.vhost_name == vhost_name:
+            yield from (OpenChannel(peer, facts) for facts in peer.channels())
+        yield None
+
+
+def _published(call: Call, channel: OpenChannel, exchange: str) -> Fields:
+    counts = publish_counts(channel.facts, channel.facts.publishes[exchange])
+    trend = call.trend(publishes_key(channel.peer, channel.facts.number, exchange))
+    return with_rates([name for name in PUBLISHES if name in counts], counts, trend)
+
+
+def _delivered(call: Call, channel: OpenChannel, queue: Queue) -> Fields:
+    trend = call.trend(deliveries_key(channel.peer, channel.facts.number, queue))
+    return with_rates(DELIVERIES, counted(channel.facts.deliveries[queue]), trend)
+
+
+def _routed(call: Call, exchange: Exchange, queue: Queue, count: int) -> Fields:
+    return with_rates(["publish"], {"publish": count}, call.trend(route_key(exchange, queue)))
+
+
+def _name(name: str, vhost_name: str) -> Fields:
+    return {"name": name, "vhost": vhost_name}

@@ -1,0 +1,17 @@
+"""What was agreed on in a TLS handshake, as the API shows it."""
+
+from gateway.kernel.connections import TlsFacts
+from gateway.management.routes import Fields
+
+
+def tls_fields(tls: TlsFacts | None) -> Fields:
+    """Return the fields of a connection that speak of TLS, all there, and ``None`` where there is nothing to tell."""
+    return {
+        "peer_cert_issuer": (tls and tls.issuer) or None,
+        "peer_cert_subject": (tls and tls.subject) or None,
+        "peer_cert_validity": (tls and tls.validity) or None,
+        "ssl_cipher": (tls and tls.cipher) or None,
+        "ssl_hash": (tls and tls.hash) or None,
+        "ssl_key_exchange": (tls and tls.key_exchange) or None,
+        "ssl_protocol": (tls and tls.protocol) or None,
+    }

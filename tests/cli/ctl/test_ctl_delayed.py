@@ -1,0 +1,74 @@
+"""Listing messages that wait until their time, page by page, and what the node tells of itself."""
+
+from typing import Any
+
+import pytest
+
+from tests.cli.ctl.fake_api import FakeApi
+from tests.cli.ctl.running import Ctl
+
+WAITING = {"position": 7, "due_at": "soon", "exchange": "", "routing_key": "q", "payload_bytes": 3, "payload": "abc"}
+MEMORY = {"other_proc": 750_000_000, "mapped_files": 250_000_000, "strategy": "rss", "total": {"rss": 10**9}}
+
+
+def page(*items: Any, pages: int = 1) -> dict[str, Any]:
+    return {"items": list(items), "page_count": pages}
+
+
+def test_delayed_messages_are_listed(ctl: Ctl, api: FakeApi) -> None:
+    api.answer("GET queues/%2F/q/delayed", page(WAITING))
+    assert ctl("list_delayed_messages", "q", "-q").out.splitlines()[1] == "7\tsoon\t\tq\t3"
+    assert ctl("list_delayed_messages", "q", "payload,position", "-s").out == "abc\t7\n"
+    assert ctl("list_delayed_messages", "q", "position", "--formatter", "json").out == '[\n{"position":7}\n]\n'
+
+
+def test_those_of_an_exchange_in_a_virtual_host(ctl: Ctl, api: FakeApi) -> None:
+    api.answer("GET exchanges/v1/later/delayed", page())
+    ended = ctl("-p", "v1", "list_delayed_messages", "later", "--exchange")
+    assert ended.out.splitlines()[0] == "Listing delayed messages of exchange 'later' in vhost v1 ..."
+
+
+def test_pages_are_asked_for_until_there_are_enough(ctl: Ctl, api: FakeApi) -> None:
+    api.answer("GET queues/%2F/q/delayed", page(*[WAITING] * 500, pages=9))
+    assert len(ctl("list_delayed_messages", "q", "position", "-s", "--limit", "600").out.splitlines()) == 600
+    targets = [asked.target.partition("?")[2] for asked in api.asked]
+    assert targets == ["page=1&page_size=500", "page=2&page_size=500"]
+
+
+REFUSED = [
+    (["list_delayed_messages", "q", "nope"], 64, "Info key(s) nope are not supported"),
+    (["list_delayed_messages", "nope"], 69, "queue 'nope' does not exist in vhost '/'"),
+    (["list_delayed_messages", "x", "-p", "nope"], 65, "Virtual host 'nope' does not exist"),
+    (["cancel_delayed_messages", "q"], 64, "either positions or --all is needed"),
+    (["cancel_delayed_messages", "q", "1", "--all"], 64, "either positions or --all is needed"),
+    (["cancel_delayed_messages", "q", "5"], 69, "a delayed message at 5 of queue 'q' does not exist in vhost '/'"),
+    (["enable_feature_flag", "nope"], 69, "feature flag 'nope' does not exist in vhost '/'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "told"), REFUSED)
+def test_what_cannot_be_done_is_told(ctl: Ctl, arguments: list[str], code: int, told: str) -> None:
+    ended = ctl(*arguments)
+    assert (ended.code, ended.err.startswith(f"Error: {told}")) == (code, True), ended.err
+
+
+def test_memory_is_broken_down(ctl: Ctl, api: FakeApi) -> None:
+    api.answer("GET nodes/gateway%40here/memory", {"memory": MEMORY})
+    assert ctl("memory_breakdown", "-q").out == "other_proc: 0.75 gb (75.0%)\nmapped_files: 0.25 gb (25.0%)\n"
+    csv = ctl("memory_breakdown", "--formatter", "csv").out.splitlines()
+    assert csv[0].replace('"', "") == "name,bytes,percentage"
+
+
+def test_logins_are_listed(ctl: Ctl, api: FakeApi) -> None:
+    counted = {"protocol": "http", "auth_attempts": 3, "auth_attempts_failed": 1, "auth_attempts_succeeded": 2}
+    api.answer("GET auth/attempts/gateway%40here", [counted])
+    assert ctl("list_node_auth_attempt_stats", "-s").out == "http\t3\t1\t2\n"
+
+
+def test_certificates_that_expire_soon(ctl: Ctl, api: FakeApi) -> None:
+    path = "GET health/checks/certificate-expiration/5/days"
+    api.answer(path, {"status": "ok"})
+    asked = ("check_certificate_expiration", "--within", "5", "--unit", "days", "-q")
+    assert ctl(*asked).out == "No certificates are expiring within 5 days.\n"
+    api.answer(path, {"status": "failed", "reason": "Certificates expiring"}, status=503)
+    assert (ctl(*asked).code, ctl(*asked).err) == (69, "Error: Certificates expiring\n")

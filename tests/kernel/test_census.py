@@ -1,0 +1,171 @@
+"""What listings tell of a queue, found when they ask: weights, disk traffic, the oldest message, who is held up."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from gateway.kernel.census import census_of
+from gateway.kernel.message import Message, Properties, Value
+from gateway.kernel.plain import plain_header
+from gateway.kernel.queue import Outcome, Queue
+from gateway.testing import MemoryBroker, Recipient
+
+KINDS: list[dict[str, Value]] = [{}, {"x-max-priority": 3}]
+
+
+@pytest.fixture(params=KINDS, ids=["plain", "priorities"])
+def arguments(request: pytest.FixtureRequest) -> dict[str, Value]:
+    arguments: dict[str, Value] = request.param
+    return arguments
+
+
+def short_memory(arguments: dict[str, Value]) -> tuple[MemoryBroker, Queue]:
+    broker = MemoryBroker(resident_messages=4)
+    return broker, broker.vhost.declare_queue("q", is_durable=True, arguments=arguments)
+
+
+def test_an_empty_queue_weighs_nothing(broker: MemoryBroker) -> None:
+    census = census_of(broker.vhost.declare_queue("q"))
+    assert (census.all.count, census.all.bytes, census.persistent.count, census.head_timestamp_s) == (0, 0, 0, None)
+
+
+def test_what_is_where_and_what_survives(arguments: dict[str, Value]) -> None:
+    broker, queue = short_memory(arguments)
+    recipient = Recipient()
+    for number in range(30):
+        broker.publish("q", b"." * number, is_persistent=number % 3 == 0)
+    for _ in range(5):
+        recipient.get(queue)
+    census = census_of(queue)
+    assert (census.ready.count, census.unsettled.count, census.all.count) == (25, 5, 30)
+    assert (census.ready.bytes, census.unsettled.bytes) == (sum(range(5, 30)), sum(range(5)))
+    assert (census.persistent.count, census.persistent.bytes) == (10, sum(range(0, 30, 3)))
+    assert 0 < census.ready_in_memory.count < 25
+    assert census.in_memory.count == census.ready_in_memory.count + 5
+    assert census.in_memory.bytes + census.paged_out.bytes == sum(range(30))
+
+
+def test_what_comes_back_or_goes_for_good_is_with_nobody(broker: MemoryBroker) -> None:
+    queue = broker.vhost.declare_queue("q", is_durable=True)
+    recipient = Recipient()
+    for outcome in Outcome:
+        broker.publish("q", b"four", is_persistent=True)
+        received = recipient.get(queue)
+        assert received is not None
+        assert census_of(queue).unsettled.bytes == 4
+        recipient.settle(received.tag, outcome)
+        assert census_of(queue).unsettled.bytes == 0
+    assert census_of(queue).persistent.count == len(queue) == 1
+
+
+def test_messages_of_a_queue_that_does_not_survive_are_not_persistent(broker: MemoryBroker) -> None:
+    queue = broker.vhost.declare_queue("q")
+    broker.publish("q", b"m", is_persistent=True)
+    assert census_of(queue).persistent.count == 0
+
+
+def test_messages_that_are_held_back_do_not_count(broker: MemoryBroker) -> None:
+    queue = broker.vhost.declare_queue("q", is_durable=True, arguments={"x-delayed-delivery": True})
+    broker.publish("q", b"later", headers={"x-delay": 1000}, is_persistent=True)
+    assert census_of(queue).all.count == census_of(queue).persistent.count == 0
+    broker.advance(1)
+    assert census_of(queue).all.count == census_of(queue).persistent.count == 1
+
+
+# The oldest message
+
+
+def stamped(broker: MemoryBroker, second: int | None) -> None:
+    timestamp = None if second is None else datetime.fromtimestamp(second, UTC)
+    header = plain_header(Properties(timestamp=timestamp))
+    broker.vhost.publish(broker.vhost.default_exchange, Message("", "q", header, b"m"))
+
+
+def test_the_head_tells_its_timestamp(broker: MemoryBroker) -> None:
+    queue = broker.vhost.declare_queue("q")
+    for second in (1_700_000_000, 5, None):
+        stamped(broker, second)
+    recipient = Recipient()
+    told = []
+    while len(queue):
+        told.append(census_of(queue).head_timestamp_s)
+        recipient.get(queue)
+    assert told == [1_700_000_000, 5, None]
+    recipient.settle(0, Outcome.REQUEUED, up_to=True)
+    assert census_of(queue).head_timestamp_s == 1_700_000_000, "it is the head again"
+
+
+def test_nothing_is_read_from_disk_to_tell_it() -> None:
+    broker, _ = short_memory({})
+    header = plain_header(Properties(delivery_mode=2, timestamp=datetime.fromtimestamp(7, UTC)))
+    broker.vhost.publish(broker.vhost.default_exchange, Message("", "q", header, b"m"))
+    broker.commit()
+    queue = broker.crashed().vhost.queue("q")
+    assert (census_of(queue).head_timestamp_s, queue.disk_reads) == (None, 0)
+    Recipient().get(queue)
+    assert queue.disk_reads == 1
+
+
+# Disk, use, consumers
+
+
+def test_writes_and_reads_of_the_store_are_counted(arguments: dict[str, Value]) -> None:
+    broker, queue = short_memory(arguments)
+    broker.publish("q", b"m", is_persistent=True)
+    broker.publish("q", b"m")
+    assert (queue.disk_writes, queue.disk_reads) == (1, 0)
+    for _ in range(20):
+        broker.publish("q", b"m")
+    spilled = queue.disk_writes - 1
+    assert 0 < spilled <= 20
+    recipient = Recipient()
+    while recipient.get(queue) is not None:
+        pass
+    assert spilled <= queue.disk_reads <= spilled + 1, "the persistent one may have been in memory"
+
+
+def test_a_queue_knows_when_somebody_last_had_to_do_with_it(broker: MemoryBroker) -> None:
+    queue = broker.vhost.declare_queue("q")
+    recipient = Recipient()
+    began_ms = queue.used_at_ms
+    used_s = []
+    broker.advance(1)
+    for use in (
+        lambda: recipient.consume(queue),
+        lambda: recipient.cancel(recipient.consumers[0]),
+        lambda: recipient.get(queue),
+        lambda: broker.vhost.declare_queue("q"),
+        lambda: broker.publish("q", b"m"),
+    ):
+        use()
+        used_s.append((queue.used_at_ms - began_ms) // 1000)
+        broker.advance(1)
+    assert used_s == [1, 2, 3, 4, 4]
+
+
+def test_a_queue_is_held_up_when_those_who_consume_may_have_no_more(broker: MemoryBroker) -> None:
+    queue = broker.vhost.declare_queue("q")
+    broker.publish("q", b"1")
+    assert not queue.is_held_up, "nobody consumes"
+    recipient = Recipient()
+    recipient.consume(queue, prefetch=1)
+    assert not queue.is_held_up, "nothing waits"
+    broker.publish("q", b"2")
+    assert queue.is_held_up
+    other = Recipient()
+    other.consume(queue)
+    broker.publish("q", b"3")
+    assert not queue.is_held_up
+    other.is_open = False
+    broker.publish("q", b"4")
+    assert queue.is_held_up
+
+
+def test_those_who_stand_by_do_not_relieve_the_active_one(broker: MemoryBroker) -> None:
+    queue = broker.vhost.declare_queue("q", arguments={"x-single-active-consumer": True})
+    active, standby = Recipient(), Recipient()
+    active.consume(queue, prefetch=1)
+    standby.consume(queue)
+    broker.publish("q", b"1")
+    broker.publish("q", b"2")
+    assert queue.is_held_up

@@ -1,0 +1,104 @@
+"""What a channel counts, split by the other end, and what an exchange passed on."""
+
+import pytest
+
+from gateway.kernel import exchange as exchange_module
+from gateway.kernel.message import Message, Properties
+from gateway.kernel.plain import plain_header
+from gateway.kernel.tallies import Tallies
+from gateway.kernel.vhost import VirtualHost
+from gateway.testing import MemoryBroker
+
+HEADER = plain_header(Properties())
+
+
+def place() -> VirtualHost:
+    """A virtual host where ``fan`` leads to ``a`` and ``b``."""
+    vhost = MemoryBroker().vhost
+    vhost.declare_exchange("fan", "fanout")
+    for name in "ab":
+        vhost.bind(vhost.exchange("fan"), vhost.declare_queue(name), "")
+    return vhost
+
+
+def publish(vhost: VirtualHost, exchange: str, key: str = "k", count: int = 1) -> None:
+    for _ in range(count):
+        vhost.publish(vhost.exchange(exchange), Message(exchange, key, HEADER, b""))
+
+
+def passed_on(vhost: VirtualHost, exchange: str) -> dict[str, int]:
+    return {queue.name: count for queue, count in vhost.exchange(exchange).passed_on().items()}
+
+
+def in_and_out(vhost: VirtualHost, exchange: str) -> tuple[int, int]:
+    return vhost.exchange(exchange).published_in, vhost.exchange(exchange).published_out
+
+
+def test_an_exchange_counts_by_queue() -> None:
+    vhost = place()
+    publish(vhost, "fan", "k", 3)
+    publish(vhost, "fan", "l", 2)
+    publish(vhost, "", "a")
+    publish(vhost, "", "nowhere")
+    assert (passed_on(vhost, "fan"), in_and_out(vhost, "fan")) == ({"a": 5, "b": 5}, (5, 10))
+    assert (passed_on(vhost, ""), in_and_out(vhost, "")) == ({"a": 1}, (2, 1))
+
+
+def test_counts_outlive_the_routes() -> None:
+    vhost = place()
+    publish(vhost, "fan", count=2)
+    vhost.bind(vhost.exchange("fan"), vhost.declare_queue("c"), "")
+    publish(vhost, "fan", count=3)
+    assert (passed_on(vhost, "fan"), in_and_out(vhost, "fan")) == ({"a": 5, "b": 5, "c": 3}, (5, 13))
+
+
+def test_a_queue_that_is_gone_counts_in_the_sum_alone() -> None:
+    vhost = place()
+    publish(vhost, "fan", count=2)
+    vhost.delete_queue(vhost.queue("a"))
+    publish(vhost, "fan")
+    assert (passed_on(vhost, "fan"), in_and_out(vhost, "fan")) == ({"b": 3}, (3, 5))
+
+
+def test_routes_that_cannot_be_remembered_count_too() -> None:
+    vhost = place()
+    vhost.declare_exchange("h", "headers")
+    vhost.bind(vhost.exchange("h"), vhost.queue("a"), "")
+    publish(vhost, "h", count=4)
+    assert (passed_on(vhost, "h"), in_and_out(vhost, "h")) == ({"a": 4}, (4, 4))
+    assert not vhost.exchange("h").routes
+
+
+def test_ever_new_keys_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange_module, "ROUTES_REMEMBERED", 3)
+    vhost = place()
+    for number in range(7):
+        publish(vhost, "fan", str(number))
+    assert (len(vhost.exchange("fan").routes), len(vhost.exchange("fan").route_by_queues)) == (1, 1)
+    assert in_and_out(vhost, "fan") == (7, 14)
+
+
+def test_ever_new_routes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange_module, "ROUTES_REMEMBERED", 3)
+    vhost = place()
+    queues = [vhost.declare_queue(str(number)) for number in range(7)]
+    for queue in queues:
+        publish(vhost, "", queue.name)
+    assert len(vhost.default_exchange.route_by_queues) == 1
+    assert passed_on(vhost, "") == {queue.name: 1 for queue in queues}
+
+
+def test_what_is_forgotten_stays_in_the_sums_of_a_channel() -> None:
+    vhost, tallies = place(), Tallies()
+    queue = vhost.queue("a")
+    tallies.at(queue).deliver += 2
+    tallies.to("fan").publish += 3
+    tallies.to("fan").return_unroutable += 1
+    vhost.delete_queue(queue)
+    tallies.forget_deleted()
+    tallies.forget_exchanges()
+    tallies.to("fan").publish += 1
+    tallies.at(vhost.queue("b")).deliver += 1
+    totals = tallies.totals()
+    assert (list(tallies.by_queue), tallies.by_exchange["fan"].publish) == ([vhost.queue("b")], 1)
+    assert (totals.deliver, totals.publish, tallies.published().return_unroutable) == (3, 4, 1)

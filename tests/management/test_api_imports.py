@@ -1,0 +1,62 @@
+"""Large definitions through the API: messages go on meanwhile, and one import waits for the other."""
+
+from typing import Any
+
+from tests.management.console import Console, parsed
+
+
+def queues(prefix: str, count: int) -> list[dict[str, Any]]:
+    return [{"name": f"{prefix}{number}", "vhost": "/"} for number in range(count)]
+
+
+def names(console: Console) -> set[str]:
+    return set(console.gateway.vhost.queue_by_name)
+
+
+def advance(console: Console, transport: Any, steps: int = 300) -> Any:
+    """Let the work go on until the answer is there, slice by slice; return it."""
+    for _ in range(steps):
+        console.clock.advance(0.01)
+        console.gateway.settle()
+        if transport.value():
+            return parsed(transport.value())
+    raise AssertionError("no answer")
+
+
+def test_nothing_is_done_while_a_request_is_received(console: Console) -> None:
+    transport = console.send("POST", "/definitions", {"queues": queues("q", 100)})
+    assert (names(console), transport.value()) == (set(), b"")
+    assert advance(console, transport).status == 204
+    assert len(names(console)) == 100
+
+
+def test_a_second_import_begins_when_the_first_has_ended(console: Console) -> None:
+    made: list[str] = []
+    console.gateway.broker.events.subscribe(lambda event: made.append(event.subject))
+    first = console.send("POST", "/definitions", {"queues": queues("first", 400)})
+    second = console.send("POST", "/definitions/%2F", {"queues": queues("second", 1)})
+    assert advance(console, second).status == 204
+    assert first.value()
+    assert made == [*(f"first{number}" for number in range(400)), "second0"]
+
+
+def test_one_that_fails_does_not_keep_the_next_from_its_turn(console: Console) -> None:
+    first = console.send("POST", "/definitions", content=b"{x")
+    second = console.send("POST", "/definitions", {"queues": queues("second", 1)})
+    assert advance(console, second).status == 204
+    assert parsed(first.value()).status == 400
+    assert names(console) == {"second0"}
+
+
+def test_nothing_is_applied_of_definitions_with_something_wrong_in_them(console: Console) -> None:
+    answer = console.ask("POST", "/definitions", {"queues": [*queues("q", 200), {"name": 3}]})
+    assert answer.said == (
+        400,
+        {"error": "bad_request", "reason": "definitions: queues[200].name: must be a valid string, not 3"},
+    )
+    assert names(console) == set()
+
+
+def test_what_is_no_list_is_told_also_for_one_virtual_host(console: Console) -> None:
+    answer = console.ask("POST", "/definitions/%2F", {"queues": 3})
+    assert answer.said == (400, {"error": "bad_request", "reason": "definitions: queues: must be a valid list, not 3"})

@@ -1,0 +1,124 @@
+"""Rates and samples of everything that is counted, over HTTP."""
+
+from urllib.parse import quote
+
+import pytest
+from pamqp import commands
+
+from tests.management.console import Console
+from tests.protocols.amqp.dialogue import Peer
+from tests.protocols.amqp.frames import publish
+
+SPANS = "&".join(f"{family}_age=20&{family}_incr=5" for family in ("lengths", "msg_rates", "data_rates", "node_stats"))
+
+
+@pytest.fixture
+def peer(console: Console) -> Peer:
+    """A client that published ten messages between two looks, and got three of them."""
+    peer = console.gateway.connect()
+    peer.send(commands.Queue.Declare(queue="q"), commands.Confirm.Select())
+    peer.hear()
+    look(console)
+    peer.send(*[publish("", "q") for _ in range(10)], publish("", "nowhere"))
+    peer.send(*[commands.Basic.Get(queue="q", no_ack=True) for _ in range(3)])
+    peer.hear()
+    look(console)
+    return peer
+
+
+def look(console: Console) -> None:
+    console.clock.advance(5)
+    list(console.statistics.look())
+
+
+WHERE = [
+    #            path, where in the answer, the number, its rate
+    ("/queues/%2F/q", "message_stats.publish", 10, 2.0),
+    ("/queues/%2F/q", "message_stats.get_no_ack", 3, 0.6),
+    ("/queues/%2F/q", "messages", 7, 1.4),
+    ("/exchanges/%2F/amq.default", "message_stats.publish_in", 11, 2.2),
+    ("/vhosts/%2F", "messages_ready", 7, 1.4),
+    ("/vhosts/%2F", "message_stats.confirm", 11, 2.2),
+    ("/overview", "message_stats.drop_unroutable", 1, 0.2),
+    ("/overview", "queue_totals.messages", 7, 1.4),
+    ("/channels/{channel}", "message_stats.publish", 11, 2.2),
+    ("/channels/{channel}", "message_stats.confirm", 11, 2.2),
+    ("/channels/{channel}", "message_stats.deliver_get", 3, 0.6),
+    ("/channels/{channel}", "message_stats.drop_unroutable", 1, 0.2),
+]
+
+
+@pytest.mark.parametrize(("path", "place", "number", "rate"), WHERE)
+def test_a_number_has_a_rate_and_samples(
+    console: Console, peer: Peer, path: str, place: str, number: int, rate: float
+) -> None:
+    path = path.format(channel=quote(f"{peer.name} (1)", safe=""))
+    *parents, last = place.split(".")
+    plain, sampled = console.get(path), console.get(f"{path}?{SPANS}")
+    for parent in parents:
+        plain, sampled = plain[parent], sampled[parent]
+    assert (plain[last], plain[f"{last}_details"]) == (number, {"rate": rate})
+    details = sampled[f"{last}_details"]
+    assert sorted(details) == ["avg", "avg_rate", "rate", "samples"]
+    assert len(details["samples"]) == 5
+    assert details["samples"][0]["sample"] == number
+    assert {each["timestamp"] % 5000 for each in details["samples"]} == {0}
+
+
+SAMPLED = [
+    ("/overview", "churn_rates", "queue_created"),
+    ("/vhosts/%2F", None, "send_oct"),
+    ("/connections", None, "recv_oct"),
+    ("/nodes", None, "disk_free"),
+    ("/nodes", None, "connection_created"),
+]
+
+
+@pytest.mark.parametrize(("path", "parent", "name"), SAMPLED)
+def test_everything_is_sampled(console: Console, peer: Peer, path: str, parent: str | None, name: str) -> None:
+    found = console.get(f"{path}?{SPANS}")
+    found = found[0] if isinstance(found, list) else found
+    assert len((found[parent] if parent else found)[f"{name}_details"]["samples"]) == 5
+
+
+def test_octets_of_a_virtual_host_outlive_its_connections(console: Console, peer: Peer) -> None:
+    console.gateway.connect().send(publish("", "nowhere", b"x" * 100))
+    look(console)
+    before = console.get("/vhosts/%2F")
+    both = [connection["recv_oct"] for connection in console.get("/connections")]
+    assert (before["recv_oct"], all(both), len(both)) == (sum(both), True, 2)
+    peer.lose()
+    look(console)
+    assert console.get("/vhosts/%2F")["recv_oct"] == before["recv_oct"]
+
+
+def test_a_span_that_makes_no_sense_is_refused(console: Console) -> None:
+    answer = console.ask("GET", "/overview?lengths_age=60&lengths_incr=0")
+    reason = "Invalid range parameters: age 60, incr 0"
+    assert answer.said == (400, {"error": "bad_request", "reason": reason})
+
+
+def test_what_has_gone_is_forgotten(console: Console, peer: Peer) -> None:
+    console.delete("/queues/%2F/q")
+    look(console)
+    console.put("/queues/%2F/q", {})
+    look(console)
+    assert "message_stats" not in console.get("/queues/%2F/q")
+    assert console.get("/queues/%2F/q")["messages_details"] == {"rate": 0.0}
+
+
+def test_rates_are_forgotten_when_somebody_asks_for_it(console: Console, peer: Peer) -> None:
+    console.delete("/reset/gateway%40here")
+    stats = console.get("/queues/%2F/q")["message_stats"]
+    assert (stats["publish"], stats["publish_details"]) == (10, {"rate": 0.0})
+    assert console.ask("DELETE", "/reset/elsewhere").status == 404
+
+
+def test_a_queue_is_idle_once_a_look_found_nothing_new(console: Console, peer: Peer) -> None:
+    assert "idle_since" not in console.get("/queues/%2F/q")
+    look(console)
+    assert console.get("/queues/%2F/q")["idle_since"].endswith("+00:00")
+    peer.send(publish("", "q"))
+    peer.hear()
+    look(console)
+    assert "idle_since" not in console.get("/queues/%2F/q")
