@@ -82,7 +82,7 @@ def test_a_store_of_a_newer_format_is_refused_with_both_versions(
     monkeypatch.setattr(schema, "FORMAT_VERSION", 9)
     place.open().close()
     monkeypatch.undo()
-    with pytest.raises(StorageError, match="format 9, written by a newer gateway; this one reads up to 2"):
+    with pytest.raises(StorageError, match="format 9, written by a newer gateway; this one reads up to 1"):
         place.open()
 
 
