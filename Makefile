@@ -34,7 +34,7 @@ format: $(VENV)/.tested ## put the code into its usual form
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.tested ## compare speed with RabbitMQ on this machine; make bench ARGS="--only expired" measures a part
+bench: $(VENV)/.tested ## compare speed with RabbitMQ and Mosquitto on this machine; make bench ARGS="--only expired" measures a part
 	@$(BIN)/python -m benchmarks.load $(ARGS)
 
 docs: $(VENV)/.installed ## write etc/gateway.toml and docs/configuration.md anew from the settings

@@ -1,14 +1,21 @@
 """Everything a plugin may import: what it implements, what it is given, and what it may raise."""
 
 from gateway.access import (
+    Answer,
+    AuthenticationMethod,
     Authenticator,
     Authorizer,
     CertificateSubject,
+    Challenge,
     Credentials,
+    Dialogue,
+    Failure,
     Operation,
     Permissions,
     Principal,
+    Success,
     TopicPatterns,
+    Visitor,
 )
 from gateway.hookspecs import TracedVhost, hookimpl
 from gateway.kernel.binding import Binding, Destination
@@ -29,23 +36,29 @@ from gateway.kernel.ports import ExchangeFactory, ExchangeType, ExchangeTypes, O
 from gateway.kernel.queue import Queue
 from gateway.kernel.topics import TopicTrie
 from gateway.passwords import hash_password, verify_password
+from gateway.scram import ScramCredential, scram_credential
 
 __all__ = [
     "AccessRefused",
+    "Answer",
     "Arguments",
+    "AuthenticationMethod",
     "Authenticator",
     "Authorizer",
     "Binding",
     "CertificateSubject",
+    "Challenge",
     "CommandInvalid",
     "ConfigurationError",
     "Credentials",
     "Destination",
+    "Dialogue",
     "Directory",
     "Exchange",
     "ExchangeFactory",
     "ExchangeType",
     "ExchangeTypes",
+    "Failure",
     "GatewayError",
     "Message",
     "NotAllowed",
@@ -58,12 +71,16 @@ __all__ = [
     "Properties",
     "Queue",
     "Refused",
+    "ScramCredential",
+    "Success",
     "TopicPatterns",
     "TopicTrie",
     "TracedVhost",
     "Tracer",
     "Value",
+    "Visitor",
     "hash_password",
     "hookimpl",
+    "scram_credential",
     "verify_password",
 ]

@@ -23,7 +23,7 @@ from gateway.kernel.message import Properties, Value
 from gateway.kernel.ports import ExchangeTypes, Tracer
 
 if TYPE_CHECKING:
-    from gateway.access import Authenticator, Authorizer
+    from gateway.access import AuthenticationMethod, Authenticator, Authorizer
     from gateway.kernel.directory import Directory
 
 PROJECT: Final = "gateway"
@@ -89,6 +89,26 @@ def gateway_authenticators(
     :param directory: the users and permissions of the internal database, for reading.
     :param settings: the plugin's own table in the virtual host's ``plugins``.
     :returns: authenticators, possibly none. See ``gateway.api.Authenticator`` for what each is asked, and when.
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def gateway_authentication_methods(
+    vhost: str, directory: "Directory", settings: Mapping[str, Value]
+) -> "Mapping[str, AuthenticationMethod]":
+    """Offer authentication methods to a virtual host: dialogues of several turns, for protocols that have them.
+
+    Called once per virtual host while it starts. The mappings of all plugins are merged; the same name from two
+    plugins stops the start with ``DuplicateAuthenticationMethod``. A client asks for a method by its name (MQTT 5: the
+    Authentication Method of its CONNECT), so names are those of the IANA's SASL registry where it has one. Who was let
+    in by a method is asked for its permissions as everybody is.
+
+    :param vhost: the name of the virtual host that is starting.
+    :param directory: the users and permissions of the internal database, for reading.
+    :param settings: the plugin's own table in the virtual host's ``plugins``.
+    :returns: name to method, possibly none. See ``gateway.api.AuthenticationMethod`` and ``gateway.api.Dialogue`` for
+        what each is asked, and when.
     """
     raise NotImplementedError
 

@@ -1,7 +1,7 @@
 """One broker, wired: store, kernel, plugins, adapters. Started and stopped by ``gateway.app`` or by a test."""
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -25,17 +25,23 @@ from gateway.management.scope import Surroundings
 from gateway.management.site import management_site
 from gateway.management.statistics import INTERVAL_S as LOOK_INTERVAL_S
 from gateway.management.statistics import Statistics
+from gateway.mqtt_side import bound_sessions, mqtt_settings, sys_topics
+from gateway.net import websocket
 from gateway.net.certificates import tls_options
 from gateway.net.clock import ReactorClock
 from gateway.net.listeners import Listeners
 from gateway.net.turn import Turn
 from gateway.net.watermarks import INTERVAL_S, Watermarks, memory_limit
+from gateway.net.websocket import WebSocketFactory
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
 from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
+from gateway.scram import kept_credential
 from gateway.version import VERSION
 from gateway_amqp.header import AMQP
 from gateway_amqp.server import AmqpFactory
 from gateway_amqp.settings import AmqpSettings
+from gateway_mqtt.header import MQTT
+from gateway_mqtt.server import MqttFactory
 
 _log: Final = Log("node")
 
@@ -51,7 +57,6 @@ class Node:
     def __init__(self, settings: Settings, reactor: Any) -> None:  # Any: Twisted's interfaces are not types
         self.settings = settings
         self._reactor = reactor
-        self._listeners = Listeners(reactor, settings.bind)
         self._turn = Turn(lambda: self.broker.journal.flush(), _scheduler(reactor))
         self._registry: PluginRegistry = load_plugins(settings.plugins_dir)
         self._views: dict[str, PluginView] = {}
@@ -60,7 +65,7 @@ class Node:
         self.broker = Broker(
             self._store,
             ReactorClock(reactor, self._turn.touch),
-            {AMQP.name: AMQP, PLAIN.name: PLAIN},
+            {AMQP.name: AMQP, MQTT.name: MQTT, PLAIN.name: PLAIN},
             self._view,
             node=settings.node,
             queue_rules=QueueRules(
@@ -69,10 +74,12 @@ class Node:
                 default_type=settings.queues.default_queue_type,
             ),
         )
+        self._listeners = Listeners(reactor, self.broker.clock, settings.bind)
         self.on_failure: Callable[[], None] = lambda: None
         self.broker.on_failure = self._store_failed
         self.broker.events.subscribe(_log_event)
         self.broker.events.subscribe(self._forget_view)
+        self.broker.on_vhost = lambda vhost: bound_sessions(settings, vhost)
         self._watermarks = Watermarks(
             self.broker.alarms, settings.data, memory_limit(settings.memory_high_watermark), settings.disk_free_limit
         )
@@ -81,7 +88,10 @@ class Node:
         self._statistics = Statistics(self.broker, reactor.seconds, settings.data)
         slices = Cooperator(scheduler=lambda call: reactor.callLater(0, call))
         self._look = LoopingCall(lambda: slices.coiterate(self._statistics.look()))
-        self._watch.clock = self._tick.clock = self._look.clock = reactor
+        self._mqtt = mqtt_settings(settings, self.broker, self._access_of)
+        self._sys_topics = sys_topics(self._mqtt)
+        self._tell = LoopingCall(lambda: slices.coiterate(self._in_turns(self._sys_topics.tell())))
+        self._watch.clock = self._tick.clock = self._look.clock = self._tell.clock = reactor
 
     @property
     def addresses(self) -> Mapping[str, tuple[str, int]]:
@@ -98,7 +108,9 @@ class Node:
             apply_definitions(definitions, self.broker, source, self.settings.default_vhost)
         self.broker.journal.flush()
         _log.info("recovered", vhosts=len(self.broker.vhost_by_name), messages=count)
-        intervals = ((self._watch, INTERVAL_S), (self._tick, 1 / TICKS_PER_S), (self._look, LOOK_INTERVAL_S))
+        intervals = [(self._watch, INTERVAL_S), (self._tick, 1 / TICKS_PER_S), (self._look, LOOK_INTERVAL_S)]
+        if self.settings.mqtt.sys_interval_s:
+            intervals.append((self._tell, self.settings.mqtt.sys_interval_s))
         for loop, interval_s in intervals:
             loop.start(interval_s).addErrback(lambda failure: _log.error("clockwork stopped", error=failure.value))
         self._listen()
@@ -143,7 +155,8 @@ class Node:
     def _access(self, view: PluginView, vhost: str) -> Access:
         directory, changed = self.broker.directory, partial(self.broker.permissions_changed, vhost)
         loopback_users = frozenset(self.settings.loopback_users)
-        return Access(view.authenticators(directory), view.authorizers(directory, changed), loopback_users)
+        authenticators, methods = view.authenticators(directory), view.authentication_methods(directory)
+        return Access(authenticators, view.authorizers(directory, changed), loopback_users, methods)
 
     def _login_access(self) -> Access:
         """Return who decides about a login before its virtual host is known: the default virtual host's plugins."""
@@ -166,12 +179,16 @@ class Node:
     def _create_defaults(self) -> None:
         """Give an empty store its first virtual host and user, and make the virtual hosts that settings name."""
         settings, broker = self.settings, self.broker
+        if broker.directory.secret("scram") is None:
+            broker.directory.put_secret("scram", secrets.token_bytes(32))
         if not broker.vhost_by_name:
             broker.declare_vhost(settings.default_vhost, description="Default virtual host")
             if settings.default_user:
-                hash = hash_password(settings.default_pass.get_secret_value())
+                password = settings.default_pass.get_secret_value()
+                hash, credential = hash_password(password), kept_credential(password, "", None)
                 tags: list[Value] = list(settings.default_user_tags)
-                broker.directory.put_user(UserRecord(settings.default_user, hash, DEFAULT_ALGORITHM, tags, {}))
+                user = UserRecord(settings.default_user, hash, DEFAULT_ALGORITHM, tags, {}, credential)
+                broker.directory.put_user(user)
                 may = settings.default_permissions
                 broker.directory.put_permission(
                     PermissionRecord(settings.default_vhost, settings.default_user, may.configure, may.write, may.read)
@@ -183,15 +200,26 @@ class Node:
     # Listeners
 
     def _listen(self) -> None:
-        settings = self.settings
-        if settings.amqp.port is not None:
-            self._listeners.listen("amqp", settings.amqp.port, self._amqp(PLAIN_MECHANISMS))
-        if settings.amqps.port is not None and settings.tls.certificate is not None:
-            mechanisms = PLAIN_MECHANISMS if settings.tls.verify == "off" else f"EXTERNAL {PLAIN_MECHANISMS}"
-            self._listeners.listen("amqps", settings.amqps.port, self._amqp(mechanisms), tls_options(settings.tls))
+        """Bind the ports that are not off. What speaks a protocol does so with and without TLS."""
+        settings, tls = self.settings, self.settings.tls
+        mqtt = MqttFactory(self._mqtt, self._turn)
+        path, clock, timeout_s = settings.web_mqtt.path, self.broker.clock, settings.mqtt.login_timeout_s
+        web_mqtt = WebSocketFactory(mqtt, websocket.MQTT, path, clock, timeout_s)
+        proxied = (settings.amqp.proxy_protocol, settings.mqtt.proxy_protocol, settings.web_mqtt.proxy_protocol)
+        self._open("amqp", settings.amqp.port, self._amqp(PLAIN_MECHANISMS), proxied[0])
+        self._open("mqtt", settings.mqtt.port, mqtt, proxied[1])
+        self._open("web_mqtt", settings.web_mqtt.port, web_mqtt, proxied[2])
+        if tls.certificate is not None:
+            mechanisms = PLAIN_MECHANISMS if tls.verify == "off" else f"EXTERNAL {PLAIN_MECHANISMS}"
+            options = tls_options(tls)
+            self._open("amqps", settings.amqps.port, self._amqp(mechanisms), proxied[0], options)
+            self._open("mqtts", settings.mqtts.port, mqtt, proxied[1], options)
+            self._open("web_mqtts", settings.web_mqtts.port, web_mqtt, proxied[2], options)
+        self._open("management", settings.management.port, self._management())
 
-        if settings.management.port is not None:
-            self._listeners.listen("management", settings.management.port, self._management())
+    def _open(self, name: str, port: int | None, factory: Any, is_proxied: bool = False, tls: Any = None) -> None:
+        if port is not None:
+            self._listeners.listen(name, port, factory, tls, is_proxied=is_proxied)
 
     def _management(self) -> Any:
         settings = self.settings
@@ -201,6 +229,7 @@ class Node:
                 login=self._login_access(),
                 access_of=self._access_of,
                 statistics=self._statistics,
+                topics_of=self._mqtt.mapping_of,
                 touch=self._turn.touch,
                 addresses=lambda: self.addresses,
                 memory_limit=self._watermarks.memory_limit,
@@ -250,6 +279,12 @@ class Node:
             except Exception:  # the seam between peers: the broken one ends, with a line in the log
                 peer.fail()
 
+    def _in_turns(self, steps: Iterator[None]) -> Iterator[None]:
+        """Make sure that each slice of long work ends in a turn."""
+        for step in steps:
+            self._turn.touch()
+            yield step
+
     def _store_failed(self, reason: str) -> None:
         """Stop: a broker that can keep nothing must not go on as if it could."""
         _log.error("the store failed, the broker stops", reason=reason)
@@ -259,7 +294,7 @@ class Node:
         if len(self.broker.connections) and self._reactor.seconds() < deadline:
             self._reactor.callLater(0.02, self._wait_for_goodbyes, deadline, done)
             return
-        for loop in (self._watch, self._tick, self._look):
+        for loop in (self._watch, self._tick, self._look, self._tell):
             if loop.running:
                 loop.stop()
         self._turn.end()

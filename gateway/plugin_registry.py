@@ -12,7 +12,7 @@ from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pluggy import PluginManager
 
@@ -23,7 +23,7 @@ from gateway.kernel.ports import ExchangeFactory, Tracer
 from gateway.plugin_faults import broken, check_hooks, takes_settings
 
 if TYPE_CHECKING:
-    from gateway.access import Authenticator, Authorizer
+    from gateway.access import AuthenticationMethod, Authenticator, Authorizer
     from gateway.kernel.directory import Directory
 
 ENTRY_POINT_GROUP: Final = "gateway.plugins"
@@ -37,6 +37,7 @@ BUILT_IN_MODULES: Final[Mapping[str, str]] = {
     "exchange-modulus-hash": "gateway_exchanges.modulus_hash",
     "auth-internal": "gateway_auth.internal",
     "auth-certificate": "gateway_auth.certificate",
+    "auth-scram": "gateway_auth.scram",
     "tracing-firehose": "gateway_tracing.firehose",
 }
 
@@ -48,12 +49,27 @@ ALWAYS_ON: Final = (
     "exchange-headers",
     "auth-internal",
     "auth-certificate",
+    "auth-scram",
     "tracing-firehose",
 )
 
 
-class DuplicateExchangeType(ConfigurationError):
+class DuplicateOffer(ConfigurationError):
+    """Two plugins of one virtual host offer a thing of the same ``kind`` and name."""
+
+    kind: ClassVar[str]
+
+
+class DuplicateExchangeType(DuplicateOffer):
     """Two plugins of one virtual host offer an exchange type of the same name."""
+
+    kind = "exchange type"
+
+
+class DuplicateAuthenticationMethod(DuplicateOffer):
+    """Two plugins of one virtual host offer an authentication method of the same name."""
+
+    kind = "authentication method"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +199,17 @@ class PluginView:
         """Ask for authenticators. :raises ConfigurationError: when a plugin fails."""
         return self._joined("gateway_authenticators", vhost=self._vhost, directory=directory)
 
+    def authentication_methods(self, directory: "Directory") -> "dict[str, AuthenticationMethod]":
+        """Ask for authentication methods, by name. :raises ConfigurationError: when a plugin fails, or two clash."""
+        hook = "gateway_authentication_methods"
+        asked = {"vhost": self._vhost, "directory": directory}
+        methods: dict[str, AuthenticationMethod] = {}
+        for plugin, name, method in self._offers(hook, DuplicateAuthenticationMethod, **asked):
+            if not callable(getattr(method, "begin", None)):
+                raise self._fault(plugin, f"the authentication method {name!r} has no begin(): {method!r}")
+            methods[name] = method
+        return methods
+
     def authorizers(
         self, directory: "Directory", permissions_changed: Callable[[], None] = lambda: None
     ) -> "tuple[Authorizer, ...]":
@@ -197,16 +224,23 @@ class PluginView:
 
     def _merged_exchange_types(self) -> dict[str, ExchangeFactory]:
         factories: dict[str, ExchangeFactory] = {}
-        owners: dict[str, str] = {}
-        for name, offered in self._answers("gateway_exchange_types", Mapping, vhost=self._vhost):
-            for type_name, factory in offered.items():
-                if type_name in factories:
-                    raise DuplicateExchangeType(self._duplicate(type_name, owners[type_name], name))
-                if not callable(factory):
-                    raise self._fault(name, f"the factory of exchange type {type_name!r} cannot be called: {factory!r}")
-                factories[type_name] = factory
-                owners[type_name] = name
+        for plugin, name, factory in self._offers("gateway_exchange_types", DuplicateExchangeType, vhost=self._vhost):
+            if not callable(factory):
+                raise self._fault(plugin, f"the factory of exchange type {name!r} cannot be called: {factory!r}")
+            factories[name] = factory
         return factories
+
+    def _offers(
+        self, hook: str, duplicate: type[DuplicateOffer], **asked: object
+    ) -> Iterator[tuple[str, str, Any]]:  # Any: the specification of the hook says which
+        """Yield who offers what under which name. :raises DuplicateOffer: for a name that was taken."""
+        owners: dict[str, str] = {}
+        for plugin, offered in self._answers(hook, Mapping, **asked):
+            for name, item in offered.items():
+                if name in owners:
+                    raise duplicate(self._clash(duplicate.kind, name, owners[name], plugin))
+                owners[name] = plugin
+                yield plugin, name, item
 
     def _joined(self, hook: str, **asked: object) -> tuple[Any, ...]:  # Any: the specification of the hook says which
         return tuple(item for _, answer in self._answers(hook, Sequence, **asked) for item in answer)
@@ -231,9 +265,9 @@ class PluginView:
     def _fault(self, name: str, reason: str) -> ConfigurationError:
         return ConfigurationError(f"plugin {name!r} ({self._origins[name]}) for virtual host {self._vhost!r}: {reason}")
 
-    def _duplicate(self, type_name: str, first: str, second: str) -> str:
+    def _clash(self, kind: str, name: str, first: str, second: str) -> str:
         return (
-            f"virtual host {self._vhost!r}: exchange type {type_name!r} is offered by two plugins, "
+            f"virtual host {self._vhost!r}: {kind} {name!r} is offered by two plugins, "
             f"{first!r} ({self._origins[first]}) and {second!r} ({self._origins[second]})"
         )
 

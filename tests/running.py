@@ -74,7 +74,8 @@ class Gateway:
             self.kill()
 
     def _spawn(self, settings: tuple[str, ...]) -> None:
-        overrides = ("bind=127.0.0.1", "amqp.port=0", "management.port=0", *self.settings, *settings)
+        ports = [f"{listener}.port=0" for listener in ("amqp", "management", "mqtt", "web_mqtt")]
+        overrides = ("bind=127.0.0.1", *ports, *self.settings, *settings)
         options = [word for override in overrides for word in ("--set", override)]
         command = [sys.executable, "-m", "gateway", "run", "--data", str(self.data), *options]
         with self._output.open("wb") as output, self._log.open("ab") as log:

@@ -11,19 +11,29 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.load.compare import Comparison
-from benchmarks.load.duties import DUTIES
+from benchmarks.load.duties import DUTIES, PARTS
 from benchmarks.load.floor import measure_floors
 from benchmarks.load.host import describe
-from benchmarks.load.idle import raise_descriptor_limit
+from benchmarks.load.idle import IDLENESS, raise_descriptor_limit
+from benchmarks.load.mqtt import workloads as mqtt
 from benchmarks.load.peers import MANAGED, PEERS, SUBJECT, Peer
 from benchmarks.load.premiums import OVER_QUEUES, PREMIUMS
 from benchmarks.load.report import report
 from benchmarks.load.results import Results
-from benchmarks.load.workloads import WORKLOADS, Workload
+from benchmarks.load.workloads import AMQP, WORKLOADS, Workload
 
 RESULTS: Final = Path(__file__).parent.parent / "results"
-#: Names ``--only`` knows besides the workloads'.
-IDLE, BACKLOG = "idle", "backlog"
+#: What is compared, side by side.
+COMPARED: Final = (*WORKLOADS, *mqtt.WORKLOADS)
+BACKLOG: Final = "backlog"
+#: Every name ``--only`` knows.
+NAMES: Final = (
+    *(each.name for each in (*COMPARED, *OVER_QUEUES)),
+    *(each.name for each in DUTIES),
+    *(each.name for each in PARTS),
+    *(each.name for each in IDLENESS),
+    BACKLOG,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is asked for, print it, and keep it when it is complete; return the exit status."""
     options = _options().parse_args(arguments)
     if options.list:
-        print("\n".join([*(each.name for each in (*WORKLOADS, *OVER_QUEUES, *DUTIES)), IDLE, BACKLOG]))
+        print("\n".join(NAMES))
         return 0
     peers = _present([peer for peer in PEERS if options.peer in (None, peer.name)])
     if not peers:
@@ -55,8 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Ended by its caller, the benchmark still stops the brokers it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     length = QUICK if options.quick else Length(options.seconds, options.repetitions)
-    floors = measure_floors()
-    workloads = [each for each in WORKLOADS if _is_chosen(each.name, options.only)]
+    workloads = [each for each in COMPARED if _is_chosen(each.name, options.only)]
+    floors = measure_floors() if any(each.protocol == AMQP for each in workloads) else []
     results = _measure(peers, options, workloads, length)
     host = describe(options.directory)
     text = report(results, workloads, [peer.name for peer in peers], host, floors, str(length))
@@ -80,8 +90,10 @@ def _measure(
         if over_queues:
             comparison.run_premiums(SUBJECT, PREMIUMS, over_queues, length.seconds, length.repetitions)
         comparison.run_duties(MANAGED, [each for each in DUTIES if _is_chosen(each.name, options.only)])
-    if _is_chosen(IDLE, options.only):
-        comparison.measure_idle(length.idle_connections)
+        comparison.run_parts([each for each in PARTS if _is_chosen(each.name, options.only)])
+    for idleness in IDLENESS:
+        if _is_chosen(idleness.name, options.only):
+            comparison.measure_idle(idleness, length.idle_connections)
     if _is_chosen(BACKLOG, options.only):
         comparison.measure_backlog(length.backlog_messages)
     return comparison.results

@@ -9,8 +9,9 @@ from typing import Final, TypeVar
 
 from benchmarks.load.backlog import measure_backlog
 from benchmarks.load.drive import Stalled
-from benchmarks.load.duties import Duty
-from benchmarks.load.idle import measure_idle
+from benchmarks.load.duties import Duty, Part
+from benchmarks.load.figure import Figure
+from benchmarks.load.idle import Idleness, measure_idle
 from benchmarks.load.lane import BrokerRefused, Lost
 from benchmarks.load.measurement import Measurement
 from benchmarks.load.peers import Peer
@@ -18,6 +19,7 @@ from benchmarks.load.premiums import Premium
 from benchmarks.load.processes import NotListening
 from benchmarks.load.publisher import NotConfirmed
 from benchmarks.load.results import Results
+from benchmarks.load.rounds import measure_rounds
 from benchmarks.load.roundtrip import measure_confirm_round_trip, measure_round_trip
 from benchmarks.load.running import Broker
 from benchmarks.load.stream import measure_stream
@@ -34,6 +36,7 @@ RUN: Final[Mapping[Measure, Callable[[Broker, Workload, float], Measurement]]] =
     Measure.WAITING: measure_waiting,
     Measure.ROUND_TRIP: measure_round_trip,
     Measure.CONFIRM_ROUND_TRIP: measure_confirm_round_trip,
+    Measure.ROUNDS: measure_rounds,
 }
 
 
@@ -78,22 +81,32 @@ class Comparison:
         for duty in duties:
             with self._running([peer]) as brokers:
                 for broker in brokers:
-                    self._run_duty(broker, duty)
+                    self._keep_figures(duty.name, partial(duty.measure, broker))
 
-    def measure_idle(self, most: int) -> None:
-        """Measure the memory of idle connections, on fresh brokers."""
+    def run_parts(self, parts: Sequence[Part]) -> None:
+        """Measure each, in this process."""
+        for part in parts:
+            self._keep_figures(part.name, part.measure)
+
+    def measure_idle(self, idleness: Idleness, most: int) -> None:
+        """Measure the memory of idle connections, on fresh brokers of those that speak the protocol."""
         for peer in self._peers:
-            connections = min(peer.idle_connections, most)
+            connections = min(peer.idle_connections.get(idleness.protocol, 0), most)
+            if not connections:
+                continue
+            label = f"{idleness.name}, {peer.name}"
             with self._fresh_directory() as directory:
-                idle = self._attempt(f"idle, {peer.name}", partial(measure_idle, peer, directory, connections))
+                idle = self._attempt(label, partial(measure_idle, peer, directory, idleness, connections))
             if idle is not None:
-                self.results.idle[peer.name] = idle
-                self._say(f"{idle.connections} idle connections, {peer.name}: {idle.kib_each:.1f} KiB each")
+                self.results.idle[idleness.protocol, peer.name] = idle
+                self._say(f"{label}: {idle.connections} connections, {idle.kib_each:.1f} KiB each")
 
     def measure_backlog(self, most: int) -> None:
         """Measure a long queue's life, on fresh brokers."""
         for peer in self._peers:
             messages = min(peer.backlog_messages, most)
+            if not messages:
+                continue
             with self._fresh_directory() as directory:
                 backlog = self._attempt(f"backlog, {peer.name}", partial(measure_backlog, peer, directory, messages))
             if backlog is not None:
@@ -110,12 +123,12 @@ class Comparison:
                 f" (generator {run.generator_us:.2f})"
             )
 
-    def _run_duty(self, broker: Broker, duty: Duty) -> None:
-        figures = self._attempt(duty.name, partial(duty.measure, broker))
+    def _keep_figures(self, name: str, measure: Callable[[], Sequence[Figure]]) -> None:
+        figures = self._attempt(name, measure)
         if figures is not None:
-            self.results.figures[duty.name] = figures
+            self.results.figures[name] = figures
             for figure in figures:
-                self._say(f"{duty.name}: {figure.name}: {figure.measured}")
+                self._say(f"{name}: {figure.name}: {figure.measured}")
 
     def _attempt(self, label: str, measure: Callable[[], Outcome]) -> Outcome | None:
         """Measure; a broker's failure is noted, and the run goes on."""

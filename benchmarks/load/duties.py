@@ -6,8 +6,18 @@ from typing import Final
 
 from benchmarks.load.expiry import measure_expiry
 from benchmarks.load.figure import Figure
+from benchmarks.load.mqtt.storm import measure_storm
 from benchmarks.load.policy import measure_policy
 from benchmarks.load.running import Broker
+from benchmarks.micro.matching import measure_matching
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the gateway, measured without a broker around it."""
+
+    name: str
+    measure: Callable[[], Sequence[Figure]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,4 +31,7 @@ class Duty:
 DUTIES: Final = (
     Duty("a million expired messages dead-lettered", measure_expiry),
     Duty("a policy over 10,000 queues changed", measure_policy),
+    Duty("mqtt: 5,000 clients with kept sessions come back at once", measure_storm),
 )
+
+PARTS: Final = (Part("mqtt: a topic matched with 100,000 subscriptions", measure_matching),)

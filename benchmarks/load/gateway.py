@@ -11,10 +11,16 @@ from typing import Final
 from benchmarks.load.amqp.client import amqp_product
 from benchmarks.load.processes import free_port
 from benchmarks.load.running import Broker, running
-from benchmarks.load.workloads import AMQP
+from benchmarks.load.workloads import AMQP, MQTT
 
 #: The port of the management API, beside those of protocols.
 MANAGEMENT: Final = "management"
+
+#: Every listener that is there unless it is switched off.
+LISTENERS: Final = (AMQP, MQTT, "web_mqtt", MANAGEMENT)
+
+#: Deliveries an MQTT client may leave unacknowledged: its peer is set up to allow as many.
+PREFETCH: Final = 1000
 
 
 def absence() -> str | None:
@@ -26,21 +32,22 @@ def absence() -> str | None:
 @contextmanager
 def launch(directory: Path) -> Iterator[Broker]:
     """Run it without management: Debian's RabbitMQ, its peer, comes without as well."""
-    with _launch(directory, AMQP) as broker:
+    with _launch(directory, AMQP, MQTT) as broker:
         yield broker
 
 
 @contextmanager
 def launch_managed(directory: Path) -> Iterator[Broker]:
     """Run it with management, for measurements in which an operator takes part."""
-    with _launch(directory, AMQP, MANAGEMENT) as broker:
+    with _launch(directory, AMQP, MQTT, MANAGEMENT) as broker:
         yield broker
 
 
 @contextmanager
 def _launch(directory: Path, *listeners: str) -> Iterator[Broker]:
     ports = {listener: free_port() for listener in listeners}
-    settings = {"bind": "127.0.0.1", f"{MANAGEMENT}.port": "off"}
+    settings = {"bind": "127.0.0.1", f"{MQTT}.prefetch": str(PREFETCH)}
+    settings |= {f"{listener}.port": "off" for listener in LISTENERS}
     settings |= {f"{listener}.port": str(port) for listener, port in ports.items()}
     options = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     command = [sys.executable, "-m", "gateway", "run", "--data", str(directory / "data"), *options]

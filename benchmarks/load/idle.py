@@ -1,16 +1,18 @@
-"""What an idle connection with one channel costs a broker in memory."""
+"""What an idle connection costs a broker in memory, with AMQP with one channel."""
 
 import resource
 import time
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.load.amqp.client import connected
+from benchmarks.load.amqp.client import connected as amqp_connected
+from benchmarks.load.mqtt.client import connected as mqtt_connected
 from benchmarks.load.peers import Peer
 from benchmarks.load.processes import resident_bytes
-from benchmarks.load.workloads import AMQP
+from benchmarks.load.workloads import AMQP, MQTT
 
 #: Opened before the first look at the memory, so that code and pools that all connections share do not count.
 WARM_UP: Final = 20
@@ -24,6 +26,22 @@ SPARE_DESCRIPTORS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
+class Idleness:
+    """Connections of one protocol that say nothing: how the ``number``-th is opened, and KiB each that are owed."""
+
+    name: str
+    protocol: str
+    connect: Callable[[int, int], AbstractContextManager[object]]
+    owed_kib: float
+
+
+IDLENESS: Final = (
+    Idleness("idle", AMQP, lambda port, number: amqp_connected(port), owed_kib=20.0),
+    Idleness("mqtt idle", MQTT, lambda port, number: mqtt_connected(port, f"idle-{number}"), owed_kib=8.0),
+)
+
+
+@dataclass(frozen=True, slots=True)
 class IdleMemory:
     """Resident memory of a freshly started broker, over so many idle connections."""
 
@@ -33,7 +51,7 @@ class IdleMemory:
 
     @property
     def kib_each(self) -> float:
-        """KiB a connection with its channel."""
+        """KiB a connection."""
         return (self.resident_bytes - self.baseline_bytes) / self.connections / 1024
 
 
@@ -45,15 +63,16 @@ def raise_descriptor_limit() -> int:
     return allowed
 
 
-def measure_idle(peer: Peer, directory: Path, connections: int) -> IdleMemory:
+def measure_idle(peer: Peer, directory: Path, idleness: Idleness, connections: int) -> IdleMemory:
     """Start the broker, open the connections one after the other, and look at its memory."""
     connections = min(connections, raise_descriptor_limit() - SPARE_DESCRIPTORS)
     with peer.launch(directory) as broker, ExitStack() as stack:
-        for _ in range(WARM_UP):
-            stack.enter_context(connected(broker.ports[AMQP]))
+        port = broker.ports[idleness.protocol]
+        for number in range(WARM_UP):
+            stack.enter_context(idleness.connect(port, number))
         time.sleep(REST_S)
         baseline = resident_bytes(broker.pid)
-        for _ in range(connections):
-            stack.enter_context(connected(broker.ports[AMQP]))
+        for number in range(connections):
+            stack.enter_context(idleness.connect(port, WARM_UP + number))
         time.sleep(REST_S)
         return IdleMemory(connections, baseline, resident_bytes(broker.pid))

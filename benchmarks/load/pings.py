@@ -1,12 +1,13 @@
 """How long a broker leaves a client without an answer, seen by one that asks all the time."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Event, Thread
 from time import perf_counter
 from typing import Final
 
-from benchmarks.load.amqp.client import Client, connected
+from benchmarks.load.amqp.client import connected
 
 QUEUE: Final = "bench.ping"
 #: Between an answer and the next question: a stretch may have begun that much earlier than it is seen.
@@ -31,11 +32,11 @@ class Pings:
         """The longest wait in milliseconds."""
         return self.longest_s * 1e3
 
-    def ask(self, client: Client) -> None:
-        """Ask until told to end."""
+    def ask(self, question: Callable[[], object]) -> None:
+        """Ask until told to end; ``question`` returns with the answer."""
         while not self._is_over.wait(PAUSE_S):
             start = perf_counter()
-            client.declare_queue(QUEUE, passive=True)
+            question()
             self.longest_s = max(self.longest_s, perf_counter() - start)
             self.count += 1
 
@@ -45,15 +46,22 @@ class Pings:
 
 
 @contextmanager
-def pinging(port: int) -> Iterator[Pings]:
+def asking(question: Callable[[], object]) -> Iterator[Pings]:
     """Ask while the block lasts; read the result after it."""
+    pings = Pings()
+    thread = Thread(target=pings.ask, args=(question,))
+    thread.start()
+    try:
+        yield pings
+    finally:
+        pings.end()
+        thread.join()
+
+
+@contextmanager
+def pinging(port: int) -> Iterator[Pings]:
+    """Ask over AMQP, for a queue's length."""
     with connected(port) as client:
         client.declare_queue(QUEUE)
-        pings = Pings()
-        thread = Thread(target=pings.ask, args=(client,))
-        thread.start()
-        try:
+        with asking(partial(client.declare_queue, QUEUE, passive=True)) as pings:
             yield pings
-        finally:
-            pings.end()
-            thread.join()

@@ -6,14 +6,15 @@ from typing import Final
 from benchmarks.load.backlog import Backlog
 from benchmarks.load.floor import Floor
 from benchmarks.load.host import Host
+from benchmarks.load.idle import IDLENESS
 from benchmarks.load.peers import SUBJECT
 from benchmarks.load.premiums import OVER_QUEUES, PREMIUMS, Premium
 from benchmarks.load.results import Results, figure_of_merit
 from benchmarks.load.tables import Row, mb, met, percentiles, table
-from benchmarks.load.workloads import Measure, Workload
+from benchmarks.load.workloads import Workload
 
-#: What it owes: KiB an idle connection, MB resident with the backlog, seconds to restart.
-IDLE_KIB, BACKLOG_MB, RESTART_S = 20.0, 300.0, 10.0
+#: What it owes: MB resident with the backlog, seconds to restart.
+BACKLOG_MB, RESTART_S = 300.0, 10.0
 #: Disk space after a partial refill may exceed the full backlog's by this factor:
 #: pages are reused, but not in perfect order.
 REUSE: Final = 1.05
@@ -29,7 +30,9 @@ def report(
 ) -> str:
     """Everything measured, with what is owed and whether it is met."""
     products = "".join(f"{peer} is {product}. " for peer, product in results.products.items())
-    parts = [[f"Machine: {host}.", f"{products}{conditions}", f"Generator alone: {', '.join(map(str, floors))}."]]
+    parts = [[f"Machine: {host}.", f"{products}{conditions}"]]
+    if floors:
+        parts[0].append(f"Generator alone: {', '.join(map(str, floors))}.")
     for protocol in dict.fromkeys(workload.protocol for workload in workloads):
         spoken = [each for each in workloads if each.protocol == protocol]
         parts.extend(_side_by_side(results, spoken, peers, protocol.upper()))
@@ -38,7 +41,7 @@ def report(
     if results.figures:
         parts.append(["## Work beside serving clients", "", *table(_figures(results))])
     if results.idle:
-        parts.append(["## Memory of idle connections", "", *table(_idle(results, peers))])
+        parts.append(["## Memory of idle connections", "", *table(_idle(results))])
     if results.backlogs:
         parts.append(["## Backlog of persistent 1 KiB messages", "", *table(_backlog(results, peers))])
     if results.failures:
@@ -73,7 +76,7 @@ def _throughput(results: Results, workloads: Iterable[Workload], peers: Sequence
 def _verdict(results: Results, workload: Workload, peers: Sequence[str]) -> Row:
     """How many times the first peer is better than the second, what is owed, and whether it is met."""
     runs = [results.median(workload, peer) for peer in peers[:2]]
-    what = "CPU" if workload.measure is Measure.STREAM else "p50"
+    what = "p50" if workload.measure.is_of_time else "CPU"
     owed = f"{workload.required:.0f}x {what}"
     if len(runs) < 2 or runs[0] is None or runs[1] is None:
         return ["-", owed, "-"]
@@ -114,13 +117,14 @@ def _figures(results: Results) -> Iterable[Row]:
             yield [duty, figure.name, figure.measured, figure.owed, met(figure.is_met)]
 
 
-def _idle(results: Results, peers: Sequence[str]) -> Iterable[Row]:
-    yield ["peer", "connections", "MB before", "MB with them", "KiB each", "owed", "met"]
-    for peer in peers:
-        if idle := results.idle.get(peer):
-            figures = [f"{idle.connections:,}", mb(idle.baseline_bytes), mb(idle.resident_bytes)]
-            owed = [f"< {IDLE_KIB:.0f}", met(idle.kib_each < IDLE_KIB)] if peer == SUBJECT.name else ["", ""]
-            yield [peer, *figures, f"{idle.kib_each:.1f}", *owed]
+def _idle(results: Results) -> Iterable[Row]:
+    yield ["protocol", "peer", "connections", "MB before", "MB with them", "KiB each", "owed", "met"]
+    owed_kib = {idleness.protocol: idleness.owed_kib for idleness in IDLENESS}
+    for (protocol, peer), idle in results.idle.items():
+        figures = [f"{idle.connections:,}", mb(idle.baseline_bytes), mb(idle.resident_bytes)]
+        most = owed_kib[protocol]
+        owed = [f"< {most:.0f}", met(idle.kib_each < most)] if peer == SUBJECT.name else ["", ""]
+        yield [protocol, peer, *figures, f"{idle.kib_each:.1f}", *owed]
 
 
 def _backlog(results: Results, peers: Sequence[str]) -> Iterable[Row]:

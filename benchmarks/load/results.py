@@ -8,16 +8,16 @@ from benchmarks.load.backlog import Backlog
 from benchmarks.load.figure import Figure
 from benchmarks.load.idle import IdleMemory
 from benchmarks.load.measurement import Measurement
-from benchmarks.load.workloads import Measure, Workload
+from benchmarks.load.workloads import Workload
 
 
 @dataclass(slots=True)
 class Results:
-    """Everything measured, by peer name, ``figures`` by duty; filled while the run goes on."""
+    """Everything measured, by peer name, ``idle`` by protocol and peer name, ``figures`` by duty; filled meanwhile."""
 
     products: dict[str, str] = field(default_factory=dict)
     runs: dict[tuple[Workload, str], list[Measurement]] = field(default_factory=dict)
-    idle: dict[str, IdleMemory] = field(default_factory=dict)
+    idle: dict[tuple[str, str], IdleMemory] = field(default_factory=dict)
     backlogs: dict[str, Backlog] = field(default_factory=dict)
     figures: dict[str, Sequence[Figure]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
@@ -39,6 +39,4 @@ class Results:
 def figure_of_merit(workload: Workload, run: Measurement) -> float:
     """What is compared, the less the better: CPU a message for streams, the median time for round trips."""
     round_trip = run.delivery or run.confirm
-    if workload.measure is Measure.STREAM or round_trip is None:
-        return run.broker_us
-    return round_trip.p50_ms
+    return round_trip.p50_ms if workload.measure.is_of_time and round_trip else run.broker_us

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-#: A protocol, under the name its listener has in the settings.
-AMQP: Final = "amqp"
+#: Protocols, under the names their listeners have in the settings.
+AMQP, MQTT = "amqp", "mqtt"
 
 
 class Shape(Enum):
@@ -28,6 +28,14 @@ class Measure(Enum):
     ROUND_TRIP = "round trip"
     #: One message outstanding, publish to confirm, nobody consumes: the median time decides.
     CONFIRM_ROUND_TRIP = "confirm round trip"
+    #: Everybody publishes a window of messages, everybody gets all of them, and all begin again: broker CPU per
+    #: message decides.
+    ROUNDS = "rounds"
+
+    @property
+    def is_of_time(self) -> bool:
+        """Whether the time a message takes decides, and not what it costs."""
+        return self in (Measure.ROUND_TRIP, Measure.CONFIRM_ROUND_TRIP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +56,8 @@ class Workload:
     ``ack_every`` is 0 for automatic acknowledgement, 1 for a basic.ack each,
     n for one with the multiple flag every n deliveries. ``window`` bounds the
     messages in flight of each publisher. Messages have the ``priorities`` in
-    turn, none where there are none.
+    turn, none where there are none. In rounds there are so many ``publishers``
+    and ``subscribers``, and messages have a ``qos``.
     """
 
     name: str
@@ -63,6 +72,9 @@ class Workload:
     queue: QueueKind = PLAIN
     priorities: tuple[int, ...] = ()
     protocol: str = AMQP
+    qos: int = 0
+    publishers: int = 1
+    subscribers: int = 1
 
 
 #: Messages in flight: deep enough that neither side ever waits for the other.

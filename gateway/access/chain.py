@@ -1,10 +1,13 @@
 """Authentication, which may wait for somebody else, and authorization, which never does: plugins asked in order."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Protocol
 
+from gateway.access.methods import AuthenticationMethod, GuardedDialogue, Visitor
+from gateway.access.once import Once
 from gateway.access.permissions import Permissions
-from gateway.access.principals import Credentials, Principal
+from gateway.access.principals import Credentials, Principal, is_loopback
 from gateway.kernel.errors import NotAllowed
 from gateway.logs import Log
 
@@ -36,21 +39,43 @@ class Authorizer(Protocol):
 
 
 class Access:
-    """The authenticators and authorizers of one view, asked in order; the first that knows decides."""
+    """The authenticators and authorizers of one view, asked in order; the first that knows decides.
+
+    Its authentication methods are asked by name.
+    """
 
     def __init__(
         self,
         authenticators: Sequence[Authenticator],
         authorizers: Sequence[Authorizer],
         loopback_users: frozenset[str] = frozenset({"guest"}),
+        methods: Mapping[str, AuthenticationMethod] = MappingProxyType({}),
     ) -> None:
         self._authenticators = tuple(authenticators)
         self._authorizers = tuple(authorizers)
         self._loopback_users = loopback_users
+        self._methods = methods
 
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
         """Call ``answer`` once, now or later, with the principal, or with ``None`` when nobody vouches for it."""
         self._ask(0, credentials, answer)
+
+    def converse(self, method: str, visitor: Visitor) -> GuardedDialogue | None:
+        """Return a dialogue of the authentication method of this name; ``None`` when no plugin offers it."""
+        offered = self._methods.get(method)
+        return None if offered is None else GuardedDialogue(method, offered, visitor, self._objection)
+
+    def anonymous(self, user: str, peer_host: str) -> Principal | None:
+        """Return who a client counts as that says nothing of itself, or ``None`` where that user may not come from.
+
+        ``user`` is the operator's choice, never the client's, so no authenticator is asked, and none can be led to let
+        in a user without a password. The principal has no tags. What it may do, ``enter`` tells as for everybody.
+        """
+        principal = Principal(user)
+        if objection := self._objection(principal, peer_host):
+            self._log_refusal(Credentials("ANONYMOUS", user, peer_host=peer_host), objection)
+            return None
+        return principal
 
     def enter(self, principal: Principal, vhost: str) -> Permissions:
         """Return what a principal may do in a virtual host. :raises NotAllowed: when it may not enter."""
@@ -62,26 +87,34 @@ class Access:
     def _ask(self, turn: int, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
         """Ask the authenticator whose turn it is, and on its refusal the next."""
         if turn == len(self._authenticators):
-            self._refuse(credentials, "no such user, or wrong password", answer)
+            self._log_refusal(credentials, "no such user, or wrong password")
+            answer(None)
             return
         authenticator = self._authenticators[turn]
 
         def answered(principal: Principal | None) -> None:
             if principal is None:
                 self._ask(turn + 1, credentials, answer)
-            elif principal.name in self._loopback_users and not credentials.is_loopback:
-                self._refuse(credentials, "user can only log in via localhost", answer)
+            elif objection := self._objection(principal, credentials.peer_host):
+                self._log_refusal(credentials, objection)
+                answer(None)
             else:
                 answer(principal)
 
-        once = _Once(answered)
+        once = Once(answered)
         try:
             authenticator.authenticate(credentials, once)
         except Exception:  # a plugin that breaks must neither let anybody in nor leave the client waiting
             _log.error("authenticator failed", exc_info=True, authenticator=type(authenticator).__qualname__)
             once(None)
 
-    def _refuse(self, credentials: Credentials, reason: str, answer: Callable[[Principal | None], None]) -> None:
+    def _objection(self, principal: Principal, peer_host: str) -> str:
+        """Return why a principal may not come from there; empty when it may."""
+        if principal.name in self._loopback_users and not is_loopback(peer_host):
+            return "user can only log in via localhost"
+        return ""
+
+    def _log_refusal(self, credentials: Credentials, reason: str) -> None:
         _log.warning(
             "authentication refused",
             user=credentials.username,
@@ -89,18 +122,3 @@ class Access:
             peer=credentials.peer_host,
             reason=reason,
         )
-        answer(None)
-
-
-class _Once:
-    """Passes on the first answer and drops the others, which would come from a confused plugin."""
-
-    __slots__ = ("_answer",)
-
-    def __init__(self, answer: Callable[[Principal | None], None]) -> None:
-        self._answer: Callable[[Principal | None], None] | None = answer
-
-    def __call__(self, principal: Principal | None) -> None:
-        answer, self._answer = self._answer, None
-        if answer is not None:
-            answer(principal)

@@ -10,7 +10,8 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from gateway.config.kinds import Allowed, write_size
-from gateway.config.settings import Section, Settings
+from gateway.config.section import Section
+from gateway.config.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,10 @@ def _tls(settings: Settings) -> Iterator[str]:
         yield "tls.key: must be the path of the private key when tls.certificate is set"
     if tls.key is not None and tls.certificate is None:
         yield "tls.certificate: must be the path of the certificate when tls.key is set"
-    if settings.amqps.port is not None and tls.certificate is None:
-        yield 'amqps.port: must be "off", or tls.certificate and tls.key must be set'
+    ports = {"amqps": settings.amqps.port, "mqtts": settings.mqtts.port, "web_mqtts": settings.web_mqtts.port}
+    for name, port in ports.items():
+        if port is not None and tls.certificate is None:
+            yield f'{name}.port: must be "off", or tls.certificate and tls.key must be set'
     if tls.verify != "off" and tls.ca is None:
         yield 'tls.ca: must be the path of the trusted certificates unless tls.verify is "off"'
 

@@ -133,6 +133,9 @@ ListenerPort = Annotated[
 ]
 """A TCP port, 0 for any free one, or ``None`` for no listener."""
 
+UrlPath = Annotated[str, Field(pattern=r"^/[^?#\s]*$"), Allowed('a path such as "/ws"')]
+"""The path of a URL."""
+
 BindAddress = Annotated[str, BeforeValidator(parse_address), Allowed('an IPv4 or IPv6 address, or "*"')]
 """An address to listen on, or ``*`` for every interface."""
 

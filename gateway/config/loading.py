@@ -18,7 +18,10 @@ Document: TypeAlias = dict[str, Any]
 KeyPath: TypeAlias = tuple[str, ...]
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
-VHOSTS_ALLOW: Final = 'vhosts."NAME".tracing and [vhosts."NAME".plugins.PLUGIN] tables'
+VHOSTS_ALLOW: Final = (
+    'vhosts."NAME".tracing, vhosts."NAME".mqtt_mapping ("reversible" or "lossy") and '
+    '[vhosts."NAME".plugins.PLUGIN] tables'
+)
 
 
 def load(file: Path | None = None, overrides: Iterable[str] = ()) -> Settings:

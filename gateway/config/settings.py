@@ -9,20 +9,17 @@ import socket
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, model_validator
 
 from gateway.config.kinds import Allowed, BindAddress, DirectoryPath, ListenerPort, OptionalPath, Size, Watermark
+from gateway.config.mqtt import Mqtt, Mqtts, WebMqtt, WebMqtts
+from gateway.config.section import Section
 
-AMQPS_PORT: Final = 5671
+#: Where a listener with TLS is once there is a certificate.
+TLS_PORTS: Final = {"amqps": 5671, "mqtts": 8883}
 MAX_MESSAGE_SIZE: Final = 512 * 2**20
 
 Password = Annotated[SecretStr, Field(strict=False), Allowed("a string")]
-
-
-class Section(BaseModel):
-    """A table of settings."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
 
 
 class Amqp(Section):
@@ -30,6 +27,9 @@ class Amqp(Section):
 
     port: ListenerPort = 5672
     """Where plain connections are taken."""
+
+    proxy_protocol: bool = False
+    """Whether connections, with and without TLS, come by way of a proxy that says in a PROXY header whose they are."""
 
     heartbeat_s: Annotated[int, Field(ge=0, le=65535)] = 60
     """The heartbeat interval proposed to clients, in seconds; 0 proposes none. The lower proposal wins."""
@@ -142,6 +142,9 @@ class Vhost(Section):
     tracing: bool = False
     """Whether its messages are copied to the exchange ``amq.rabbitmq.trace``, from the start."""
 
+    mqtt_mapping: Literal["reversible", "lossy"] = "reversible"
+    """How a topic of MQTT becomes a routing key; ``lossy`` is RabbitMQ's way, which confuses ``.`` with ``/``."""
+
     plugins: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """The plugins it enables, each with its own settings: ``[vhosts."/".plugins.NAME]``."""
 
@@ -188,6 +191,10 @@ class Settings(Section):
     default_permissions: DefaultPermissions = DefaultPermissions()
     amqp: Amqp = Amqp()
     amqps: Amqps = Amqps()
+    mqtt: Mqtt = Mqtt()
+    mqtts: Mqtts = Mqtts()
+    web_mqtt: WebMqtt = WebMqtt()
+    web_mqtts: WebMqtts = WebMqtts()
     management: Management = Management()
     tls: Tls = Tls()
     storage: Storage = Storage()
@@ -195,17 +202,20 @@ class Settings(Section):
     log: Log = Log()
     deprecated_features: DeprecatedFeatures = DeprecatedFeatures()
     vhosts: dict[str, Vhost] = Field(default_factory=dict)
-    """Settings by virtual host: whether it is traced, and the plugins it enables."""
+    """Settings by virtual host: whether it is traced, how it reads MQTT's topics, and the plugins it enables."""
 
     @model_validator(mode="before")
     @classmethod
     def _listen_with_tls_when_there_is_a_certificate(cls, table: Any) -> Any:
-        """Give ``amqps.port`` its usual value when only the certificate was set."""
+        """Give the listeners with TLS their usual ports when only the certificate was set."""
         match table:
             case {"tls": {"certificate": certificate}, **others} if certificate:
-                amqps = others.get("amqps", {})
-                if isinstance(amqps, dict):
-                    return table | {"amqps": {"port": AMQPS_PORT} | amqps}
+                sections = {name: (others.get(name, {}), port) for name, port in TLS_PORTS.items()}
+                return table | {
+                    name: {"port": port} | section
+                    for name, (section, port) in sections.items()
+                    if isinstance(section, dict)
+                }
         return table
 
     @property

@@ -22,6 +22,9 @@ VHOSTS_EXAMPLE: Final = """\
 # [vhosts."/"]
 # tracing = false
 
+# How a topic of MQTT becomes a routing key; lossy is RabbitMQ's way, which confuses "." with "/".
+# mqtt_mapping = "reversible"
+
 # The plugins it enables, each with its own settings.
 # [vhosts."/".plugins.NAME]
 # key = "value"
@@ -69,6 +72,12 @@ A virtual host named here is made at the start if it is not there.
 Whether its messages are copied to the exchange `amq.rabbitmq.trace`, from the start: every message that is published
 with the key `publish.` and the name of the exchange, every one that is delivered with `deliver.` and the name of the
 queue. Allowed: true or false.
+
+`mqtt_mapping = "reversible"`
+
+How a topic of MQTT becomes a routing key. `reversible` writes `.` and `*` as `%2E` and `%2A`, so that two topics never
+share a key and every topic comes back as it went. `lossy` is RabbitMQ's way: `.` in a topic is taken for `/`. Allowed:
+"reversible" or "lossy".
 
 ## `[vhosts."NAME".plugins.PLUGIN]`
 

@@ -15,6 +15,7 @@ from gateway.kernel.errors import ConfigurationError, NotFound, PreconditionFail
 from gateway.kernel.vhost import VirtualHost
 from gateway.logs import Log
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.scram import kept_credential
 
 RESERVED: Final = "amq."
 VHOST_LIMITS: Final = "vhost-limits"
@@ -73,10 +74,10 @@ class _Steps:
         self._default_vhost = default_vhost
 
     def user(self, user: model.User) -> None:
-        algorithm = user.hashing_algorithm or self._default_algorithm
-        self._broker.directory.put_user(
-            UserRecord(user.name, _password_hash(user, algorithm), algorithm, list(user.tags), user.limits)
-        )
+        algorithm, directory = user.hashing_algorithm or self._default_algorithm, self._broker.directory
+        hashed = _password_hash(user, algorithm)
+        credential = user.scram_sha_256 or kept_credential(user.password, hashed, directory.user(user.name))
+        directory.put_user(UserRecord(user.name, hashed, algorithm, list(user.tags), user.limits, credential))
 
     def vhost(self, vhost: model.Vhost) -> None:
         said = vhost.said

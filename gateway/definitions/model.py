@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from gateway.passwords import DIGESTS, is_password_hash
+from gateway.scram import ScramCredential
 
 JsonObject: TypeAlias = dict[str, Any]
 Name = Annotated[str, Field(min_length=1)]
@@ -44,7 +45,10 @@ class Definition(BaseModel):
 
 
 class User(Definition):
-    """A user: with a password hash, a password in clear, or neither, who then cannot log in with a password."""
+    """A user: with a password hash, a password in clear, or neither, who then cannot log in with a password.
+
+    ``scram_sha_256`` stands beside a hash in exports of our own: what a hash does not tell.
+    """
 
     name: Name
     password_hash: str | None = None
@@ -53,6 +57,7 @@ class User(Definition):
         | None
     ) = None
     password: str | None = Field(default=None, repr=False)
+    scram_sha_256: str | None = Field(default=None, repr=False)
     tags: Tags = Field(default_factory=list)
     limits: Arguments = Field(default_factory=dict)
 
@@ -63,6 +68,10 @@ class User(Definition):
         algorithms = [self.hashing_algorithm] if self.hashing_algorithm is not None else list(DIGESTS)
         if self.password_hash and not any(is_password_hash(self.password_hash, each) for each in algorithms):
             raise ValueError("must have as password_hash the base64 of a 4 byte salt and a digest of its algorithm")
+        if self.scram_sha_256 and not self.password_hash:
+            raise ValueError("must have a password_hash beside scram_sha_256")
+        if self.scram_sha_256:
+            ScramCredential.parse(self.scram_sha_256)
         return self
 
 

@@ -26,7 +26,7 @@ class Broker:
     """Owns everything that lives on one node. No sockets, no threads; it hears of time and disk through its ports.
 
     ``doubtful_up_to`` is the last position that was taken when this node was last killed: nobody knows which of the
-    messages up to there had been handed out.
+    messages up to there had been handed out. ``on_vhost`` is called with each virtual host while it is still empty.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class Broker:
         self.departed_traffic = Traffic()
         self.doubtful_up_to = 0
         self.on_failure: Callable[[str], None] = lambda reason: None
+        self.on_vhost: Callable[[VirtualHost], None] = lambda vhost: None
         self._plugins = plugins
         self._tracing_by_vhost: dict[str, Tracing] = {}
         self._queue_id = 0
@@ -106,6 +107,7 @@ class Broker:
             self.next_queue_id,
             self._queue_rules,
         )
+        self.on_vhost(vhost)
         self.vhost_by_name[record.name] = vhost
         tracing = Tracing(record.name, view.tracers(TracedVhost(vhost, self.node)), self.events)
         self._tracing_by_vhost[record.name] = tracing
@@ -123,6 +125,9 @@ class Broker:
             raise PreconditionFailed(f"Refusing to delete virtual host '{name}' because it is protected from deletion")
         self.events.emit(Event("vhost.deleted", name, name))
         self.connections.force_close(f"vhost '{name}' is deleted", lambda peer: peer.vhost_name == name)
+        vhost.wills.erase()
+        vhost.sessions.end_all()
+        vhost.retained.erase()
         vhost.queues.delete_all()
         vhost.exchanges.delete_all()
         for policy in [policy for policy in self.policies.values() if policy.vhost == name]:

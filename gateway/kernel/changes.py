@@ -50,14 +50,29 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class UserRecord(Entity):
-    """A user of the internal database. ``password_hash`` is RabbitMQ's: base64 of a 4 byte salt and the digest."""
+    """A user of the internal database. ``password_hash`` is RabbitMQ's: base64 of a 4 byte salt and the digest.
+
+    ``scram_sha_256`` is what ``gateway.scram`` keeps of the password. It is empty for a user of whom only the hash is
+    known, and so for every record of version 1, which had no such field.
+    """
 
     kind: ClassVar[str] = "user"
+    version: ClassVar[int] = 2
     name: str
     password_hash: str
     hashing_algorithm: str
     tags: list[Value]
     limits: dict[str, Value]
+    scram_sha_256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretRecord(Entity):
+    """Random bytes that this store alone has, for what must not be guessed and yet stay the same over restarts."""
+
+    kind: ClassVar[str] = "secret"
+    name: str
+    value: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +190,91 @@ class ParameterRecord(Entity):
 
 
 @dataclass(frozen=True, slots=True)
+class SessionRecord(Entity):
+    """A session that outlives its connection: by ``expiry_s`` seconds, counted from ``ended_at_ms`` (wall time).
+
+    ``ended_at_ms`` is 0 while somebody is connected.
+    """
+
+    kind: ClassVar[str] = "session"
+    key_width: ClassVar[int] = 2
+    vhost: str
+    client_id: str
+    expiry_s: int
+    ended_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionRecord(Entity):
+    """What a session asked for under one filter, as its client wrote it.
+
+    ``group`` is the name of the group it shares messages with, or empty. ``identifier`` comes with each message, unless
+    it is 0. ``qos`` is the most it wants.
+    """
+
+    kind: ClassVar[str] = "subscription"
+    key_width: ClassVar[int] = 3
+    vhost: str
+    client_id: str
+    filter: str
+    group: str
+    binding_key: str
+    qos: int
+    identifier: int = 0
+    no_local: bool = False
+    retain_as_published: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HandshakeRecord(Entity):
+    """An exactly-once delivery under way, by its packet identifier.
+
+    One that ``is_incoming`` was published already and is remembered until its publisher releases it. Of the others,
+    ``position`` is the message's place in its queue, and 0 once its subscriber has it (MQTT 5.0, 4.3.3).
+    """
+
+    kind: ClassVar[str] = "handshake"
+    key_width: ClassVar[int] = 4
+    vhost: str
+    client_id: str
+    is_incoming: bool
+    packet_id: int
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RetainedRecord(Entity):
+    """The last message of a topic that was to be kept. ``expires_at_ms`` is wall time, 0 for never."""
+
+    kind: ClassVar[str] = "retained"
+    key_width: ClassVar[int] = 2
+    vhost: str
+    routing_key: str
+    exchange: str
+    header_format: str
+    header: bytes
+    body: bytes
+    expires_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class WillRecord(Entity):
+    """What is to be published for a client that is gone, at ``due_at_ms`` (wall time) unless it comes back before."""
+
+    kind: ClassVar[str] = "will"
+    key_width: ClassVar[int] = 2
+    vhost: str
+    client_id: str
+    exchange: str
+    routing_key: str
+    header_format: str
+    header: bytes
+    body: bytes
+    is_retained: bool
+    due_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class CleanStopRecord(Entity):
     """There while the store is closed in order: what was handed out came back and was counted.
 
@@ -190,6 +290,7 @@ ENTITY_BY_KIND: dict[str, type[Entity]] = {
     entity.kind: entity
     for entity in (
         UserRecord,
+        SecretRecord,
         VhostRecord,
         PermissionRecord,
         TopicPermissionRecord,
@@ -198,6 +299,11 @@ ENTITY_BY_KIND: dict[str, type[Entity]] = {
         BindingRecord,
         PolicyRecord,
         ParameterRecord,
+        SessionRecord,
+        SubscriptionRecord,
+        HandshakeRecord,
+        RetainedRecord,
+        WillRecord,
         CleanStopRecord,
     )
 }

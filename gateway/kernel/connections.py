@@ -37,7 +37,7 @@ class PeerFacts:
     """What a listing tells of a connection. ``timeout_s`` is the heartbeat interval; sizes are in bytes.
 
     ``received`` and ``sent`` are (bytes, reads or writes), ``pending`` is what waits to be sent. ``tls`` is ``None``
-    where there is none, or nothing is known of it.
+    where there is none, or nothing is known of it. ``variables`` are what patterns of topics may name.
     """
 
     protocol: str
@@ -57,6 +57,7 @@ class PeerFacts:
     sent: tuple[int, int]
     pending: int = 0
     tls: TlsFacts | None = None
+    variables: Arguments = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,12 @@ COUNTED: Final = ("publish", "deliver", "deliver_no_ack", "get", "get_no_ack", "
 
 
 class Counters:
-    """The messages of one queue or channel, and what became of them. Whoever moves a message counts it."""
+    """The messages of one queue or channel, and what became of them. Whoever moves a message counts it.
 
-    __slots__ = COUNTED
+    ``dropped`` are those that a queue's limit had no room for.
+    """
+
+    __slots__ = (*COUNTED, "dropped")
 
     def __init__(self) -> None:
         self.publish = 0
@@ -24,11 +27,13 @@ class Counters:
         self.get_empty = 0
         self.ack = 0
         self.redeliver = 0
+        self.dropped = 0
 
     def add(self, other: "Counters") -> None:
         """Take over the counts of somebody who is gone, so that sums never shrink."""
         for name in COUNTED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.dropped += other.dropped
 
 
 class Traffic:

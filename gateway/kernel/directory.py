@@ -1,4 +1,4 @@
-"""The users of the internal database, and what they may do.
+"""The users of the internal database, and what they may do; beside them the secrets that checking them needs.
 
 The kernel keeps them because they live in the store beside the topology; checking a password or a permission is the
 business of ``gateway.access`` and of plugins. State changes only through ``apply``, live and in recovery alike.
@@ -14,6 +14,7 @@ from gateway.kernel.changes import (
     PermissionRecord,
     Put,
     Removed,
+    SecretRecord,
     TopicPermissionRecord,
     UserRecord,
 )
@@ -26,7 +27,7 @@ Listener = Callable[[str], None]
 
 
 class Directory:
-    """Owns users, permissions and topic permissions; every change is recorded and then told to listeners."""
+    """Owns users, permissions, topic permissions, secrets; every change is recorded and then told to listeners."""
 
     def __init__(self, record: Callable[[Change], None]) -> None:
         self._record = record
@@ -34,6 +35,7 @@ class Directory:
         self._user_by_name: dict[str, UserRecord] = {}
         self._permission_by_key: dict[tuple[Value, ...], PermissionRecord] = {}
         self._topic_permission_by_key: dict[tuple[Value, ...], TopicPermissionRecord] = {}
+        self._secrets: dict[str, SecretRecord] = {}
 
     # Looking up
 
@@ -64,7 +66,16 @@ class Directory:
         """Return a user's topic permissions in a virtual host; none means that all routing keys are allowed."""
         return [record for record in self.topic_permissions if record.vhost == vhost and record.user == user]
 
+    def secret(self, name: str) -> bytes | None:
+        """Return a secret of this store; ``None`` for one that nobody has set."""
+        record = self._secrets.get(name)
+        return None if record is None else record.value
+
     # Changing
+
+    def put_secret(self, name: str, value: bytes) -> None:
+        """Keep random bytes under a name."""
+        self._change(Put(SecretRecord(name, value)))
 
     def put_user(self, user: UserRecord) -> None:
         """Create the user, or replace what is known of it."""
@@ -145,6 +156,7 @@ class Directory:
         """Yield everything known, as the store would give it back."""
         yield from self._user_by_name.values()
         yield from self._all_permissions()
+        yield from self._secrets.values()
 
     def _applied(self, change: Change) -> Iterator[str]:
         """Apply a change and yield the name of the user it concerns, if it concerns one."""
@@ -158,6 +170,8 @@ class Directory:
             case Put(TopicPermissionRecord() as topic_permission):
                 self._topic_permission_by_key[topic_permission.key] = topic_permission
                 yield topic_permission.user
+            case Put(SecretRecord() as secret):
+                self._secrets[secret.name] = secret
             case Removed(UserRecord.kind, (str(name),)):
                 self._user_by_name.pop(name, None)
                 yield name

@@ -6,6 +6,7 @@ never when it is used. Patterns come from administrators: one that takes exponen
 
 import re
 import warnings
+from functools import lru_cache
 
 from gateway.kernel.errors import PreconditionFailed
 
@@ -13,8 +14,9 @@ NOTHING = "^$"
 """What the empty pattern stands for: it matches no name that exists."""
 
 
+@lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern; the empty one matches nothing.
+    """Compile a pattern, once for all who log in under it; the empty one matches nothing.
 
     :raises PreconditionFailed: when it is not a regular expression, or one that Python reads otherwise than PCRE.
     """

@@ -1,6 +1,6 @@
 """When a publisher hears that its messages are safe: confirms, in order, released by the store's watermark."""
 
-from collections import deque
+from bisect import bisect_right
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -23,8 +23,9 @@ class Confirms:
         self._published = 0
         self._answered = 0
         self._is_stored = False
-        self._refused: deque[int] = deque()
-        self._waiting: deque[tuple[int, int]] = deque()
+        # Lists: an empty deque takes 760 bytes, and most of 10,000 clients publish nothing.
+        self._refused: list[int] = []
+        self._waiting: list[tuple[int, int]] = []
 
     def published(self, is_accepted: bool, is_stored: bool = True) -> int:
         """Count one more message, offered to its queues in this turn; return its number, from 1.
@@ -67,7 +68,7 @@ class Confirms:
     def fail(self) -> None:
         """Refuse everything that waits: the store will never be durable again."""
         self._waiting.clear()
-        self._refused = deque(range(self._answered + 1, self._published + 1))
+        self._refused = list(range(self._answered + 1, self._published + 1))
         self._answer_up_to(self._published)
 
     def abandon(self) -> None:
@@ -77,17 +78,23 @@ class Confirms:
         self._answered = self._published
 
     def _release(self) -> None:
-        if self._waiting and self._waiting[0][0] <= self._journal.watermark:
-            while self._waiting and self._waiting[0][0] <= self._journal.watermark:
-                _, number = self._waiting.popleft()
+        watermark, released = self._journal.watermark, 0
+        for lsn, _ in self._waiting:
+            if lsn > watermark:
+                break
+            released += 1
+        if released:
+            _, number = self._waiting[released - 1]
+            del self._waiting[:released]
             self._answer_up_to(number)
 
     def _answer_up_to(self, number: int) -> None:
-        while self._refused and self._refused[0] <= number:
-            refused = self._refused.popleft()
-            self._accept_up_to(refused - 1)
-            self._answer(refused, False, False)
-            self._answered = refused
+        due = bisect_right(self._refused, number)
+        refused, self._refused = self._refused[:due], self._refused[due:]
+        for each in refused:
+            self._accept_up_to(each - 1)
+            self._answer(each, False, False)
+            self._answered = each
         self._accept_up_to(number)
 
     def _accept_up_to(self, number: int) -> None:

@@ -371,6 +371,15 @@ class Queue(Declared):
 
     # Messages gone
 
+    def reserve(self, positions: set[int]) -> list[QueuedMessage]:
+        """Take those of the messages at these positions that wait, for somebody with a claim on them to settle."""
+        entries = self.ready.remove(positions)
+        for entry in entries:
+            unsettled = self.unsettled_durable if entry.is_durable else self.unsettled_transient
+            unsettled.count += 1
+            unsettled.bytes += len(entry.message.body)
+        return entries
+
     def discard_head(self, reason: Reason) -> None:
         """Discard the oldest waiting message."""
         self.discard(self.ready.popleft(), reason)
@@ -382,6 +391,8 @@ class Queue(Declared):
 
     def discard(self, entry: QueuedMessage, reason: Reason) -> None:
         """Let go of a message that is in none of the queue's places any more, and tell the features why."""
+        if reason is Reason.MAXLEN:
+            self.counters.dropped += 1
         if entry.is_durable:
             self._journal.dequeued(entry.position, entry.message)
         self._moments.dropped(self, entry.message, reason)

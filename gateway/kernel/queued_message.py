@@ -1,6 +1,11 @@
 """A message's place in one queue."""
 
+from typing import Final
+
 from gateway.kernel.message import Message
+
+#: When a message came that does not expire: so late that it has always only just come, in milliseconds.
+_NEVER_MS: Final = 1 << 62
 
 
 class QueuedMessage:
@@ -19,3 +24,7 @@ class QueuedMessage:
         self.is_durable = is_durable
         self.is_redelivered = False
         self.deliveries = 0
+
+    def outlast(self) -> None:
+        """Expire no more: somebody was sent it, and its exactly-once delivery is to be completed (MQTT-4.3.3-7)."""
+        self.enqueued_at_ms = _NEVER_MS

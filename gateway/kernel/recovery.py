@@ -9,12 +9,17 @@ from gateway.kernel.changes import (
     Enqueued,
     Entity,
     ExchangeRecord,
+    HandshakeRecord,
     ParameterRecord,
     PolicyRecord,
     Put,
     QueueRecord,
     Removed,
+    RetainedRecord,
+    SessionRecord,
+    SubscriptionRecord,
     VhostRecord,
+    WillRecord,
 )
 from gateway.kernel.errors import ConfigurationError, Refused, StorageError
 from gateway.kernel.exchange import Exchange
@@ -29,6 +34,7 @@ ORDER = (
     "clean_stop",
     "vhost",
     "user",
+    "secret",
     "permission",
     "topic_permission",
     "parameter",
@@ -36,6 +42,11 @@ ORDER = (
     "exchange",
     "queue",
     "binding",
+    "session",
+    "subscription",
+    "handshake",
+    "retained",
+    "will",
 )
 
 
@@ -61,6 +72,8 @@ def recover(broker: "Broker", changes: "Iterable[Change]") -> int:
             count += _restore(broker, queue_by_id, change, seen)
     if queue_by_id is None:
         _install(broker, entities)
+    for vhost in broker.vhost_by_name.values():
+        vhost.sessions.reclaim()
     return count
 
 
@@ -115,8 +128,28 @@ def _install_one(broker: "Broker", entity: Entity) -> object:
         return None
     if isinstance(entity, ParameterRecord):
         return broker.parameters.setdefault(entity.key, entity)
+    if isinstance(entity, SessionRecord | SubscriptionRecord | HandshakeRecord | RetainedRecord | WillRecord):
+        _install_subscriber_state(broker, entity)
+        return None
     broker.directory.apply(Put(entity))
     return None
+
+
+def _install_subscriber_state(
+    broker: "Broker", entity: SessionRecord | SubscriptionRecord | HandshakeRecord | RetainedRecord | WillRecord
+) -> None:
+    vhost = broker.vhost(entity.vhost)
+    match entity:
+        case SessionRecord():
+            vhost.sessions.install(entity)
+        case SubscriptionRecord():
+            vhost.sessions.install_subscription(entity)
+        case HandshakeRecord():
+            vhost.sessions.install_handshake(entity)
+        case RetainedRecord():
+            vhost.retained.install(entity)
+        case WillRecord():
+            vhost.wills.install(entity)
 
 
 def _install_binding(broker: "Broker", record: BindingRecord) -> object:

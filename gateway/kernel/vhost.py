@@ -24,8 +24,11 @@ from gateway.kernel.policies import Policies
 from gateway.kernel.queue import Queue
 from gateway.kernel.queue_rules import QueueRules
 from gateway.kernel.queues import Queues
+from gateway.kernel.retained import Retained
 from gateway.kernel.router import Router
+from gateway.kernel.sessions import Sessions
 from gateway.kernel.tracing import Tracing
+from gateway.kernel.wills import Wills
 
 if TYPE_CHECKING:
     from gateway.kernel.journal import Journal
@@ -77,6 +80,9 @@ class VirtualHost:
         self._commons = Commons(record, journal, events, router, self.bindings, self.equipment, next_queue_id)
         self.exchanges = Exchanges(self._commons, self.exchange_by_name, exchange_types, self.outdate)
         self.queues = Queues(self._commons, self.queue_by_name, self.traffic, queue_rules)
+        self.retained = Retained(self.name, journal)
+        self.wills = Wills(self.name, journal, clock, self.publish_will)
+        self.sessions = Sessions(self, journal, clock, self.wills)
 
     @property
     def record(self) -> VhostRecord:
@@ -111,6 +117,14 @@ class VirtualHost:
             if queue.offer(message) is not None:
                 verdict = Verdict.REFUSED
         return verdict
+
+    def publish_will(self, message: Message, is_retained: bool) -> None:
+        """Publish what a client left behind; without its exchange it is lost."""
+        exchange = self.exchange_by_name.get(message.exchange)
+        if exchange is not None:
+            self.publish(exchange, message)
+        if is_retained:
+            self.retained.keep(message)
 
     # Exchanges
 

@@ -8,6 +8,7 @@ from collections.abc import Generator
 
 from gateway.kernel.binding import Binding
 from gateway.kernel.broker import Broker
+from gateway.kernel.changes import UserRecord
 from gateway.kernel.exchange import Exchange
 from gateway.kernel.queue import Queue
 from gateway.kernel.vhost import VirtualHost
@@ -31,16 +32,7 @@ def export(broker: Broker) -> Generator[None, None, Fields]:
         "rabbitmq_version": RABBITMQ_VERSION,
         "product_name": "gateway",
         "product_version": VERSION,
-        "users": [
-            {
-                "name": user.name,
-                "password_hash": user.password_hash,
-                "hashing_algorithm": user.hashing_algorithm,
-                "tags": list(user.tags),
-                "limits": dict(user.limits),
-            }
-            for user in directory.user_by_name.values()
-        ],
+        "users": [_user(user) for user in directory.user_by_name.values()],
         "vhosts": [_vhost(vhost) for vhost in vhosts],
         "permissions": [each.to_fields() for each in directory.permissions],
         "topic_permissions": [each.to_fields() for each in directory.topic_permissions],
@@ -50,6 +42,19 @@ def export(broker: Broker) -> Generator[None, None, Fields]:
         ],
         "policies": [policy_view(each) for each in broker.policies.values() if not each.is_operator],
         **topology,
+    }
+
+
+def _user(user: UserRecord) -> Fields:
+    """Return a user; RabbitMQ passes over ``scram_sha_256`` when it reads what we wrote."""
+    credential = {"scram_sha_256": user.scram_sha_256} if user.scram_sha_256 else {}
+    return {
+        "name": user.name,
+        "password_hash": user.password_hash,
+        "hashing_algorithm": user.hashing_algorithm,
+        **credential,
+        "tags": list(user.tags),
+        "limits": dict(user.limits),
     }
 
 

@@ -3,26 +3,40 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from gateway.access import Access
 from gateway.kernel.broker import Broker
 from gateway.management.statistics import Statistics
 
 
+class TopicNames(Protocol):
+    """How topics and filters of MQTT are written as keys, and read from them."""
+
+    def topic(self, routing_key: str) -> str:
+        """Return the topic of a routing key."""
+        ...
+
+    def routing_key(self, topic: str) -> str:
+        """Return the routing key of a topic."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """The broker and the doors to it.
 
-    ``login`` judges who somebody is, ``access_of`` gives the view of one virtual host. ``addresses`` tells what listens
-    where: listener name to (host, port). ``memory_limit`` and ``disk_free_limit`` are in bytes. ``touch`` makes
-    sure that the turn ends. ``started_at_ms`` is wall time. ``max_body_size`` bounds what a request may send.
+    ``login`` judges who somebody is, ``access_of`` gives the view of one virtual host, ``topics_of`` how it names
+    topics. ``addresses`` tells what listens where: listener name to (host, port). ``memory_limit`` and
+    ``disk_free_limit`` are in bytes. ``touch`` makes sure that the turn ends. ``started_at_ms`` is wall time.
+    ``max_body_size`` bounds what a request may send.
     """
 
     broker: Broker
     login: Access
     access_of: Callable[[str], Access]
     statistics: Statistics
+    topics_of: Callable[[str], TopicNames]
     touch: Callable[[], None] = lambda: None
     addresses: Callable[[], Mapping[str, tuple[str, int]]] = dict
     memory_limit: int = 0

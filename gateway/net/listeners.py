@@ -7,30 +7,42 @@ from typing import Any, Final
 
 from twisted.internet.error import CannotListenError
 from twisted.internet.protocol import Factory
+from twisted.protocols.tls import TLSMemoryBIOFactory
 
 from gateway.kernel.errors import ConfigurationError
+from gateway.kernel.ports import Clock
+from gateway.net.proxied import ProxiedFactory
 
 #: Connections that may wait to be accepted: enough for a fleet of clients that comes back all at once.
 _BACKLOG: Final = 1024
 
 ANY_HOST: Final = "*"
 
+#: How long a proxy may take to say whose connection it is, in seconds.
+_PROXY_TIMEOUT_S: Final = 10
+
 
 class Listeners:
     """The bound ports. ``addresses`` holds listener name to (host, port), in the order they were bound."""
 
-    def __init__(self, reactor: Any, host: str) -> None:  # Any: Twisted's interfaces are not types
+    def __init__(self, reactor: Any, clock: Clock, host: str) -> None:  # Any: Twisted's interfaces are not types
         self.addresses: dict[str, tuple[str, int]] = {}
         self._reactor = reactor
+        self._clock = clock
         self._host = host
         self._ports: list[Any] = []
 
-    def listen(self, name: str, port: int, factory: Factory, tls: Any = None) -> None:
-        """Bind a port; 0 takes any free one. :raises ConfigurationError: when it cannot be had."""
-        if tls is None:
-            self._bind(name, port, lambda host: self._reactor.listenTCP(port, factory, _BACKLOG, host))
-        else:
-            self._bind(name, port, lambda host: self._reactor.listenSSL(port, factory, tls, _BACKLOG, host))
+    def listen(self, name: str, port: int, factory: Factory, tls: Any = None, *, is_proxied: bool = False) -> None:
+        """Bind a port; 0 takes any free one. What a proxy says comes first, then TLS, then what ``factory`` speaks.
+
+        :raises ConfigurationError: when the port cannot be had.
+        """
+        layers: Any = factory
+        if tls is not None:
+            layers = TLSMemoryBIOFactory(tls, False, layers, self._reactor)
+        if is_proxied:
+            layers = ProxiedFactory(layers, self._clock, _PROXY_TIMEOUT_S)
+        self._bind(name, port, lambda host: self._reactor.listenTCP(port, layers, _BACKLOG, host))
 
     def close(self) -> None:
         """Take no more connections."""

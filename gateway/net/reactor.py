@@ -6,13 +6,35 @@ thousands of connections that say little each, that is half of the cost of a mes
 
 import errno
 from collections.abc import Callable
-from typing import Any
+from select import EPOLLIN
+from typing import Any, Final
 
-from twisted.internet import epollreactor
+from twisted.internet import epollreactor, tcp
 from twisted.internet.main import installReactor
 from twisted.logger import Logger
 
 _log = Logger()
+
+#: How many sockets one turn serves at most; the others are next, as epoll reports in rounds. 3,000 clients that log in
+#: at once made one turn of 323 ms without a bound and turns of 19 ms with it, for the same CPU time.
+MOST_EVENTS: Final = 128
+
+#: How many newcomers each listener lets in during one turn. The others wait where they cost nothing, in the kernel.
+#: Twisted takes 100 and then ever more; in a storm of 5,000 logins all of those in were served before whoever had been
+#: there longer, who waited for 565 ms.
+MOST_NEWCOMERS: Final = 32
+
+#: How long to wait when nothing is due, in seconds.
+_FOR_EVER_S: Final = 3600.0
+
+
+class Door(tcp.Port):
+    """A listening socket that lets few in at a time."""
+
+    def doRead(self) -> None:  # noqa: N802 - Twisted's name
+        """Accept connections."""
+        self.numberAccepts = min(self.numberAccepts, MOST_NEWCOMERS)
+        super().doRead()  # type: ignore[no-untyped-call]  # Twisted's
 
 
 class TurnReactor(epollreactor.EPollReactor):
@@ -21,6 +43,12 @@ class TurnReactor(epollreactor.EPollReactor):
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # Twisted's
         self._turn_calls: list[Callable[[], None]] = []
+
+    def listenTCP(self, port: int, factory: Any, backlog: int = 50, interface: str = "") -> Door:  # noqa: N802 - Twisted's
+        """Take connections at a port."""
+        door = Door(port, factory, backlog, interface, self)
+        door.startListening()
+        return door
 
     def at_end_of_turn(self, call: Callable[[], None]) -> None:
         """Call once after the events at hand were served; before the next poll in any case."""
@@ -37,24 +65,47 @@ class TurnReactor(epollreactor.EPollReactor):
         return 0 if self._turn_calls else super().timeout()
 
     def doPoll(self, timeout: float) -> None:  # noqa: N802 - Twisted's name
-        """Wait for events, serve them all, end the turn."""
-        if timeout is None:
-            timeout = -1
-        try:
-            ready = self._poller.poll(timeout, len(self._selectables))
-        except OSError as error:
-            if error.errno == errno.EINTR:
+        """Wait for events, serve those of one turn and end it, again and again until something else is to be done.
+
+        Going back to Twisted's main loop after each turn would cost as much as an answer to a single small packet.
+        """
+        if timeout is None or timeout < 0:
+            timeout = _FOR_EVER_S
+        while True:
+            try:
+                ready = self._poller.poll(timeout, MOST_EVENTS)
+            except OSError as error:
+                if error.errno == errno.EINTR:
+                    return
+                raise
+            self._serve_all(ready)
+            if self._turn_calls:
+                self._end_turn()
+            if not ready or self.threadCallQueue or self._newTimedCalls or self._justStopped or self._turn_calls:
                 return
-            raise
+            if self._pendingTimedCalls:
+                timeout = self._pendingTimedCalls[0].time - self.seconds()
+                if timeout <= 0:
+                    return
+
+    doIteration = doPoll
+
+    def _serve_all(self, ready: list[tuple[int, int]]) -> None:
         selectables = self._selectables
         for descriptor, event in ready:
             selectable = selectables.get(descriptor)
-            if selectable is not None:
+            if selectable is None:
+                continue
+            if event != EPOLLIN:
                 self._serve(selectable, descriptor, event)
-        if self._turn_calls:
-            self._end_turn()
-
-    doIteration = doPoll
+                continue
+            try:  # what there is to nearly all events
+                why = selectable.doRead()
+            except Exception as error:
+                _log.failure("while serving a connection")
+                why = error
+            if why:
+                self._disconnectSelectable(selectable, why, True)  # type: ignore[no-untyped-call]  # Twisted's
 
     def _serve(self, selectable: Any, descriptor: int, event: int) -> None:
         try:

@@ -27,39 +27,40 @@ class Speaker(Protocol):
 class Turn:
     """Collects the speakers of a turn. ``schedule`` arranges for ``end`` to be called once the turn's input is done.
 
-    ``flush_journal`` hands the turn's changes to the store before anybody speaks of them.
+    ``flush_journal`` hands the turn's changes to the store before anybody speaks of them. ``is_scheduled`` says that
+    the turn will end already, so that the hot path need not ask for it.
     """
 
     def __init__(self, flush_journal: Callable[[], None], schedule: Callable[[Callable[[], None]], object]) -> None:
         self._flush_journal = flush_journal
         self._schedule = schedule
         self._awake: list[Speaker] = []
-        self._is_scheduled = False
+        self.is_scheduled = False
 
     def awaken(self, speaker: Speaker) -> None:
         """Ask this speaker at the end of the turn. Callers make sure to ask once."""
         self._awake.append(speaker)
-        self.touch()
+        if not self.is_scheduled:
+            self.touch()
 
     def touch(self) -> None:
         """Make sure that this turn ends: something was recorded, or somebody wants to speak."""
-        if not self._is_scheduled:
-            self._is_scheduled = True
+        if not self.is_scheduled:
+            self.is_scheduled = True
             self._schedule(self.end)
 
     def end(self) -> None:
         """Flush the journal, then everybody who is awake. Those awakened meanwhile belong to the next turn."""
-        self._is_scheduled = False
+        self.is_scheduled = False
         self._flush_journal()
         awake, self._awake = self._awake, []
         for speaker in awake:
-            self._spared(speaker, speaker.end_turn)
+            try:
+                speaker.end_turn()
+            except Exception:  # the seam between peers: one's fault must not silence the others
+                speaker.fail()
         for speaker in awake:
-            self._spared(speaker, speaker.flush)
-
-    def _spared(self, speaker: Speaker, step: Callable[[], None]) -> None:
-        """Take a step; one speaker's fault must not silence the others."""
-        try:
-            step()
-        except Exception:  # the seam between peers: the broken one ends, with a line in the log
-            speaker.fail()
+            try:
+                speaker.flush()
+            except Exception:  # as above
+                speaker.fail()

@@ -43,7 +43,13 @@ class Wire:
             transport.write(data)
             return
         try:
-            if len(pieces) < _GATHER_BELOW and size > _GATHER_FROM_BYTES:
+            if len(pieces) == 1:
+                data = pieces[0]
+                sent = self._socket.send(data)
+                if sent == len(data):
+                    self.octets += sent
+                    return
+            elif len(pieces) < _GATHER_BELOW and size > _GATHER_FROM_BYTES:
                 sent = self._socket.sendmsg(pieces)
                 if sent == sum(map(len, pieces)):
                     self.octets += sent

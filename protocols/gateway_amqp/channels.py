@@ -6,11 +6,11 @@ from typing import Final
 from pamqp import commands
 
 from gateway.kernel.errors import NotAllowed
+from gateway.net.outbox import Outbox
 from gateway_amqp.channel import Channel
 from gateway_amqp.content import METHOD
 from gateway_amqp.errors import FrameError, channel_error
 from gateway_amqp.methods import decode_method, encode_method, index_of
-from gateway_amqp.outbox import Outbox
 
 _OPEN: Final = b"\x00\x14\x00\x0a"
 _CLOSE: Final = b"\x00\x14\x00\x28"

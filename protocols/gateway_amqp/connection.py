@@ -17,10 +17,11 @@ from gateway.kernel.errors import GatewayError, NotAllowed, PreconditionFailed, 
 from gateway.kernel.limits import require_room_for_channel
 from gateway.kernel.ports import Origin
 from gateway.kernel.vhost import VirtualHost
+from gateway.net.machine import Driver, Phase
+from gateway.net.outbox import Outbox
 from gateway_amqp.channel import ACK, PUBLISH, Channel
 from gateway_amqp.channels import Channels
 from gateway_amqp.content import BODY, FRAME_END, FRAME_HEAD, HEADER, HEARTBEAT, METHOD, whole_content
-from gateway_amqp.driver import Driver
 from gateway_amqp.errors import (
     HARD,
     FrameError,
@@ -36,7 +37,6 @@ from gateway_amqp.identity import Identity
 from gateway_amqp.incoming import Incoming
 from gateway_amqp.methods import decode_method, encode_method, index_of
 from gateway_amqp.opening import Opening
-from gateway_amqp.outbox import Outbox
 from gateway_amqp.scope import Scope
 from gateway_amqp.settings import AmqpSettings
 from gateway_amqp.state import State
@@ -71,6 +71,18 @@ class Connection:
         self._resumption = Resumption()
 
     # What channels and listings ask
+
+    @property
+    def phase(self) -> Phase:
+        """How far the connection got, for the clockwork."""
+        if self.state is State.OPEN:
+            return Phase.OPEN
+        return Phase.LEAVING if self.state in (State.CLOSING, State.CLOSED) else Phase.ENTERING
+
+    @property
+    def has_unsettled(self) -> bool:
+        """Whether some channel holds deliveries."""
+        return any(channel.consuming.unsettled for channel in self._channels.open_by_number.values())
 
     @property
     def name(self) -> str:

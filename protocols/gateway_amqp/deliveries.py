@@ -4,13 +4,14 @@ The frames of two deliveries differ in little, so what repeats is kept: the meth
 consumer, exchange and routing key, the head of the content by header and body size.
 """
 
+from dataclasses import replace
 from struct import Struct
 from typing import Final
 
 from gateway.kernel.message import Header, Message
+from gateway.net.outbox import HIGH_WATER, Outbox
 from gateway_amqp.content import BASIC, BODY, FRAME_HEAD, HEADER, HEADER_HEAD, METHOD
 from gateway_amqp.header import AMQP
-from gateway_amqp.outbox import HIGH_WATER, Outbox
 from gateway_amqp.properties import encode_properties
 
 #: delivery tag, redelivered
@@ -22,16 +23,24 @@ _GET_OK: Final = _METHOD_ID.pack(BASIC, 71)
 _RETURN: Final = _METHOD_ID.pack(BASIC, 50)
 _END: Final = b"\xce"
 
+#: What a content header frame takes besides the properties, in bytes.
+_AROUND_PROPERTIES: Final = FRAME_HEAD.size + 12 + len(_END)
+
 #: Pieces kept per channel; when there are more, all are forgotten. Bounds what ever new keys or sizes can hold.
 _KEPT: Final = 256
+
+#: The longest short string, in bytes (4.2.5.3).
+_LONGEST_SHORT: Final = 255
 
 #: Longer properties are not kept: what is long is seldom repeated.
 _LONGEST_KEPT: Final = 512
 
 
 def short(text: str) -> bytes:
-    """Return a short string with its length."""
+    """Return a short string with its length. The topic of another protocol may be longer, and is cut off."""
     encoded = text.encode()
+    if len(encoded) > _LONGEST_SHORT:
+        encoded = encoded[:_LONGEST_SHORT].decode(errors="ignore").encode()
     return bytes((len(encoded),)) + encoded
 
 
@@ -115,6 +124,9 @@ class DeliveryWriter:
     def _head(self, header: Header, size: int) -> bytes:
         """Return the content header frame and, when the body fits one frame, the head of the body frame."""
         properties = encoded_properties(header)
+        if len(properties) > self._frame_max - _AROUND_PROPERTIES:
+            # another protocol's headers may be longer than the one frame they have to fit into here (4.2.6.1)
+            properties = encode_properties(replace(header.properties, headers={}))
         head = HEADER_HEAD.pack(HEADER, self._channel, 12 + len(properties), BASIC, 0, size) + properties + _END
         if size and size + 8 <= self._frame_max:
             head += FRAME_HEAD.pack(BODY, self._channel, size)

@@ -8,8 +8,8 @@ from pamqp.base import Frame
 from gateway.access import Permissions
 from gateway.kernel.journal import Journal
 from gateway.kernel.vhost import VirtualHost
+from gateway.net.outbox import Outbox
 from gateway_amqp.methods import encode_method
-from gateway_amqp.outbox import Outbox
 
 if TYPE_CHECKING:
     from gateway.access import Principal

@@ -7,6 +7,7 @@ from gateway.kernel.changes import (
     PermissionRecord,
     Put,
     Removed,
+    SecretRecord,
     TopicPermissionRecord,
     UserRecord,
     VhostRecord,
@@ -168,3 +169,14 @@ def test_a_malformed_pattern_is_refused_when_it_is_set(directory: Directory, log
     with pytest.raises(PreconditionFailed, match="invalid regular expression"):
         directory.put_topic_permission(TopicPermissionRecord("/", "anna", "amq.topic", ".*", pattern))
     assert log == []
+
+
+def test_secrets_are_kept_with_the_users(directory: Directory, log: list[Change]) -> None:
+    assert directory.secret("scram") is None
+    directory.put_secret("scram", b"\x00\xff")
+    assert log[-1] == Put(SecretRecord("scram", b"\x00\xff"))
+    again = Directory(lambda change: None)
+    for change in log:
+        again.apply(change)
+    assert again.secret("scram") == b"\x00\xff"
+    assert everything_in(again) == everything_in(directory)

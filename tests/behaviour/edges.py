@@ -4,7 +4,7 @@ A test talks to a ``Stage``: it declares, sets policies, publishes, fetches, let
 published and received is an ``Edge``'s affair, one per protocol, so that each row can be run for each of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -17,9 +17,10 @@ from gateway.kernel.queue import Outcome, Queue
 from gateway.kernel.vhost import VirtualHost
 from gateway.testing import FakeClock
 from gateway_amqp.properties import decode_properties
-from tests.protocols.amqp.dialogue import Gateway, Peer
+from tests.protocols.amqp.dialogue import Peer
 from tests.protocols.amqp.ear import Heard
 from tests.protocols.amqp.frames import publish
+from tests.scenarios.house import House
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,8 @@ class Edge(Protocol):
 class AmqpEdge:
     """A client of AMQP 0-9-1, with a channel for publishing and another for receiving."""
 
-    def __init__(self, gateway: Gateway) -> None:
-        self.peer: Peer = gateway.connect()
+    def __init__(self, house: House) -> None:
+        self.peer: Peer = house.peer()
         self.peer.send(commands.Confirm.Select())
         self.peer.send(commands.Channel.Open(), channel=2)
         self.peer.hear()
@@ -148,16 +149,13 @@ def _received(heard: Heard) -> Received:
     )
 
 
-EDGES = {"AMQP": AmqpEdge}
-
-
 class Stage:
     """One broker in memory on a clock that a test moves, and one client of it."""
 
-    def __init__(self, edge: type[AmqpEdge] = AmqpEdge) -> None:
+    def __init__(self, edge: Callable[[House], Edge] = AmqpEdge) -> None:
         self.clock = FakeClock()
         self._edge = edge
-        self.gateway = Gateway(clock=self.clock)
+        self.gateway = House(clock=self.clock)
         self.client = edge(self.gateway)
 
     @property
@@ -243,10 +241,8 @@ class Stage:
     def restart(self) -> None:
         """Kill the broker after everything is durable, and start another from its store."""
         self.gateway.settle()
-        self.gateway = Gateway(store=self.gateway.store.reopened(), clock=FakeClock(self.clock.wall_ms()))
-        clock = self.gateway.broker.clock
-        assert isinstance(clock, FakeClock)
-        self.clock = clock
+        self.gateway = House(store=self.gateway.store.reopened(), clock=FakeClock(self.clock.wall_ms()))
+        self.clock = self.gateway.clock
         self.client = self._edge(self.gateway)
 
     @property

@@ -153,7 +153,7 @@ def test_r75_a_quorum_queue_drops_its_head_where_others_would_dead_letter_the_ne
 def test_r141_no_limit_is_shared_by_a_channel() -> None:
     stage = Stage(AmqpEdge)
     stage.queue("q", QUORUM)
-    peer = stage.gateway.connect()
+    peer = stage.gateway.peer()
     peer.send(commands.Basic.Qos(0, 5, True), commands.Basic.Consume(0, "q"))
     assert peer.hear() == [
         "Basic.QosOk()",

@@ -49,10 +49,12 @@ def test_it_prints_what_listens_where_and_what_to_try(gateway: Gateway) -> None:
     port = gateway.addresses["amqp"][1]
     assert lines[0].startswith("gateway ")
     assert lines[0].endswith(f" is running, data in {gateway.data}")
-    assert lines[1].split() == ["amqp", f"{HOST}:{port}"]
-    assert lines[2].split() == ["management", f"{HOST}:{gateway.addresses['management'][1]}"]
-    assert len(lines[4:]) == 3
-    assert all(f"amqp://guest:guest@127.0.0.1:{port}/" in line for line in lines[4:])
+    listeners = ("amqp", "mqtt", "web_mqtt", "management")
+    assert [line.split() for line in lines[1:5]] == [
+        [name, f"{HOST}:{gateway.addresses[name][1]}"] for name in listeners
+    ]
+    assert len(lines[6:]) == 3
+    assert all(f"amqp://guest:guest@127.0.0.1:{port}/" in line for line in lines[6:])
 
 
 def test_port_0_is_a_free_port_that_is_printed(gateway: Gateway, connect: Connect) -> None:
@@ -62,7 +64,7 @@ def test_port_0_is_a_free_port_that_is_printed(gateway: Gateway, connect: Connec
 
 
 def test_a_listener_that_is_off_does_not_listen(gateway: Gateway) -> None:
-    gateway.start("amqp.port=off", "management.port=off")
+    gateway.start("amqp.port=off", "management.port=off", "mqtt.port=off", "web_mqtt.port=off")
     assert gateway.addresses == {}
     assert gateway.stop() == 0
 

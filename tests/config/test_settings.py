@@ -41,6 +41,9 @@ def test_defaults_are_those_of_rabbitmq() -> None:
     assert (settings.amqp.heartbeat_s, settings.amqp.frame_max, settings.amqp.channel_max) == (60, 131072, 2047)
     assert settings.amqp.max_message_size == 16 * 1024 * 1024
     assert settings.amqp.login_timeout_s == 10
+    assert (settings.mqtt.port, settings.mqtts.port, settings.web_mqtt.port) == (1883, None, 15675)
+    assert (settings.web_mqtt.path, settings.mqtt.exchange, settings.mqtt.prefetch) == ("/ws", "amq.topic", 10)
+    assert (settings.mqtt.anonymous_user, settings.mqtt.max_session_expiry_s) == ("guest", 86400)
     assert settings.disk_free_limit == 50_000_000
     assert (settings.default_user, settings.default_pass.get_secret_value()) == ("guest", "guest")
     assert settings.default_vhost == "/"
@@ -56,7 +59,8 @@ def test_tls_listens_on_its_usual_port_once_there_is_a_certificate(tmp_path: Pat
     for name in ("cert.pem", "key.pem"):
         (tmp_path / name).touch()
     tls = [f"tls.certificate={tmp_path}/cert.pem", f"tls.key={tmp_path}/key.pem"]
-    assert load(None, tls).amqps.port == 5671
+    assert (load(None, tls).amqps.port, load(None, tls).mqtts.port) == (5671, 8883)
+    assert load(None, tls).web_mqtts.port is None
     assert load(None, [*tls, "amqps.port=off"]).amqps.port is None
     assert load(None, [*tls, "amqps.port=0"]).amqps.port == 0
 
@@ -118,8 +122,8 @@ WRONG = [
     ("amqp.port=true", '--set amqp.port: must be a port from 1 to 65535, 0 for any free port, or "off", not True'),
     ("amqp.prot=1", "--set amqp.prot: no such setting; did you mean amqp.port?"),
     ("amqps.zzz=1", "--set amqps.zzz: no such setting; allowed here: port"),
-    ("amqp=1", "--set amqp: must be a table of port, heartbeat_s, frame_max, channel_max, max_message_size, "
-               "login_timeout_s, not 1"),
+    ("amqp=1", "--set amqp: must be a table of port, proxy_protocol, heartbeat_s, frame_max, channel_max, "
+               "max_message_size, login_timeout_s, not 1"),
     ("ampq.port=1", "--set ampq: no such setting; did you mean amqp?"),
     ("amqp.heartbeat_s=-1", "--set amqp.heartbeat_s: must be a whole number from 0 to 65535, not -1"),
     ("log.level=loud", '--set log.level: must be "debug" or "info" or "warning" or "error", not \'loud\''),
@@ -128,8 +132,16 @@ WRONG = [
     ("deprecated_features.permit_transient_nonexcl_queues=1",
      "--set deprecated_features.permit_transient_nonexcl_queues: must be true or false, not 1"),
     ('vhosts."/".plug=1', '--set vhosts."/".plug: no such setting; '
-                          'allowed: vhosts."NAME".tracing and [vhosts."NAME".plugins.PLUGIN] tables'),
+                          'allowed: vhosts."NAME".tracing, vhosts."NAME".mqtt_mapping ("reversible" or "lossy") '
+                          'and [vhosts."NAME".plugins.PLUGIN] tables'),
     ("amqps.port=5671", 'amqps.port: must be "off", or tls.certificate and tls.key must be set'),
+    ("mqtts.port=8883", 'mqtts.port: must be "off", or tls.certificate and tls.key must be set'),
+    ("web_mqtts.port=15676", 'web_mqtts.port: must be "off", or tls.certificate and tls.key must be set'),
+    ("web_mqtt.path=ws", "--set web_mqtt.path: must be a path such as \"/ws\", not 'ws'"),
+    ("mqtt.receive_maximum=0", "--set mqtt.receive_maximum: must be a whole number from 1 to 65535, not 0"),
+    ('vhosts."/".mqtt_mapping=exact',
+     '--set vhosts."/".mqtt_mapping: must be vhosts."NAME".tracing, vhosts."NAME".mqtt_mapping ("reversible" or '
+     '"lossy") and [vhosts."NAME".plugins.PLUGIN] tables, not \'exact\''),
     ("tls.verify=required", 'tls.ca: must be the path of the trusted certificates unless tls.verify is "off"'),
     ("load_definitions=no.json", "load_definitions: must be a file that can be read, not 'no.json'"),
     ("plugins_dir=nowhere", "plugins_dir: must be a directory, not 'nowhere'"),
@@ -164,7 +176,7 @@ def test_a_wrong_password_is_not_shown(write: Write) -> None:
     assert errors_of(file) == [f"{file}: default_pass: must be a string"]
 
 
-@pytest.mark.parametrize("key", ["mqtt.port", "web_mqtt.port", "stomp.port", "prometheus.port"])
+@pytest.mark.parametrize("key", ["stomp.port", "web_stomp.port", "prometheus.port"])
 def test_listeners_that_are_not_there_have_no_settings(key: str) -> None:
     assert "no such setting" in errors_of(None, f"{key}=0")[0]
 
@@ -203,9 +215,9 @@ def test_the_effective_settings_do_not_show_a_password() -> None:
 
 def test_the_template_holds_every_setting_with_its_default(write: Write) -> None:
     text = (ROOT / "etc" / "gateway.toml").read_text(encoding="utf-8")
-    uncommented = re.sub(r"^#(?=[a-z_]+ = )", "", text, flags=re.MULTILINE)
+    uncommented = re.sub(r"^#(?=[a-z0-9_]+ = )", "", text, flags=re.MULTILINE)
     assert load(write(uncommented)) == load(write(text)) == Settings()
-    assert len(re.findall(r"^[a-z_]+ = ", uncommented, re.MULTILINE)) == len(settings_by_key())
+    assert len(re.findall(r"^[a-z0-9_]+ = ", uncommented, re.MULTILINE)) == len(settings_by_key())
 
 
 def test_the_template_and_the_page_say_what_the_settings_say() -> None:

@@ -14,6 +14,7 @@ from gateway.kernel.errors import ConfigurationError
 from gateway.kernel.plain import PLAIN
 from gateway.passwords import hash_password, verify_password
 from gateway.plugin_registry import load_plugins
+from gateway.scram import ScramCredential, scram_credential
 from gateway_memory.store import MemoryStore
 
 EXAMPLE = Path(__file__).parents[2] / "etc" / "definitions.json"
@@ -74,6 +75,38 @@ def test_a_user_without_a_password_cannot_log_in_with_one(broker: Broker) -> Non
     anna = applied(broker, users=[{"name": "anna", "tags": []}]).directory.user("anna")
     assert anna is not None
     assert anna.password_hash == ""
+
+
+def test_a_password_in_clear_serves_scram_too_and_a_hash_alone_does_not(broker: Broker) -> None:
+    users = [{"name": "anna", "password": "secret"}, {"name": "bert", "password_hash": hash_password("secret")}]
+    directory = applied(broker, users=users).directory
+    anna, bert = directory.user_by_name["anna"], directory.user_by_name["bert"]
+    credential = ScramCredential.parse(anna.scram_sha_256)
+    assert scram_credential("secret", credential.salt) == credential
+    assert bert.scram_sha_256 == ""
+
+
+def test_a_credential_for_scram_stays_until_the_password_is_another(broker: Broker) -> None:
+    credential, hashed = str(scram_credential("secret")), hash_password("secret")
+    users = [{"name": "anna", "password_hash": hashed, "scram_sha_256": credential}]
+    applied(broker, users=users)
+    applied(broker, users=[{"name": "anna", "password_hash": hashed, "tags": "a"}])
+    anna = broker.directory.user_by_name["anna"]
+    assert (anna.tags, anna.scram_sha_256) == (["a"], credential)
+    applied(broker, users=[{"name": "anna", "password_hash": hash_password("secret")}])
+    assert broker.directory.user_by_name["anna"].scram_sha_256 == ""
+
+
+NO_CREDENTIALS = [
+    ({"scram_sha_256": str(scram_credential("a"))}, "must have a password_hash beside scram_sha_256"),
+    ({"password": "a", "scram_sha_256": str(scram_credential("a"))}, "must have a password_hash beside scram_sha_256"),
+    ({"password_hash": hash_password("a"), "scram_sha_256": "a"}, "not of the form SCRAM-SHA-256$"),
+]
+
+
+@pytest.mark.parametrize(("user", "reason"), NO_CREDENTIALS)
+def test_a_credential_for_scram_that_makes_no_sense(broker: Broker, user: dict[str, object], reason: str) -> None:
+    assert reason in error_of(broker, users=[{"name": "anna", **user}])
 
 
 TAGS = [("administrator", ["administrator"]), ("a, b,", ["a", "b"]), ("", []), (["a"], ["a"]), ([], [])]

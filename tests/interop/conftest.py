@@ -2,12 +2,17 @@
 
 import uuid
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pika
 import pytest
+from paho.mqtt.enums import MQTTProtocolVersion
 from pika.adapters.blocking_connection import BlockingChannel, BlockingConnection
 
+from tests.interop import node_package
 from tests.interop.broker import BROKER_URL, Broker
+from tests.interop.mqtt_server import SERVER_URL, MqttServer, running_server
+from tests.interop.paho_client import VERSIONS, Paho
 from tests.interop.pika_client import parameters
 from tests.running import running_gateway
 
@@ -64,3 +69,40 @@ def queue(channel: BlockingChannel, name: str) -> str:
     """An exclusive queue of the test's own, empty."""
     channel.queue_declare(name, exclusive=True)
     return name
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MqttServer]:
+    """The gateway as a server of MQTT, for the whole session, unless GATEWAY_TEST_MQTT_URL names another one."""
+    if SERVER_URL is not None:
+        yield MqttServer.from_url(SERVER_URL)
+        return
+    with running_server(tmp_path_factory.mktemp("server"), "mqtt.sys_interval_s=1") as running:
+        yield running
+
+
+@pytest.fixture
+def paho(server: MqttServer) -> Iterator[Callable[..., Paho]]:
+    """Make paho clients; whatever is connected when the test ends is disconnected."""
+    made: list[Paho] = []
+
+    def make(*arguments: Any, at: MqttServer = server, **options: Any) -> Paho:
+        made.append(Paho(at, *arguments, **options))
+        return made[-1]
+
+    yield make
+    for client in made:
+        client.close()
+
+
+@pytest.fixture(params=list(VERSIONS.values()), ids=list(VERSIONS))
+def version(request: pytest.FixtureRequest) -> MQTTProtocolVersion:
+    """Each version of MQTT, as paho names it."""
+    found: MQTTProtocolVersion = request.param
+    return found
+
+
+@pytest.fixture(scope="session")
+def installed_package() -> None:
+    """The package of the Node.js clients."""
+    node_package.install()

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Install the clients which the interop tests drive beside Python: Node.js with npm, amqp-tools (rabbitmq-c), and the
-# rabbitmqadmin script out of Debian's rabbitmq-server, which is only unpacked: installing it could start a broker.
+# Install the clients which the interop tests drive beside Python: Node.js with npm, amqp-tools (rabbitmq-c),
+# mosquitto-clients, and the rabbitmqadmin script out of Debian's rabbitmq-server, which is only unpacked: installing it
+# could start a broker.
 # Does nothing when they are there; on Debian and its kin, installs what is missing, which takes root.
 set -eu
 
@@ -9,6 +10,9 @@ command -v node >/dev/null 2>&1 || missing="$missing nodejs"
 command -v npm >/dev/null 2>&1 || missing="$missing npm"
 for tool in amqp-publish amqp-consume amqp-get amqp-declare-queue amqp-delete-queue; do
     command -v "$tool" >/dev/null 2>&1 || { missing="$missing amqp-tools"; break; }
+done
+for tool in mosquitto_pub mosquitto_sub mosquitto_rr; do
+    command -v "$tool" >/dev/null 2>&1 || { missing="$missing mosquitto-clients"; break; }
 done
 bin="$(cd "$(dirname "$0")" && pwd)/bin"
 command -v rabbitmqadmin >/dev/null 2>&1 || [ -x "$bin/rabbitmqadmin" ] || archive=rabbitmq-server

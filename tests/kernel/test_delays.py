@@ -82,11 +82,20 @@ def test_after_a_pause_one_is_tried_and_then_twice_as_many_each_time(broker: Mem
     assert ends[:9] == [0, 1, 3, 7, 15, 31, 63, 127, 255]
 
 
-@pytest.mark.parametrize("delay", [0, -5, True, "1000", 2.5, None, 315_360_000_001], ids=repr)
+@pytest.mark.parametrize("delay", [0, -5, True, "-5", "1s", "٣", 2.5, None, 315_360_000_001], ids=repr)
 def test_what_is_no_delay_delays_nothing(broker: MemoryBroker, delay: bool | int | float | str | None) -> None:
     queue = delayed_queue(broker)
     broker.publish("q", b"now", headers={"x-delay": delay})
     assert ready(queue) == [b"now"]
+
+
+def test_a_delay_may_be_written_in_digits(broker: MemoryBroker) -> None:
+    """Clients of MQTT and STOMP have no numbers in headers."""
+    queue = delayed_queue(broker)
+    broker.publish("q", b"later", headers={"x-delay": "1000"})
+    assert ready(queue) == []
+    broker.advance(1)
+    assert ready(queue) == [b"later"]
 
 
 def test_without_the_argument_a_queue_ignores_the_header(broker: MemoryBroker) -> None:

@@ -17,6 +17,7 @@ from twisted.internet.testing import StringTransport
 from gateway.management.scope import Surroundings
 from gateway.management.site import management_site
 from gateway.management.statistics import Statistics
+from gateway_mqtt.topics import REVERSIBLE
 from tests.protocols.amqp.dialogue import Gateway
 
 BODY_LIMIT = 64 * 1024
@@ -55,6 +56,7 @@ class Console:
                 login=self.gateway.settings.login,
                 access_of=self.gateway.settings.access_of,
                 statistics=self.statistics,
+                topics_of=lambda vhost: REVERSIBLE,
                 addresses=lambda: {"amqp": ("127.0.0.1", 5672), "management": ("127.0.0.1", 15672)},
                 memory_limit=2**30,
                 disk_free_limit=50_000_000,

@@ -56,6 +56,17 @@ def test_what_was_written_out_can_be_read_elsewhere(console: Console) -> None:
     assert {name: again[name] for name in CATEGORIES} == {name: exported[name] for name in CATEGORIES}
 
 
+def test_what_scram_needs_is_written_out_beside_the_hash(console: Console) -> None:
+    console.put("/users/u", {"password": "secret", "tags": ""})
+    console.put("/users/v", {"tags": ""})
+    other = Console()
+    other.post("/definitions", console.get("/definitions"))
+    users, others = console.gateway.broker.directory.user_by_name, other.gateway.broker.directory.user_by_name
+    assert (others["u"], others["v"]) == (users["u"], users["v"])
+    assert users["u"].scram_sha_256
+    assert "scram_sha_256" not in next(user for user in other.get("/definitions")["users"] if user["name"] == "v")
+
+
 def test_reading_twice_changes_nothing(console: Console) -> None:
     console.post("/definitions", WHOLE)
     once = console.gateway.broker.vhost("shop").queue("orders")

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.passwords import verify_password
+from gateway.scram import ScramCredential, scram_credential
 from tests.management.console import Console
 
 MISSING = (404, {"error": "Object Not Found", "reason": "Not Found"})
@@ -47,6 +48,24 @@ def test_a_user_is_put_with_a_password_or_its_hash(console: Console) -> None:
     assert verify_password("secret", user["password_hash"], user["hashing_algorithm"])
     assert console.put("/users/u", {"password_hash": user["password_hash"], "tags": ["monitoring"]}) == 204
     assert console.get("/users/u") == user | {"tags": ["monitoring"]}
+
+
+def test_a_password_serves_scram_until_there_is_another(console: Console) -> None:
+    """Whoever changes the tags puts the hash again, and must not take the user's login by SCRAM away thereby."""
+    user_by_name = console.gateway.broker.directory.user_by_name
+    console.put("/users/u", {"password": "secret", "tags": ""})
+    written = user_by_name["u"].scram_sha_256
+    credential = ScramCredential.parse(written)
+    assert scram_credential("secret", credential.salt) == credential
+    shown = console.get("/users/u")
+    assert "scram_sha_256" not in shown
+    console.put("/users/u", {"password_hash": shown["password_hash"], "tags": "monitoring"})
+    console.put("/user-limits/u/max-channels", {"value": 7})
+    assert user_by_name["u"].scram_sha_256 == written
+    console.put("/users/u", {"password": "secret", "tags": ""})
+    assert user_by_name["u"].scram_sha_256 != written
+    console.put("/users/u", {"password_hash": shown["password_hash"], "tags": ""})
+    assert user_by_name["u"].scram_sha_256 == ""
 
 
 def test_a_hash_made_by_the_api_lets_in(console: Console) -> None:

@@ -83,3 +83,55 @@ def test_faults_of_one_neither_stop_the_loop_nor_the_rest_of_the_turn() -> None:
         reactor.addReader(Broken(reactor))
         reactor.callLater(0, os.write, write, b"x")
     """) == ["read", "end"]
+
+
+def test_a_turn_serves_a_bounded_number_and_everybody_before_anybody_again() -> None:
+    assert run("""
+        import socket
+        from gateway.net.reactor import MOST_EVENTS
+        COUNT = 3 * MOST_EVENTS
+        turns, served = [0], []
+        class Ready:
+            def __init__(self, number):
+                self.number = number
+                self.near, self.far = socket.socketpair()
+                self.far.send(b"x")
+            def fileno(self): return self.near.fileno()
+            def logPrefix(self): return "ready"
+            def doRead(self):
+                served.append(self.number)
+                if not turns[-1]: reactor.at_end_of_turn(lambda: turns.append(0))
+                turns[-1] += 1
+                if len(served) >= COUNT: reactor.stop()
+            def connectionLost(self, reason): pass
+        for number in range(COUNT):
+            reactor.addReader(Ready(number))
+        reactor.addSystemEventTrigger("after", "shutdown", lambda: (say(max(turns) <= MOST_EVENTS),
+            say(sorted(served[:COUNT]) == list(range(COUNT)))))
+    """) == ["True", "True"]
+
+
+def test_a_listener_lets_a_few_in_during_one_turn_and_the_others_in_the_next() -> None:
+    turns = run("""
+        import socket
+        from gateway.net.reactor import MOST_NEWCOMERS
+        newcomers, turns = [], []
+        class Serving(Protocol):
+            def connectionMade(self):
+                if not newcomers:
+                    reactor.at_end_of_turn(end)
+                newcomers.append(self)
+        def end():
+            turns.append(len(newcomers))
+            newcomers.clear()
+            if sum(turns) == len(clients):
+                say(MOST_NEWCOMERS)
+                for turn in turns:
+                    say(turn)
+                reactor.stop()
+        port = reactor.listenTCP(0, Factory.forProtocol(Serving), 512, "127.0.0.1")
+        clients = [socket.create_connection(("127.0.0.1", port.getHost().port)) for _ in range(300)]
+    """)
+    most, *newcomers = map(int, turns)
+    assert sum(newcomers) == 300
+    assert max(newcomers) <= most

@@ -21,18 +21,18 @@ class Transport:
         self.producer: Any = None
         self.ends: list[str] = []
 
-    def registerProducer(self, producer: object, streaming: bool) -> None:  # noqa: N802 - Twisted's name
+    def registerProducer(self, producer: object, streaming: bool) -> None:
         assert streaming
         self.producer = producer
 
-    def unregisterProducer(self) -> None:  # noqa: N802 - Twisted's name
+    def unregisterProducer(self) -> None:
         self.producer = None
 
     def write(self, data: bytes) -> None:
         self.written += data
         self._tempDataBuffer.append(data)
 
-    def loseConnection(self) -> None:  # noqa: N802 - Twisted's name
+    def loseConnection(self) -> None:
         self.ends.append("lose")
 
     def loseWriteConnection(self) -> None:  # noqa: N802 - Twisted's name

@@ -12,7 +12,8 @@ from types import ModuleType
 import pytest
 
 from gateway import hookspecs
-from gateway.api import ConfigurationError, Value
+from gateway.access import Access
+from gateway.api import Answer, Challenge, ConfigurationError, Directory, Failure, Principal, Success, Value, Visitor
 from gateway.config import load
 from gateway.plugin_registry import ALWAYS_ON, BUILT_IN_MODULES, ENTRY_POINT_GROUP, PluginRegistry, load_plugins
 from gateway.testing import check_exchange_type
@@ -124,3 +125,19 @@ def test_the_list_of_hooks_states_the_laws_of_the_specification() -> None:
 def test_the_list_of_built_in_plugins_says_which_are_always_on(name: str) -> None:
     rows = [line for line in (PAGES / "README.md").read_text().splitlines() if line.startswith(f"| `{name}` |")]
     assert [row.split("|")[-2].strip() for row in rows] == ["always" if name in ALWAYS_ON else "by name"]
+
+
+RIDDLE = b"What walks on four legs in the morning?"
+
+
+def test_the_authentication_method_of_the_page_lets_in_who_knows_the_answer(tmp_path: Path) -> None:
+    (tmp_path / "riddle.py").write_text(examples("README.md")["riddle.py"])
+    view = load_plugins(tmp_path).view("/", {"riddle": {}})
+    access = Access([], [], methods=view.authentication_methods(Directory(lambda change: None)))
+    for said, last in ((b"man", Success(Principal("oedipus"))), (b"dog", Failure("wrong answer"))):
+        dialogue = access.converse("RIDDLE", Visitor("/"))
+        assert dialogue is not None
+        heard: list[Answer] = []
+        dialogue.step(b"", heard.append)
+        dialogue.step(said, heard.append)
+        assert heard == [Challenge(RIDDLE), last]

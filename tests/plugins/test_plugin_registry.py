@@ -11,6 +11,7 @@ from gateway.kernel.directory import Directory
 from gateway.plugin_registry import (
     ALWAYS_ON,
     BUILT_IN_MODULES,
+    DuplicateAuthenticationMethod,
     DuplicateExchangeType,
     FoundPlugin,
     PluginRegistry,
@@ -264,6 +265,44 @@ def test_two_plugins_with_one_exchange_type_are_both_named() -> None:
         "'one' (origin of one) and 'two' (origin of two)"
     )
     assert list(registry.view("/", {"two": {}}).exchange_types) == ["x-b"]
+
+
+class Method:
+    """As much of an authentication method as the registry looks at."""
+
+    def begin(self, visitor: object) -> object:
+        return visitor
+
+
+def methods(**offered: object) -> ModuleType:
+    @hookimpl
+    def gateway_authentication_methods(directory: object) -> dict[str, object]:
+        return offered
+
+    return plugin(gateway_authentication_methods=gateway_authentication_methods)
+
+
+def test_authentication_methods_are_merged_and_a_name_is_taken_once() -> None:
+    directory, one, two = Directory(record=lambda change: None), Method(), Method()
+    registry = registry_of(one=methods(A=one), two=methods(B=two), three=methods(B=one))
+    assert registry.view("/", {"one": {}, "two": {}}).authentication_methods(directory) == {"A": one, "B": two}
+    with pytest.raises(DuplicateAuthenticationMethod) as fault:
+        registry.view("/", {"two": {}, "three": {}}).authentication_methods(directory)
+    assert str(fault.value) == (
+        "virtual host '/': authentication method 'B' is offered by two plugins, "
+        "'two' (origin of two) and 'three' (origin of three)"
+    )
+
+
+def test_an_authentication_method_that_is_none_stops_the_start() -> None:
+    view = registry_of(mine=methods(A=1)).view("/", {"mine": {}})
+    with pytest.raises(ConfigurationError, match=r"'mine' .*the authentication method 'A' has no begin\(\): 1"):
+        view.authentication_methods(Directory(record=lambda change: None))
+
+
+def test_scram_is_offered_to_every_virtual_host() -> None:
+    directory = Directory(record=lambda change: None)
+    assert list(load_plugins().view("/", {}).authentication_methods(directory)) == ["SCRAM-SHA-256"]
 
 
 def test_an_outsider_cannot_replace_a_built_in_exchange_type(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Messages that wait before they take part: as their publisher asked (``x-delay``), or between two tries."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.features.base import QueueFeature
 from gateway.kernel.message import Message
@@ -13,14 +13,19 @@ if TYPE_CHECKING:
     from gateway.kernel.queue import Queue
     from gateway.kernel.queued_message import QueuedMessage
 
+#: More digits than any delay has.
+_MOST_DIGITS: Final = 18
+
 
 def delay_ms(message: Message) -> int:
     """Return for how long the publisher wants a message held back; 0 for not at all.
 
     What is not a positive number of milliseconds, or more than ten years, is no delay: so it is with RabbitMQ's plugin,
-    whose header this is.
+    whose header this is. It may be written in digits: clients of MQTT and STOMP have no numbers in headers.
     """
     delay = message.headers.get("x-delay")
+    if isinstance(delay, str) and delay.isascii() and delay.isdigit() and len(delay) <= _MOST_DIGITS:
+        delay = int(delay)
     if isinstance(delay, bool) or not isinstance(delay, int):
         return 0
     return delay if 0 < delay <= LONGEST_MS else 0

@@ -14,6 +14,7 @@ from gateway.management.resources import (
     exchanges,
     feature_flags,
     health,
+    mqtt,
     nodes,
     one_node,
     overview,
@@ -33,7 +34,7 @@ from gateway.management.routes import Route
 _NOUNS: Final = (
     overview, whoami, cluster_name, nodes, definitions, vhosts, vhost_limits, users, user_limits, permissions,
     topic_permissions, exchanges, queues, delayed, bindings, connections, channels, consumers, policies, parameters,
-    aliveness_test, health, feature_flags, one_node,
+    aliveness_test, health, feature_flags, mqtt, one_node,
 )  # fmt: skip
 
 ROUTES: Final[tuple[Route, ...]] = tuple(route for noun in _NOUNS for route in noun.routes)

@@ -10,6 +10,7 @@ from gateway.management.resources.permissions import permission_listing
 from gateway.management.resources.topic_permissions import topic_permission_listing
 from gateway.management.routes import Fields, Reply, Routes, put_reply
 from gateway.passwords import DEFAULT_ALGORITHM, DIGESTS, hash_password
+from gateway.scram import kept_credential
 
 routes = Routes()
 
@@ -97,7 +98,9 @@ def user_of(name: str, fields: Fields, known: UserRecord | None) -> UserRecord:
     if algorithm not in DIGESTS:
         raise bad_request(["unknown_hashing_algorithm", algorithm])
     limits = known.limits if known is not None else {}
-    return UserRecord(name, _password_hash(fields, algorithm), algorithm, list(tags(fields["tags"])), limits)
+    password, hashed = fields.get("password"), _password_hash(fields, algorithm)
+    credential = kept_credential(password if isinstance(password, str) else None, hashed, known)
+    return UserRecord(name, hashed, algorithm, list(tags(fields["tags"])), limits, credential)
 
 
 def _password_hash(fields: Fields, algorithm: str) -> str:

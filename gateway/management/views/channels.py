@@ -40,6 +40,8 @@ def connection_view(call: Call, peer: Peer) -> Fields:
     name = facts.client_properties.get("connection_name")
     if isinstance(name, str):
         fields["user_provided_name"] = name
+    if facts.variables:
+        fields["variable_map"] = dict(facts.variables)
     return fields | {
         "auth_mechanism": facts.auth_mechanism,
         "channel_max": facts.channel_max,
@@ -125,11 +127,11 @@ def consumer_view(surroundings: Surroundings, consumer: Consumer) -> Fields:
 
 
 def channel_details(surroundings: Surroundings, origin: Origin) -> Fields:
-    """Return where a channel is, for what belongs to it."""
+    """Return where a channel is, for what belongs to it; what has no channel stands under its connection's name."""
     peer_host, _, peer_port = origin.connection.partition(" -> ")[0].rpartition(":")
     return {
         "connection_name": origin.connection,
-        "name": f"{origin.connection} ({origin.channel})",
+        "name": f"{origin.connection} ({origin.channel})" if origin.channel else origin.connection,
         "node": surroundings.broker.node,
         "number": origin.channel,
         "peer_host": peer_host,

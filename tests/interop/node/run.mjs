@@ -1,10 +1,9 @@
-// Runs one scenario by its sentence: node run.mjs amqp://... "a sentence". Exit code 0 when it holds.
-
-import { amqp, scenarios } from "./scenarios.mjs";
+// Runs one scenario by its sentence: node run.mjs amqp.mjs amqp://... "a sentence". Exit code 0 when it holds.
 
 const TIMEOUT_MS = 20_000;
 
-const [url, sentence] = process.argv.slice(2);
+const [file, url, sentence] = process.argv.slice(2);
+const { connect, close, scenarios } = await import(`./${file}`);
 const scenario = scenarios[sentence];
 if (scenario === undefined) {
   console.error(`no such scenario: ${sentence}`);
@@ -19,12 +18,11 @@ setTimeout(() => {
 const opened = [];
 
 /** Opens a connection; it is closed when the scenario ended well. */
-async function connect(options = "") {
-  const connection = await amqp.connect(url + options, { timeout: 5000 });
-  connection.on("error", () => {});
+async function open(options) {
+  const connection = await connect(url, options);
   opened.push(connection);
   return connection;
 }
 
-await scenario(connect);
-await Promise.allSettled(opened.map((connection) => connection.close()));
+await scenario(open);
+await Promise.allSettled(opened.map(close));

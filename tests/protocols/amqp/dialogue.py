@@ -20,13 +20,13 @@ from gateway.kernel.plain import PLAIN
 from gateway.kernel.ports import Clock
 from gateway.kernel.recovery import recover
 from gateway.kernel.vhost import VirtualHost
+from gateway.net.outbox import Outbox
 from gateway.net.turn import Turn
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
 from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
 from gateway_amqp.connection import Connection
 from gateway_amqp.handshake import PROTOCOL_HEADER
 from gateway_amqp.header import AMQP
-from gateway_amqp.outbox import Outbox
 from gateway_amqp.settings import AmqpSettings
 from gateway_amqp.state import State
 from gateway_memory import MemoryStore
@@ -221,7 +221,7 @@ class Peer:
     def publishing(self) -> None:
         self.weigh_publishing()
 
-    # Speaker: what AmqpServer does in its turns
+    # Speaker: what PeerProtocol does in its turns
 
     def end_turn(self) -> None:
         self.machine.end_turn()

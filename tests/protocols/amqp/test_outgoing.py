@@ -6,9 +6,9 @@ from pamqp import commands, frame, header
 from pamqp.base import Frame
 
 from gateway.kernel.message import Message, Properties
+from gateway.net.outbox import HIGH_WATER, Outbox
 from gateway_amqp.deliveries import DeliveryWriter
 from gateway_amqp.header import AMQP
-from gateway_amqp.outbox import HIGH_WATER, Outbox
 from gateway_amqp.properties import encode_properties
 
 FRAME_MAX = 4096

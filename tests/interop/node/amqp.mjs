@@ -5,7 +5,14 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import amqp from "amqplib";
 
-export { amqp };
+/** Opens a connection, with options as the end of its URL. */
+export async function connect(url, options = "") {
+  const connection = await amqp.connect(url + options, { timeout: 5000 });
+  connection.on("error", () => {});
+  return connection;
+}
+
+export const close = (connection) => connection.close();
 
 const SILENCE_MS = 300;
 const REPLY_TO = "amq.rabbitmq.reply-to";

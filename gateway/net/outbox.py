@@ -1,6 +1,5 @@
-"""Frames on their way to one peer: collected during a turn, taken as one at its end."""
+"""Frames or packets on their way to one peer: collected during a turn, taken as one at its end."""
 
-from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -23,7 +22,7 @@ class Outbox:
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
-        self._promises: deque[tuple[int, int]] = deque()
+        self._promises: list[tuple[int, int]] = []
         self.pieces: list[bytes] = []
         self.size = 0
         self.is_open = True
@@ -52,17 +51,16 @@ class Outbox:
 
     def take(self, watermark: int) -> tuple[list[bytes], int]:
         """Return what may leave when the store is durable up to ``watermark``, and about how many bytes it is."""
-        promises = self._promises
-        while promises and promises[0][0] <= watermark:
-            promises.popleft()
-        size = self.size
-        if not promises:
-            pieces, self.pieces = self.pieces, []
+        if self._promises:
+            self._promises = [promise for promise in self._promises if promise[0] > watermark]
+        pieces, size = self.pieces, self.size
+        if not self._promises:
+            self.pieces = []
             self.size = 0
             return pieces, size
-        count = promises[0][1]
+        count = self._promises[0][1]
         pieces, self.pieces = self.pieces[:count], self.pieces[count:]
-        self._promises = deque((lsn, index - count) for lsn, index in promises)
+        self._promises = [(lsn, index - count) for lsn, index in self._promises]
         self.size = sum(map(len, self.pieces))
         return pieces, size - self.size
 

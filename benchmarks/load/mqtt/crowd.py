@@ -1,0 +1,140 @@
+"""Publishers and subscribers in step: all publish a burst, all get everything, and all begin again."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Final
+
+from benchmarks.load.lane import Lost
+from benchmarks.load.mqtt import wire
+from benchmarks.load.mqtt.client import Client, connected
+from benchmarks.load.workloads import Workload
+
+#: Deliveries a subscriber has unacknowledged at most; brokers are set up to allow more.
+PORTION: Final = 500
+
+#: By QoS, what the receiver of a message says and what its sender says to that, in turn; 0 for nothing.
+HANDSHAKES: Final[Mapping[int, Sequence[tuple[int, int]]]] = {
+    0: (),
+    1: ((wire.PUBACK, 0),),
+    2: ((wire.PUBREC, wire.PUBREL), (wire.PUBCOMP, 0)),
+}
+
+#: Every measurement has names of its own: nothing cached under a name helps the next one.
+_serial = count(1)
+
+
+class Publisher:
+    """Publishes the same burst again and again; its identifiers are free again at the end of each round."""
+
+    def __init__(self, client: Client, topic: str, workload: Workload) -> None:
+        self.client = client
+        body, qos = bytes(workload.body_bytes), workload.qos
+        numbers = range(1, workload.window + 1)
+        self._burst = b"".join(wire.publish(topic, body, qos, number) for number in numbers)
+        ids = wire.identifiers(workload.window)
+        self._dialogue = [(_acks(heard, ids), _acks(said, ids)) for heard, said in HANDSHAKES[qos]]
+
+    def publish(self) -> None:
+        """Send the burst at once."""
+        self.client.send(self._burst)
+
+    def conclude(self) -> None:
+        """Hear that the broker has all of it: in the order of the publishes (MQTT-4.6.0-2)."""
+        for heard, said in self._dialogue:
+            self.client.expect(heard)
+            self.client.send(said)
+
+
+class Subscriber:
+    """Receives and acknowledges what all publishers send in a round, and looks at every byte of it."""
+
+    def __init__(self, client: Client, topics: Sequence[str], workload: Workload) -> None:
+        self.client = client
+        body, qos = bytes(workload.body_bytes), workload.qos
+        self._handshake = HANDSHAKES[qos]
+        self._id_at = wire.identifier_at(topics[0], body, qos)
+        messages = [wire.publish(topic, body, qos) for topic in topics]
+        self._size = len(messages[0])
+        self._expected = b"".join(message * workload.window for message in messages)
+        self._buffer = bytearray(len(self._expected))
+
+    def receive(self) -> None:
+        """Read the round's messages, a portion at a time, and acknowledge each portion at once."""
+        with memoryview(self._buffer) as view:
+            for start in range(0, len(view), self._size * PORTION):
+                portion = view[start : start + self._size * PORTION]
+                self.client.read_into(portion)
+                self._acknowledge(portion)
+        self._check()
+
+    def _acknowledge(self, portion: memoryview) -> None:
+        if not self._handshake:
+            return
+        ids = bytearray(len(portion) // self._size * 2)
+        for byte in (0, 1):
+            column = portion[self._id_at + byte :: self._size]
+            ids[byte::2] = column
+            column[:] = bytes(len(column))  # what the broker may choose is not compared
+        for said, heard in self._handshake:
+            self.client.send(_acks(said, bytes(ids)))
+            self.client.expect(_acks(heard, bytes(ids)))
+
+    def _check(self) -> None:
+        """Every message came as often as it was sent; those of several publishers in any order."""
+        if self._buffer == self._expected:
+            return
+        found, expected = self._cut(bytes(self._buffer)), self._cut(self._expected)
+        if found != expected:
+            raise Lost(f"{sum((expected - found).values())} messages came as others, or not as often as published")
+
+    def _cut(self, octets: bytes) -> Counter[bytes]:
+        return Counter(octets[at : at + self._size] for at in range(0, len(octets), self._size))
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """The clients of one workload. ``deliveries`` are those of a round."""
+
+    publishers: Sequence[Publisher]
+    subscribers: Sequence[Subscriber]
+    deliveries: int
+
+    def round(self) -> None:
+        """Have everybody publish and everybody receive."""
+        for publisher in self.publishers:
+            publisher.publish()
+        for publisher in self.publishers:
+            publisher.conclude()
+        for subscriber in self.subscribers:
+            subscriber.receive()
+
+    def settle(self) -> None:
+        """Return once the broker has seen every acknowledgement; nothing may come that was not sent."""
+        for client in [end.client for end in self.publishers] + [end.client for end in self.subscribers]:
+            client.ping()
+
+
+@contextmanager
+def open_crowd(port: int, workload: Workload) -> Iterator[Crowd]:
+    """Connect and subscribe everybody; all are gone when the context ends."""
+    prefix = f"bench/{next(_serial)}"
+    topics = [f"{prefix}/{number:04}/temperature" for number in range(workload.publishers)]
+    topic_filter = topics[0] if workload.publishers == 1 else f"{prefix}/+/temperature"
+    with ExitStack() as stack:
+        subscribers = []
+        for number in range(workload.subscribers):
+            client = stack.enter_context(connected(port, f"{prefix}/subscriber/{number}"))
+            client.subscribe(topic_filter, workload.qos)
+            subscribers.append(Subscriber(client, topics, workload))
+        publishers = [
+            Publisher(stack.enter_context(connected(port, f"{prefix}/publisher/{number}")), topic, workload)
+            for number, topic in enumerate(topics)
+        ]
+        yield Crowd(publishers, subscribers, workload.window * len(publishers) * len(subscribers))
+
+
+def _acks(kind: int, packet_ids: bytes) -> bytes:
+    return wire.acks(kind, packet_ids) if kind else b""

@@ -1,0 +1,39 @@
+"""What is measured over MQTT, as a table: one row a workload."""
+
+from typing import Final
+
+from benchmarks.load.workloads import MQTT, Measure, Workload
+
+#: CPU a delivery is to be no more than the peer's.
+OWED: Final = 1.0
+BODY_BYTES: Final = 100
+CROWD: Final = 1_000
+
+#: Publishers, subscribers, and how many messages each publisher sends at once where they are batched.
+SHAPES: Final = ((1, 1, 500), (1, 100, 100), (1, CROWD, 20), (CROWD, 1, 20))
+
+
+def _workload(qos: int, publishers: int, subscribers: int, window: int) -> Workload:
+    how = "batched" if window > 1 else "one outstanding"
+    return Workload(
+        f"mqtt QoS {qos}, {publishers:,} to {subscribers:,}, {how}",
+        BODY_BYTES,
+        window,
+        OWED,
+        measure=Measure.ROUNDS,
+        protocol=MQTT,
+        qos=qos,
+        publishers=publishers,
+        subscribers=subscribers,
+    )
+
+
+WORKLOADS: Final = (
+    *(
+        _workload(qos, publishers, subscribers, window)
+        for qos in (0, 1)
+        for publishers, subscribers, batch in SHAPES
+        for window in (batch, 1)
+    ),
+    *(_workload(2, 1, 1, window) for window in (100, 1)),
+)

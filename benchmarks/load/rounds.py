@@ -1,0 +1,30 @@
+"""Workloads of many publishers and subscribers in step: what a delivery costs whatever the crowd's shape."""
+
+from collections.abc import Sequence
+from time import perf_counter
+
+from benchmarks.load.latency import latency
+from benchmarks.load.measurement import Measurement, stopwatch
+from benchmarks.load.mqtt.crowd import Crowd, open_crowd
+from benchmarks.load.running import Broker
+from benchmarks.load.workloads import Workload
+
+
+def measure_rounds(broker: Broker, workload: Workload, seconds: float) -> Measurement:
+    """Repeat rounds for so long; a fifth of that beforehand, not counted, warms both sides up."""
+    with open_crowd(broker.ports[workload.protocol], workload) as crowd:
+        _repeat(crowd, seconds / 5)
+        with stopwatch(broker.pid) as watch:
+            waits = _repeat(crowd, seconds)
+            crowd.settle()
+        return Measurement(len(waits) * crowd.deliveries, watch, latency(waits), None)
+
+
+def _repeat(crowd: Crowd, seconds: float) -> Sequence[float]:
+    """Return how long each round took, until everybody had everything."""
+    waits = []
+    end = perf_counter() + seconds
+    while (start := perf_counter()) < end:
+        crowd.round()
+        waits.append(perf_counter() - start)
+    return waits

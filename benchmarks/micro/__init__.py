@@ -1,0 +1,1 @@
+"""Parts of the gateway, measured in one process; each is run by hand."""

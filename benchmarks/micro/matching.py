@@ -1,0 +1,110 @@
+"""What it takes to find who wants a message that nobody has seen the like of, among 100,000 subscriptions of MQTT.
+
+    python -m benchmarks.micro.matching
+
+Two questions are asked of each message: which queues it goes to, which the index of ``amq.topic`` answers; and on which
+terms a session gets it, which its own subscriptions answer, at once if all of them have the same QoS. Both remember
+their answers by topic, so every topic here is asked for once only: no memory helps.
+"""
+
+import gc
+import random
+from collections.abc import Callable, Iterable, Sequence
+from statistics import median
+from time import perf_counter
+from typing import Final, TypeVar
+
+from benchmarks.load.figure import Figure, at_most
+from gateway.kernel.changes import SubscriptionRecord
+from gateway.kernel.message import Message
+from gateway.kernel.session import Session
+from gateway.testing import MemoryBroker
+from gateway_mqtt.header import mqtt_header
+from gateway_mqtt.topics import REVERSIBLE
+
+T = TypeVar("T")
+
+SITES: Final = 10_000
+#: What the dashboard of each site subscribes to; a message of its boiler matches four of these.
+FILTERS: Final = (
+    "site/{}/boiler/temperature",
+    "site/{}/+/temperature",
+    "site/{}/boiler/+",
+    "+/{}/boiler/temperature",
+    "site/{}/pump/#",
+    "site/{}/pump/+/speed",
+    "site/{}/+/+/alarm",
+    "site/{}/fire/#",
+    "+/{}/+/status",
+    "plant/+/{}/status",
+)
+TOPIC: Final = "site/{}/boiler/temperature"
+#: Microseconds a topic that are owed.
+OWED_US: Final = 5.0
+#: Topics timed at a time; the middle of all such times is reported.
+AT_A_TIME: Final = 500
+
+
+class Dashboard:
+    """Whoever holds the sessions: nobody connects here."""
+
+    def displaced(self) -> None:
+        """Hear that somebody took the session over."""
+
+    def force_close(self, reason: str) -> None:
+        """Hear that an operator ended it."""
+
+
+def measure_matching() -> Sequence[Figure]:
+    """Subscribe, ask once for each site's topic in random order, and report both answers' times."""
+    broker = MemoryBroker()
+    sessions = _subscribe(broker)
+    topics = list(range(SITES))
+    random.Random(4).shuffle(topics)
+    exchange, header = broker.vhost.exchange("amq.topic"), mqtt_header(0, False, False, "boiler", b"")
+    keys = [REVERSIBLE.routing_key(TOPIC.format(site)) for site in topics]
+    messages = [Message(exchange.name, key, header, b"") for key in keys]
+    asked = [(sessions[site].subscriptions, key) for site, key in zip(topics, keys, strict=True)]
+    alike, mixed = ([each for site, each in zip(topics, asked, strict=True) if site % 2 == odd] for odd in (0, 1))
+    gc.collect()
+    gc.freeze()
+    finding_us = _time(messages, lambda message: tuple(exchange.type.route(message)))
+    alike_us, mixed_us = (_time(some, lambda pair: pair[0].terms_of_a_match(pair[1])) for some in (alike, mixed))
+    gc.unfreeze()
+    return [
+        Figure("µs, finding its queues", f"{finding_us:.1f}"),
+        at_most("µs, and the terms of a session of one QoS", finding_us + alike_us, OWED_US, digits=1),
+        at_most("µs, and the terms of a session of several QoS", finding_us + mixed_us, OWED_US, digits=1),
+    ]
+
+
+def _subscribe(broker: MemoryBroker) -> Sequence[Session]:
+    """Make the sessions; in every other one some subscriptions have QoS 1 and some QoS 0."""
+    sessions = []
+    exchange = broker.vhost.exchange("amq.topic")
+    for site in range(SITES):
+        session, _ = broker.vhost.sessions.open(f"dashboard-{site}", True, 0, Dashboard())
+        for number, pattern in enumerate(FILTERS):
+            topic_filter = pattern.format(site)
+            key = REVERSIBLE.binding_key(topic_filter)
+            qos = site % 2 * number % 2
+            session.subscribe(exchange, SubscriptionRecord("/", session.client_id, topic_filter, "", key, qos))
+        sessions.append(session)
+    return sessions
+
+
+def _time(things: Sequence[T], ask: Callable[[T], object]) -> float:
+    """Return the microseconds one question takes."""
+    times = []
+    for start in range(0, len(things), AT_A_TIME):
+        some: Iterable[T] = things[start : start + AT_A_TIME]
+        begin = perf_counter()
+        for thing in some:
+            ask(thing)
+        times.append((perf_counter() - begin) * 1e6 / AT_A_TIME)
+    return median(times)
+
+
+if __name__ == "__main__":
+    for figure in measure_matching():
+        print(f"{figure.name}: {figure.measured} {figure.owed}")

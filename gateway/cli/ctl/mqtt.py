@@ -1,0 +1,61 @@
+"""The verbs of MQTT: its connections, over TCP and over WebSocket."""
+
+from dataclasses import replace
+
+import click
+
+from gateway.cli.ctl.connections import CONNECTIONS
+from gateway.cli.ctl.listing import Listing, columns_argument, listed
+from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.values import text
+from gateway.cli.ctl.verb import verb
+
+MQTT_CONNECTIONS = Listing(
+    path=CONNECTIONS.path,
+    columns={
+        **CONNECTIONS.columns,
+        "client_id": "variable_map.client_id",
+        # As with list_connections, what RabbitMQ shows as a process is a name here.
+        "conn_name": "name",
+        "connection": "name",
+        "connection_state": "state",
+        "keepalive": "timeout",
+    },
+    defaults=("client_id", "conn_name"),
+    banner="Listing MQTT connections ...",
+)
+
+WEB_MQTT_CONNECTIONS = replace(MQTT_CONNECTIONS, banner="Listing Web MQTT connections ...")
+
+_verbose = click.option("-V", "--verbose", is_flag=True, help="With all columns.")
+
+
+@verb
+@columns_argument
+@_verbose
+def list_mqtt_connections(session: Session, columns: tuple[str, ...], verbose: bool) -> None:
+    """List the MQTT connections of all virtual hosts, those over WebSocket aside."""
+    _list(session, MQTT_CONNECTIONS, "MQTT", columns, verbose)
+
+
+@verb
+@columns_argument
+@_verbose
+def list_web_mqtt_connections(session: Session, columns: tuple[str, ...], verbose: bool) -> None:
+    """List the MQTT connections over WebSocket of all virtual hosts."""
+    _list(session, WEB_MQTT_CONNECTIONS, "Web MQTT", columns, verbose)
+
+
+def _list(session: Session, listing: Listing, protocol: str, columns: tuple[str, ...], verbose: bool) -> None:
+    """List the connections of a protocol, whose versions follow its name."""
+    wanted = tuple(listing.columns) if verbose else columns
+    listed(
+        session,
+        listing,
+        wanted,
+        keeps=lambda found: text(found, "protocol").startswith(f"{protocol} "),
+        needs=["protocol"],
+    )
+
+
+VERBS = (list_mqtt_connections, list_web_mqtt_connections)

@@ -1,0 +1,155 @@
+"""/mqtt: sessions and retained messages of a virtual host. RabbitMQ has nothing like it."""
+
+from typing import Final
+
+from gateway.access import Operation
+from gateway.kernel.retained import RetainedMessage
+from gateway.kernel.session import NEVER_S, Session
+from gateway.kernel.vhost import VirtualHost
+from gateway.management.authority import Level
+from gateway.management.call import Call
+from gateway.management.errors import missing
+from gateway.management.listing import Listing, with_columns
+from gateway.management.routes import Fields, Routes
+from gateway.management.scope import TopicNames
+from gateway.management.views.times import stamp
+
+routes = Routes()
+
+_SESSION: Final = "/mqtt/sessions/<vhost>/<client_id>"
+_RETAINED: Final = "/mqtt/retained/<vhost>/<topic>"
+_DEFAULT_REASON: Final = "Session ended via management plugin"
+
+
+# Sessions
+
+
+@routes.get("/mqtt/sessions")
+def sessions(call: Call) -> Listing[tuple[VirtualHost, Session]]:
+    """List the sessions of all virtual hosts that the user may see."""
+    return _session_listing(call.visible_vhosts())
+
+
+@routes.get("/mqtt/sessions/<vhost>")
+def sessions_in_vhost(call: Call, vhost: str) -> Listing[tuple[VirtualHost, Session]]:
+    """List the sessions of a virtual host."""
+    return _session_listing([call.vhost(vhost)])
+
+
+@routes.get(_SESSION)
+def session(call: Call, vhost: str, client_id: str) -> Fields:
+    """Show a session with what it asked for."""
+    place = call.vhost(vhost)
+    found = _existing_session(place, client_id)
+    return with_columns(_session_view(place, found) | {"subscription_details": _subscriptions(found)}, call.query)
+
+
+@routes.delete(_SESSION)
+def end_session(call: Call, vhost: str, client_id: str) -> None:
+    """End a session with what waits for it, as if its queues were deleted.
+
+    While its client is connected it takes an administrator, as closing somebody's connection does.
+    """
+    place = call.changed_vhost(vhost)
+    found = _existing_session(place, client_id)
+    for level in (0, 1):
+        call.permissions(place).require(Operation.CONFIGURE, "queue", found.own_queue_name(level))
+    if found.holder is not None:
+        call.require(Level.ADMINISTRATOR)
+    place.sessions.expel(found, call.headers.get("x-reason") or _DEFAULT_REASON)
+
+
+def _session_listing(vhosts: list[VirtualHost]) -> Listing[tuple[VirtualHost, Session]]:
+    chosen = [(vhost, session) for vhost in vhosts for session in vhost.sessions]
+    return Listing(chosen, lambda each: _session_view(*each), lambda each: (each[0].name, each[1].client_id))
+
+
+def _existing_session(vhost: VirtualHost, client_id: str) -> Session:
+    found = vhost.sessions.get(client_id)
+    if found is None:
+        raise missing()
+    return found
+
+
+def _session_view(vhost: VirtualHost, session: Session) -> Fields:
+    """Return a session. Messages are those in its own queues; in that of a group they are everybody's."""
+    own = session.own_queues()
+    return {
+        "client_id": session.client_id,
+        "vhost": vhost.name,
+        "connected": session.holder is not None,
+        "durable": session.is_durable,
+        "expiry_s": None if session.expiry_s >= NEVER_S else session.expiry_s,
+        "subscriptions": len(session.subscriptions),
+        "queues": [queue.name for queue in session.queues()],
+        "messages_ready": sum(len(queue) for queue in own),
+        "messages_unacknowledged": sum(queue.unsettled for queue in own),
+    }
+
+
+def _subscriptions(session: Session) -> list[Fields]:
+    return [
+        {
+            "filter": each.filter,
+            "qos": each.qos,
+            "no_local": each.no_local,
+            "retain_as_published": each.retain_as_published,
+            "subscription_identifier": each.identifier or None,
+            "queue": session.queue_name(each),
+        }
+        for each in session.subscriptions
+    ]
+
+
+# Retained messages
+
+
+@routes.get("/mqtt/retained/<vhost>")
+def retained(call: Call, vhost: str) -> Listing[RetainedMessage]:
+    """List the topics of a virtual host under which messages are retained, but for the broker's own."""
+    place, topics = call.vhost(vhost), call.surroundings.topics_of(vhost)
+    chosen = [kept for kept in place.retained if not kept.is_transient]
+    return Listing(
+        chosen,
+        lambda kept: _retained_view(place, topics, kept),
+        lambda kept: (place.name, topics.topic(kept.message.routing_key)),
+    )
+
+
+@routes.get(_RETAINED)
+def retained_message(call: Call, vhost: str, topic: str) -> Fields:
+    """Show a retained message, without its body."""
+    place = call.vhost(vhost)
+    topics = call.surroundings.topics_of(vhost)
+    return with_columns(_retained_view(place, topics, _existing_message(call, place, topic)), call.query)
+
+
+@routes.delete(_RETAINED)
+def clear(call: Call, vhost: str, topic: str) -> None:
+    """Retain nothing under a topic any more; who may publish to it may do that."""
+    place = call.changed_vhost(vhost)
+    message = _existing_message(call, place, topic).message
+    permissions = call.permissions(place)
+    permissions.require(Operation.WRITE, "exchange", message.exchange)
+    permissions.require_topic(Operation.WRITE, message.exchange, message.routing_key)
+    place.retained.clear(message.routing_key)
+
+
+def _existing_message(call: Call, vhost: VirtualHost, topic: str) -> RetainedMessage:
+    kept = vhost.retained.get(call.surroundings.topics_of(vhost.name).routing_key(topic))
+    if kept is None or kept.is_transient:
+        raise missing()
+    return kept
+
+
+def _retained_view(vhost: VirtualHost, topics: TopicNames, kept: RetainedMessage) -> Fields:
+    """Return a retained message; ``payload_bytes`` are sent to each new subscriber."""
+    message = kept.message
+    return {
+        "topic": topics.topic(message.routing_key),
+        "vhost": vhost.name,
+        "exchange": message.exchange,
+        "routing_key": message.routing_key,
+        "payload_bytes": len(message.body),
+        "expires_at": stamp(kept.expires_at_ms) if kept.expires_at_ms else None,
+    }

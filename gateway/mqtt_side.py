@@ -1,0 +1,63 @@
+"""The MQTT side of a node: from its settings to what the adapter needs, and the bounds of what sessions may keep."""
+
+import secrets
+from collections.abc import Callable
+
+from gateway.access import Access
+from gateway.config import Settings
+from gateway.kernel.broker import Broker
+from gateway.kernel.message import Arguments
+from gateway.kernel.vhost import VirtualHost
+from gateway.net.watermarks import memory_used
+from gateway.version import VERSION
+from gateway_mqtt.login import LoginSettings
+from gateway_mqtt.settings import MqttSettings
+from gateway_mqtt.sys_topics import SysTopics
+
+
+def mqtt_settings(settings: Settings, broker: Broker, access_of: Callable[[str], Access]) -> MqttSettings:
+    """Return what all MQTT listeners of a node have in common."""
+    mqtt = settings.mqtt
+    login = LoginSettings(
+        broker,
+        access_of,
+        default_vhost=mqtt.vhost,
+        anonymous_user=mqtt.anonymous_user,
+        refusal_delay_s=mqtt.failed_login_delay_s,
+    )
+    return MqttSettings(
+        broker,
+        login,
+        access_of,
+        token=lambda: secrets.token_urlsafe(16),
+        exchange=mqtt.exchange,
+        prefetch=mqtt.prefetch,
+        max_packet_size_unauthenticated=mqtt.max_packet_size_unauthenticated,
+        max_packet_size=mqtt.max_packet_size,
+        max_session_expiry_s=mqtt.max_session_expiry_s,
+        keep_alive_max_s=mqtt.keep_alive_max_s,
+        topic_alias_max=mqtt.topic_alias_max,
+        receive_maximum=mqtt.receive_maximum,
+        login_timeout_s=mqtt.login_timeout_s,
+        disconnect_on_unauthorized=mqtt.disconnect_on_unauthorized,
+        lossy_vhosts=frozenset(name for name, vhost in settings.vhosts.items() if vhost.mqtt_mapping == "lossy"),
+    )
+
+
+def sys_topics(settings: MqttSettings) -> SysTopics:
+    """Return what tells clients of the node, traffic of all its MQTT listeners included."""
+    return SysTopics(settings.broker, settings.meter, settings.exchange, f"gateway version {VERSION}", memory_used)
+
+
+def bound_sessions(settings: Settings, vhost: VirtualHost) -> None:
+    """Bound what the sessions and retained messages of a virtual host may take."""
+    mqtt = settings.mqtt
+    vhost.sessions.limits = {0: _limit(mqtt.qos0_max_messages), 1: _limit(mqtt.session_max_messages)}
+    vhost.retained.max_messages = mqtt.retained_max_messages
+    vhost.retained.max_bytes = mqtt.retained_max_bytes
+
+
+def _limit(messages: int) -> Arguments:
+    """Return the arguments of a queue that keeps its youngest messages; 0 is no limit."""
+    arguments: Arguments = {"x-queue-type": "classic"}
+    return {**arguments, "x-max-length": messages} if messages else arguments

@@ -1,0 +1,107 @@
+"""What the machine of a connection and whoever moves its bytes need of each other, whatever the protocol."""
+
+from enum import Enum, auto
+from typing import Protocol
+
+from gateway.access import CertificateSubject
+from gateway.kernel.vhost import VirtualHost
+from gateway.net.outbox import Outbox
+
+
+class Phase(Enum):
+    """How far a connection got, as far as the clockwork cares."""
+
+    ENTERING = auto()  # greeting and login have to end in time
+    OPEN = auto()
+    LEAVING = auto()  # the peer has to take what it was sent last in time
+
+
+class Driver(Protocol):
+    """The transport side of one connection, as its machine sees it: a ``PeerProtocol``, or a test."""
+
+    peer_host: str
+    name: str
+
+    @property
+    def certificate(self) -> CertificateSubject | None:
+        """The names in the client's verified certificate."""
+        ...
+
+    def log(self, event: str, **details: object) -> None:
+        """Write a line about this connection."""
+        ...
+
+    def hang_up(self) -> None:
+        """Send what is left, then close the transport."""
+        ...
+
+    def opened(self) -> None:
+        """The connection is in its virtual host."""
+        ...
+
+    def publishing(self) -> None:
+        """The client publishes for the first time."""
+        ...
+
+
+class Machine(Protocol):
+    """One client's conversation without I/O, as its ``PeerProtocol`` sees it. All calls come on the kernel's thread.
+
+    What a call raises ends the connection with ``fault``. ``has_published`` says that alarms and the disk's backlog
+    concern this client; whoever sets it calls ``Driver.publishing`` once.
+    """
+
+    has_published: bool
+
+    @property
+    def outbox(self) -> Outbox:
+        """What is to be sent."""
+        ...
+
+    @property
+    def phase(self) -> Phase:
+        """How far the connection got."""
+        ...
+
+    @property
+    def vhost(self) -> VirtualHost | None:
+        """The virtual host it is in, once it is."""
+        ...
+
+    @property
+    def user_name(self) -> str:
+        """Who is connected, empty before that is known."""
+        ...
+
+    @property
+    def has_unsettled(self) -> bool:
+        """Whether it holds deliveries, which it will acknowledge."""
+        ...
+
+    def receive(self, data: bytes) -> None:
+        """Feed bytes from the peer, cut anywhere. Those after the end are ignored."""
+        ...
+
+    def end_turn(self) -> None:
+        """Let into the outbox what is due only now that the journal was flushed: confirms."""
+        ...
+
+    def resume(self) -> None:
+        """Serve the consumers that waited because the way to the peer was full."""
+        ...
+
+    def lost(self) -> None:
+        """The transport is gone: release everything. Called once, last, whoever ended the connection."""
+        ...
+
+    def fault(self) -> None:
+        """End the connection because something of ours broke."""
+        ...
+
+    def force_close(self, reason: str) -> None:
+        """End the connection from this side; harmless when it has ended."""
+        ...
+
+    def fail_confirms(self) -> None:
+        """Refuse every publish that waits for its confirm."""
+        ...

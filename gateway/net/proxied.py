@@ -1,0 +1,91 @@
+"""Listeners behind a proxy: the PROXY header is read first, then the connection is the client's, whatever it speaks."""
+
+from typing import Any, Final
+
+from twisted.internet.address import IPv4Address, IPv6Address
+from twisted.internet.interfaces import IAddress
+from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.python.failure import Failure
+
+from gateway.kernel.errors import ProtocolViolation
+from gateway.kernel.ports import Clock
+from gateway.logs import Log
+from gateway.net.proxy_header import Proxied, parse
+
+_log: Final = Log("proxy")
+
+
+class ProxiedProtocol(Protocol):
+    """Reads one PROXY header, then gives the transport away, with the addresses the header names.
+
+    Twisted's own wrapper stays between the two for good and knows the addresses only after ``connectionMade``.
+    """
+
+    def __init__(self, factory: "ProxiedFactory", address: IAddress | None) -> None:
+        self._factory = factory
+        self._address = address
+        self._data = b""
+
+    def connectionMade(self) -> None:
+        """A proxy connected."""
+        self._deadline = self._factory.clock.call_later(self._factory.timeout_s, self._too_late)
+
+    def dataReceived(self, data: bytes) -> None:
+        """Bytes came: the header, and perhaps what follows it."""
+        self._data += data
+        try:
+            header = parse(self._data)
+        except ProtocolViolation as violation:
+            self._turn_away(str(violation))
+            return
+        if header is not None:
+            self._deadline.cancel()
+            self._give_away(header, self._data[header.size :])
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """The proxy went away before it said anything."""
+        self._deadline.cancel()
+
+    def _too_late(self) -> None:
+        self._turn_away("no PROXY header in time")
+
+    def _give_away(self, header: Proxied, rest: bytes) -> None:
+        transport: Any = self.transport
+        client = self._factory.wrapped.buildProtocol(self._address)
+        if client is None:
+            transport.abortConnection()
+            return
+        if header.source is not None and header.destination is not None:
+            # the transport itself, so that TLS and the wire's way past it to the socket stay as they are
+            source, destination = _address(header.source), _address(header.destination)
+            transport.getPeer, transport.getHost = lambda: source, lambda: destination
+        transport.protocol = client  # who hears from it from now on
+        client.makeConnection(transport)
+        if rest:
+            client.dataReceived(rest)
+
+    def _turn_away(self, reason: str) -> None:
+        transport: Any = self.transport
+        peer = transport.getPeer()
+        _log.info("proxy connection refused", peer=f"{peer.host}:{peer.port}", reason=reason)
+        transport.abortConnection()
+
+
+def _address(pair: tuple[str, int]) -> IPv4Address | IPv6Address:
+    host, port = pair
+    return IPv6Address("TCP", host, port) if ":" in host else IPv4Address("TCP", host, port)
+
+
+class ProxiedFactory(Factory):
+    """Puts a PROXY header before whatever the ``wrapped`` factory's protocols speak, TLS included."""
+
+    noisy = False
+
+    def __init__(self, wrapped: Any, clock: Clock, timeout_s: float) -> None:  # Any: Twisted's factories share no type
+        self.wrapped = wrapped
+        self.clock = clock
+        self.timeout_s = timeout_s
+
+    def buildProtocol(self, addr: IAddress | None) -> ProxiedProtocol:
+        """Return what reads the header of a new connection."""
+        return ProxiedProtocol(self, addr)

@@ -1,0 +1,76 @@
+"""What a connection has once it is in its virtual host: a session, and the parts that serve it."""
+
+from collections.abc import Callable, Mapping
+
+from gateway.kernel.session import Session
+from gateway_mqtt.delivering import Delivering
+from gateway_mqtt.errors import protocol_error
+from gateway_mqtt.inflight import Inflight
+from gateway_mqtt.meter import Tally
+from gateway_mqtt.publishing import Publishing
+from gateway_mqtt.scope import Scope
+from gateway_mqtt.subscribing import Subscribing
+from gateway_mqtt.will import Will
+
+
+class Conversation:
+    """Owns the parts of one open connection, and sees to it that they end in order.
+
+    ``takers`` are who takes the acknowledgements that say nothing but a packet identifier, by their first byte.
+    """
+
+    __slots__ = ("_is_over", "delivering", "inflight", "publishing", "scope", "subscribing", "takers", "will")
+
+    def __init__(
+        self, scope: Scope, will: Will | None, inflight: Inflight, delivering: Delivering, publishing: Publishing
+    ) -> None:
+        self.scope = scope
+        self.will = will
+        self.inflight = inflight
+        self.delivering = delivering
+        self.publishing = publishing
+        self.subscribing = Subscribing(scope, delivering)
+        self.takers: Mapping[int, Callable[[int], None]] = {
+            0x40: inflight.accept,
+            0x50: inflight.received,
+            0x62: publishing.released,
+            0x70: inflight.completed,
+        }
+        self._is_over = False
+
+    @property
+    def session(self) -> Session:
+        """The client's session."""
+        return self.scope.session
+
+    def depart(self, expiry_s: int | None, keeps_will: bool) -> None:
+        """The client says goodbye: it may change how long its session waits, though not give it a life (3.14.2.2.2).
+
+        :raises MqttError: when it tries to.
+        """
+        if expiry_s is not None:
+            if expiry_s and not self.session.expiry_s:
+                raise protocol_error("a session that was to end with its connection cannot be given an expiry")
+            self.session.expiry_s = min(expiry_s, self.scope.settings.max_session_expiry_s)
+        if not keeps_will:
+            self.will = None
+
+    def close(self) -> None:
+        """End: what is under way goes back, the will is published, the session waits or ends. Harmless twice."""
+        if self._is_over:
+            return
+        self._is_over = True
+        self.publishing.close()
+        self.delivering.close()
+        if self.will is not None:
+            self.will.leave(self.scope)
+        self.scope.vhost.sessions.close(self.session)
+
+    def count(self, tally: Tally) -> None:
+        """Add what went each way."""
+        counters = self.inflight.counters
+        tally.packets_sent += counters.deliver
+        tally.publishes_received += counters.publish
+        tally.publishes_sent += counters.deliver
+        tally.payload_received += counters.payload_received
+        tally.payload_sent += counters.payload_sent

@@ -1,0 +1,56 @@
+"""The bytes of one client, put together into packets however they were cut (2.1)."""
+
+from gateway_mqtt.errors import MqttError
+from gateway_mqtt.reasons import Reason
+
+
+class Incoming:
+    """Owns what came of a packet that is not whole yet.
+
+    ``pieces`` are joined once the packet is whole, so that a large one is not copied with each read.
+    """
+
+    __slots__ = ("_missing", "pieces")
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self._missing = 0
+
+    def feed(self, data: bytes) -> bytes:
+        """Add to what waits; return all of it if it may hold a whole packet by now, and nothing otherwise."""
+        self.pieces.append(data)
+        self._missing -= len(data)
+        if self._missing > 0:
+            return b""
+        data = b"".join(self.pieces)
+        self.pieces.clear()
+        return data
+
+    def keep(self, rest: bytes, missing: int) -> None:
+        """Keep the beginning of a packet; ``missing`` more bytes are needed before it is worth a look."""
+        self.pieces.append(rest)
+        self._missing = missing
+
+    @property
+    def size(self) -> int:
+        """How many bytes wait."""
+        return sum(map(len, self.pieces))
+
+
+def remaining_length(data: bytes, at: int, end: int, limit: int) -> tuple[int, int] | None:
+    """Return the remaining length of the packet that begins at ``at`` and where its body does; ``None`` if cut.
+
+    :raises MqttError: when the length is malformed, or the whole packet larger than ``limit`` bytes (MQTT-3.1.2-25).
+    """
+    length = shift = 0
+    for start in range(at + 1, min(at + 5, end)):
+        byte = data[start]
+        length |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if length + start + 1 - at > limit:
+                raise MqttError(Reason.PACKET_TOO_LARGE, f"a packet of {length} bytes, allowed are {limit} in all")
+            return length, start + 1
+        shift += 7
+    if end - at >= 5:
+        raise MqttError(Reason.MALFORMED_PACKET, "the remaining length takes more than four bytes")  # 1.5.5
+    return None

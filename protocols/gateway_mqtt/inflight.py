@@ -1,0 +1,157 @@
+"""Deliveries under way to one client, by packet identifier, and what it says of them (MQTT 5.0, 4.3 and 4.4)."""
+
+from typing import TYPE_CHECKING
+
+from gateway.kernel.consumers import Consumer, Credit
+from gateway.kernel.journal import Journal
+from gateway.kernel.queue import Outcome, Queue
+from gateway.kernel.session import Session
+from gateway.net.outbox import Outbox
+from gateway_mqtt.encoding import ack
+from gateway_mqtt.errors import MqttError
+from gateway_mqtt.meter import ClientCounters
+from gateway_mqtt.packet_types import PacketType
+from gateway_mqtt.reasons import Reason
+
+if TYPE_CHECKING:
+    from gateway.kernel.queued_message import QueuedMessage
+
+
+class Delivery:
+    """A message that was sent and waits for its acknowledgement."""
+
+    __slots__ = ("consumer", "entry", "qos")
+
+    def __init__(self, consumer: Consumer, entry: "QueuedMessage", qos: int) -> None:
+        self.consumer = consumer
+        self.entry = entry
+        self.qos = qos
+
+
+class Inflight:
+    """Owns the deliveries under way of one connection, and the credit that bounds them.
+
+    ``credit`` is the client's Receive Maximum, for all its queues together (MQTT-4.9.0-1). ``deliveries`` are those
+    whose message is still ours; the identifiers of the others wait in the session to be released.
+    """
+
+    __slots__ = ("_journal", "_outbox", "_releasing", "_session", "_version", "counters", "credit", "deliveries")
+
+    def __init__(
+        self,
+        session: Session,
+        journal: Journal,
+        outbox: Outbox,
+        version: int,
+        receive_maximum: int,
+        counters: ClientCounters,
+    ) -> None:
+        self._session = session
+        self._journal = journal
+        self._outbox = outbox
+        self._version = version
+        self._releasing: dict[int, Consumer] = {}
+        self.counters = counters
+        self.credit = Credit(receive_maximum)
+        self.deliveries: dict[int, Delivery] = {}
+
+    def __len__(self) -> int:
+        return len(self.deliveries) + len(self._session.handshakes.releasing)
+
+    def repeat_releases(self) -> None:
+        """Release again what the last connection did not see completed (MQTT-4.4.0-1)."""
+        for packet_id in self._session.handshakes.releasing:
+            self.credit.used += 1
+            self._release(packet_id)
+
+    def give_up_before(self, position: float) -> None:
+        """Release what was sent of messages before this position, which have left their queue meanwhile."""
+        for packet_id in self._session.handshakes.give_up_before(position):
+            self.credit.used += 1
+            self._release(packet_id)
+
+    def accept(self, packet_id: int) -> None:
+        """Take a PUBACK: the message is consumed. :raises MqttError: when it was sent with QoS 2."""
+        delivery = self.deliveries.get(packet_id)
+        if delivery is None:
+            return
+        if delivery.qos != 1:
+            raise MqttError(Reason.PROTOCOL_ERROR, f"PUBACK for packet identifier {packet_id}, which has QoS 2")
+        del self.deliveries[packet_id]
+        self.counters.ack += 1
+        delivery.consumer.queue.accept(delivery.entry)
+        delivery.consumer.settled()
+
+    def refuse(self, packet_id: int) -> None:
+        """Take a PUBACK or PUBREC that says no: the message is a dead letter, as one rejected over AMQP is."""
+        delivery = self.deliveries.pop(packet_id, None)
+        if delivery is None:
+            return
+        if delivery.qos == 2:
+            self._session.handshakes.abort(packet_id)
+        delivery.consumer.queue.settle(delivery.entry, Outcome.REJECTED)
+        delivery.consumer.settled()
+
+    def received(self, packet_id: int) -> None:
+        """Take a PUBREC: the message is the client's. Its identifier is released once that is durable (MQTT-4.3.3-8).
+
+        :raises MqttError: when it was sent with QoS 1.
+        """
+        handshakes = self._session.handshakes
+        delivery = self.deliveries.get(packet_id)
+        if delivery is None:
+            is_known = packet_id in handshakes.releasing
+            self._release(packet_id, Reason.SUCCESS if is_known else Reason.PACKET_IDENTIFIER_NOT_FOUND)
+            return
+        if delivery.qos != 2:
+            raise MqttError(Reason.PROTOCOL_ERROR, f"PUBREC for packet identifier {packet_id}, which has QoS 1")
+        del self.deliveries[packet_id]
+        self.counters.ack += 1
+        handshakes.proceed(packet_id)
+        self._releasing[packet_id] = delivery.consumer
+        delivery.consumer.queue.accept(delivery.entry)
+        self._release(packet_id)
+
+    def _release(self, packet_id: int, reason: Reason = Reason.SUCCESS) -> None:
+        """Say PUBREL once it is durable that the client has the message.
+
+        Whoever forgot the identifier sooner would take the message for a new one, were it sent again after a crash.
+        """
+        if self._session.handshakes.is_durable:
+            self._outbox.promise(self._journal.pending_lsn)
+        self._outbox.write(ack(PacketType.PUBREL, self._version, packet_id, reason))
+
+    def completed(self, packet_id: int) -> None:
+        """Take a PUBCOMP: the identifier is free again."""
+        if not self._session.handshakes.conclude(packet_id):
+            return
+        consumer = self._releasing.pop(packet_id, None)
+        if consumer is None:
+            self.credit.used -= 1
+        else:
+            consumer.settled()
+
+    def put_back(self) -> None:
+        """The connection ends: messages go back to their places, or wait for this client alone (MQTT-4.8.2-4)."""
+        deliveries, self.deliveries = self.deliveries, {}
+        for packet_id, delivery in deliveries.items():
+            queue, entry = delivery.consumer.queue, delivery.entry
+            if self._session.owns(queue):
+                self._session.handshakes.remember(entry.position, packet_id, delivery.qos)
+                if delivery.qos == 2:
+                    entry.outlast()
+            elif delivery.qos == 2:
+                self._session.held[packet_id] = (queue, entry)
+                continue
+            queue.settle(entry, Outcome.REQUEUED)
+
+    def take_held(self, consumer_of: "dict[Queue, Consumer]") -> "list[tuple[int, Delivery]]":
+        """Return the deliveries that waited for this client alone; they are under way again."""
+        held, self._session.held = self._session.held, {}
+        taken = []
+        for packet_id, (queue, entry) in held.items():
+            consumer = consumer_of[queue]
+            consumer.charge()
+            self.deliveries[packet_id] = delivery = Delivery(consumer, entry, 2)
+            taken.append((packet_id, delivery))
+        return taken

@@ -1,0 +1,75 @@
+"""What MQTT holds in one virtual host at one moment: sessions, what they asked for, what waits for them."""
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Final
+
+from gateway.kernel.session import Session
+from gateway.kernel.vhost import VirtualHost
+
+#: Sessions looked at in one step.
+_STRIDE: Final = 50
+
+
+@dataclass(slots=True)
+class Inventory:
+    """Counts of sessions, subscriptions and messages.
+
+    ``maximum`` is how many clients were connected at the same time, ``subscriptions`` are those shared with nobody,
+    ``stored`` the messages that wait or are retained, with the bytes of their bodies, ``inflight`` those sent and not
+    acknowledged, ``dropped`` those that a full queue had no room for since the start. ``curious`` are the sessions
+    that asked for topics of the broker itself.
+    """
+
+    total: int
+    connected: int
+    maximum: int
+    expired: int
+    retained: int
+    stored: int
+    stored_bytes: int
+    dropped: int
+    subscriptions: int = 0
+    shared_subscriptions: int = 0
+    inflight: int = 0
+    curious: list[Session] = field(default_factory=list)
+
+    @property
+    def disconnected(self) -> int:
+        """Sessions that wait for their client."""
+        return self.total - self.connected
+
+
+def inventory_of(vhost: VirtualHost) -> Generator[None, None, Inventory]:
+    """Look at a virtual host, some sessions in each step; return what is there."""
+    sessions, retained = vhost.sessions, vhost.retained
+    inventory = Inventory(
+        total=len(sessions),
+        connected=sessions.connected,
+        maximum=sessions.most_connected,
+        expired=sessions.expired,
+        retained=retained.count,
+        stored=retained.count,
+        stored_bytes=retained.body_bytes,
+        dropped=sessions.dropped,
+    )
+    for number, session in enumerate(sessions):
+        _add(inventory, session)
+        if number % _STRIDE == 0:
+            yield
+    return inventory
+
+
+def _add(inventory: Inventory, session: Session) -> None:
+    """Count one session and its own queues; a group's queue is everybody's, and in no inventory."""
+    subscriptions = session.subscriptions
+    inventory.subscriptions += len(subscriptions) - subscriptions.shared
+    inventory.shared_subscriptions += subscriptions.shared
+    if subscriptions.to_broker:
+        inventory.curious.append(session)
+    for queue in session.own_queues():
+        unsettled = queue.unsettled_durable + queue.unsettled_transient
+        inventory.inflight += unsettled.count
+        inventory.stored += len(queue) + unsettled.count
+        inventory.stored_bytes += queue.ready.bytes + unsettled.bytes
+        inventory.dropped += queue.counters.dropped

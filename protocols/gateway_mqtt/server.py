@@ -1,0 +1,89 @@
+"""The only contact of MQTT with Twisted: moves bytes between a transport and a connection, decides nothing."""
+
+from dataclasses import replace
+from typing import Final
+
+from twisted.internet.interfaces import IAddress
+from twisted.internet.protocol import Factory, connectionDone
+from twisted.python.failure import Failure
+
+from gateway.kernel.connections import TICKS_PER_S, PeerFacts
+from gateway.logs import Log
+from gateway.net.message_transport import MessageTransport
+from gateway.net.peer import PeerProtocol
+from gateway.net.turn import Turn
+from gateway_mqtt.connection import Connection
+from gateway_mqtt.meter import Tally
+from gateway_mqtt.opening import PROTOCOLS
+from gateway_mqtt.settings import MqttSettings
+
+_log: Final = Log("mqtt")
+
+#: What RabbitMQ calls every client, for none says what it is.
+_PRODUCT: Final = "MQTT client"
+
+
+class MqttServer(PeerProtocol):
+    """One connection's transport and clockwork."""
+
+    protocol_name = "MQTT"
+
+    def __init__(self, settings: MqttSettings, turn: Turn) -> None:
+        super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
+        self.machine: Connection = Connection(settings, self, self.awaken)
+        self._meter = settings.meter
+
+    def connectionMade(self) -> None:
+        """A client connected."""
+        super().connectionMade()
+        self._meter.enter(self)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """The client is gone."""
+        self._meter.leave(self)
+        super().connectionLost(reason)
+
+    def count(self, tally: Tally) -> None:
+        """Add what went each way."""
+        received, sent = self.octets
+        tally.bytes_received += received
+        tally.bytes_sent += sent
+        self.machine.count(tally)
+
+    def tick(self) -> None:
+        """Mind time limits, and refusals that are held back."""
+        super().tick()
+        self.machine.opening.tick()
+
+    def mind(self) -> None:
+        """Give a client up that was silent for one and a half times its keep alive (MQTT-3.1.2-22)."""
+        limit_s = self.machine.keep_alive_s
+        if limit_s and self.silent > 1.5 * limit_s * TICKS_PER_S:
+            self.machine.time_out()
+
+    def facts(self) -> PeerFacts:
+        """Tell what a listing shows of it."""
+        machine, said = self.machine, super().facts()
+        client_id = machine.opening.client_id
+        protocol = PROTOCOLS.get(machine.version, self.protocol_name)
+        return replace(
+            said,
+            protocol=f"Web {protocol}" if isinstance(self.transport, MessageTransport) else protocol,
+            client_properties={"client_id": client_id, "product": _PRODUCT},
+            variables={"client_id": client_id},
+            timeout_s=machine.keep_alive_s,
+        )
+
+
+class MqttFactory(Factory):
+    """Makes the server side of each connection of a listener."""
+
+    noisy = False
+
+    def __init__(self, settings: MqttSettings, turn: Turn) -> None:
+        self._settings = settings
+        self._turn = turn
+
+    def buildProtocol(self, addr: IAddress | None) -> MqttServer:
+        """Return the server side of a new connection."""
+        return MqttServer(self._settings, self._turn)

@@ -1,0 +1,190 @@
+"""Who takes messages out of a session's queues: one kind of kernel ``Subscriber`` for each kind of queue.
+
+A queue of QoS 0 needs nothing settled, the one of QoS 1 and 2 does, and one shared with a group has its own terms. Each
+has a short way for messages that every subscriber sees alike, and a long one for all that is special.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.changes import SubscriptionRecord
+from gateway.kernel.consumers import Consumer
+from gateway.kernel.message import Message
+from gateway.kernel.ports import Origin
+from gateway.kernel.subscriptions import Terms, may_match
+from gateway_mqtt.facts import facts_of, is_plain
+from gateway_mqtt.inflight import Delivery
+
+if TYPE_CHECKING:
+    from gateway.kernel.queued_message import QueuedMessage
+    from gateway_mqtt.delivering import Delivering
+
+
+#: The terms of a message that the client does not want.
+_UNWANTED: Final = Terms(())
+
+
+class AtMostOnce:
+    """Delivers from the queue of QoS 0: handing over is all there is to it."""
+
+    __slots__ = ("_client_id", "_delivering", "_terms", "_terms_of_a_match")
+
+    def __init__(self, delivering: "Delivering") -> None:
+        self._delivering = delivering
+        self._client_id = delivering.session.client_id
+        self._terms = delivering.session.subscriptions.terms
+        self._terms_of_a_match = delivering.session.subscriptions.terms_of_a_match
+
+    @property
+    def origin(self) -> Origin:
+        """Where it is."""
+        return self._delivering.origin
+
+    def cancelled(self, consumer: Consumer) -> None:
+        """The queue is gone."""
+        self._delivering.cancelled(consumer)
+
+    def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage | None") -> None:
+        """Send a message, unless the session's other queue brings it too, on better terms."""
+        terms = self._terms_of_a_match(message.routing_key)
+        if terms is not None and terms.is_plain and not terms.qos and is_plain(message.header):
+            delivering = self._delivering
+            packet = delivering.encoder.at_most_once(message)
+            if len(packet) <= delivering.plain_size:
+                delivering.write(packet)
+                delivering.count(consumer, message, redelivered)
+                return
+        self._deliver_special(consumer, message, redelivered)
+
+    def _deliver_special(self, consumer: Consumer, message: Message, redelivered: bool) -> None:
+        terms, facts = self._terms(message.routing_key), facts_of(message.header)
+        if not facts.is_copy:
+            if terms is None:
+                if message.routing_key.startswith("$"):  # for those who ask for it by name alone (MQTT-4.7.2-1)
+                    return
+            elif facts.client_id == self._client_id:
+                terms = terms.own
+                if terms is None:
+                    return
+            if terms is not None and terms.qos:
+                return
+        if self._delivering.send_special(message, terms, qos=0):
+            self._delivering.count(consumer, message, redelivered)
+
+
+class Acknowledged:
+    """Delivers from the queue of QoS 1 and 2: each delivery has an identifier until it is acknowledged."""
+
+    __slots__ = ("_client_id", "_deliveries", "_delivering", "_handshakes", "_terms", "_terms_of_a_match")
+
+    def __init__(self, delivering: "Delivering") -> None:
+        self._delivering = delivering
+        self._client_id = delivering.session.client_id
+        self._handshakes = delivering.session.handshakes
+        self._deliveries = delivering.inflight.deliveries
+        self._terms = delivering.session.subscriptions.terms
+        self._terms_of_a_match = delivering.session.subscriptions.terms_of_a_match
+
+    @property
+    def origin(self) -> Origin:
+        """Where it is."""
+        return self._delivering.origin
+
+    def cancelled(self, consumer: Consumer) -> None:
+        """The queue is gone."""
+        self._delivering.cancelled(consumer)
+
+    def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage | None") -> None:
+        """Send a message under an identifier, which it keeps until the client acknowledges."""
+        assert entry is not None
+        terms, header = self._terms_of_a_match(message.routing_key), message.header
+        if terms is not None and terms.is_plain and not redelivered and is_plain(header):
+            qos = min(terms.qos, facts_of(header).qos)
+            if qos == 1 or (qos == 2 and not self._handshakes.is_durable):
+                head, tail = self._delivering.encoder.acknowledged(message, qos)
+                size = len(head) + 2 + len(tail)
+                if size <= self._delivering.plain_size:
+                    packet_id = self._handshakes.next_id(self._deliveries)
+                    self._deliveries[packet_id] = Delivery(consumer, entry, qos)
+                    self._delivering.write_parts((head, packet_id.to_bytes(2, "big"), tail), size)
+                    self._delivering.count(consumer, message, redelivered)
+                    return
+        self._deliver_special(consumer, message, redelivered, entry)
+
+    def _deliver_special(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage") -> None:
+        recalled = self._recalled(entry)
+        terms = self._terms(message.routing_key) if recalled is not None else self._wanted(message)
+        if terms is _UNWANTED:
+            self._pass_over(consumer, entry)
+            return
+        packet_id, qos = recalled or self._numbered(message, terms)
+        is_again = recalled is not None or (redelivered and qos == 1)  # with QoS 2 it is known (MQTT-3.3.1-3)
+        self._begin(packet_id, qos, entry, recalled is not None)
+        if not self._delivering.send_special(message, terms, qos=qos, packet_id=packet_id, is_again=is_again):
+            self._give_up(packet_id, qos)
+            self._pass_over(consumer, entry)
+            return
+        self._delivering.count(consumer, message, redelivered)
+        if qos:
+            self._deliveries[packet_id] = Delivery(consumer, entry, qos)
+        else:
+            self._pass_over(consumer, entry)
+
+    def _wanted(self, message: Message) -> Terms | None:
+        """Return on which terms a message is wanted, ``None`` for no particular ones, ``_UNWANTED`` for not at all."""
+        terms = self._terms(message.routing_key)
+        facts = facts_of(message.header)
+        if facts.is_copy:
+            return terms
+        if terms is None:  # topics of the server are for those who ask for them by name alone (MQTT-4.7.2-1)
+            return _UNWANTED if message.routing_key.startswith("$") else None
+        if terms.own is terms or facts.client_id != self._client_id:
+            return terms
+        own = terms.own
+        return own if own is not None and own.qos else _UNWANTED  # of the rest, the queue of QoS 0 brings what there is
+
+    def _numbered(self, message: Message, terms: Terms | None) -> tuple[int, int]:
+        """Return a new identifier and the QoS of a message; QoS 0 has no identifier."""
+        published = facts_of(message.header).qos
+        qos = published if terms is None else min(terms.qos, published)
+        return (self._handshakes.next_id(self._deliveries), qos) if qos else (0, 0)
+
+    def _recalled(self, entry: "QueuedMessage") -> tuple[int, int] | None:
+        """Return the identifier and QoS of a message that an earlier connection was sent already (MQTT-4.4.0-1)."""
+        if not self._handshakes.remembered:
+            return None
+        recalled = self._handshakes.recall(entry.position)
+        if recalled is None:
+            self._delivering.inflight.give_up_before(entry.position)
+        return recalled
+
+    def _begin(self, packet_id: int, qos: int, entry: "QueuedMessage", is_begun: bool) -> None:
+        """Keep the identifier of an exactly-once delivery, and send neither before both it and the message are safe."""
+        if qos == 2 and self._handshakes.is_durable:
+            if not is_begun:
+                self._handshakes.begin(packet_id, entry.position)
+            self._delivering.promise()
+
+    def _give_up(self, packet_id: int, qos: int) -> None:
+        if qos == 2:
+            self._handshakes.abort(packet_id)
+
+    def _pass_over(self, consumer: Consumer, entry: "QueuedMessage") -> None:
+        """Settle what the client will not acknowledge."""
+        consumer.queue.accept(entry)
+        consumer.settled()
+
+
+class Shared(Acknowledged):
+    """Delivers from the queue of a group, on the terms on which this member joined."""
+
+    __slots__ = ()
+
+    def __init__(self, delivering: "Delivering", subscription: SubscriptionRecord) -> None:
+        super().__init__(delivering)
+        terms, binding_key = Terms([subscription]), subscription.binding_key
+        self._terms = self._terms_of_a_match = lambda routing_key: (
+            terms if may_match(binding_key, routing_key) else None
+        )
+
+    def _recalled(self, entry: "QueuedMessage") -> None:
+        """Return nothing: what a connection left open of a group is not in its queue, see ``Session.held``."""

@@ -1,0 +1,134 @@
+"""SUBSCRIBE and UNSUBSCRIBE: what the client wants to hear, from now on and from before (MQTT 5.0, 3.8 to 3.11)."""
+
+from collections.abc import Iterator
+
+from gateway.access import Operation
+from gateway.kernel.changes import SubscriptionRecord
+from gateway.kernel.errors import Refused
+from gateway.kernel.message import Message
+from gateway.kernel.queue import Queue
+from gateway.kernel.slices import in_slices
+from gateway_mqtt.delivering import Delivering
+from gateway_mqtt.encoding import suback, unsuback
+from gateway_mqtt.errors import MqttError
+from gateway_mqtt.header import retained_header
+from gateway_mqtt.packets import Subscribe, SubscriptionRequest, Unsubscribe
+from gateway_mqtt.properties import Property
+from gateway_mqtt.reasons import Reason, reason_for
+from gateway_mqtt.scope import Scope
+from gateway_mqtt.topics import parse_filter
+
+_GRANTED = (Reason.SUCCESS, Reason.GRANTED_QOS_1, Reason.GRANTED_QOS_2)
+
+#: Retain handling: send what is retained always, only for a subscription that is new, or never (3.8.3.1).
+_RETAINED_ALWAYS = 0
+_RETAINED_IF_NEW = 1
+
+
+class Subscribing:
+    """Changes the subscriptions of one session, as far as permissions go."""
+
+    def __init__(self, scope: Scope, delivering: Delivering) -> None:
+        self._scope = scope
+        self._session = scope.session
+        self._delivering = delivering
+
+    def subscribe(self, packet: Subscribe) -> None:
+        """Take each filter or say why not, then send what is retained. The answer waits until all of it is durable."""
+        identifiers = packet.properties.get(Property.SUBSCRIPTION_IDENTIFIER, [0])
+        reasons: list[Reason] = []
+        taken: list[tuple[SubscriptionRecord, Queue, bool]] = []
+        for request in packet.filters:
+            try:
+                taken.append(self._subscribe(request, identifiers[0]))
+                reasons.append(_GRANTED[request.qos])
+            except MqttError as error:
+                if error.reason is not Reason.TOPIC_FILTER_INVALID or self._scope.version < 4:
+                    raise
+                reasons.append(error.reason)
+            except Refused as refusal:
+                reasons.append(reason_for(refusal))
+        self._promise()
+        self._scope.outbox.write(suback(self._scope.version, packet.packet_id, reasons))
+        for subscription, queue, sends_retained in taken:
+            if sends_retained:
+                self._offer_retained(subscription, queue)
+            self._delivering.attend(queue)
+
+    def unsubscribe(self, packet: Unsubscribe) -> None:
+        """Let no further messages come for these filters."""
+        reasons = [self._unsubscribe(filter) for filter in packet.filters]
+        self._promise()
+        self._scope.outbox.write(unsuback(self._scope.version, packet.packet_id, reasons))
+
+    def _subscribe(self, request: SubscriptionRequest, identifier: int) -> tuple[SubscriptionRecord, Queue, bool]:
+        """Return the subscription, its queue, and whether retained messages go with it."""
+        scope = self._scope
+        shared, filter = parse_filter(request.filter)
+        subscription = SubscriptionRecord(
+            scope.vhost.name,
+            scope.client_id,
+            request.filter,
+            "" if shared is None else shared.group,
+            scope.mapping.binding_key(filter),
+            request.qos,
+            identifier,
+            request.no_local,
+            request.retain_as_published,
+        )
+        self._require_access(subscription)
+        earlier = self._session.subscriptions.get(request.filter)
+        queue = self._session.subscribe(scope.exchange, subscription)
+        if shared is not None:
+            scope.vhost.sessions.joined(self._session, subscription)
+            if earlier is not None:
+                self._delivering.leave(queue)  # the terms may be others
+        wants = request.retain_handling == _RETAINED_ALWAYS
+        wants = wants or (request.retain_handling == _RETAINED_IF_NEW and earlier is None)
+        return subscription, queue, wants and shared is None  # none for shared subscriptions (4.8.2)
+
+    def _require_access(self, subscription: SubscriptionRecord) -> None:
+        """Insist on the permissions RabbitMQ asks for: all three on the queue, to read the exchange and the topic."""
+        scope, permissions = self._scope, self._scope.host.permissions
+        name = self._session.queue_name(subscription)
+        for operation in (Operation.CONFIGURE, Operation.WRITE, Operation.READ):
+            permissions.require(operation, "queue", name)
+        permissions.require(Operation.READ, "exchange", scope.exchange_name)
+        if permissions.restricts_topics:
+            permissions.require_topic(
+                Operation.READ, scope.exchange_name, subscription.binding_key, scope.topic_variables
+            )
+
+    def _unsubscribe(self, filter: str) -> Reason:
+        try:
+            parse_filter(filter)
+        except MqttError as error:
+            return error.reason
+        subscription = self._session.unsubscribe(self._scope.exchange, filter)
+        if subscription is None:
+            return Reason.NO_SUBSCRIPTION_EXISTED
+        if subscription.group:
+            queue = self._scope.vhost.queue_by_name.get(self._session.queue_name(subscription))
+            if queue is not None:
+                self._delivering.leave(queue)
+            self._scope.vhost.sessions.left(self._session, subscription)
+        return Reason.SUCCESS
+
+    def _offer_retained(self, subscription: SubscriptionRecord, queue: Queue) -> None:
+        """Put copies of what is retained where the subscription's messages wait: many of them in turns to come."""
+        self._delivering.attend(queue)
+        retained = self._scope.vhost.retained.matching(subscription.binding_key)
+        in_slices(self._scope.settings.broker.clock, self._copy(retained, subscription, queue))
+
+    def _copy(self, retained: list[Message], subscription: SubscriptionRecord, queue: Queue) -> Iterator[None]:
+        """Offer copies one by one, for as long as somebody wants them."""
+        for message in retained:
+            if queue.is_deleted or self._session.subscriptions.get(subscription.filter) is not subscription:
+                return
+            header = retained_header(message.header, subscription.identifier, self._scope.journal.now_ms)
+            queue.offer(Message(message.exchange, message.routing_key, header, message.body))
+            yield
+
+    def _promise(self) -> None:
+        if self._session.is_durable:
+            self._scope.outbox.promise(self._scope.journal.pending_lsn)

@@ -1,0 +1,153 @@
+"""What the broker tells of itself below ``$SYS/broker``, as Mosquitto does: topics, and messages for who asked.
+
+The values are retained without a store, so that a new subscriber gets them at once, and offered to the queues of those
+that have subscribed already. Nothing is published: routes of an exchange, and so ``#``, are for what clients say.
+
+Sessions, subscriptions and messages are those of the subscriber's virtual host. Traffic is the node's.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from gateway.kernel.broker import Broker
+from gateway.kernel.message import Message
+from gateway.kernel.session import Session
+from gateway.kernel.vhost import VirtualHost
+from gateway_mqtt.header import mqtt_header
+from gateway_mqtt.inventory import Inventory, inventory_of
+from gateway_mqtt.load import Load
+from gateway_mqtt.meter import Meter
+from gateway_mqtt.topics import REVERSIBLE
+
+#: What all topics have before their names.
+PREFIX: Final = "$SYS/broker/"
+
+#: Whose numbers are averaged: below ``load`` under the same name.
+_AVERAGED: Final = (
+    *("messages/received", "messages/sent", "publish/received", "publish/sent", "publish/dropped"),
+    *("bytes/received", "bytes/sent", "sockets", "connections"),
+)
+
+#: The shortest time that a rate is worked out for, in seconds.
+_MOMENT_S: Final = 0.001
+
+Values = dict[str, str]
+"""What topics say, by their names behind the prefix."""
+
+
+class SysTopics:
+    """Looks at the broker now and then, and tells what has changed. Owns the averages.
+
+    ``memory`` tells how many bytes the process holds; ``exchange`` is that of all topics.
+    """
+
+    def __init__(self, broker: Broker, meter: Meter, exchange: str, version: str, memory: Callable[[], int]) -> None:
+        self._broker = broker
+        self._meter = meter
+        self._exchange = exchange
+        self._version = version
+        self._memory = memory
+        self._started_s = self._looked_s = broker.clock.monotonic_s()
+        self._loads = {name: Load() for name in _AVERAGED}
+        self._most_memory = 0
+        self._dropped = 0
+        self._dropped_in: dict[str, int] = {}
+        self._header = mqtt_header(qos=0, retain=False, version5=True, client_id="", block=b"")
+
+    def tell(self) -> Iterator[None]:
+        """Look at everything and tell it, one step each time this is asked on."""
+        inventory_by_vhost: dict[VirtualHost, Inventory] = {}
+        for vhost in list(self._broker.vhost_by_name.values()):
+            inventory_by_vhost[vhost] = yield from inventory_of(vhost)
+        self._add_dropped(inventory_by_vhost)
+        of_node = self._values_of_node()
+        for vhost, inventory in inventory_by_vhost.items():
+            for name, value in (of_node | values_of(inventory)).items():
+                if self._broker.vhost_by_name.get(vhost.name) is vhost:  # it may go while we are at it
+                    self._tell(vhost, inventory.curious, name, value)
+                yield
+
+    def _tell(self, vhost: VirtualHost, curious: list[Session], name: str, value: str) -> None:
+        """Retain a value that is not what it was, and offer it to who wants to know."""
+        routing_key = REVERSIBLE.routing_key(PREFIX + name)
+        body = value.encode()
+        kept = vhost.retained.get(routing_key)
+        if kept is not None and kept.message.body == body:
+            return
+        message = Message(self._exchange, routing_key, self._header, body)
+        vhost.retained.keep_transient(message)
+        for session in curious:
+            _offer(session, message)
+
+    def _add_dropped(self, inventory_by_vhost: Mapping[VirtualHost, Inventory]) -> None:
+        """Add what was dropped since the last look; what a deleted queue counted is not taken back."""
+        dropped_in = {vhost.name: inventory.dropped for vhost, inventory in inventory_by_vhost.items()}
+        self._dropped += sum(max(0, count - self._dropped_in.get(name, 0)) for name, count in dropped_in.items())
+        self._dropped_in = dropped_in
+
+    def _values_of_node(self) -> Values:
+        now_s, total, meter = self._broker.clock.monotonic_s(), self._meter.total(), self._meter
+        memory = self._memory()
+        self._most_memory = max(self._most_memory, memory)
+        counts = {
+            "bytes/received": total.bytes_received,
+            "bytes/sent": total.bytes_sent,
+            "messages/received": total.packets_received,
+            "messages/sent": total.packets_sent,
+            "publish/messages/received": total.publishes_received,
+            "publish/messages/sent": total.publishes_sent,
+            "publish/messages/dropped": self._dropped,
+            "publish/bytes/received": total.payload_received,
+            "publish/bytes/sent": total.payload_sent,
+            "heap/current": memory,
+            "heap/maximum": self._most_memory,
+        }
+        risen = {name.replace("publish/messages/", "publish/"): count for name, count in counts.items()}
+        self._reach(risen | {"sockets": meter.sockets, "connections": meter.connects}, now_s)
+        said = {"version": self._version, "uptime": f"{int(now_s - self._started_s)} seconds"}
+        return said | {name: str(count) for name, count in counts.items()} | self._averages()
+
+    def _reach(self, counts: Mapping[str, int], now_s: float) -> None:
+        """Let the averages know. Nothing is averaged over no time: the first look is at the start."""
+        elapsed_s, self._looked_s = now_s - self._looked_s, now_s
+        if elapsed_s >= _MOMENT_S:
+            for name, load in self._loads.items():
+                load.reach(counts[name], elapsed_s)
+
+    def _averages(self) -> Values:
+        return {
+            f"load/{name}/{span}": f"{average:.2f}"
+            for name, load in self._loads.items()
+            for span, average in load.per_minute.items()
+        }
+
+
+def values_of(inventory: Inventory) -> Values:
+    """Return what the topics of one virtual host say. Those that Mosquitto calls deprecated say it again."""
+    counts = {
+        "clients/total": inventory.total,
+        "clients/connected": inventory.connected,
+        "clients/active": inventory.connected,
+        "clients/disconnected": inventory.disconnected,
+        "clients/inactive": inventory.disconnected,
+        "clients/maximum": inventory.maximum,
+        "clients/expired": inventory.expired,
+        "messages/inflight": inventory.inflight,
+        "messages/stored": inventory.stored,
+        "store/messages/count": inventory.stored,
+        "store/messages/bytes": inventory.stored_bytes,
+        "retained messages/count": inventory.retained,
+        "subscriptions/count": inventory.subscriptions,
+        "shared_subscriptions/count": inventory.shared_subscriptions,
+    }
+    return {name: str(count) for name, count in counts.items()}
+
+
+def _offer(session: Session, message: Message) -> None:
+    """Offer a message to a session that asked for it, unless its client is away: it would be stale when it is back."""
+    terms = session.subscriptions.terms(message.routing_key)
+    if terms is None or session.holder is None:
+        return
+    queue = session.queue_of(terms.qos)
+    if queue is not None:
+        queue.offer(message)

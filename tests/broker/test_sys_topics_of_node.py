@@ -1,0 +1,38 @@
+"""``$SYS/broker`` of a whole gateway: told by the clock of its reactor, or not at all."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gateway.version import VERSION
+from tests.broker.raw import heard
+from tests.protocols.mqtt.packets import FOUR
+from tests.running import Gateway
+
+CONNACK = b"\x20\x02\x00\x00"
+
+
+@contextmanager
+def subscribed(gateway: Gateway, filter: str) -> Iterator[socket.socket]:
+    """Connect and subscribe, and let what is retained come."""
+    with socket.create_connection(gateway.addresses["mqtt"], timeout=10) as line:
+        line.sendall(FOUR.connect("curious"))
+        heard(line, CONNACK)
+        line.sendall(FOUR.subscribe((filter, 0)))
+        yield line
+
+
+def test_a_node_tells_of_itself_from_the_start_and_again_with_each_interval(gateway: Gateway) -> None:
+    gateway.start("mqtt.sys_interval_s=1")
+    with subscribed(gateway, "$SYS/broker/version") as line:
+        heard(line, f"gateway version {VERSION}".encode())
+    with subscribed(gateway, "$SYS/broker/clients/total") as line:
+        heard(line, FOUR.publish("$SYS/broker/clients/total", b"1"))
+
+
+def test_a_node_that_is_told_to_says_nothing(gateway: Gateway) -> None:
+    gateway.start("mqtt.sys_interval_s=0")
+    with subscribed(gateway, "$SYS/#") as line:
+        heard(line, b"\x90\x03\x00\x01\x00")
+        line.sendall(FOUR.pingreq())
+        assert heard(line, b"\xd0\x00") == b"\xd0\x00"

@@ -1,0 +1,85 @@
+"""MQTT over WebSocket, with TLS and behind a proxy: a whole gateway, and who is turned away."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from wsproto.events import TextMessage
+
+from tests.broker.certificates import Authority
+from tests.broker.test_tls import client_context
+from tests.net.web_client import WebClient
+from tests.running import Gateway
+
+#: CONNECT of MQTT 3.1.1 as ``web``, with a clean session and without a name: whoever that stands for.
+CONNECT = b"\x10\x0f\x00\x04MQTT\x04\x02\x00\x3c\x00\x03web"
+ACCEPTED = b"\x20\x02\x00\x00"
+SUBSCRIBE = b"\x82\x06\x00\x01\x00\x01t\x00"
+SUBACK = b"\x90\x03\x00\x01\x00"
+PUBLISH = b"\x30\x05\x00\x01thi"
+
+HERE = b"PROXY TCP4 127.0.0.7 127.0.0.1 40000 15675\r\n"
+AFAR = b"PROXY TCP4 192.0.2.7 127.0.0.1 40000 15675\r\n"
+
+
+@contextmanager
+def connected(gateway: Gateway, header: bytes = b"") -> Iterator[WebClient]:
+    with socket.create_connection(gateway.addresses["web_mqtt"], timeout=10) as line:
+        line.sendall(header)
+        yield WebClient(line, "mqtt")
+
+
+def converse(client: WebClient) -> None:
+    """Log in, subscribe, and hear what is published."""
+    client.say(CONNECT)
+    client.hear_until(ACCEPTED)
+    client.say(SUBSCRIBE)
+    client.hear_until(SUBACK)
+    client.say(PUBLISH)
+    client.hear_until(PUBLISH)
+
+
+def test_mqtt_goes_through_a_websocket(gateway: Gateway) -> None:
+    gateway.start()
+    with connected(gateway) as client:
+        converse(client)
+
+
+def test_6_0_0_2_packets_may_be_cut_and_joined_as_messages_please(gateway: Gateway) -> None:
+    gateway.start()
+    with connected(gateway) as client:
+        for octet in CONNECT + SUBSCRIBE[:3]:
+            client.say(bytes([octet]))
+        client.say(SUBSCRIBE[3:] + PUBLISH)
+        client.hear_until(PUBLISH)
+
+
+def test_6_0_0_1_text_is_the_end(gateway: Gateway) -> None:
+    gateway.start()
+    with connected(gateway) as client:
+        client.send(TextMessage("text"))
+        assert client.hear_to_the_close() == (b"", 1003)
+
+
+def test_it_goes_through_tls(gateway: Gateway, tmp_path_factory: pytest.TempPathFactory) -> None:
+    authority = Authority(tmp_path_factory.mktemp("authority"))
+    certificate, key = authority.sign("broker")
+    gateway.start(
+        "mqtts.port=0", "amqps.port=0", "web_mqtts.port=0", f"tls.certificate={certificate}", f"tls.key={key}"
+    )
+    with (
+        socket.create_connection(gateway.addresses["web_mqtts"], timeout=10) as line,
+        client_context(authority).wrap_socket(line, server_hostname="127.0.0.1") as wrapped,
+    ):
+        converse(WebClient(wrapped, "mqtt"))
+
+
+def test_an_anonymous_client_is_where_its_proxy_says(gateway: Gateway) -> None:
+    gateway.start("web_mqtt.proxy_protocol=true", "mqtt.failed_login_delay_s=0")
+    with connected(gateway, HERE) as client:
+        converse(client)
+    with connected(gateway, AFAR) as client:
+        client.say(CONNECT)
+        heard, code = client.hear_to_the_close()
+        assert (heard[:2], heard[3] in (4, 5), code) == (b"\x20\x02", True, 1000)

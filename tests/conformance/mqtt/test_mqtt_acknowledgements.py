@@ -1,0 +1,113 @@
+"""PUBACK, PUBREC, PUBREL and PUBCOMP as packets: flags, reasons, properties, sizes (3.4 to 3.7)."""
+
+import pytest
+
+from tests.conformance.mqtt.tables import CLOSED, MALFORMED, PROTOCOL_ERROR, Row, rows, statements
+from tests.protocols.mqtt.dialogue import Client, Gateway
+from tests.protocols.mqtt.packets import FIVE, maximum_packet_size, packet, reason_string, user_property
+
+#: What the tables 3-4 to 3-7 allow.
+RECEIVED = (0x00, 0x10, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99)
+RELEASED = (0x00, 0x92)
+
+WRONG: list[Row] = [
+    row
+    for first, statement in ((0x60, "PUBREL"), (0x61, "PUBREL"), (0x64, "PUBREL"), (0x6A, "PUBREL"))
+    for row in rows(
+        f"{statement} with {first:#x}",
+        "3.6.1-1",
+        "3.6.1-1",
+        lambda w, first=first: w.ack(first, 1),  # type: ignore[misc]
+        *MALFORMED,
+    )
+]
+WRONG += [
+    row
+    for first, id in ((0x40, "3.4.2-1"), (0x50, "3.5.2-1"), (0x62, "3.6.2-1"), (0x70, "3.7.2-1"))
+    for reason in (0x01, 0x11, 0x55, 0x8E, *((0x92,) if first < 0x60 else (0x10, 0x80)))
+    for row in rows(
+        f"{first:#x} with {reason:#x}",
+        id,
+        "",
+        lambda w, first=first, reason=reason: w.ack(first, 1, reason),  # type: ignore[misc]
+        *PROTOCOL_ERROR,
+    )
+]
+WRONG += [
+    *rows("a PUBACK cut short", "4.13.1-1", "4.8.0-1", lambda _: packet(0x40, b"\1"), *MALFORMED),
+    *rows("an empty PUBREL", "4.13.1-1", "4.8.0-1", lambda _: packet(0x62), *MALFORMED),
+    *rows("a PUBACK that is too long", "", "4.8.0-1", lambda _: packet(0x40, b"\0\1\0"), CLOSED),
+    *rows("a PUBACK with bytes behind", "4.13.1-1", "", lambda _: packet(0x40, b"\0\1\0\0x"), *MALFORMED),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "sent", "heard"), WRONG)
+def test_an_acknowledgement_that_breaks_a_rule_ends_the_connection(
+    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+) -> None:
+    assert gateway.client("c", version).say(sent) == heard
+
+
+def reader_of(gateway: Gateway, qos: int) -> Client:
+    """Somebody who was sent message 1."""
+    reader = gateway.client("r")
+    reader.subscribe("t", qos)
+    gateway.client("w").publish("t", qos=qos, id=1)
+    assert reader.hear() == [f"PUBLISH q{qos} #1 t 'hi'"]
+    return reader
+
+
+@statements("3.4.2-1")
+@pytest.mark.parametrize("reason", [None, *RECEIVED])
+@pytest.mark.parametrize("properties", [None, b"", reason_string("why") + user_property("a", "b")])
+def test_a_puback_may_say_this(gateway: Gateway, version: int, reason: int | None, properties: bytes | None) -> None:
+    reader = reader_of(gateway, 1)
+    assert reader.say(FIVE.puback(1, reason, properties), FIVE.pingreq()) == ["PINGRESP"]
+
+
+@statements("3.5.2-1 4.3.3-4")
+@pytest.mark.parametrize("reason", [None, *RECEIVED])
+@pytest.mark.parametrize("properties", [None, b"", reason_string("why") + user_property("a", "b")])
+def test_a_pubrec_may_say_this(gateway: Gateway, version: int, reason: int | None, properties: bytes | None) -> None:
+    reader = reader_of(gateway, 2)
+    assert reader.say(FIVE.pubrec(1, reason, properties)) == (["PUBREL #1"] if (reason or 0) < 0x80 else [])
+
+
+@statements("3.6.2-1 3.7.2-1")
+@pytest.mark.parametrize("reason", [None, *RELEASED])
+@pytest.mark.parametrize("properties", [None, b"", reason_string("why") + user_property("a", "b")])
+def test_pubrel_and_pubcomp_may_say_this(
+    gateway: Gateway, version: int, reason: int | None, properties: bytes | None
+) -> None:
+    reader = reader_of(gateway, 2)
+    assert reader.pubrec(1) == ["PUBREL #1"]
+    assert reader.say(FIVE.pubcomp(1, reason, properties), FIVE.pingreq()) == ["PINGRESP"]
+    assert reader.publish("x", qos=2, id=1) == ["PUBREC #1 NO_MATCHING_SUBSCRIBERS"]
+    assert reader.say(FIVE.pubrel(1, reason, properties)) == ["PUBCOMP #1"]
+
+
+@statements("3.6.2-1 3.7.2-1")
+def test_what_is_not_known_is_answered_with_its_reason(gateway: Gateway, version: int) -> None:
+    client = gateway.client("c")
+    assert client.pubrel(7) == ["PUBCOMP #7 PACKET_IDENTIFIER_NOT_FOUND"]
+    assert client.pubrec(7) == ["PUBREL #7 PACKET_IDENTIFIER_NOT_FOUND"]
+    assert client.puback(7) == []
+    assert client.pubcomp(7) == []
+
+
+@statements("3.4.2-2 3.4.2-3 3.5.2-2 3.5.2-3 3.6.2-2 3.6.2-3 3.7.2-2 3.7.2-3")
+def test_acknowledgements_grow_by_no_property_where_there_is_no_room(version: int) -> None:
+    gateway = Gateway(disconnect_on_unauthorized=False)
+    gateway.add_user("mute", "mute", may=(".*", "^mqtt-subscription", ".*"))
+    properties = maximum_packet_size(6)
+    client = gateway.client("c", username="mute", password=b"mute", properties=properties)
+    sent = FIVE.publish("t", qos=1, id=1) + FIVE.publish("t", qos=2, id=2) + FIVE.pubrel(3) + FIVE.pubrec(4)
+    client.machine.receive(sent)
+    heard = client.listen()
+    assert sorted(packet.line for packet in heard) == [
+        "PUBACK #1 NOT_AUTHORIZED",
+        "PUBCOMP #3 PACKET_IDENTIFIER_NOT_FOUND",
+        "PUBREC #2 NOT_AUTHORIZED",
+        "PUBREL #4 PACKET_IDENTIFIER_NOT_FOUND",
+    ]
+    assert all(packet.size <= 6 and not packet.properties for packet in heard)

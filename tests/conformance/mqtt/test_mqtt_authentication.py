@@ -1,0 +1,219 @@
+"""Enhanced authentication: a method of several turns, at the beginning and again (3.15, 4.12)."""
+
+from collections.abc import Callable
+
+import pytest
+
+from gateway.access import Answer, Challenge, Dialogue, Failure, Principal, Success, Visitor
+from tests.conformance.mqtt.tables import CLOSED, MALFORMED, PROTOCOL_ERROR, Row, rows, statements
+from tests.protocols.mqtt.dialogue import Client, Gateway
+from tests.protocols.mqtt.packets import FIVE, Will, authentication, maximum_packet_size, packet, reason_string
+
+CONTINUE, AGAIN = 0x18, 0x19
+
+ASKED = "AUTH CONTINUE_AUTHENTICATION AUTHENTICATION_METHOD='tiny' AUTHENTICATION_DATA='who?'"
+ACCEPTED = "AUTHENTICATION_METHOD='tiny' AUTHENTICATION_DATA='hello'"
+
+
+class Tiny:
+    """A method: asks until it gets a name, believes it, and takes ``bad`` for a lie."""
+
+    def begin(self, visitor: Visitor) -> Dialogue:
+        return self
+
+    def step(self, data: bytes, answer: Callable[[Answer], None]) -> None:
+        if data in (b"", b"more"):
+            answer(Challenge(b"who?"))
+        elif data == b"bad":
+            answer(Failure("a lie"))
+        else:
+            answer(Success(Principal(data.decode()), b"hello"))
+
+
+@pytest.fixture
+def gateway() -> Gateway:
+    gateway = Gateway(methods={"tiny": Tiny(), "other": Tiny()})
+    gateway.add_user("anna", "anna")
+    return gateway
+
+
+def greeted(gateway: Gateway, data: bytes | None = None, method: str = "tiny") -> tuple[Client, list[str]]:
+    """Somebody who said CONNECT, and what came back."""
+    client = gateway.stranger()
+    return client, client.say(FIVE.connect("c", properties=authentication(method, data)))
+
+
+def auth(reason: int = CONTINUE, data: bytes | None = b"guest", method: str = "tiny") -> bytes:
+    return FIVE.auth(reason, authentication(method, data))
+
+
+def entered(gateway: Gateway) -> Client:
+    client, [line] = greeted(gateway, b"guest")
+    assert line.startswith("CONNACK ")
+    return client
+
+
+@statements("4.12.0-2 4.12.0-3 4.12.0-5 3.15.2-1")
+def test_a_method_asks_until_it_knows(gateway: Gateway, version: int) -> None:
+    client, heard = greeted(gateway)
+    assert heard == [ASKED]
+    assert client.say(auth(data=b"more")) == [ASKED]
+    assert client.say(auth(data=None)) == [ASKED]
+    [line] = client.say(auth())
+    assert line.startswith("CONNACK ")
+    assert line.endswith(ACCEPTED)
+    assert client.say(FIVE.pingreq()) == ["PINGRESP"]
+
+
+@statements("4.12.0-5")
+def test_a_method_that_knows_at_once_is_named_too(gateway: Gateway, version: int) -> None:
+    _, [line] = greeted(gateway, b"guest")
+    assert line.startswith("CONNACK ")
+    assert line.endswith(ACCEPTED)
+
+
+@statements("4.12.0-1 3.2.2-7")
+def test_a_method_nobody_offers_is_refused(gateway: Gateway, version: int) -> None:
+    _, heard = greeted(gateway, method="nosuch")
+    assert heard == ["CONNACK BAD_AUTHENTICATION_METHOD", CLOSED]
+
+
+@statements("4.12.0-4")
+@pytest.mark.parametrize("turns", [0, 1, 2])
+def test_a_method_may_say_no_at_any_time(gateway: Gateway, version: int, turns: int) -> None:
+    client, heard = greeted(gateway, b"bad" if not turns else b"")
+    for turn in range(turns):
+        assert heard == [ASKED]
+        heard = client.say(auth(data=b"more" if turn < turns - 1 else b"bad"))
+    assert heard == ["CONNACK NOT_AUTHORIZED", CLOSED]
+
+
+@statements("4.12.0-4 3.1.4-2")
+def test_who_may_not_enter_is_turned_away_however_it_proved_who_it_is(gateway: Gateway, version: int) -> None:
+    _, heard = greeted(gateway, b"stranger")
+    assert heard == ["CONNACK NOT_AUTHORIZED", CLOSED]
+
+
+IN_BETWEEN = {
+    "PUBLISH": FIVE.publish("t"),
+    "SUBSCRIBE": FIVE.subscribe(("t", 0)),
+    "PINGREQ": FIVE.pingreq(),
+    "CONNECT": FIVE.connect("c"),
+    "AUTH that begins again": auth(AGAIN),
+    "AUTH without a method": FIVE.auth(CONTINUE, b""),
+    "AUTH without anything": FIVE.auth(CONTINUE),
+    "AUTH of success": auth(0),
+    "AUTH of an empty body": FIVE.auth(),
+}
+
+
+@statements("3.1.2-30 3.14.0-1")
+@pytest.mark.parametrize("sent", IN_BETWEEN.values(), ids=IN_BETWEEN)
+def test_before_it_is_let_in_a_client_says_what_it_is_asked_for(gateway: Gateway, version: int, sent: bytes) -> None:
+    client, _ = greeted(gateway)
+    assert client.say(sent) == ["CONNACK PROTOCOL_ERROR", CLOSED]
+
+
+@statements("3.1.2-30")
+def test_or_goodbye(gateway: Gateway, version: int) -> None:
+    watcher = gateway.client("watcher")
+    watcher.subscribe("w")
+    client = gateway.stranger()
+    sent = FIVE.connect("c", properties=authentication("tiny"), will=Will("w"))
+    assert client.say(sent) == [ASKED]
+    assert client.say(FIVE.disconnect()) == [CLOSED]
+    assert watcher.hear() == []
+
+
+@statements("4.12.0-5")
+def test_every_auth_names_the_method_of_the_connect(gateway: Gateway, version: int) -> None:
+    client, _ = greeted(gateway)
+    assert client.say(auth(method="other")) == ["CONNACK BAD_AUTHENTICATION_METHOD", CLOSED]
+
+
+@statements("4.12.0-6")
+def test_who_names_no_method_hears_of_none(gateway: Gateway, version: int) -> None:
+    client = gateway.client("c", username="guest", password=b"guest")
+    assert "AUTHENTICATION" not in str(client.welcome)
+
+
+@statements("4.12.0-7")
+@pytest.mark.parametrize("reason", [CONTINUE, AGAIN])
+def test_who_names_no_method_sends_no_auth(gateway: Gateway, version: int, reason: int) -> None:
+    assert gateway.client("c").say(auth(reason)) == list(PROTOCOL_ERROR)
+
+
+# ---------------------------------------------------------------- again
+
+
+@statements("4.12.1-1 4.12.0-5")
+def test_a_client_may_authenticate_again(gateway: Gateway, version: int) -> None:
+    client = entered(gateway)
+    client.subscribe("t")
+    for _ in range(2):
+        assert client.say(auth(AGAIN, b"")) == [ASKED]
+        assert client.publish("t") == ["PUBLISH t 'hi'"]  # life goes on meanwhile
+        assert client.say(auth(CONTINUE, b"guest")) == [f"AUTH SUCCESS {ACCEPTED}"]
+    assert client.say(auth(AGAIN, b"guest")) == [f"AUTH SUCCESS {ACCEPTED}"]
+
+
+@statements("4.12.1-1")
+def test_by_the_same_method_alone(gateway: Gateway, version: int) -> None:
+    assert entered(gateway).say(auth(AGAIN, method="other")) == ["DISCONNECT BAD_AUTHENTICATION_METHOD", CLOSED]
+
+
+@statements("4.12.1-2 4.13.2-1")
+@pytest.mark.parametrize("turns", [1, 2])
+def test_who_fails_to_is_cut_off(gateway: Gateway, version: int, turns: int) -> None:
+    client = entered(gateway)
+    if turns == 2:
+        assert client.say(auth(AGAIN, b"")) == [ASKED]
+        assert client.say(auth(CONTINUE, b"bad")) == ["DISCONNECT NOT_AUTHORIZED", CLOSED]
+    else:
+        assert client.say(auth(AGAIN, b"bad")) == ["DISCONNECT NOT_AUTHORIZED", CLOSED]
+
+
+@statements("4.12.1-2")
+def test_nobody_becomes_somebody_else(gateway: Gateway, version: int) -> None:
+    assert entered(gateway).say(auth(AGAIN, b"anna")) == ["DISCONNECT NOT_AUTHORIZED", CLOSED]
+
+
+@statements("4.12.1-2")
+def test_its_will_is_left_behind(gateway: Gateway, version: int) -> None:
+    watcher, client = gateway.client("watcher"), gateway.stranger()
+    watcher.subscribe("w")
+    client.say(FIVE.connect("c", properties=authentication("tiny", b"guest"), will=Will("w")))
+    client.say(auth(AGAIN, b"bad"))
+    assert watcher.hear() == ["PUBLISH w 'gone'"]
+
+
+WRONG: list[Row] = [
+    *rows("flags 0001", "3.15.1-1", "", lambda _: packet(0xF1, auth(AGAIN)[2:]), *MALFORMED),
+    *rows("flags 1000", "3.15.1-1", "", lambda _: packet(0xF8, auth(AGAIN)[2:]), *MALFORMED),
+    *rows("success", "3.15.2-1", "", lambda _: auth(0), *PROTOCOL_ERROR),
+    *rows("nothing, which is success", "3.15.2-1", "", lambda w: w.auth(), *PROTOCOL_ERROR),
+    *rows("to go on with nothing", "3.15.2-1", "", lambda _: auth(CONTINUE), *PROTOCOL_ERROR),
+    *rows("a reason of another packet", "3.15.2-1", "", lambda _: auth(0x80), *PROTOCOL_ERROR),
+    *rows("a reason nobody has", "3.15.2-1", "", lambda _: auth(0x1A), *PROTOCOL_ERROR),
+    *rows("no method", "4.12.0-5", "", lambda w: w.auth(AGAIN, b""), *PROTOCOL_ERROR),
+    *rows("two methods", "4.13.1-1", "", lambda w: w.auth(AGAIN, authentication("tiny") * 2), *PROTOCOL_ERROR),
+]
+
+
+@pytest.mark.parametrize(("version", "sent", "heard"), WRONG)
+def test_an_auth_that_breaks_a_rule_ends_the_connection(
+    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+) -> None:
+    assert entered(gateway).say(sent) == heard
+
+
+@statements("3.15.2-2 3.15.2-3")
+def test_an_auth_grows_by_no_words_where_there_is_no_room(gateway: Gateway, version: int) -> None:
+    client = gateway.stranger()
+    properties = authentication("tiny") + maximum_packet_size(40)
+    client.machine.receive(FIVE.connect("c", properties=properties))
+    [asked] = client.listen()
+    assert str(asked) == ASKED
+    assert asked.size <= 40
+    told = authentication("tiny", b"more") + reason_string("x" * 1000)
+    assert client.say(FIVE.auth(CONTINUE, told)) == [ASKED]

@@ -1,0 +1,321 @@
+"""CONNACK and what it settles: session present, refusals, sizes, aliases, information, keep alive (3.1.2, 3.2)."""
+
+from typing import Any
+
+import pytest
+
+from gateway.kernel.connections import TICKS_PER_S
+from gateway_mqtt.properties import Property
+from gateway_mqtt.server import MqttServer
+from tests.conformance.mqtt.edge import transport
+from tests.conformance.mqtt.tables import CLOSED, statements, worded
+from tests.protocols.mqtt.dialogue import Client, Gateway
+from tests.protocols.mqtt.ear import Ear
+from tests.protocols.mqtt.packets import (
+    FIVE,
+    WRITERS,
+    Will,
+    authentication,
+    maximum_packet_size,
+    packet,
+    reason_string,
+    request_problem_information,
+    request_response_information,
+    topic_alias,
+    topic_alias_maximum,
+    user_property,
+)
+
+
+@statements("3.2.2-1", "3.2.0-1")
+@pytest.mark.parametrize("is_present", [False, True])
+def test_the_flags_say_nothing_but_session_present(version: int, is_present: bool) -> None:
+    gateway = Gateway()
+    if is_present:
+        gateway.client("c", version, is_clean=False, expiry=100).lose()
+    client = gateway.stranger(version)
+    client.machine.receive(client.write.connect("c", is_clean=False))
+    client.gateway.end_turn()
+    [heard] = client.listen()  # the ear takes 0 and 1 alone
+    assert heard.line == ("CONNACK present" if is_present else "CONNACK")
+
+
+@statements("3.2.2-6 3.2.2-7 4.13.2-1", "3.2.2-4 3.2.2-5")
+def test_a_refusal_speaks_of_no_session_and_closes(gateway: Gateway, version: int) -> None:
+    gateway.client("c", version, is_clean=False, expiry=100).lose()
+    client = gateway.stranger(version)
+    heard = client.connect("c", is_clean=False, username="guest", password=b"wrong")
+    assert heard == ["CONNACK BAD_USER_NAME_OR_PASSWORD" if version == 5 else "CONNACK 4", CLOSED]
+
+
+@statements("3.2.2-8")
+def test_a_refusal_has_a_reason_of_the_table(gateway: Gateway, version: int) -> None:
+    gateway.add_user("mute", "mute")
+    gateway.broker.directory.remove_permission("/", "mute")
+    refusals = [
+        (FIVE.connect("c", username="guest", password=b"no"), "BAD_USER_NAME_OR_PASSWORD"),
+        (FIVE.connect("c", username="nowhere:guest", password=b"guest"), "BAD_USER_NAME_OR_PASSWORD"),
+        (FIVE.connect("c", username="mute", password=b"mute"), "NOT_AUTHORIZED"),
+        (FIVE.connect("c", properties=authentication("nosuch")), "BAD_AUTHENTICATION_METHOD"),
+        (FIVE.connect("c" * 201), "CLIENT_IDENTIFIER_NOT_VALID"),
+        (FIVE.connect("c", level=7), "UNSUPPORTED_PROTOCOL_VERSION"),
+        (FIVE.connect("c", flags=1), "MALFORMED_PACKET"),
+        (FIVE.connect("c", properties=b"\x21\0\0"), "PROTOCOL_ERROR"),
+    ]
+    for sent, reason in refusals:
+        assert gateway.stranger().say(sent) == [f"CONNACK {reason}", CLOSED]
+
+
+@statements("", "3.2.2-6")
+def test_without_a_return_code_for_it_a_refusal_is_silent(gateway: Gateway, version: int) -> None:
+    client = gateway.stranger(version)
+    assert client.say(client.write.connect("c", will=Will("w/+"))) == [CLOSED]
+
+
+@statements("3.2.2-9 3.2.2-10 3.2.2-12 3.2.2-13")
+def test_everything_there_is_is_served_and_so_not_denied(gateway: Gateway, version: int) -> None:
+    client = gateway.client("c", will=Will("w", qos=2, retain=True))
+    denials = {Property.MAXIMUM_QOS, Property.RETAIN_AVAILABLE, Property.WILDCARD_SUBSCRIPTION_AVAILABLE,
+               Property.SUBSCRIPTION_IDENTIFIER_AVAILABLE, Property.SHARED_SUBSCRIPTION_AVAILABLE}  # fmt: skip
+    assert not denials & {key for key, _ in client.welcome.properties}
+    assert client.subscribe("t", 2) == ["SUBACK #1 2"]
+    assert client.publish("t", qos=2, id=1) == ["PUBLISH q2 #1 t 'hi'", "PUBREC #1"]
+
+
+# ---------------------------------------------------------------- sizes
+
+
+@statements("3.2.2-15")
+def test_a_packet_larger_than_was_agreed_ends_the_connection(version: int) -> None:
+    client = Gateway(max_packet_size=1000).client("c")
+    assert client.welcome.all(Property.MAXIMUM_PACKET_SIZE) == [1000]
+    assert client.publish("t", b"x" * 993) == []  # a head of 3, a topic of 3, properties of 1: 1000 in all
+    assert client.publish("t", b"x" * 994) == ["DISCONNECT PACKET_TOO_LARGE", CLOSED]
+
+
+@statements("3.2.2-15")
+def test_a_packet_too_large_is_refused_before_it_is_there(version: int) -> None:
+    client = Gateway(max_packet_size=1000).client("c")
+    assert client.say(b"\x30\xff\xff\xff\x7f") == ["DISCONNECT PACKET_TOO_LARGE", CLOSED]
+
+
+@statements("3.1.2-24 3.1.2-25")
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_a_message_larger_than_the_client_takes_counts_as_delivered(gateway: Gateway, version: int, qos: int) -> None:
+    client = gateway.client("c", is_clean=False, expiry=100, properties=maximum_packet_size(30))
+    client.subscribe("t", qos)
+    writer = gateway.client("w")
+    overhead = 2 + 3 + 1 + (2 if qos else 0)
+    for number, size in enumerate([30 - overhead, 31 - overhead, 1000, 1]):
+        writer.publish("t", b"x" * size, qos=2, id=number + 1)
+        writer.pubrel(number + 1)
+    heard = client.listen()
+    assert [packet.size for packet in heard] == [30, overhead + 1]
+    client.lose()
+    back = gateway.client("c", is_clean=False, expiry=100)
+    assert len(back.backlog) == (2 if qos else 0)  # what came before, of which nothing was acknowledged
+
+
+@statements("3.1.2-24 3.1.2-25")
+def test_a_message_too_large_takes_no_part_of_the_window(gateway: Gateway, version: int) -> None:
+    properties = maximum_packet_size(30) + b"\x21\0\1"
+    client = gateway.client("c", properties=properties)
+    client.subscribe("t", 1)
+    writer = gateway.client("w")
+    for number in range(5):
+        writer.publish("t", b"x" * 100, qos=1, id=number + 1)
+    writer.publish("t", qos=1, id=9)
+    [line] = client.hear()
+    assert line.startswith("PUBLISH q1")
+
+
+@statements("3.2.2-19 3.2.2-20 3.1.2-24")
+def test_a_refusal_leaves_its_reason_string_out_where_there_is_no_room(gateway: Gateway, version: int) -> None:
+    for size, strings in ((1000, 1), (20, 0)):
+        client = gateway.stranger()
+        client.machine.receive(FIVE.connect("c" * 201, properties=maximum_packet_size(size)))
+        refusal, _ = client.listen()
+        assert refusal.line == "CONNACK BAD_USER_NAME_OR_PASSWORD" or refusal.size <= size
+        assert len(refusal.all(Property.REASON_STRING)) == strings
+        assert not refusal.all(Property.USER_PROPERTY)
+
+
+# ---------------------------------------------------------------- topic aliases
+
+
+@statements("3.2.2-17 3.3.2-9")
+@pytest.mark.parametrize("alias", [4, 65_535])
+def test_a_client_keeps_to_the_aliases_it_was_given(version: int, alias: int) -> None:
+    client = Gateway(topic_alias_max=3).client("c")
+    assert client.welcome.all(Property.TOPIC_ALIAS_MAXIMUM) == [3]
+    assert client.publish("t", properties=topic_alias(3)) == []
+    assert client.publish("t", properties=topic_alias(alias)) == ["DISCONNECT TOPIC_ALIAS_INVALID", CLOSED]
+
+
+@statements("3.2.2-18")
+def test_a_client_that_was_given_no_aliases_may_use_none(version: int) -> None:
+    client = Gateway(topic_alias_max=0).client("c")
+    assert client.welcome.all(Property.TOPIC_ALIAS_MAXIMUM) in ([], [0])
+    assert client.publish("t", properties=topic_alias(1)) == ["DISCONNECT TOPIC_ALIAS_INVALID", CLOSED]
+
+
+@statements("3.1.2-26 3.3.2-11")
+def test_the_server_keeps_to_the_aliases_of_the_client(gateway: Gateway, version: int) -> None:
+    client = gateway.client("c", properties=topic_alias_maximum(2))
+    client.subscribe("t/+")
+    writer = gateway.client("w")
+    for topic in ("t/a", "t/b", "t/c", "t/a", "t/b", "t/c"):
+        writer.publish(topic, topic.encode())
+    assert client.hear() == [
+        "PUBLISH t/a 't/a' TOPIC_ALIAS=1",
+        "PUBLISH t/b 't/b' TOPIC_ALIAS=2",
+        "PUBLISH t/c 't/c'",
+        "PUBLISH  't/a' TOPIC_ALIAS=1",
+        "PUBLISH  't/b' TOPIC_ALIAS=2",
+        "PUBLISH t/c 't/c'",
+    ]
+
+
+@statements("3.1.2-27")
+@pytest.mark.parametrize("properties", [b"", topic_alias_maximum(0)])
+def test_a_client_without_aliases_hears_none(gateway: Gateway, version: int, properties: bytes) -> None:
+    client = gateway.client("c", properties=properties)
+    client.subscribe("t")
+    gateway.client("w").publish("t", properties=topic_alias(1))
+    assert client.hear() == ["PUBLISH t 'hi'"]
+
+
+# ---------------------------------------------------------------- information
+
+
+@statements("3.1.2-28")
+@pytest.mark.parametrize("properties", [b"", request_response_information(0)])
+def test_response_information_is_not_given_unasked(gateway: Gateway, version: int, properties: bytes) -> None:
+    client = gateway.client("c", properties=properties)
+    assert client.welcome.all(Property.RESPONSE_INFORMATION) == []
+
+
+@statements("3.1.2-29")
+def test_who_wants_no_problem_information_gets_none(version: int) -> None:
+    gateway = Gateway(disconnect_on_unauthorized=False)
+    gateway.add_user("reader", "reader", may=("^$", "^$", "^$"))
+    properties = request_problem_information(0)
+    client = gateway.client("c", username="reader", password=b"reader", properties=properties)
+    sent = [
+        FIVE.publish("t", qos=1, id=1),
+        FIVE.publish("t", qos=2, id=2),
+        FIVE.publish("t", b"\xff", qos=1, id=3, properties=b"\x01\x01"),
+        FIVE.pubrel(9),
+        FIVE.pubrec(9),
+        FIVE.subscribe(("t", 0), ("#/t", 0)),
+        FIVE.unsubscribe("t", "#/t"),
+    ]
+    client.machine.receive(b"".join(sent))
+    heard = client.listen()
+    kinds = [packet.line.split()[0] for packet in heard]
+    assert sorted(kinds) == ["PUBACK", "PUBACK", "PUBCOMP", "PUBREC", "PUBREL", "SUBACK", "UNSUBACK"]
+    assert [packet.properties for packet in heard] == [[]] * 7
+
+
+@statements("3.1.2-29 3.14.2-1")
+@pytest.mark.parametrize(("properties", "strings"), [(b"", 1), (b"\x17\x01", 1), (b"\x17\x00", 0)])
+def test_a_disconnect_tells_why_in_words_unless_they_are_not_wanted(
+    gateway: Gateway, version: int, properties: bytes, strings: int
+) -> None:
+    client = gateway.client("c", properties=properties)
+    client.machine.receive(packet(0xD0))
+    disconnect, _ = client.listen()
+    assert disconnect.line == "DISCONNECT PROTOCOL_ERROR"
+    assert len(disconnect.all(Property.REASON_STRING)) == strings
+
+
+@statements("3.1.2-29")
+def test_properties_of_messages_are_no_problem_information(gateway: Gateway, version: int) -> None:
+    client = gateway.client("c", properties=request_problem_information(0))
+    client.subscribe("t")
+    gateway.client("w").publish("t", properties=user_property("a", "b"))
+    assert client.hear() == ["PUBLISH t 'hi' USER_PROPERTY=('a', 'b')"]
+
+
+@statements("3.4.2-1 3.6.2-1")
+def test_what_a_client_says_of_problems_is_read(gateway: Gateway, version: int) -> None:
+    client = gateway.client("c")
+    client.subscribe("t", 2)
+    gateway.client("w").publish("t", qos=1, id=1)
+    client.hear()
+    told = reason_string("no") + user_property("a", "b")
+    assert client.say(FIVE.puback(1, 0x80, told), FIVE.pubrel(1, 0x92, told), FIVE.pingreq()) == [
+        "PUBCOMP #1 PACKET_IDENTIFIER_NOT_FOUND",
+        "PINGRESP",
+    ]
+
+
+# ---------------------------------------------------------------- keep alive
+
+
+TIMED_OUT = "DISCONNECT KEEP_ALIVE_TIMEOUT"
+
+
+def served(gateway: Gateway, version: int, keep_alive: int) -> tuple[MqttServer, Any]:
+    """The edge of a connection, and the transport it writes to."""
+    server, wire = MqttServer(gateway.settings, gateway.turn), transport()
+    server.makeConnection(wire)  # type: ignore[no-untyped-call]
+    server.dataReceived(WRITERS[version].connect("c", keep_alive=keep_alive, will=Will("w")))
+    gateway.settle()
+    wire.clear()
+    return server, wire
+
+
+def wait(gateway: Gateway, server: MqttServer, seconds: float) -> None:
+    for _ in range(round(seconds * TICKS_PER_S)):
+        server.tick()
+    gateway.settle()
+
+
+@statements("3.1.2-22 3.2.2-22", "3.1.2-24")
+def test_who_is_silent_for_one_and_a_half_times_its_keep_alive_is_given_up(gateway: Gateway, version: int) -> None:
+    server, wire = served(gateway, version, keep_alive=10)
+    wait(gateway, server, 15)
+    assert not wire.disconnecting
+    wait(gateway, server, 2)
+    assert wire.disconnecting
+    assert [heard.line for heard in Ear(version).listen(wire.value())] == worded(version, TIMED_OUT)
+
+
+@statements("3.1.2-22", "3.1.2-24")
+def test_any_packet_shows_that_a_client_is_there(gateway: Gateway, version: int) -> None:
+    server, wire = served(gateway, version, keep_alive=10)
+    for _ in range(5):
+        wait(gateway, server, 14)
+        server.dataReceived(WRITERS[version].publish("t"))
+    assert not wire.disconnecting
+
+
+@statements("3.1.2-22", "3.1.2-24")
+def test_it_ends_as_if_the_network_had_failed(gateway: Gateway, version: int) -> None:
+    watcher = gateway.client("watcher")
+    watcher.subscribe("w")
+    server, _ = served(gateway, version, keep_alive=10)
+    wait(gateway, server, 17)
+    assert watcher.hear() == ["PUBLISH w 'gone'"]
+
+
+@statements("3.1.2-22", "3.1.2-24")
+def test_a_keep_alive_of_0_is_none(gateway: Gateway, version: int) -> None:
+    server, wire = served(gateway, version, keep_alive=0)
+    wait(gateway, server, 100_000)
+    assert not wire.disconnecting
+
+
+@statements("3.2.2-22")
+@pytest.mark.parametrize(("asked", "told"), [(10, []), (20, []), (60, [20]), (0, [20])])
+def test_a_server_keep_alive_is_told_where_it_differs(version: int, asked: int, told: list[int]) -> None:
+    client: Client = Gateway(keep_alive_max_s=20).client("c", keep_alive=asked)
+    assert client.welcome.all(Property.SERVER_KEEP_ALIVE) == told
+    assert client.machine.keep_alive_s == (told or [asked])[0]
+
+
+@statements("3.12.4-1", "3.12.4-1")
+def test_a_ping_is_answered(gateway: Gateway, version: int) -> None:
+    client = gateway.client("c", version)
+    assert client.say(client.write.pingreq(), client.write.pingreq()) == worded(version, "PINGRESP", "PINGRESP")

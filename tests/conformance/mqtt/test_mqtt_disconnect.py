@@ -1,0 +1,121 @@
+"""DISCONNECT in both directions (3.14)."""
+
+import pytest
+
+from gateway_mqtt.properties import Property
+from tests.conformance.mqtt.tables import CLOSED, MALFORMED, PROTOCOL_ERROR, Row, rows, statements, worded
+from tests.protocols.mqtt.dialogue import Gateway
+from tests.protocols.mqtt.packets import (
+    FIVE,
+    authentication,
+    maximum_packet_size,
+    packet,
+    reason_string,
+    user_property,
+)
+
+#: What Table 3-10 allows a client to say.
+REASONS = (0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99)
+
+GOODBYES: list[Row] = [
+    row
+    for reason in REASONS
+    for row in rows(f"reason {reason:#04x}", "3.14.2-1", "", lambda w, reason=reason: w.disconnect(reason), CLOSED)  # type: ignore[misc]
+]
+GOODBYES += [
+    *rows("nothing", "3.14.2-1", "3.14.1-1", lambda w: w.disconnect(), CLOSED),
+    *rows("words", "3.14.2-1", "", lambda w: w.disconnect(0, reason_string("bye") + user_property("a", "b")), CLOSED),
+    *rows("reserved flags", "3.14.1-1", "3.14.1-1", lambda _: packet(0xE1), *MALFORMED),
+    *rows("all flags", "3.14.1-1", "3.14.1-1", lambda _: packet(0xEF), *MALFORMED),
+    *rows("a body", "", "3.14.1-1", lambda _: packet(0xE0, b"\0"), CLOSED),
+    *rows("a reason of the server's", "3.14.2-1", "", lambda w: w.disconnect(0x8E), *PROTOCOL_ERROR),
+    *rows("a reason of another packet's", "3.14.2-1", "", lambda w: w.disconnect(0x10), *PROTOCOL_ERROR),
+    *rows("a reason nobody has", "3.14.2-1", "", lambda w: w.disconnect(0x55), *PROTOCOL_ERROR),
+    *rows("what follows", "3.14.4-1", "3.14.4-2", lambda w: w.disconnect() + w.pingreq() + w.publish("t"), CLOSED),
+]
+
+
+@pytest.mark.parametrize(("version", "sent", "heard"), GOODBYES)
+def test_a_client_says_goodbye(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
+    assert gateway.client("c", version).say(sent) == heard
+
+
+@statements("3.14.4-1", "3.14.4-2")
+def test_what_follows_a_goodbye_is_not_published(gateway: Gateway, version: int) -> None:
+    reader, client = gateway.client("r"), gateway.client("c", version)
+    reader.subscribe("t")
+    client.say(client.write.publish("t", b"last"), client.write.disconnect(), client.write.publish("t", b"later"))
+    assert reader.hear() == ["PUBLISH t 'last'"]
+
+
+@statements("3.14.0-1")
+def test_before_connack_the_server_says_no_goodbye(gateway: Gateway, version: int) -> None:
+    for sent in (FIVE.pingreq(), FIVE.connect(flags=1), FIVE.connect(properties=authentication("nosuch"))):
+        heard = gateway.stranger().say(sent)
+        assert heard[-1] == CLOSED
+        assert not [line for line in heard if line.startswith("DISCONNECT")]
+
+
+@statements("3.14.2-1 3.14.2-2 3.14.4-2")
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [
+        (packet(0xD0), "PROTOCOL_ERROR"),
+        (packet(0x82), "MALFORMED_PACKET"),
+        (FIVE.publish("+"), "TOPIC_NAME_INVALID"),
+        (FIVE.publish("t", properties=b"\x23\0\0"), "TOPIC_ALIAS_INVALID"),
+        (FIVE.publish("t", b"\xff", properties=b"\x01\x01"), "PAYLOAD_FORMAT_INVALID"),
+        (b"\x30\xff\xff\xff\x7f", "PACKET_TOO_LARGE"),
+        (FIVE.publish("$SYS/broker/uptime"), "NOT_AUTHORIZED"),
+    ],
+)
+def test_the_server_says_goodbye_with_a_reason_of_the_table(
+    gateway: Gateway, version: int, sent: bytes, reason: str
+) -> None:
+    client = gateway.client("c", expiry=100)
+    client.machine.receive(sent)
+    disconnect, closed = client.listen()
+    assert (disconnect.line, closed.line) == (f"DISCONNECT {reason}", CLOSED)
+    assert {key for key, _ in disconnect.properties} == {Property.REASON_STRING}
+
+
+@statements("3.14.4-1 3.14.4-2")
+@pytest.mark.parametrize(
+    ("reason", "line"), [("node shutdown", "SERVER_SHUTTING_DOWN"), ("by hand", "ADMINISTRATIVE_ACTION")]
+)
+def test_nothing_follows_the_servers_goodbye(gateway: Gateway, version: int, reason: str, line: str) -> None:
+    client = gateway.client("c")
+    client.subscribe("t")
+    client.force_close(reason)
+    gateway.client("w").publish("t")
+    assert client.say(FIVE.pingreq()) == [f"DISCONNECT {line}", CLOSED]
+
+
+@statements("", "4.8.0-1")
+def test_a_server_of_3_1_1_closes_without_a_word(gateway: Gateway, version: int) -> None:
+    client = gateway.client("c", version)
+    client.force_close("node shutdown")
+    assert client.hear() == worded(version, CLOSED)
+
+
+@statements("3.14.2-3 3.14.2-4")
+@pytest.mark.parametrize(("size", "strings"), [(1000, 1), (20, 0), (4, 0)])
+def test_a_reason_string_is_left_out_where_there_is_no_room(
+    gateway: Gateway, version: int, size: int, strings: int
+) -> None:
+    client = gateway.client("c", properties=maximum_packet_size(size))
+    client.machine.receive(FIVE.publish("a/topic/with/a/+/in/it"))
+    disconnect, _ = client.listen()
+    assert disconnect.line == "DISCONNECT TOPIC_NAME_INVALID"
+    assert disconnect.size <= size
+    assert len(disconnect.all(Property.REASON_STRING)) == strings
+    assert not disconnect.all(Property.USER_PROPERTY)
+
+
+@statements("3.14.2-3")
+def test_a_reason_string_does_not_repeat_all_that_was_wrong(gateway: Gateway, version: int) -> None:
+    client = gateway.client("c")
+    client.machine.receive(FIVE.publish("+" * 65_535))
+    disconnect, _ = client.listen()
+    assert disconnect.line == "DISCONNECT TOPIC_NAME_INVALID"
+    assert disconnect.size < 1000

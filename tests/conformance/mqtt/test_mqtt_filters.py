@@ -1,0 +1,166 @@
+"""Topic names and topic filters: which are any, and which match (4.7)."""
+
+import unicodedata
+
+import pytest
+
+from tests.conformance.mqtt.tables import CLOSED, MALFORMED, Row, rows, statements
+from tests.protocols.mqtt.dialogue import Gateway
+from tests.protocols.mqtt.packets import text
+
+# ---------------------------------------------------------------- what is a filter
+
+NO_FILTERS = {
+    "4.7.1-1 4.7.1-2": ["a#", "#a", "#/a", "a/#/b", "a/#b", "##", "a/##", "/#/"],
+    "4.7.1-2 4.7.1-3": ["a+", "+a", "a/+b", "a/b+/c", "++", "+#"],
+    "4.7.3-1 4.7.3-1": [""],
+}
+FILTERS = {
+    "4.7.1-1 4.7.1-2": ["#", "a/#", "/#", "a/b/c/#", "+/#", "//#"],
+    "4.7.1-2 4.7.1-3": ["+", "+/+", "/+", "+/", "a/+/b", "+/a/+", "a/+", "//+"],
+    "4.7.3-1 4.7.3-1": ["a", "/", " ", "//", "a b", "$", "é", "\ufeff", ".", "*", "%", "a.*.#b".replace("#", "")],
+}
+WORDED: list[Row] = [
+    row
+    for table, code in ((NO_FILTERS, True), (FILTERS, False))
+    for ids, filters in table.items()
+    for filter in filters
+    for version, id in enumerate(reversed(ids.split()), 4)
+    for row in rows(
+        repr(filter),
+        id if version == 5 else "",
+        id if version == 4 else "",
+        lambda w, filter=filter: w.subscribe((filter, 1)),  # type: ignore[misc]
+        "SUBACK #1 1" if not code else "SUBACK #1 8f" if version == 5 else "SUBACK #1 80",
+    )
+]
+
+
+@pytest.mark.parametrize(("version", "sent", "heard"), WORDED)
+def test_a_filter_is_taken_or_refused(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
+    assert gateway.client("c", version).say(sent) == heard
+
+
+NULLS: list[Row] = [
+    *rows("a topic", "4.7.3-2", "4.7.3-2", lambda w: w.publish("a\0"), *MALFORMED),
+    *rows("a filter", "4.7.3-2", "4.7.3-2", lambda w: w.subscribe(("a/\0/#", 0)), *MALFORMED),
+    *rows("a filter to forget", "4.7.3-2", "4.7.3-2", lambda w: w.unsubscribe("\0"), *MALFORMED),
+    *rows("an empty topic of QoS 1", "4.7.3-1", "4.7.3-1", lambda w: w.publish("", qos=1, id=1),
+          "DISCONNECT PROTOCOL_ERROR", CLOSED),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "sent", "heard"), NULLS)
+def test_neither_topic_nor_filter_is_empty_or_holds_u_0000(
+    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+) -> None:
+    assert gateway.client("c", version).say(sent) == heard
+
+
+@statements("4.7.3-3", "4.7.3-3")
+def test_the_longest_topic_there_can_be_is_one(gateway: Gateway, version: int) -> None:
+    topic = "a/" * 32_767 + "b"
+    assert len(text(topic)) == 65_537
+    reader, writer = gateway.client("r", version), gateway.client("w", version)
+    assert reader.subscribe(topic, 1) == ["SUBACK #1 1"]
+    assert reader.subscribe("a/" * 32_766 + "+/b", 1) == ["SUBACK #1 1"]
+    assert writer.publish(topic, qos=1, id=1) == ["PUBACK #1"]
+    assert reader.hear() == [f"PUBLISH q1 #1 {topic} 'hi'"]
+
+
+# ---------------------------------------------------------------- what matches
+
+#: Filter, topics it matches, topics it does not.
+MATCHES = [
+    ("sport/tennis/player1/#", ["sport/tennis/player1", "sport/tennis/player1/ranking", "sport/tennis/player1/a/b"],
+     ["sport/tennis/player2", "sport/tennis/player1x", "sport/tennis"]),
+    ("sport/#", ["sport", "sport/", "sport/a"], ["sports", "/sport"]),
+    ("#", ["a", "/", "a/b/c", " "], ["$a", "$SYSx/a", "$"]),
+    ("/#", ["/", "/a", "//", "/a/b"], ["a", "a/"]),
+    ("sport/tennis/+", ["sport/tennis/player1", "sport/tennis/"],
+     ["sport/tennis/player1/ranking", "sport/tennis", "sport"]),
+    ("sport/+", ["sport/"], ["sport"]),
+    ("+", ["finance", " "], ["/finance", "finance/", "$a"]),
+    ("+/+", ["/finance", "a/b", "/", "finance/"], ["finance", "a/b/c", "$a/b"]),
+    ("/+", ["/finance", "/"], ["finance", "//"]),
+    ("+/tennis/#", ["sport/tennis", "/tennis", "x/tennis/a/b"], ["sport/x/tennis", "$x/tennis"]),
+    ("+/+/+", ["//", "a//", "a/b/c", "/b/"], ["/", "a/b"]),
+    ("+/#", ["a", "a/b", "/"], ["$a", "$a/b"]),
+    ("a/+/+/d", ["a/b/c/d", "a///d"], ["a/b/d"]),
+]  # fmt: skip
+MATCHING = [
+    pytest.param(filter, topic, is_match, id=f"{filter} {topic}")
+    for filter, matching, others in MATCHES
+    for topics, is_match in ((matching, True), (others, False))
+    for topic in topics
+]
+
+
+@statements("4.7.1-1 4.7.1-2 3.3.2-3", "4.7.1-2 4.7.1-3 3.3.2-3")
+@pytest.mark.parametrize(("filter", "topic", "is_match"), MATCHING)
+def test_a_filter_matches(gateway: Gateway, version: int, filter: str, topic: str, is_match: bool) -> None:
+    readers = [gateway.client(f"r{qos}", version) for qos in (0, 1)]
+    for qos, reader in enumerate(readers):
+        reader.subscribe(filter, qos)
+    writer = gateway.client("w")
+    writer.publish(topic, qos=1, id=1, retain=True)
+    expected = [[f"PUBLISH {topic} 'hi'"], [f"PUBLISH q1 #1 {topic} 'hi'"]] if is_match else [[], []]
+    assert [reader.hear() for reader in readers] == expected
+    retained = gateway.client("late", version).subscribe(filter)[1:]
+    assert retained == ([f"PUBLISH retain {topic} 'hi'"] if is_match else [])
+
+
+@statements("4.7.2-1", "4.7.2-1")
+@pytest.mark.parametrize("filter", ["#", "+", "+/a", "+/+", "+/#"])
+@pytest.mark.parametrize("topic", ["$x", "$x/a", "$"])
+def test_a_wildcard_in_front_does_not_see_what_begins_with_a_dollar(
+    gateway: Gateway, version: int, filter: str, topic: str
+) -> None:
+    reader = gateway.client("r", version)
+    for qos in (0, 1):
+        reader.subscribe(filter, qos)
+        gateway.client("w").publish(topic, qos=1, id=1, retain=True)
+        assert reader.hear() == []
+        assert reader.subscribe(filter, qos) == [f"SUBACK #1 {qos}"]
+
+
+@statements("4.7.2-1", "4.7.2-1")
+@pytest.mark.parametrize("filter", ["$x/#", "$x/+", "$x/a", "$x/a/#"])
+@pytest.mark.parametrize("others", [(), ("#",), ("+/a",), ("#", "+/+")])
+def test_who_asks_for_it_by_name_sees_it(gateway: Gateway, version: int, filter: str, others: tuple[str, ...]) -> None:
+    reader = gateway.client("r", version)
+    for other in others:
+        reader.subscribe(other, 0)
+    reader.subscribe(filter, 1)
+    gateway.client("w").publish("$x/a", qos=1, id=1)
+    assert reader.hear() == ["PUBLISH q1 #1 $x/a 'hi'"]
+
+
+@statements("4.7.2-1", "4.7.2-1")
+def test_a_group_does_not_see_it_either(gateway: Gateway, version: int) -> None:
+    reader = gateway.client("r", version)
+    reader.subscribe("$share/g/#", 1)
+    gateway.client("w").publish("$x", qos=1, id=1)
+    gateway.client("w").publish("x", qos=1, id=1)
+    assert reader.hear() == ["PUBLISH q1 #1 x 'hi'"]
+
+
+@statements("4.7.3-4", "4.7.3-4")
+@pytest.mark.parametrize(
+    ("topic", "alike"),
+    [
+        ("a/b", "a//b"), ("a", "/a"), ("a", "a/"), ("a", "A"), ("a", " a"), ("a/./b", "a/b"), ("a/../b", "b"),
+        (unicodedata.normalize("NFC", "é"), unicodedata.normalize("NFD", "é")), ("ﬁ", "fi"), ("a/b", "a.b"),
+        ("a", "a\u200b"), ("a%2Fb", "a/b"), ("a%2Eb", "a.b"), ("*", "%2A"), ("%", "%25"), ("\ufffd", "\uffff"),
+    ],
+)  # fmt: skip
+def test_names_that_look_alike_are_not_the_same(gateway: Gateway, version: int, topic: str, alike: str) -> None:
+    reader, other = gateway.client("r", version), gateway.client("o", version)
+    reader.subscribe(topic, 1)
+    other.subscribe(alike, 0)
+    writer = gateway.client("w")
+    writer.publish(topic, b"one", qos=1, id=1)
+    writer.publish(alike, b"two", qos=1, id=1)
+    assert reader.hear() == [f"PUBLISH q1 #1 {topic} 'one'"]
+    assert other.hear() == [f"PUBLISH {alike} 'two'"]
+    assert gateway.client("late", version).subscribe(alike) == ["SUBACK #1 0"]

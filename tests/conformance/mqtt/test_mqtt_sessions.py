@@ -1,0 +1,221 @@
+"""Sessions: what is kept of a client from one connection to the next, and for how long (3.1.2, 4.1, 4.4, 4.5)."""
+
+import pytest
+
+from tests.conformance.mqtt.tables import CLOSED, PROTOCOL_ERROR, statements
+from tests.protocols.mqtt.dialogue import Client, Gateway
+from tests.protocols.mqtt.packets import session_expiry
+
+
+def kept(gateway: Gateway, version: int, client_id: str = "c", expiry: int = 100) -> Client:
+    """A client whose session is kept, with a subscription of QoS 2 to ``t``."""
+    client = gateway.client(client_id, version, is_clean=False, expiry=expiry)
+    client.subscribe("t", 2)
+    return client
+
+
+@statements("3.1.2-4 3.1.4-4 3.2.2-2", "3.1.2-6 3.1.4-3 3.2.2-1")
+def test_a_clean_start_forgets_everything(gateway: Gateway, version: int) -> None:
+    client = kept(gateway, version)
+    gateway.client("w").publish("t", qos=1, id=1)
+    assert client.hear() == ["PUBLISH q1 #1 t 'hi'"]
+    client.lose()
+    assert gateway.stranger(version).connect("c", is_clean=True, expiry=100) == ["CONNACK"]
+    again = gateway.client("c", version)
+    assert again.publish("t", qos=1, id=2) == [
+        "PUBACK #2 NO_MATCHING_SUBSCRIBERS" if version == 5 else "PUBACK #2"
+    ]  # its subscription is gone too
+
+
+@statements("3.1.2-5 3.1.2-23 3.2.2-3", "3.1.2-4 3.2.2-2")
+def test_a_session_goes_on_where_it_ended(gateway: Gateway, version: int) -> None:
+    kept(gateway, version).lose()
+    gateway.client("w").publish("t", qos=2, id=1)
+    back = gateway.stranger(version)
+    assert back.connect("c", is_clean=False, expiry=100) == ["CONNACK present", "PUBLISH q2 #1 t 'hi'"]
+    gateway.client("x").publish("t", b"more")
+    assert back.hear() == ["PUBLISH t 'more'"]
+
+
+@statements("3.1.2-6 3.2.2-3", "3.1.2-4 3.2.2-3")
+def test_a_session_that_is_not_there_begins(gateway: Gateway, version: int) -> None:
+    assert gateway.stranger(version).connect("c", is_clean=False, expiry=100) == ["CONNACK"]
+
+
+@statements("3.1.2-4", "3.1.2-6")
+def test_the_next_session_knows_nothing_of_the_one_before(gateway: Gateway, version: int) -> None:
+    client = gateway.client("c", version, is_clean=True)
+    client.subscribe("t", 1)
+    client.lose()
+    gateway.client("w").publish("t", qos=1, id=1)
+    assert gateway.stranger(version).connect("c", is_clean=False, expiry=100) == ["CONNACK"]
+
+
+@statements("4.5.0-1 3.1.2-23", "3.1.2-5 4.5.0-1 4.1.0-1")
+@pytest.mark.parametrize("qos", [1, 2])
+def test_messages_wait_for_a_client_that_is_away(gateway: Gateway, version: int, qos: int) -> None:
+    kept(gateway, version).disconnect()
+    writer = gateway.client("w")
+    for number in range(3):
+        writer.publish("t", b"%d" % number, qos=qos, id=number + 1)
+    assert gateway.client("c", version, is_clean=False).backlog == [
+        f"PUBLISH q{qos} #{number + 1} t '{number}'" for number in range(3)
+    ]
+
+
+@statements("4.5.0-1", "4.5.0-1")
+def test_a_message_is_in_the_session_of_everybody_it_matches(gateway: Gateway, version: int) -> None:
+    clients = [gateway.client(f"c{number}", version) for number in range(5)]
+    for client, filter in zip(clients, ["a/b", "a/+", "#", "+/b", "a/c"], strict=True):
+        client.subscribe(filter, 1)
+    gateway.client("w").publish("a/b", qos=1, id=1)
+    assert [client.hear() for client in clients] == [["PUBLISH q1 #1 a/b 'hi'"]] * 4 + [[]]
+
+
+@statements("3.1.2-23", "3.1.2-4 4.1.0-1")
+def test_a_session_survives_the_broker(gateway: Gateway, version: int) -> None:
+    kept(gateway, version)
+    gateway.client("w").publish("t", qos=1, id=1)
+    back = gateway.crashed().stranger(version)
+    [present, message] = back.connect("c", is_clean=False, expiry=100)
+    assert present == "CONNACK present"
+    assert message in ("PUBLISH q1 #1 t 'hi'", "PUBLISH q1 #1 dup t 'hi'")  # nobody knows whether it had arrived
+
+
+@statements("4.1.0-1", "4.1.0-2")
+def test_a_session_lasts_as_long_as_its_connection(gateway: Gateway, version: int) -> None:
+    client = kept(gateway, version, expiry=5)
+    client.subscribe("t", 1)
+    gateway.advance(1_000_000)
+    gateway.client("w").publish("t", qos=1, id=1)
+    assert client.hear() == ["PUBLISH q1 #1 t 'hi'"]
+
+
+@statements("4.1.0-2")
+@pytest.mark.parametrize(("waited_s", "line"), [(9, "CONNACK present"), (11, "CONNACK")])
+def test_a_session_ends_when_its_expiry_has_passed(gateway: Gateway, version: int, waited_s: int, line: str) -> None:
+    kept(gateway, version, expiry=10).lose()
+    gateway.advance(waited_s)
+    assert gateway.stranger(version).connect("c", is_clean=False)[:1] == [line]
+
+
+@statements("4.1.0-2")
+def test_a_session_ends_though_nobody_asks_for_it(gateway: Gateway, version: int) -> None:
+    kept(gateway, version, expiry=10).lose()
+    gateway.advance(11)
+    assert len(gateway.vhost.sessions) == 0
+    assert [name for name in gateway.vhost.queue_by_name if name.startswith("mqtt")] == []
+
+
+@statements("3.1.2-23 4.1.0-2")
+def test_a_session_without_an_expiry_ends_with_its_connection(gateway: Gateway, version: int) -> None:
+    client = gateway.client("c", version, is_clean=False)
+    client.subscribe("t", 1)
+    client.lose()
+    assert gateway.stranger(version).connect("c", is_clean=False) == ["CONNACK"]
+
+
+@statements("3.1.2-23")
+def test_an_expiry_longer_than_is_allowed_is_cut_and_the_client_told(version: int) -> None:
+    gateway = Gateway(max_session_expiry_s=50)
+    client = gateway.client("c", version, is_clean=False, expiry=0xFFFFFFFF)
+    assert " SESSION_EXPIRY_INTERVAL=50" in str(client.welcome)
+    client.lose()
+    gateway.advance(51)
+    assert gateway.stranger(version).connect("c", is_clean=False) == ["CONNACK"]
+
+
+@statements("4.1.0-2")
+@pytest.mark.parametrize(("waited_s", "line"), [(19, "CONNACK present"), (21, "CONNACK")])
+@pytest.mark.parametrize("first", [10, 1000])
+def test_disconnect_may_change_the_expiry(gateway: Gateway, version: int, first: int, waited_s: int, line: str) -> None:
+    assert kept(gateway, version, expiry=first).disconnect(0, session_expiry(20)) == [CLOSED]
+    gateway.advance(waited_s)
+    assert gateway.stranger(version).connect("c", is_clean=False)[:1] == [line]
+
+
+@statements("4.1.0-2")
+def test_disconnect_may_end_the_session(gateway: Gateway, version: int) -> None:
+    assert kept(gateway, version).disconnect(0, session_expiry(0)) == [CLOSED]
+    assert gateway.stranger(version).connect("c", is_clean=False) == ["CONNACK"]
+
+
+@statements("4.13.1-1")
+def test_disconnect_cannot_give_a_life_to_a_session_without_one(gateway: Gateway, version: int) -> None:
+    client = gateway.client("c", version)
+    assert client.disconnect(0, session_expiry(10)) == list(PROTOCOL_ERROR)  # 3.14.2.2.2
+
+
+@statements("", "3.1.2-7")
+def test_what_is_retained_outlives_the_session_of_its_publisher(gateway: Gateway, version: int) -> None:
+    client = gateway.client("c", version)
+    client.publish("t", retain=True)
+    client.disconnect()
+    reader = gateway.client("r", version)
+    assert reader.subscribe("t") == ["SUBACK #1 0", "PUBLISH retain t 'hi'"]
+
+
+# ---------------------------------------------------------------- sending again
+
+
+@statements("4.4.0-1 3.3.1-1", "4.4.0-1 3.3.1-1")
+@pytest.mark.parametrize("qos", [1, 2])
+def test_what_was_not_acknowledged_is_sent_again_under_its_identifier(gateway: Gateway, version: int, qos: int) -> None:
+    client = kept(gateway, version)
+    writer = gateway.client("w")
+    for number in range(3):
+        writer.publish("t", b"%d" % number, qos=qos, id=number + 1)
+    assert len(client.hear()) == 3
+    answer = client.write.puback if qos == 1 else client.write.pubrec
+    client.say(answer(2))
+    client.lose()
+    again = [f"PUBLISH q{qos} #1 dup t '0'", f"PUBLISH q{qos} #3 dup t '2'"]
+    assert gateway.client("c", version, is_clean=False).backlog == (again if qos == 1 else ["PUBREL #2", *again])
+
+
+@statements("4.4.0-1", "4.4.0-1")
+def test_a_release_is_sent_again(gateway: Gateway, version: int) -> None:
+    client = kept(gateway, version)
+    gateway.client("w").publish("t", qos=2, id=1)
+    client.pubrec(1)
+    client.lose()
+    back = gateway.client("c", version, is_clean=False, expiry=100)
+    assert back.backlog == ["PUBREL #1"]
+    back.pubcomp(1)
+    back.lose()
+    assert gateway.client("c", version, is_clean=False).backlog == []
+
+
+@statements("4.4.0-1")
+def test_nothing_is_sent_again_while_the_connection_lasts(gateway: Gateway, version: int) -> None:
+    client = kept(gateway, version)
+    gateway.client("w").publish("t", qos=1, id=1)
+    gateway.client("w").publish("t", qos=2, id=1)
+    assert len(client.hear()) == 2
+    client.pubrec(2)
+    gateway.advance(10_000)
+    assert client.say(client.write.pingreq()) == ["PINGRESP"]
+
+
+@statements("", "4.6.0-1")
+def test_what_is_sent_again_comes_in_its_first_order(gateway: Gateway, version: int) -> None:
+    client = kept(gateway, version)
+    writer = gateway.client("w")
+    for number in range(10):
+        writer.publish("t", b"%d" % number, qos=1 + number % 2, id=number + 1)
+        writer.pubrel(number + 1)
+    first = client.hear()
+    client.lose()
+    again = gateway.client("c", version, is_clean=False).backlog
+    assert again == [line.replace(" t ", " dup t ") for line in first]
+
+
+@statements("4.4.0-2", "")
+@pytest.mark.parametrize("qos", [1, 2])
+def test_what_was_refused_is_not_sent_again(gateway: Gateway, version: int, qos: int) -> None:
+    client = kept(gateway, version)
+    gateway.client("w").publish("t", qos=qos, id=1)
+    client.hear()
+    assert (client.puback(1, 0x80) if qos == 1 else client.pubrec(1, 0x97)) == []
+    client.lose()
+    assert gateway.client("c", version, is_clean=False).backlog == []

@@ -1,0 +1,142 @@
+"""The way packets travel: a stream of bytes that may be cut anywhere, and WebSocket (4.2, 6, 7)."""
+
+import pytest
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import (
+    AcceptConnection,
+    BytesMessage,
+    CloseConnection,
+    Event,
+    RejectConnection,
+    Request,
+    TextMessage,
+)
+
+from gateway.net.websocket import MQTT, WebSocketFactory
+from gateway_mqtt.server import MqttFactory
+from tests.conformance.mqtt.edge import HERE, transport
+from tests.conformance.mqtt.tables import CLOSED, statements
+from tests.protocols.mqtt.dialogue import Gateway
+from tests.protocols.mqtt.ear import Ear
+from tests.protocols.mqtt.packets import WRITERS
+
+
+def conversation(version: int) -> bytes:
+    write = WRITERS[version]
+    return b"".join(
+        [
+            write.connect("c"),
+            write.subscribe(("t", 2)),
+            write.publish("t", b"x" * 200, qos=2, id=1),
+            write.pubrel(1),
+            write.pubrec(1),
+            write.pubcomp(1),
+            write.pingreq(),
+            write.disconnect(),
+        ]
+    )
+
+
+HEARD = ["SUBACK #1 2", f"PUBLISH q2 #1 t '{'x' * 200}'", "PUBREC #1", "PUBCOMP #1", "PUBREL #1", "PINGRESP", CLOSED]
+
+
+@statements("4.2.0-1", "7.1.1-1 7.0.0-2")
+def test_a_stream_may_be_cut_into_bytes(gateway: Gateway, version: int) -> None:
+    client = gateway.stranger(version)
+    heard = [line for octet in conversation(version) for line in client.say(bytes((octet,)))]
+    assert heard[0].startswith("CONNACK")
+    assert heard[1:] == HEARD
+
+
+@statements("4.2.0-1", "7.1.1-1")
+def test_wherever_a_stream_is_cut_in_two_never_matters(version: int) -> None:
+    stream = conversation(version)
+    for cut in range(1, len(stream)):
+        client = Gateway().stranger(version)
+        heard = client.say(stream[:cut]) + client.say(stream[cut:])
+        assert heard[1:] == HEARD
+
+
+# ---------------------------------------------------------------- WebSocket
+
+
+class Browser:
+    """A client that comes by WebSocket, and all the server side there is to it."""
+
+    def __init__(self, gateway: Gateway, version: int) -> None:
+        self._gateway = gateway
+        mqtt = MqttFactory(gateway.settings, gateway.turn)
+        self._server = WebSocketFactory(mqtt, MQTT, "/ws", gateway.clock, 10).buildProtocol(HERE)
+        self.transport = transport()
+        self._server.makeConnection(self.transport)  # type: ignore[no-untyped-call]
+        self._client = WSConnection(ConnectionType.CLIENT)
+        self._ear = Ear(version)
+
+    def ask(self, *subprotocols: str) -> Event:
+        return self.send(Request(host="localhost", target="/ws", subprotocols=list(subprotocols)))[0]
+
+    def send(self, *events: Event) -> list[Event]:
+        for event in events:
+            self._server.dataReceived(self._client.send(event))
+        self._gateway.settle()
+        if said := self.transport.value():
+            self.transport.clear()
+            self._client.receive_data(said)
+        return list(self._client.events())
+
+    def say(self, *frames: bytes) -> list[str]:
+        """Send each in a frame of its own; return what came back, all of it in binary frames."""
+        heard = self.send(*(BytesMessage(frame) for frame in frames))
+        data = [bytes(event.data) for event in heard if isinstance(event, BytesMessage)]
+        assert len(data) == len([event for event in heard if not isinstance(event, CloseConnection)])
+        return [str(packet) for packet in self._ear.listen(b"".join(data))]
+
+
+@pytest.fixture
+def browser(gateway: Gateway, version: int) -> Browser:
+    return Browser(gateway, version)
+
+
+@statements("6.0.0-4", "6.0.0-4")
+def test_the_subprotocol_is_mqtt(browser: Browser, version: int) -> None:
+    accepted = browser.ask("other", "mqtt")
+    assert isinstance(accepted, AcceptConnection)
+    assert accepted.subprotocol == "mqtt"
+
+
+@statements("6.0.0-4", "6.0.0-4")
+def test_who_does_not_offer_it_is_turned_away(browser: Browser, version: int) -> None:
+    refused = browser.ask("other")
+    assert isinstance(refused, RejectConnection)
+    assert refused.status_code == 400
+    assert browser.transport.disconnecting
+
+
+@statements("6.0.0-1", "6.0.0-1")
+def test_packets_travel_in_binary_frames(browser: Browser, version: int) -> None:
+    browser.ask("mqtt")
+    write = WRITERS[version]
+    assert browser.say(write.connect("c"))[0].startswith("CONNACK")
+    assert browser.say(write.pingreq()) == ["PINGRESP"]
+
+
+@statements("6.0.0-1", "6.0.0-1")
+def test_any_other_frame_ends_the_connection(browser: Browser, version: int) -> None:
+    browser.ask("mqtt")
+    write = WRITERS[version]
+    browser.say(write.connect("c"))
+    [close] = browser.send(TextMessage(write.pingreq().decode("latin-1")))
+    assert isinstance(close, CloseConnection)
+    assert browser.transport.disconnecting
+
+
+@statements("6.0.0-2", "6.0.0-2")
+def test_frames_and_packets_have_nothing_to_do_with_each_other(browser: Browser, version: int) -> None:
+    browser.ask("mqtt")
+    stream = conversation(version)
+    heard = browser.say(*(stream[at : at + 7] for at in range(0, len(stream), 7)))
+    assert heard[0].startswith("CONNACK")
+    assert heard[1:] == HEARD[:-1]
+    other = Browser(Gateway(), version)
+    other.ask("mqtt")
+    assert other.say(stream)[1:] == HEARD[:-1]

@@ -1,0 +1,121 @@
+"""UNSUBSCRIBE and UNSUBACK (3.10, 3.11)."""
+
+import pytest
+
+from tests.conformance.mqtt.tables import MALFORMED, PROTOCOL_ERROR, Row, rows, statements
+from tests.protocols.mqtt.dialogue import Gateway
+from tests.protocols.mqtt.packets import maximum_packet_size, packet
+
+WRONG: list[Row] = [
+    *rows("flags 0000", "3.10.1-1", "3.10.1-1", lambda w: w.unsubscribe("t", first_byte=0xA0), *MALFORMED),
+    *rows("flags 0110", "3.10.1-1", "3.10.1-1", lambda w: w.unsubscribe("t", first_byte=0xA6), *MALFORMED),
+    *rows("a filter that is not UTF-8", "3.10.3-1", "3.10.3-1", lambda w: w.unsubscribe(b"\xff"), *MALFORMED),
+    *rows("bytes behind the last filter", "3.10.3-1", "3.10.3-1",
+          lambda w: packet(0xA2, b"\0\1" + w.block(b"") + b"\0\1t\0"), *MALFORMED),
+    *rows("no filter", "3.10.3-2", "3.10.3-2", lambda w: w.unsubscribe(), *PROTOCOL_ERROR),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "sent", "heard"), WRONG)
+def test_an_unsubscribe_that_breaks_a_rule_ends_the_connection(
+    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+) -> None:
+    assert gateway.client("c", version).say(sent) == heard
+
+
+def unsuback(version: int, id: int, *codes: str) -> list[str]:
+    """An UNSUBACK says nothing of each filter before 5.0."""
+    return [" ".join([f"UNSUBACK #{id}", *(codes if version == 5 else ())])]
+
+
+@statements("3.10.4-4 3.10.4-5 3.11.3-2", "3.10.4-4 3.10.4-5")
+def test_an_unsubscribe_is_answered_whether_there_was_something_or_not(gateway: Gateway, version: int) -> None:
+    client = gateway.client("c", version)
+    client.subscribe("t")
+    assert client.unsubscribe("t", id=0x1234) == unsuback(version, 0x1234, "0")
+    assert client.unsubscribe("t", id=0x1235) == unsuback(version, 0x1235, "11")
+    assert client.unsubscribe("nosuch", id=0x1236) == unsuback(version, 0x1236, "11")
+    assert client.unsubscribe("no#filter", id=0x1237) == unsuback(version, 0x1237, "8f")
+
+
+@statements("3.10.4-1", "3.10.4-1")
+@pytest.mark.parametrize("filter", ["a/+", "+/b", "#", "a/#", "A/b", "a/b/", "a/b ", "/a/b"])
+def test_a_filter_is_compared_character_by_character(gateway: Gateway, version: int, filter: str) -> None:
+    client, writer = gateway.client("c", version), gateway.client("w")
+    client.subscribe("a/b")
+    assert client.unsubscribe(filter) == unsuback(version, 2, "11")
+    writer.publish("a/b")
+    assert client.hear() == ["PUBLISH a/b 'hi'"]
+
+
+@statements("3.10.4-1 3.10.4-2", "3.10.4-1 3.10.4-2")
+@pytest.mark.parametrize("filter", ["a/b", "a/+", "#", "+/b", "a/#"])
+@pytest.mark.parametrize("qos", [0, 1])
+def test_a_subscription_that_is_gone_brings_nothing_more(gateway: Gateway, version: int, filter: str, qos: int) -> None:
+    client, writer = gateway.client("c", version), gateway.client("w")
+    client.subscribe(filter, qos)
+    client.subscribe("other", qos)
+    assert client.unsubscribe(filter) == unsuback(version, 2, "0")
+    writer.publish("a/b", qos=1, id=1)
+    assert client.hear() == []
+
+
+@statements("3.10.4-2", "3.10.4-2")
+def test_other_subscriptions_go_on(gateway: Gateway, version: int) -> None:
+    client, writer = gateway.client("c", version), gateway.client("w")
+    for filter in ("a/b", "a/+", "#"):
+        client.subscribe(filter, 1)
+    client.unsubscribe("a/+")
+    writer.publish("a/b", qos=1, id=1)
+    assert client.hear() == ["PUBLISH q1 #1 a/b 'hi'"]
+    client.unsubscribe("a/b", "#")
+    writer.publish("a/b", qos=1, id=2)
+    assert client.hear() == []
+
+
+@statements("3.10.4-3", "3.10.4-3")
+@pytest.mark.parametrize("qos", [1, 2])
+def test_a_delivery_that_began_is_completed(gateway: Gateway, version: int, qos: int) -> None:
+    client = gateway.client("c", version, is_clean=False, expiry=100)
+    client.subscribe("t", qos)
+    gateway.client("w").publish("t", qos=qos, id=1)
+    assert client.hear() == [f"PUBLISH q{qos} #1 t 'hi'"]
+    client.unsubscribe("t")
+    client.lose()
+    back = gateway.client("c", version, is_clean=False)
+    assert back.backlog == [f"PUBLISH q{qos} #1 dup t 'hi'"]
+    if qos == 1:
+        assert back.puback(1) == []
+    else:
+        assert back.pubrec(1) == ["PUBREL #1"]
+        assert back.pubcomp(1) == []
+
+
+@statements("3.10.4-6 3.11.3-1 3.11.3-2", "3.10.4-6")
+def test_several_filters_are_answered_as_one_and_in_their_order(gateway: Gateway, version: int) -> None:
+    client, writer = gateway.client("c", version), gateway.client("w")
+    client.say(client.write.subscribe(("a", 0), ("b", 1), ("c", 0)))
+    assert client.unsubscribe("x", "b", "y", "a", "a") == unsuback(version, 2, "11", "0", "11", "0", "11")
+    for topic in "abc":
+        writer.publish(topic)
+    assert client.hear() == ["PUBLISH c 'hi'"]
+
+
+@statements("3.11.2-1 3.11.2-2")
+def test_an_unsuback_grows_by_no_property(gateway: Gateway, version: int) -> None:
+    client = gateway.client("c", properties=maximum_packet_size(12))
+    client.machine.receive(client.write.unsubscribe("t"))
+    [heard] = client.listen()
+    assert (heard.line, heard.properties, heard.size) == ("UNSUBACK #2 11", [], 6)
+
+
+@statements("3.10.4-4", "3.10.4-4")
+def test_an_unsuback_waits_until_it_is_safe(gateway: Gateway, version: int) -> None:
+    client = gateway.client("c", version, is_clean=False, expiry=100)
+    client.subscribe("t", 1)
+    client.machine.receive(client.write.unsubscribe("t"))
+    assert client.hear_now() == []
+    assert client.hear() == unsuback(version, 2, "0")
+    after = gateway.crashed()
+    after.client("w").publish("t", qos=1, id=1)
+    assert after.client("c", version, is_clean=False).backlog == []

@@ -1,0 +1,169 @@
+"""Receive Maximum in both directions (3.3.4, 4.9)."""
+
+import pytest
+
+from gateway_mqtt.properties import Property
+from tests.conformance.mqtt.tables import CLOSED, statements
+from tests.protocols.mqtt.dialogue import Client, Gateway
+from tests.protocols.mqtt.packets import FIVE, receive_maximum
+
+
+def publish(gateway: Gateway, count: int, qos: int, topic: str = "t") -> None:
+    writer = gateway.client("w")
+    for number in range(1, count + 1):
+        writer.publish(topic, b"%d" % number, qos=qos, id=number)
+
+
+def reader_of(gateway: Gateway, window: int, qos: int = 2) -> Client:
+    reader = gateway.client("r", is_clean=False, expiry=100, properties=receive_maximum(window))
+    reader.subscribe("t", qos)
+    return reader
+
+
+@statements("3.3.4-9 4.9.0-1 4.9.0-2")
+@pytest.mark.parametrize("window", [1, 2, 7])
+def test_no_more_is_sent_than_the_client_takes(gateway: Gateway, version: int, window: int) -> None:
+    reader = reader_of(gateway, window)
+    publish(gateway, 10, 1)
+    assert reader.hear() == [f"PUBLISH q1 #{number} t '{number}'" for number in range(1, window + 1)]
+    for number in range(1, 10 - window + 1):
+        following = window + number
+        assert reader.puback(number) == [f"PUBLISH q1 #{following} t '{following}'"]
+
+
+@statements("3.3.4-9 4.9.0-2")
+def test_qos_2_makes_room_when_it_is_completed(gateway: Gateway, version: int) -> None:
+    reader = reader_of(gateway, 1)
+    publish(gateway, 2, 2)
+    assert reader.hear() == ["PUBLISH q2 #1 t '1'"]
+    assert reader.pubrec(1) == ["PUBREL #1"]
+    assert reader.hear() == []
+    assert reader.pubcomp(1) == ["PUBLISH q2 #2 t '2'"]
+
+
+@statements("3.3.4-9")
+@pytest.mark.parametrize("qos", [1, 2])
+def test_a_refusal_makes_room(gateway: Gateway, version: int, qos: int) -> None:
+    reader = reader_of(gateway, 1)
+    publish(gateway, 2, qos)
+    assert len(reader.hear()) == 1
+    heard = reader.puback(1, 0x80) if qos == 1 else reader.pubrec(1, 0x80)
+    assert [line.split()[-1] for line in heard] == ["'2'"]
+
+
+@statements("4.9.0-2")
+def test_answers_that_answer_nothing_make_no_room(gateway: Gateway, version: int) -> None:
+    reader = reader_of(gateway, 1)
+    publish(gateway, 3, 1)
+    reader.hear()
+    assert reader.say(FIVE.puback(9), FIVE.pubcomp(9), FIVE.pubcomp(1)) == []
+    assert len(reader.say(FIVE.puback(1), FIVE.puback(1))) == 1
+
+
+@statements("3.3.4-9")
+def test_one_window_is_for_all_subscriptions(gateway: Gateway, version: int) -> None:
+    reader = reader_of(gateway, 3)
+    reader.subscribe("$share/g/x", 1)
+    publish(gateway, 2, 1)
+    publish(gateway, 2, 1, "x")
+    heard = reader.hear()
+    assert len(heard) == 3
+    [line] = reader.puback(1)
+    assert line.startswith("PUBLISH q1")
+
+
+@statements("3.3.4-10 4.9.0-3")
+def test_nothing_else_waits_for_a_window(gateway: Gateway, version: int) -> None:
+    reader = reader_of(gateway, 1)
+    reader.subscribe("zero", 0)
+    publish(gateway, 2, 1)
+    assert reader.hear() == ["PUBLISH q1 #1 t '1'"]
+    publish(gateway, 2, 1, "zero")
+    assert reader.hear() == ["PUBLISH zero '1'", "PUBLISH zero '2'"]
+    assert reader.say(FIVE.pingreq()) == ["PINGRESP"]
+    assert reader.subscribe("x", id=7) == ["SUBACK #7 0"]
+    assert reader.unsubscribe("x", id=8) == ["UNSUBACK #8 0"]
+    assert reader.publish("nobody", qos=1, id=5) == ["PUBACK #5 NO_MATCHING_SUBSCRIBERS"]
+    assert reader.publish("nobody", qos=2, id=6) == ["PUBREC #6 NO_MATCHING_SUBSCRIBERS"]
+    assert reader.pubrel(6) == ["PUBCOMP #6"]
+
+
+@statements("3.3.4-10 4.9.0-3")
+def test_a_release_does_not_wait_for_a_window(gateway: Gateway, version: int) -> None:
+    reader = reader_of(gateway, 2)
+    publish(gateway, 4, 2)
+    assert len(reader.hear()) == 2
+    assert reader.say(FIVE.pubrec(1), FIVE.pubrec(2)) == ["PUBREL #1", "PUBREL #2"]
+
+
+@statements("3.3.4-9 4.4.0-1 4.9.0-1")
+@pytest.mark.parametrize("qos", [1, 2])
+def test_what_is_sent_again_keeps_to_the_new_window(gateway: Gateway, version: int, qos: int) -> None:
+    reader = reader_of(gateway, 10)
+    publish(gateway, 3, qos)
+    assert len(reader.hear()) == 3
+    reader.lose()
+    back = gateway.client("r", is_clean=False, expiry=100, properties=receive_maximum(1))
+    assert back.backlog == [f"PUBLISH q{qos} #1 dup t '1'"]
+    heard = back.puback(1) if qos == 1 else back.pubrec(1) + back.pubcomp(1)
+    assert heard[-1] == f"PUBLISH q{qos} #2 dup t '2'"
+
+
+@statements("3.3.4-9 4.4.0-1")
+def test_releases_that_are_sent_again_take_their_part_of_the_window(gateway: Gateway, version: int) -> None:
+    reader = reader_of(gateway, 2)
+    publish(gateway, 4, 2)
+    reader.hear()
+    reader.pubrec(1)
+    reader.lose()
+    back = gateway.client("r", is_clean=False, expiry=100, properties=receive_maximum(2))
+    assert back.backlog == ["PUBREL #1", "PUBLISH q2 #2 dup t '2'"]
+    assert back.pubcomp(1) == ["PUBLISH q2 #3 t '3'"]
+
+
+# ---------------------------------------------------------------- the server's own
+
+
+@statements("3.3.4-7 4.9.0-1")
+@pytest.mark.parametrize("qos", [1, 2])
+def test_a_client_that_sends_more_than_we_take_is_cut_off(version: int, qos: int) -> None:
+    gateway = Gateway(receive_maximum=3)
+    client = gateway.client("c")
+    assert client.welcome.all(Property.RECEIVE_MAXIMUM) == [3]
+    packets = [FIVE.publish("nobody", qos=qos, id=number) for number in range(1, 5)]
+    heard = client.say(*packets)
+    assert heard[-2:] == ["DISCONNECT RECEIVE_MAXIMUM_EXCEEDED", CLOSED]
+
+
+@statements("3.3.4-7 4.9.0-1")
+@pytest.mark.parametrize("qos", [1, 2])
+def test_as_many_as_we_take_may_wait_for_the_disk_together(version: int, qos: int) -> None:
+    gateway = Gateway(receive_maximum=3)
+    gateway.client("kept", is_clean=False, expiry=100).subscribe("t", 1)
+    client = gateway.client("c", is_clean=False, expiry=100)
+    client.machine.receive(b"".join(FIVE.publish("t", qos=qos, id=number) for number in (1, 2, 3)))
+    assert client.hear_now() == []
+    name = "PUBACK" if qos == 1 else "PUBREC"
+    assert client.hear() == [f"{name} #{number}" for number in (1, 2, 3)]
+
+
+@statements("3.3.4-7")
+def test_what_is_sent_again_is_not_more(version: int) -> None:
+    gateway = Gateway(receive_maximum=3)
+    gateway.client("r").subscribe("t", 0)
+    client = gateway.client("c")
+    sent = [FIVE.publish("t", qos=2, id=number) for number in (1, 2, 3)]
+    assert client.say(*sent) == ["PUBREC #1", "PUBREC #2", "PUBREC #3"]
+    assert client.say(*sent) == ["PUBREC #1", "PUBREC #2", "PUBREC #3"]
+    assert client.pubrel(2) == ["PUBCOMP #2"]
+    assert client.publish("t", qos=2, id=4) == ["PUBREC #4"]
+    assert client.publish("t", qos=2, id=5) == ["DISCONNECT RECEIVE_MAXIMUM_EXCEEDED", CLOSED]
+
+
+@statements("3.3.4-7")
+def test_what_was_refused_does_not_count(version: int) -> None:
+    gateway = Gateway(receive_maximum=1)
+    client = gateway.client("c")
+    for number in range(1, 5):
+        refused = client.publish("t", b"\xff", qos=2, id=number, properties=b"\x01\x01")
+        assert refused == [f"PUBREC #{number} PAYLOAD_FORMAT_INVALID"]

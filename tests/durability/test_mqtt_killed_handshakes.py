@@ -1,0 +1,221 @@
+"""Killed in each state of the handshakes of QoS 1 and 2, both ways: nothing is lost, and of QoS 2 nothing is doubled.
+
+Whoever says something right before the kill does not know whether it was heard, and goes on as its specification says.
+Five clients do so one after the other, so that the broker dies at a different moment for each.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import pytest
+
+from tests.durability.mqtt_link import FOR_AN_HOUR, SocketLink
+from tests.running import Gateway
+
+CLIENTS: Final = {f"client-{number}": version for number, version in enumerate((5, 4, 5, 4, 5))}
+
+Open = Callable[..., SocketLink]
+
+
+@pytest.fixture
+def connect(gateway: Gateway) -> Iterator[Open]:
+    """Open connections of clients whose sessions last or not; ``is_present`` says that there has to be one."""
+    links: list[SocketLink] = []
+
+    def opened(name: str, version: int = 5, *, is_present: bool, lasts: bool = True) -> SocketLink:
+        link = SocketLink(gateway.addresses["mqtt"], version)
+        links.append(link)
+        link.tell(link.write.connect(name, is_clean=not lasts, properties=FOR_AN_HOUR if lasts else b""))
+        assert link.hear_welcome() == ("CONNACK present" if is_present else "CONNACK")
+        return link
+
+    yield opened
+    for link in links:
+        link.break_off()
+
+
+class Reader:
+    """A client that takes what it is sent with QoS 2. It is ``holding`` identifiers that were not released yet."""
+
+    def __init__(self, link: SocketLink, holding: dict[int, str] | None = None) -> None:
+        self.link = link
+        self.holding = holding or {}
+        self.bodies: list[str] = []
+
+    def read(self, count: int) -> "Reader":
+        """Take so many messages, not one more, each through its whole handshake."""
+        while len(self.bodies) < count or self.holding:
+            self.take(self.link.hear())
+        assert self.link.hear_up_to_now() == []
+        assert len(self.bodies) == count
+        return self
+
+    def take(self, line: str) -> None:
+        words = line.split()
+        if words[0] == "PUBREL":
+            packet_id = int(words[1][1:])
+            self.holding.pop(packet_id, None)
+            self.link.tell(self.link.write.pubcomp(packet_id))
+            return
+        assert words[:2] == ["PUBLISH", "q2"]
+        packet_id, body = int(words[2][1:]), words[-1].strip("'")
+        if packet_id in self.holding:
+            assert self.holding[packet_id] == body, "an identifier stands for another message"
+            assert "dup" in words
+        else:
+            self.holding[packet_id] = body
+            self.bodies.append(body)
+        self.link.tell(self.link.write.pubrec(packet_id))
+
+
+def subscribe(link: SocketLink, filter: str, qos: int) -> None:
+    """Subscribe; the session is durable once that is answered."""
+    assert link.ask(link.write.subscribe((filter, qos))) == [f"SUBACK #1 {qos}"]
+
+
+def publish(connect: Open, topics: dict[str, str], qos: int) -> None:
+    """Publish a message under each topic, and hear that it is safe."""
+    link = connect("publisher", is_present=False, lasts=False)
+    for packet_id, (topic, body) in enumerate(topics.items(), 1):
+        link.tell(link.write.publish(topic, body.encode(), qos=qos, id=packet_id))
+        assert link.hear() == f"{'PUBACK' if qos == 1 else 'PUBREC'} #{packet_id}"
+        if qos == 2:
+            link.tell(link.write.pubrel(packet_id))
+            assert link.hear() == f"PUBCOMP #{packet_id}"
+    link.break_off()
+
+
+# ---- From the client -------------------------------------------------------------------------------------------------
+
+
+def test_what_was_acknowledged_with_qos_1_is_there(gateway: Gateway, connect: Open) -> None:
+    gateway.start()
+    subscribe(app := connect("app", is_present=False), "t/#", 1)
+    app.break_off()
+    sensors = {name: connect(name, version, is_present=False) for name, version in CLIENTS.items()}
+    for name, sensor in sensors.items():
+        sensor.tell(*(sensor.write.publish(f"t/{name}", b"%d" % number, qos=1, id=number) for number in range(1, 40)))
+        sensor.hear()
+    gateway.kill()
+    owed = {name: 1 + len(sensor.hear_last()) for name, sensor in sensors.items()}
+    gateway.start()
+    app = connect("app", is_present=True)
+    found: dict[str, list[int]] = {name: [] for name in CLIENTS}
+    for line in app.hear_up_to_now(acknowledging=True):
+        *_, topic, body = line.split()
+        found[topic.removeprefix("t/")].append(int(body.strip("'")))
+    for name, numbers in found.items():
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert len(numbers) >= owed[name]
+
+
+@pytest.mark.parametrize("state", ["PUBLISH said", "PUBREC heard", "PUBREL said", "PUBCOMP heard"])
+def test_a_publish_of_qos_2_goes_on_where_it_was(gateway: Gateway, connect: Open, state: str) -> None:
+    gateway.start()
+    subscribe(app := connect("app", is_present=False), "t/#", 2)
+    app.break_off()
+    sensors = {name: connect(name, version, is_present=False) for name, version in CLIENTS.items()}
+    for sensor in sensors.values():
+        subscribe(sensor, "nothing", 0)
+    for name, sensor in sensors.items():
+        sensor.tell(sensor.write.publish(f"t/{name}", name.encode(), qos=2, id=7))
+        if state != "PUBLISH said":
+            assert sensor.hear() == "PUBREC #7"
+    for sensor in sensors.values():
+        if state in ("PUBREL said", "PUBCOMP heard"):
+            sensor.tell(sensor.write.pubrel(7))
+        if state == "PUBCOMP heard":
+            assert sensor.hear() == "PUBCOMP #7"
+    gateway.kill()
+    last_words = {name: sensor.hear_last() for name, sensor in sensors.items()}
+    gateway.start()
+    for name, heard in last_words.items():
+        sensor = connect(name, CLIENTS[name], is_present=True)
+        if state == "PUBLISH said" and not heard:
+            sensor.tell(sensor.write.publish(f"t/{name}", name.encode(), qos=2, id=7, dup=True))
+            assert sensor.hear() == "PUBREC #7"
+        if state != "PUBCOMP heard" and "PUBCOMP #7" not in heard:
+            sensor.tell(sensor.write.pubrel(7))
+            assert sensor.hear().startswith("PUBCOMP #7")
+        # the identifier is free, and stands for another message from now on
+        sensor.tell(sensor.write.publish(f"t/{name}", b"next", qos=2, id=7))
+        assert sensor.hear() == "PUBREC #7"
+    reader = Reader(connect("app", is_present=True)).read(2 * len(CLIENTS))
+    assert sorted(reader.bodies) == sorted([*CLIENTS, *["next"] * len(CLIENTS)])
+
+
+# ---- To the client ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", ["PUBLISH heard", "PUBREC said", "PUBREL heard", "PUBCOMP said"])
+def test_a_delivery_of_qos_2_goes_on_where_it_was(gateway: Gateway, connect: Open, state: str) -> None:
+    gateway.start()
+    apps = {name: connect(name, version, is_present=False) for name, version in CLIENTS.items()}
+    for name, app in apps.items():
+        subscribe(app, f"t/{name}", 2)
+    publish(connect, {f"t/{name}": name for name in CLIENTS}, 2)
+    for name, app in apps.items():
+        assert app.hear() == f"PUBLISH q2 #1 t/{name} '{name}'"
+    if state in ("PUBREL heard", "PUBCOMP said"):
+        for app in apps.values():
+            app.tell(app.write.pubrec(1))
+            assert app.hear() == "PUBREL #1"
+    for app in apps.values():
+        app.tell(*{"PUBREC said": [app.write.pubrec(1)], "PUBCOMP said": [app.write.pubcomp(1)]}.get(state, []))
+    gateway.kill()
+    last_words = {name: app.hear_last() for name, app in apps.items()}
+    gateway.start()
+    for name, heard in last_words.items():
+        app = connect(name, CLIENTS[name], is_present=True)
+        is_released = state in ("PUBREL heard", "PUBCOMP said") or "PUBREL #1" in heard
+        first = app.hear_up_to_now()
+        if state == "PUBLISH heard":
+            assert first == [f"PUBLISH q2 #1 dup t/{name} '{name}'"]
+        elif state == "PUBREC said" and not is_released:
+            assert first in ([f"PUBLISH q2 #1 dup t/{name} '{name}'"], ["PUBREL #1"])
+        elif state == "PUBCOMP said":
+            assert first in ([], ["PUBREL #1"])
+        else:
+            assert first == ["PUBREL #1"]
+        reader = Reader(app, {} if is_released else {1: name})
+        for line in first:
+            reader.take(line)
+        reader.read(0)
+        app.break_off()
+    publish(connect, {f"t/{name}": "next" for name in CLIENTS}, 2)
+    for name, version in CLIENTS.items():
+        assert Reader(connect(name, version, is_present=True)).read(1).bodies == ["next"]
+
+
+def test_a_delivery_of_qos_1_comes_until_it_is_acknowledged(gateway: Gateway, connect: Open) -> None:
+    gateway.start()
+    apps = {name: connect(name, version, is_present=False) for name, version in CLIENTS.items()}
+    for name, app in apps.items():
+        subscribe(app, f"t/{name}", 1)
+    publish(connect, {f"t/{name}": name for name in CLIENTS}, 1)
+    for name, app in apps.items():
+        assert app.hear() == f"PUBLISH q1 #1 t/{name} '{name}'"
+    gateway.kill()
+    gateway.start()
+    for name, version in CLIENTS.items():
+        app = connect(name, version, is_present=True)
+        assert app.hear() == f"PUBLISH q1 #1 dup t/{name} '{name}'"
+        app.tell(app.write.puback(1))
+        app.ask(app.write.unsubscribe("what is durable when that is answered"))
+    gateway.kill()
+    gateway.start()
+    for name, version in CLIENTS.items():
+        assert connect(name, version, is_present=True).hear_up_to_now() == []
+
+
+def test_a_message_that_nobody_had_heard_comes_once(gateway: Gateway, connect: Open) -> None:
+    gateway.start()
+    for name, version in CLIENTS.items():
+        app = connect(name, version, is_present=False)
+        subscribe(app, f"t/{name}", 2)
+        app.break_off()
+    publish(connect, {f"t/{name}": name for name in CLIENTS}, 2)
+    gateway.kill()
+    gateway.start()
+    for name, version in CLIENTS.items():
+        assert Reader(connect(name, version, is_present=True)).read(1).bodies == [name]

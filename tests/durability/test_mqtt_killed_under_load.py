@@ -1,0 +1,110 @@
+"""Killed again and again while clients publish and acknowledge: everybody gets what is owed, as often as it may come.
+
+The clients and what they check at every packet are those of ``tests/protocols/mqtt/people.py``, on sockets.
+"""
+
+import random
+import time
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from tests.durability.mqtt_link import SocketLink
+from tests.protocols.mqtt.people import Link, Person
+from tests.protocols.mqtt.world import World
+from tests.running import Gateway
+
+KILLS: Final = 6
+PUBLISHERS: Final = ("ann", "bob")
+SUBSCRIBERS: Final = {
+    "cyd": {"a/#": 2},
+    "dan": {"a/+": 1, "a/b": 2},
+    "eve": {"$share/g/g/1": 2},
+    "fay": {"$share/g/g/1": 2},
+}
+GROUPS: Final = (("$share/g/g/1", "g/1", 2),)
+TOPICS: Final = ("a/b", "a/c", "g/1")
+
+#: How many publishes a client leaves unanswered.
+WINDOW: Final = 10
+
+
+class ProcessWorld(World):
+    """People who are connected to a gateway in a process of its own."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        super().__init__((*PUBLISHERS, *SUBSCRIBERS), GROUPS)
+        self.gateway = gateway
+        self.moments = random.Random()
+
+    def stranger(self, version: int) -> Link:
+        return SocketLink(self.gateway.addresses["mqtt"], version)
+
+    def all_connect(self) -> None:
+        for number, person in enumerate(self.people):
+            person.connect(version=4 + number % 2, is_clean=False, lasts=True, window=WINDOW)
+
+    def converse(self, seconds: float) -> None:
+        """Publish and acknowledge for a while, now and then in another order."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            for person in self.people[: len(PUBLISHERS)]:
+                while len(person.outgoing) < WINDOW:
+                    person.publish(self.moments.choice(TOPICS), self.moments.choice((0, 1, 2, 2)))
+            self.acknowledge()
+
+    def acknowledge(self) -> bool:
+        """Let everybody hear, and do what is due; return whether something was."""
+        self.absorb()
+        due = [(person, task) for person in self.connected() for task in person.todo]
+        for person, task in due:
+            person.do(task)
+        return bool(due)
+
+    def kill(self) -> None:
+        """The broker dies; everybody still hears what it had sent before."""
+        self.gateway.kill()
+        for person in self.people:
+            assert isinstance(person.link, SocketLink)
+            person.hear(person.link.hear_last())
+        self.crashed()
+        self.gateway.start()
+
+    def finish(self) -> None:
+        """Do what is due until nothing has been for a while."""
+        quiet_since = time.monotonic()
+        while time.monotonic() < quiet_since + 0.3:
+            if self.acknowledge():
+                quiet_since = time.monotonic()
+            time.sleep(0.005)
+
+
+@pytest.fixture
+def world(gateway: Gateway) -> Iterator[ProcessWorld]:
+    gateway.start()
+    world = ProcessWorld(gateway)
+    yield world
+    for person in world.connected():
+        assert person.link is not None
+        person.link.break_off()
+
+
+def subscribe(person: Person) -> None:
+    """Ask for what the client is here for; its session is durable once that is answered."""
+    for filter, qos in SUBSCRIBERS.get(person.name, {"of no use": 0}).items():
+        person.subscribe(filter, qos)
+
+
+@pytest.mark.timeout(120)
+def test_everybody_gets_what_is_owed(world: ProcessWorld) -> None:
+    world.all_connect()
+    for person in world.people:
+        subscribe(person)
+    for _ in range(KILLS):
+        world.converse(world.moments.uniform(0.05, 0.4))
+        world.kill()
+        world.all_connect()
+    world.finish()
+    world.require_what_is_owed()
+    assert len(world.sent) > 500, "too little was published to show anything"

@@ -1,0 +1,136 @@
+"""What clients of MQTT left behind is there after a kill: sessions, subscriptions, retained messages, waiting wills."""
+
+import re
+import time
+from typing import Final
+
+import pytest
+
+from tests.durability.mqtt_link import FOR_AN_HOUR, SocketLink
+from tests.protocols.mqtt.packets import (
+    Will,
+    message_expiry,
+    options,
+    session_expiry,
+    subscription_identifier,
+    user_property,
+    will_delay,
+)
+from tests.running import Gateway
+
+#: How long a will waits here: longer than a start takes, which is part of it.
+DELAY_S: Final = 2
+
+
+@pytest.fixture
+def running(gateway: Gateway) -> Gateway:
+    return gateway.start()
+
+
+def opened(gateway: Gateway, name: str, *, properties: bytes = FOR_AN_HOUR, is_clean: bool = False) -> SocketLink:
+    link = SocketLink(gateway.addresses["mqtt"])
+    link.tell(link.write.connect(name, is_clean=is_clean, properties=properties))
+    assert link.hear_welcome().startswith("CONNACK")
+    return link
+
+
+def published(gateway: Gateway, topic: str, body: bytes, *, retain: bool = False, properties: bytes = b"") -> None:
+    """Publish with QoS 1, and hear that it is safe."""
+    link = opened(gateway, "publisher", properties=b"", is_clean=True)
+    link.tell(link.write.publish(topic, body, qos=1, id=1, retain=retain, properties=properties))
+    assert link.hear().startswith("PUBACK #1")
+    link.break_off()
+
+
+def test_subscriptions_survive_with_all_their_options(running: Gateway) -> None:
+    app = opened(running, "app")
+    wishes = [("a/+", options(1, as_published=True)), ("b", options(0, no_local=True)), ("c/#", 2)]
+    for packet_id, (filter, asked) in enumerate(wishes, 1):
+        app.ask(app.write.subscribe((filter, asked), id=packet_id, properties=subscription_identifier(packet_id * 100)))
+    app.ask(app.write.unsubscribe("c/#"))
+    running.restart()
+    app = opened(running, "app")
+    assert app.present
+    published(running, "a/1", b"kept", retain=True)
+    assert app.hear() == "PUBLISH q1 #1 retain a/1 'kept' SUBSCRIPTION_IDENTIFIER=100"
+    app.tell(app.write.puback(1), app.write.publish("b", b"own"), app.write.publish("a/2", b"own"))
+    published(running, "b", b"other")
+    published(running, "c/1", b"unsubscribed")
+    heard = app.hear_up_to_now()
+    assert sorted(heard) == [
+        "PUBLISH a/2 'own' SUBSCRIPTION_IDENTIFIER=100",
+        "PUBLISH b 'other' SUBSCRIPTION_IDENTIFIER=200",
+    ]
+
+
+def test_messages_wait_through_a_kill_and_go_on_growing_older(running: Gateway) -> None:
+    app = opened(running, "app")
+    app.ask(app.write.subscribe(("t", 1)))
+    app.break_off()
+    published(running, "t", b"fleeting", properties=message_expiry(1))
+    published(running, "t", b"lasting", properties=message_expiry(100) + user_property("a", "b"))
+    time.sleep(1.0)
+    running.restart()
+    (heard,) = opened(running, "app").hear_up_to_now()
+    found = re.fullmatch(r"PUBLISH .* t 'lasting' MESSAGE_EXPIRY_INTERVAL=(\d+) USER_PROPERTY=\('a', 'b'\)", heard)
+    assert found is not None, heard
+    assert 90 <= int(found[1]) <= 99
+
+
+def test_a_session_that_expired_meanwhile_is_gone(running: Gateway) -> None:
+    app = opened(running, "app", properties=session_expiry(1))
+    app.ask(app.write.subscribe(("t", 1)))
+    app.break_off()
+    published(running, "t", b"hi")
+    running.kill()
+    time.sleep(1.0)
+    running.start()
+    assert not opened(running, "app").present
+
+
+def test_retained_messages_survive_and_cleared_ones_do_not(running: Gateway) -> None:
+    published(running, "a/1", b"one", retain=True)
+    published(running, "a/2", b"two", retain=True)
+    published(running, "a/3", b"three", retain=True)
+    published(running, "a/2", b"", retain=True)
+    published(running, "a/3", b"last", retain=True)
+    running.restart()
+    app = opened(running, "app")
+    app.tell(app.write.subscribe(("a/+", 0)))
+    assert sorted(app.hear_up_to_now()) == ["PUBLISH retain a/1 'one'", "PUBLISH retain a/3 'last'", "SUBACK #1 0"]
+
+
+def test_a_will_that_waits_is_published_after_the_start(running: Gateway) -> None:
+    listener = opened(running, "listener")
+    listener.ask(listener.write.subscribe(("last/#", 1)))
+    listener.break_off()
+    for name in ("gone", "back"):
+        will = Will(f"last/{name}", name.encode(), 1, properties=will_delay(DELAY_S))
+        sensor = SocketLink(running.addresses["mqtt"])
+        sensor.tell(sensor.write.connect(name, properties=FOR_AN_HOUR, will=will))
+        assert sensor.hear_welcome() == "CONNACK"
+        sensor.break_off()
+    died_at = time.monotonic()
+    published(running, "the wills are durable when this is answered", b"", retain=True)
+    opened(running, "listener").ask(listener.write.subscribe(("last/#", 1)))
+    running.restart()
+    listener = opened(running, "listener")
+    sensor = opened(running, "back")
+    assert sensor.present
+    assert listener.hear() == "PUBLISH q1 #1 last/gone 'gone'"
+    assert time.monotonic() - died_at >= DELAY_S - 0.1
+    assert listener.hear_up_to_now() == []
+
+
+def test_a_group_goes_on_with_its_members(running: Gateway) -> None:
+    for name in ("one", "two"):
+        member = opened(running, name)
+        member.ask(member.write.subscribe(("$share/g/t", 2)))
+        member.break_off()
+    published(running, "t", b"hi")
+    running.restart()
+    first = opened(running, "one")
+    assert first.hear() == "PUBLISH q1 #1 dup t 'hi'"  # nobody knows whether a member had been sent it
+    first.tell(first.write.puback(1))
+    assert first.hear_up_to_now() == []
+    assert opened(running, "two").hear_up_to_now() == []

@@ -1,0 +1,33 @@
+"""The package of Node.js clients: what its files say they do, and each scenario in a process of its own."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from tests.interop.tools import program, run
+
+PACKAGE: Final = Path(__file__).parent / "node"
+INSTALL_TIMEOUT_S: Final = 180.0
+SCENARIO_TIMEOUT_S: Final = 30.0
+
+#: For a test that may have to install the package first.
+TIMEOUT_S: Final = INSTALL_TIMEOUT_S + SCENARIO_TIMEOUT_S
+
+
+def sentences(file: str) -> list[str]:
+    """Return the scenarios of a file."""
+    return re.findall(r'^  "(.+)": async', (PACKAGE / file).read_text(), flags=re.MULTILINE)
+
+
+def install() -> None:
+    """Install what the lock file names by ``npm ci``, unless it is there."""
+    lock, installed = PACKAGE / "package-lock.json", PACKAGE / "node_modules" / ".package-lock.json"
+    if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
+        ended = run([program("npm"), "ci", "--ignore-scripts"], cwd=PACKAGE, timeout_s=INSTALL_TIMEOUT_S)
+        assert ended.returncode == 0, ended.stderr.decode()
+
+
+def check_scenario(file: str, url: str, sentence: str) -> None:
+    """Run one scenario against a broker; it has to hold."""
+    ended = run([program("node"), "run.mjs", file, url, sentence], cwd=PACKAGE, timeout_s=SCENARIO_TIMEOUT_S)
+    assert ended.returncode == 0, ended.stderr.decode()

@@ -1,0 +1,101 @@
+"""aiomqtt on an asyncio loop: its own way with messages, sessions, refusals and wills."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from socket import SHUT_RDWR
+from typing import Any
+
+import aiomqtt
+import pytest
+from aiomqtt import Message, ProtocolVersion
+from paho.mqtt.packettypes import PacketTypes
+
+from tests.interop.mqtt_server import MqttServer
+from tests.interop.paho_client import properties_of
+from tests.interop.test_aio_pika import on_a_loop
+
+VERSIONS = pytest.mark.parametrize("version", [ProtocolVersion.V31, ProtocolVersion.V311, ProtocolVersion.V5])
+
+
+@asynccontextmanager
+async def connected(server: MqttServer, **options: Any) -> AsyncIterator[aiomqtt.Client]:
+    settings: dict[str, Any] = {
+        "username": server.user,
+        "password": server.password,
+        "timeout": 5,
+        "protocol": ProtocolVersion.V5,
+    }
+    async with aiomqtt.Client(server.host, server.port, **(settings | options)) as client:
+        yield client
+
+
+async def received(client: aiomqtt.Client, count: int = 1) -> list[Message]:
+    messages = aiter(client.messages)
+    return [await anext(messages) for _ in range(count)]
+
+
+@VERSIONS
+@on_a_loop
+async def test_messages_of_every_qos(server: MqttServer, name: str, version: ProtocolVersion) -> None:
+    async with connected(server, protocol=version, identifier=name) as client:
+        await client.subscribe(f"{name}/#", qos=2)
+        for qos in range(3):
+            await client.publish(f"{name}/{qos}", f"hello {qos}", qos=qos)
+        messages = await received(client, 3)
+    assert [(message.topic.value, message.payload, message.qos) for message in messages] == [
+        (f"{name}/{qos}", f"hello {qos}".encode(), qos) for qos in range(3)
+    ]
+
+
+@on_a_loop
+async def test_messages_wait_for_a_client_that_comes_back(server: MqttServer, name: str) -> None:
+    kept = {
+        "identifier": name,
+        "clean_start": False,
+        "properties": properties_of(PacketTypes.CONNECT, SessionExpiryInterval=600),
+    }
+    async with connected(server, **kept) as sleeper:
+        await sleeper.subscribe(name, qos=1)
+    async with connected(server) as other:
+        for number in range(10):
+            await other.publish(name, str(number), qos=1)
+    async with connected(server, **kept) as back:
+        assert [message.payload for message in await received(back, 10)] == [b"%d" % number for number in range(10)]
+
+
+@on_a_loop
+async def test_a_will_with_properties(server: MqttServer, name: str) -> None:
+    said = properties_of(PacketTypes.WILLMESSAGE, ContentType="text/plain", UserProperty=[("why", "silence")])
+    will = aiomqtt.Will(name, b"gone", qos=1, properties=said)
+    async with connected(server) as witness:
+        await witness.subscribe(name, qos=1)
+        with suppress(aiomqtt.MqttError):  # however it notices
+            async with connected(server, will=will) as mortal:
+                line: Any = mortal._client.socket()
+                line.shutdown(SHUT_RDWR)  # the network goes
+        (message,) = await received(witness)
+    told: Any = message.properties
+    assert (message.payload, told.ContentType) == (b"gone", "text/plain")
+    assert told.UserProperty == [("why", "silence")]
+
+
+@on_a_loop
+async def test_many_tasks_share_a_connection(server: MqttServer, name: str) -> None:
+    async with connected(server) as client:
+        await client.subscribe(f"{name}/+", qos=1)
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(200):
+                tasks.create_task(client.publish(f"{name}/{number}", b"x", qos=1))
+        topics = {message.topic.value for message in await received(client, 200)}
+    assert topics == {f"{name}/{number}" for number in range(200)}
+
+
+@VERSIONS
+@on_a_loop
+async def test_a_wrong_password_is_refused(server: MqttServer, name: str, version: ProtocolVersion) -> None:
+    with pytest.raises(aiomqtt.MqttCodeError) as refused:
+        async with connected(server, protocol=version, identifier=name, password="wrong"):
+            pass
+    code = refused.value.rc
+    assert getattr(code, "value", code) == 0x86

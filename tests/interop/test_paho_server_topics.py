@@ -1,0 +1,63 @@
+"""paho-mqtt asks what the server tells of itself below ``$SYS/broker``."""
+
+from collections.abc import Callable
+
+import pytest
+from paho.mqtt.enums import MQTTProtocolVersion
+
+from tests.interop.paho_client import V5, Paho
+
+NOT_AUTHORIZED = 0x87
+
+
+@pytest.fixture
+def one(paho: Callable[..., Paho], version: MQTTProtocolVersion, name: str) -> Paho:
+    one = paho(version, name)
+    one.connect()
+    return one
+
+
+def told(one: Paho, *topics: str) -> dict[str, str]:
+    """Return the first that is heard of each of these."""
+    heard: dict[str, str] = {}
+    while len(heard) < len(topics):
+        message = one.next()
+        if message.topic in topics:
+            heard.setdefault(message.topic, message.payload.decode())
+    return heard
+
+
+def test_a_subscriber_is_told_at_once(one: Paho) -> None:
+    one.subscribe("$SYS/broker/#")
+    version, uptime = "$SYS/broker/version", "$SYS/broker/uptime"
+    said = told(one, version, uptime, "$SYS/broker/clients/connected", "$SYS/broker/load/messages/received/1min")
+    assert " version " in said[version]
+    assert said[uptime].endswith(" seconds")
+
+
+def test_a_client_is_counted(one: Paho) -> None:
+    one.subscribe("$SYS/broker/clients/connected")
+    while int(one.next().payload) < 1:  # what was told before it came
+        pass
+
+
+def test_what_changes_is_told_again(one: Paho) -> None:
+    one.subscribe("$SYS/broker/uptime")
+    first, second = one.next(), one.next()
+    assert (first.retain, second.retain) == (True, False)
+    assert int(first.payload.split()[0]) < int(second.payload.split()[0])
+
+
+def test_who_asks_for_everything_does_not_ask_for_these(one: Paho) -> None:
+    one.subscribe("#", qos=1)
+    one.subscribe("$SYS/broker/uptime")
+    heard = [one.next().topic]
+    while heard.count("$SYS/broker/uptime") < 3:
+        heard.append(one.next().topic)
+    assert {topic for topic in heard if topic.startswith("$SYS")} == {"$SYS/broker/uptime"}
+
+
+def test_nobody_but_the_server_publishes_there(one: Paho, version: MQTTProtocolVersion) -> None:
+    one.start_publish("$SYS/broker/uptime", b"for ever", qos=1, retain=True)
+    reason = one.wait_for_the_end()
+    assert version != V5 or reason.value == NOT_AUTHORIZED

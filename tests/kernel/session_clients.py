@@ -1,0 +1,79 @@
+"""Clients with sessions as the kernel sees them: no protocol, no packets, only who is there and what it asked for."""
+
+from gateway.kernel.changes import Entity, Put, SubscriptionRecord
+from gateway.kernel.queue import Queue
+from gateway.kernel.session import Session
+from gateway.testing import MemoryBroker
+
+
+class Client:
+    """One client and its connection, if it has one. Whoever displaces it makes it let go of its session."""
+
+    def __init__(self, broker: MemoryBroker, client_id: str = "sensor") -> None:
+        self.broker = broker
+        self.client_id = client_id
+        self.is_connected = False
+
+    @property
+    def session(self) -> Session:
+        session = self.broker.vhost.sessions.get(self.client_id)
+        assert session is not None, f"{self.client_id} has no session"
+        return session
+
+    def connect(self, *, is_clean: bool = False, expiry_s: int = 60) -> bool:
+        """Connect; return whether there was a session."""
+        _, is_present = self.broker.vhost.sessions.open(self.client_id, is_clean, expiry_s, self)
+        self.is_connected = True
+        return is_present
+
+    def leave(self) -> None:
+        self.is_connected = False
+        self.broker.vhost.sessions.close(self.session)
+
+    def displaced(self) -> None:
+        self.leave()
+
+    def force_close(self, reason: str) -> None:
+        self.leave()
+
+    def subscribe(self, filter: str, qos: int = 1) -> Queue:
+        subscription = subscribed(filter, qos, client_id=self.client_id)
+        queue = self.session.subscribe(self.broker.vhost.exchange("amq.topic"), subscription)
+        if subscription.group:
+            self.broker.vhost.sessions.joined(self.session, subscription)
+        return queue
+
+    def unsubscribe(self, filter: str) -> None:
+        subscription = self.session.unsubscribe(self.broker.vhost.exchange("amq.topic"), filter)
+        assert subscription is not None, f"{self.client_id} has not subscribed to {filter}"
+        if subscription.group:
+            self.broker.vhost.sessions.left(self.session, subscription)
+
+
+def subscribed(
+    filter: str,
+    qos: int = 1,
+    *,
+    client_id: str = "sensor",
+    identifier: int = 0,
+    no_local: bool = False,
+    retain_as_published: bool = False,
+) -> SubscriptionRecord:
+    """Return a subscription in the default virtual host; ``$share/group/`` in front of the filter shares it."""
+    group, wanted = "", filter
+    if filter.startswith("$share/"):
+        _, group, wanted = filter.split("/", 2)
+    key = wanted.replace("/", ".").replace("+", "*")
+    return SubscriptionRecord("/", client_id, filter, group, key, qos, identifier, no_local, retain_as_published)
+
+
+def published(broker: MemoryBroker, topic: str, body: bytes = b"hi", *, is_persistent: bool = True) -> None:
+    """Publish to whoever subscribed to a topic."""
+    key = topic.replace("/", ".")
+    broker.publish(key, body, exchange="amq.topic", is_persistent=is_persistent)
+
+
+def durable_entities(broker: MemoryBroker, *kinds: str) -> list[Entity]:
+    """Return what a crash at this moment would leave of these kinds of entities, or of all but the virtual host."""
+    found = [change.entity for change in broker.store.reopened().recover() if isinstance(change, Put)]
+    return [entity for entity in found if entity.kind in kinds or (not kinds and entity.kind != "vhost")]

@@ -1,0 +1,495 @@
+"""Sessions: who is there, who may come back and until when, and what waits for them meanwhile."""
+
+import gc
+
+import pytest
+
+from gateway.kernel.errors import ResourceLocked
+from gateway.kernel.queue import Outcome
+from gateway.kernel.session import NEVER_S, Session
+from gateway.testing import MemoryBroker, Recipient
+from tests.kernel.session_clients import Client, durable_entities, published
+
+TOPICS = "amq.topic"
+
+
+@pytest.fixture
+def sensor(broker: MemoryBroker) -> Client:
+    """A client that is connected, and whose session waits a minute for it."""
+    client = Client(broker)
+    client.connect()
+    return client
+
+
+def after_crash(client: Client) -> Client:
+    """Return the client as the broker finds it that starts after a crash: it has to connect again."""
+    client.broker.commit()
+    return Client(client.broker.crashed(), client.client_id)
+
+
+def bindings_of(client: Client) -> list[tuple[str, str]]:
+    """Return from where messages come to the client: queue and binding key."""
+    vhost = client.broker.vhost
+    return [
+        (binding.destination.name, binding.routing_key)
+        for binding in vhost.bindings.of(vhost.exchange(TOPICS))
+        if binding.destination.name.startswith("mqtt-")
+    ]
+
+
+# ---- Connecting, leaving, coming back --------------------------------------------------------------------------------
+
+
+def test_a_session_is_present_for_a_client_that_comes_back(sensor: Client) -> None:
+    sensor.leave()
+    assert sensor.connect()
+
+
+def test_a_new_client_finds_none(broker: MemoryBroker) -> None:
+    assert not Client(broker).connect()
+
+
+def test_a_clean_start_finds_none_and_forgets_what_was_there(sensor: Client, broker: MemoryBroker) -> None:
+    sensor.subscribe("t")
+    published(broker, "t")
+    sensor.leave()
+    assert not sensor.connect(is_clean=True)
+    assert not len(sensor.session.subscriptions)
+    assert sensor.session.queues() == []
+
+
+def test_a_session_without_expiry_ends_with_its_connection(broker: MemoryBroker) -> None:
+    client = Client(broker)
+    client.connect(expiry_s=0)
+    client.subscribe("t")
+    client.leave()
+    assert broker.vhost.sessions.get("sensor") is None
+    assert not [name for name in broker.vhost.queue_by_name if name.startswith("mqtt-")]
+
+
+def test_nothing_holds_on_to_a_session_that_ended(broker: MemoryBroker) -> None:
+    def count() -> int:
+        gc.collect()
+        return sum(isinstance(thing, Session) for thing in gc.get_objects())
+
+    before = count()
+    for number in range(20):
+        client = Client(broker, f"client-{number}")
+        client.connect(expiry_s=number % 2)
+        client.subscribe("t", qos=number % 3)
+        client.subscribe("$share/group/t")
+        client.leave()
+    broker.advance(2)
+    assert count() == before
+
+
+def test_whoever_had_the_session_is_displaced_before_another_gets_it(sensor: Client, broker: MemoryBroker) -> None:
+    again = Client(broker)
+    assert again.connect()
+    assert not sensor.is_connected
+    assert again.session.holder is again
+
+
+def test_displacing_a_session_without_expiry_ends_it(broker: MemoryBroker) -> None:
+    first, second = Client(broker), Client(broker)
+    first.connect(expiry_s=0)
+    earlier = first.session
+    assert not second.connect(expiry_s=0)
+    assert second.session is not earlier
+
+
+def test_the_expiry_is_that_of_the_latest_connection(sensor: Client, broker: MemoryBroker) -> None:
+    sensor.leave()
+    sensor.connect(expiry_s=0)
+    sensor.leave()
+    assert broker.vhost.sessions.get("sensor") is None
+    broker.commit()
+    assert durable_entities(broker) == []
+
+
+def test_one_that_was_not_to_wait_any_more_ends_whole_after_a_kill(sensor: Client, broker: MemoryBroker) -> None:
+    sensor.session.handshakes.receive(1)
+    sensor.subscribe("t")
+    sensor.connect(expiry_s=0)
+    broker.commit()
+    started = broker.crashed()
+    started.advance(0)
+    started.commit()
+    assert durable_entities(started) == []
+
+
+# ---- Expiry ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_session_waits_as_long_as_it_said_and_not_longer(sensor: Client, broker: MemoryBroker) -> None:
+    sensor.subscribe("t")
+    sensor.leave()
+    broker.advance(59.9)
+    assert len(broker.vhost.sessions) == 1
+    broker.advance(0.1)
+    assert len(broker.vhost.sessions) == 0
+    assert "mqtt-subscription-sensorqos1" not in broker.vhost.queue_by_name
+
+
+def test_the_time_runs_only_while_nobody_is_connected(sensor: Client, broker: MemoryBroker) -> None:
+    broker.advance(1000)
+    sensor.leave()
+    broker.advance(59)
+    sensor.connect()
+    broker.advance(1000)
+    sensor.leave()
+    broker.advance(59)
+    assert sensor.connect()
+
+
+def test_the_last_expiry_there_is_means_never(broker: MemoryBroker) -> None:
+    client = Client(broker)
+    client.connect(expiry_s=NEVER_S)
+    client.leave()
+    broker.advance(10 * NEVER_S)
+    assert client.connect()
+
+
+@pytest.mark.parametrize("ends", ["killed", "stopped"])
+def test_the_time_runs_on_through_a_restart(sensor: Client, broker: MemoryBroker, ends: str) -> None:
+    sensor.leave()
+    broker.commit()
+    broker.advance(30)
+    started = broker.crashed() if ends == "killed" else broker.stopped()
+    started.advance(29.9)
+    assert len(started.vhost.sessions) == 1
+    started.advance(0.1)
+    assert len(started.vhost.sessions) == 0
+
+
+def test_for_who_was_connected_at_a_kill_the_time_begins_with_the_start(sensor: Client, broker: MemoryBroker) -> None:
+    broker.commit()
+    broker.advance(1000)
+    started = broker.crashed()
+    started.commit()
+    started.advance(30)
+    again = started.crashed()
+    again.advance(29.9)
+    assert len(again.vhost.sessions) == 1
+    again.advance(0.1)
+    assert len(again.vhost.sessions) == 0
+
+
+def test_what_expired_while_the_broker_was_down_ends_at_its_start(sensor: Client, broker: MemoryBroker) -> None:
+    sensor.subscribe("t")
+    sensor.leave()
+    broker.commit()
+    broker.clock.advance(61)
+    started = broker.crashed()
+    started.advance(0)
+    started.commit()
+    assert len(started.vhost.sessions) == 0
+    assert durable_entities(started) == []
+
+
+# ---- What waits ------------------------------------------------------------------------------------------------------
+
+
+def test_its_queues_have_the_names_that_operators_know(sensor: Client) -> None:
+    assert sensor.subscribe("a", 0).name == "mqtt-subscription-sensorqos0"
+    assert sensor.subscribe("b", 1).name == "mqtt-subscription-sensorqos1"
+    assert sensor.subscribe("c", 2).name == "mqtt-subscription-sensorqos1"
+    assert sensor.subscribe("$share/group/d/+").name == "mqtt-shared-group-d.*"
+
+
+def test_messages_wait_for_a_client_that_is_away(sensor: Client, broker: MemoryBroker) -> None:
+    sensor.subscribe("t/+")
+    sensor.leave()
+    published(broker, "t/1", b"one")
+    sensor.connect()
+    (queue,) = sensor.session.queues()
+    recipient = Recipient()
+    recipient.consume(queue)
+    assert recipient.bodies == [b"one"]
+
+
+def test_and_survive_a_crash_with_the_session_and_its_subscriptions(sensor: Client, broker: MemoryBroker) -> None:
+    sensor.subscribe("t/+", 2)
+    sensor.subscribe("u", 0)
+    sensor.leave()
+    published(broker, "t/1", b"one")
+    found = after_crash(sensor)
+    published(found.broker, "u", b"two")
+    assert found.connect()
+    assert sorted((s.filter, s.qos) for s in found.session.subscriptions) == [("t/+", 2), ("u", 0)]
+    recipient = Recipient()
+    for queue in found.session.queues():
+        recipient.consume(queue)
+    assert sorted(recipient.bodies) == [b"one", b"two"]
+
+
+def test_queues_of_a_session_that_does_not_last_are_its_alone(broker: MemoryBroker) -> None:
+    client = Client(broker)
+    client.connect(expiry_s=0)
+    queue = client.subscribe("t")
+    assert queue.owner is client.session
+    assert not queue.id
+    broker.commit()
+    assert durable_entities(broker) == []
+
+
+def test_queues_have_the_limits_of_their_level(broker: MemoryBroker) -> None:
+    broker.vhost.sessions.limits = {0: {"x-max-length": 7}, 1: {}}
+    client = Client(broker)
+    client.connect()
+    assert client.subscribe("a", 0).arguments == {"x-max-length": 7}
+    assert client.subscribe("b", 1).arguments == {}
+
+
+def test_a_queue_of_the_name_that_is_somebody_elses_is_not_touched(sensor: Client, broker: MemoryBroker) -> None:
+    broker.vhost.declare_queue("mqtt-subscription-sensorqos1", owner=object())
+    with pytest.raises(ResourceLocked):
+        sensor.subscribe("t")
+    assert not len(sensor.session.subscriptions)
+    assert sensor.session.queues() == []
+    sensor.connect(is_clean=True)
+    assert "mqtt-subscription-sensorqos1" in broker.vhost.queue_by_name
+
+
+def test_what_waits_is_still_there_after_unsubscribing(sensor: Client, broker: MemoryBroker) -> None:
+    queue = sensor.subscribe("t")
+    published(broker, "t", b"before")
+    sensor.unsubscribe("t")
+    published(broker, "t", b"after")
+    assert len(queue) == 1
+    assert bindings_of(sensor) == []
+
+
+def test_another_qos_moves_a_subscription_to_the_other_queue(sensor: Client) -> None:
+    sensor.subscribe("t", 0)
+    sensor.subscribe("t", 2)
+    assert bindings_of(sensor) == [("mqtt-subscription-sensorqos1", "t")]
+    sensor.subscribe("t", 1)
+    assert bindings_of(sensor) == [("mqtt-subscription-sensorqos1", "t")]
+    sensor.subscribe("t", 0)
+    assert bindings_of(sensor) == [("mqtt-subscription-sensorqos0", "t")]
+
+
+def test_a_binding_stays_as_long_as_some_filter_needs_it(sensor: Client) -> None:
+    sensor.subscribe("a/b")
+    sensor.subscribe("a.b")  # the same key, where topics are mapped as RabbitMQ maps them
+    sensor.unsubscribe("a/b")
+    assert bindings_of(sensor) == [("mqtt-subscription-sensorqos1", "a.b")]
+    sensor.unsubscribe("a.b")
+    assert bindings_of(sensor) == []
+
+
+def test_unsubscribing_survives_a_crash(sensor: Client) -> None:
+    sensor.subscribe("t")
+    sensor.subscribe("u")
+    sensor.unsubscribe("t")
+    found = after_crash(sensor)
+    assert [subscription.filter for subscription in found.session.subscriptions] == ["u"]
+    assert bindings_of(found) == [("mqtt-subscription-sensorqos1", "u")]
+
+
+def test_what_an_operator_deleted_is_made_again_with_all_that_led_to_it(sensor: Client, broker: MemoryBroker) -> None:
+    sensor.subscribe("t")
+    sensor.subscribe("u")
+    sensor.subscribe("v", 0)
+    sensor.leave()
+    broker.vhost.delete_queue(broker.vhost.queue("mqtt-subscription-sensorqos1"))
+    sensor.connect()
+    sensor.session.restore_queues(broker.vhost.exchange(TOPICS))
+    published(broker, "t")
+    published(broker, "u")
+    assert sorted((queue.name, len(queue)) for queue in sensor.session.queues()) == [
+        ("mqtt-subscription-sensorqos0", 0),
+        ("mqtt-subscription-sensorqos1", 2),
+    ]
+
+
+def test_a_session_can_end_whose_queue_an_operator_deleted(sensor: Client, broker: MemoryBroker) -> None:
+    sensor.subscribe("t")
+    broker.vhost.delete_queue(broker.vhost.queue("mqtt-subscription-sensorqos1"))
+    sensor.unsubscribe("t")
+    sensor.leave()
+    sensor.connect(is_clean=True, expiry_s=0)
+    broker.commit()
+    assert durable_entities(broker) == []
+
+
+# ---- Groups ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def members(broker: MemoryBroker) -> list[Client]:
+    """Two clients that share what is published under ``t``."""
+    clients = [Client(broker, "one"), Client(broker, "two")]
+    for client in clients:
+        client.connect()
+        client.subscribe("$share/group/t")
+    return clients
+
+
+def test_members_of_a_group_share_one_queue(members: list[Client], broker: MemoryBroker) -> None:
+    published(broker, "t")
+    first, second = (client.session.queues() for client in members)
+    assert first == second == [broker.vhost.queue("mqtt-shared-group-t")]
+    assert len(first[0]) == 1
+
+
+def test_groups_and_filters_are_told_apart(members: list[Client]) -> None:
+    names = {members[0].subscribe(filter).name for filter in ("$share/group/t", "$share/group/u", "$share/others/t")}
+    assert names == {"mqtt-shared-group-t", "mqtt-shared-group-u", "mqtt-shared-others-t"}
+
+
+def test_a_name_that_would_be_too_long_is_shortened_and_still_its_own(members: list[Client]) -> None:
+    names = {members[0].subscribe(f"$share/{'g' * 250}{end}/t").name for end in "ab"}
+    assert len(names) == 2
+    assert all(len(name) <= 255 for name in names)
+
+
+def test_the_queue_goes_with_the_last_member(members: list[Client], broker: MemoryBroker) -> None:
+    members[0].unsubscribe("$share/group/t")
+    assert "mqtt-shared-group-t" in broker.vhost.queue_by_name
+    members[1].leave()
+    assert "mqtt-shared-group-t" in broker.vhost.queue_by_name
+    broker.advance(60)
+    assert "mqtt-shared-group-t" not in broker.vhost.queue_by_name
+
+
+def test_unless_somebody_else_consumes_from_it(members: list[Client], broker: MemoryBroker) -> None:
+    Recipient().consume(broker.vhost.queue("mqtt-shared-group-t"))
+    for member in members:
+        member.unsubscribe("$share/group/t")
+    assert "mqtt-shared-group-t" in broker.vhost.queue_by_name
+
+
+def test_a_member_that_joins_twice_leaves_once(members: list[Client], broker: MemoryBroker) -> None:
+    members[0].subscribe("$share/group/t", 2)
+    members[1].unsubscribe("$share/group/t")
+    members[0].unsubscribe("$share/group/t")
+    assert "mqtt-shared-group-t" not in broker.vhost.queue_by_name
+
+
+def test_a_group_survives_a_crash_with_its_members(members: list[Client], broker: MemoryBroker) -> None:
+    published(broker, "t", b"one")
+    broker.commit()
+    started = broker.crashed()
+    assert len(started.vhost.queue("mqtt-shared-group-t")) == 1
+    again = [Client(started, member.client_id) for member in members]
+    for client in again:
+        assert client.connect()
+    again[0].unsubscribe("$share/group/t")
+    assert "mqtt-shared-group-t" in started.vhost.queue_by_name
+    again[1].unsubscribe("$share/group/t")
+    assert "mqtt-shared-group-t" not in started.vhost.queue_by_name
+
+
+@pytest.mark.parametrize("who", ["nobody", "a member", "a consumer"])
+def test_a_group_whose_members_ended_with_the_broker_has_a_while_to_come_back(broker: MemoryBroker, who: str) -> None:
+    client = Client(broker)
+    client.connect(expiry_s=0)
+    client.subscribe("$share/group/t")
+    published(broker, "t")
+    found = after_crash(client)
+    found.broker.advance(299)
+    queue = found.broker.vhost.queue("mqtt-shared-group-t")
+    assert len(queue) == 1
+    if who == "a member":
+        found.connect(expiry_s=0)
+        found.subscribe("$share/group/t")
+    elif who == "a consumer":
+        Recipient().consume(queue)
+    found.broker.advance(1)
+    assert ("mqtt-shared-group-t" in found.broker.vhost.queue_by_name) == (who != "nobody")
+
+
+def held_by(member: Client, packet_id: int) -> None:
+    """Let a member take a message of the group exactly once, and lose its connection before it said that it has it."""
+    (queue,) = member.session.queues()
+    entry = queue.take()
+    assert entry is not None
+    member.session.handshakes.begin(packet_id, entry.position)
+    member.session.held[packet_id] = (queue, entry)
+    member.leave()
+
+
+def test_a_message_that_was_sent_exactly_once_is_kept_for_that_member_through_a_crash(
+    members: list[Client], broker: MemoryBroker
+) -> None:
+    published(broker, "t", b"one")
+    published(broker, "t", b"two")
+    held_by(members[0], 7)
+    broker.commit()
+    started = broker.crashed()
+    other, member = Recipient(), Client(started, "one")
+    other.consume(started.vhost.queue("mqtt-shared-group-t"))
+    assert other.bodies == [b"two"]
+    ((packet_id, (_, entry)),) = member.session.held.items()
+    assert (packet_id, entry.message.body) == (7, b"one")
+
+
+def test_and_for_nobody_else_once_its_session_ended(members: list[Client], broker: MemoryBroker) -> None:
+    published(broker, "t", b"one")
+    held_by(members[0], 7)
+    broker.advance(60)
+    other = Recipient()
+    members[1].connect()
+    other.consume(broker.vhost.queue("mqtt-shared-group-t"))
+    assert other.bodies == []
+    broker.commit()
+    assert broker.store.held_ids == frozenset()
+    assert durable_entities(broker, "handshake") == []
+    assert len(broker.crashed().vhost.sessions) == 1
+
+
+# ---- What an end leaves ----------------------------------------------------------------------------------------------
+
+
+def filled(client: Client) -> None:
+    """Give a session one of everything."""
+    for filter, qos in (("t/+", 0), ("t/1", 2), ("$share/group/t/#", 1)):
+        client.subscribe(filter, qos)
+    handshakes = client.session.handshakes
+    handshakes.receive(1)
+    handshakes.begin(2, 99)
+    handshakes.remember(99, 2, 2)
+    handshakes.begin(3, 100)
+    handshakes.proceed(3)
+    published(client.broker, "t/1")
+
+
+def test_the_end_of_a_session_leaves_nothing_in_the_store(sensor: Client, broker: MemoryBroker) -> None:
+    filled(sensor)
+    broker.commit()
+    assert {entity.kind for entity in durable_entities(broker)} >= {"session", "subscription", "handshake", "queue"}
+    sensor.leave()
+    broker.advance(60)
+    broker.commit()
+    assert durable_entities(broker) == []
+    assert broker.store.held_ids == frozenset()
+
+
+def test_so_does_the_end_of_a_virtual_host(broker: MemoryBroker) -> None:
+    vhost = broker.kernel.declare_vhost("other")
+    broker.vhost, default = vhost, broker.vhost
+    client = Client(broker)
+    client.connect()
+    filled(client)
+    client.leave()
+    broker.vhost = default
+    broker.kernel.delete_vhost("other")
+    broker.commit()
+    assert durable_entities(broker) == []
+    assert broker.store.held_ids == frozenset()
+    broker.advance(1000)
+    assert list(broker.crashed().kernel.vhost_by_name) == ["/"]
+
+
+def test_a_delivery_that_comes_back_late_does_no_harm(sensor: Client, broker: MemoryBroker) -> None:
+    queue = sensor.subscribe("t")
+    published(broker, "t")
+    recipient = Recipient()
+    recipient.consume(queue)
+    sensor.leave()
+    broker.advance(60)
+    recipient.settle(1, Outcome.REQUEUED)
+    broker.commit()
+    assert broker.store.held_ids == frozenset()

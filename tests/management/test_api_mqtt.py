@@ -1,0 +1,264 @@
+"""MQTT through the API: connections and consumers as RabbitMQ shows them, sessions and retained messages."""
+
+from typing import Any
+
+import pytest
+
+from gateway.access import Access
+from gateway.kernel.changes import PermissionRecord
+from gateway_mqtt.login import LoginSettings
+from gateway_mqtt.server import MqttServer
+from gateway_mqtt.settings import MqttSettings
+from tests.conformance.mqtt.edge import transport
+from tests.management.console import Console
+from tests.protocols.mqtt.packets import FIVE, Writer, packet, reason_string, session_expiry
+
+MISSING = (404, {"error": "Object Not Found", "reason": "Not Found"})
+REFUSED = (401, {"error": "not_authorised", "reason": "Access refused."})
+
+
+class Client:
+    """A client of MQTT 5.0 at the gateway behind a console, with everything up to the socket."""
+
+    def __init__(self, console: Console, client_id: str, *, write: Writer = FIVE, expiry_s: int = 0) -> None:
+        gateway = console.gateway
+        self._gateway = gateway
+        self._transport: Any = transport()
+        access: Access = gateway.settings.login
+        settings = MqttSettings(
+            gateway.broker, LoginSettings(gateway.broker, lambda vhost: access), lambda vhost: access, lambda: "token"
+        )
+        self._server = MqttServer(settings, gateway.turn)
+        self._server.makeConnection(self._transport)  # type: ignore[no-untyped-call]  # Twisted's
+        self.say(write.connect(client_id, keep_alive=40, properties=session_expiry(expiry_s)))
+
+    def say(self, *packets: bytes) -> bytes:
+        """Say these; return what is heard."""
+        self._server.dataReceived(b"".join(packets))
+        self._gateway.settle()
+        return self.hear()
+
+    def hear(self) -> bytes:
+        """Return what was said since the last time."""
+        said: bytes = self._transport.value()
+        self._transport.clear()
+        return said
+
+    def lose(self) -> None:
+        self._server.connectionLost()
+        self._gateway.settle()
+
+
+@pytest.fixture
+def sensor(console: Console) -> Client:
+    """A client with two subscriptions, whose session waits a minute for it."""
+    client = Client(console, "sensor", expiry_s=60)
+    client.say(FIVE.subscribe(("house/+", 1), ("$share/g/house/#", 2)))
+    return client
+
+
+def goodbye(reason: str) -> bytes:
+    """Return a DISCONNECT for the operator's reason."""
+    said = reason_string(reason)
+    return packet(0xE0, b"\x98" + bytes((len(said),)) + said)
+
+
+# ---- Connections and consumers ---------------------------------------------------------------------------------------
+
+
+def test_a_connection_has_the_fields_of_rabbitmq(console: Console, sensor: Client) -> None:
+    (shown,) = console.get("/connections")
+    expected = {
+        "protocol": "MQTT 5-0",
+        "client_properties": {"client_id": "sensor", "product": "MQTT client"},
+        "variable_map": {"client_id": "sensor"},
+        "channels": 0,
+        "channel_max": 0,
+        "frame_max": 0,
+        "timeout": 40,
+        "user": "guest",
+        "vhost": "/",
+        "type": "network",
+        "state": "running",
+    }
+    assert {name: shown[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(("version", "protocol"), [(3, "MQTT 3-1"), (4, "MQTT 3-1-1")])
+def test_versions_are_told_as_rabbitmq_does(console: Console, version: int, protocol: str) -> None:
+    Client(console, "old", write=Writer(version))
+    assert [each["protocol"] for each in console.get("/connections")] == [protocol]
+
+
+def test_a_connection_of_another_protocol_has_no_variables(console: Console) -> None:
+    console.gateway.connect()
+    assert "variable_map" not in console.get("/connections")[0]
+
+
+def test_there_are_no_channels(console: Console, sensor: Client) -> None:
+    assert console.get("/channels") == []
+    name = console.get("/connections")[0]["name"].replace(" ", "%20")
+    assert console.get(f"/connections/{name}/channels") == []
+
+
+def test_a_consumer_stands_under_its_connection(console: Console, sensor: Client) -> None:
+    connection = console.get("/connections")[0]["name"]
+    details = {each["queue"]["name"]: each["channel_details"] for each in console.get("/consumers")}
+    assert set(details) == {"mqtt-subscription-sensorqos1", "mqtt-shared-g-house.#"}
+    for each in details.values():
+        assert (each["name"], each["connection_name"], each["number"]) == (connection, connection, 0)
+
+
+def test_a_connection_is_closed(console: Console, sensor: Client) -> None:
+    name = console.get("/connections")[0]["name"].replace(" ", "%20")
+    console.delete(f"/connections/{name}")
+    assert sensor.hear() == goodbye("Closed via management plugin")
+    assert console.gateway.vhost.sessions.connected == 0
+
+
+# ---- Sessions --------------------------------------------------------------------------------------------------------
+
+SENSOR = {
+    "client_id": "sensor",
+    "vhost": "/",
+    "connected": True,
+    "durable": True,
+    "expiry_s": 60,
+    "subscriptions": 2,
+    "queues": ["mqtt-subscription-sensorqos1", "mqtt-shared-g-house.#"],
+    "messages_ready": 0,
+    "messages_unacknowledged": 0,
+}
+
+
+@pytest.mark.parametrize("path", ["/mqtt/sessions", "/mqtt/sessions/%2F"])
+def test_sessions_are_listed(console: Console, sensor: Client, path: str) -> None:
+    assert console.get(path) == [SENSOR]
+
+
+def test_a_session_tells_what_waits_for_it(console: Console, sensor: Client) -> None:
+    sensor.say(FIVE.publish("house/roof", qos=1, id=1))
+    assert console.get("/mqtt/sessions")[0]["messages_unacknowledged"] == 1
+    sensor.lose()
+    Client(console, "other").say(FIVE.publish("house/attic", qos=1, id=1))
+    (shown,) = console.get("/mqtt/sessions/%2F?name=sens&page=1")["items"]
+    assert (shown["connected"], shown["messages_ready"], shown["messages_unacknowledged"]) == (False, 2, 0)
+
+
+def test_a_session_shows_its_subscriptions(console: Console, sensor: Client) -> None:
+    shown = console.get("/mqtt/sessions/%2F/sensor")
+    assert {name: shown[name] for name in SENSOR} == SENSOR
+    assert [(each["filter"], each["qos"], each["queue"]) for each in shown["subscription_details"]] == [
+        ("house/+", 1, "mqtt-subscription-sensorqos1"),
+        ("$share/g/house/#", 2, "mqtt-shared-g-house.#"),
+    ]
+
+
+def test_a_session_that_never_expires_says_so(console: Console) -> None:
+    client = Client(console, "eternal")
+    session = console.gateway.vhost.sessions.get("eternal")
+    assert session is not None
+    session.expiry_s = 0xFFFFFFFF
+    assert console.get("/mqtt/sessions/%2F/eternal")["expiry_s"] is None
+    client.lose()
+
+
+def test_a_session_is_ended_with_its_connection(console: Console, sensor: Client) -> None:
+    console.delete("/mqtt/sessions/%2F/sensor")
+    assert sensor.hear() == goodbye("Session ended via management plugin")
+    assert console.get("/mqtt/sessions") == []
+    assert console.get("/queues") == []
+    assert console.ask("DELETE", "/mqtt/sessions/%2F/sensor").said == MISSING
+
+
+def test_a_session_that_waits_is_ended(console: Console, sensor: Client) -> None:
+    sensor.lose()
+    console.delete("/mqtt/sessions/%2F/sensor")
+    assert console.get("/mqtt/sessions") == []
+
+
+def test_ending_a_session_takes_what_deleting_its_queues_does(console: Console, sensor: Client) -> None:
+    console.add_user("bob", "management")
+    may = console.gateway.broker.directory.put_permission
+    may(PermissionRecord("/", "bob", "^mqtt-subscription-sensorqos1$", ".*", ".*"))
+    sensor.lose()
+    assert console.ask("DELETE", "/mqtt/sessions/%2F/sensor", user="bob").said == REFUSED
+    may(PermissionRecord("/", "bob", "^mqtt-subscription-sensorqos", ".*", ".*"))
+    assert console.ask("DELETE", "/mqtt/sessions/%2F/sensor", user="bob").status == 204
+
+
+def test_a_client_that_is_connected_takes_an_administrator(console: Console, sensor: Client) -> None:
+    console.add_user("bob", "management")
+    assert console.ask("DELETE", "/mqtt/sessions/%2F/sensor", user="bob").status == 401
+    assert console.get("/mqtt/sessions/%2F/sensor")["connected"]
+
+
+def test_who_may_not_enter_the_virtual_host_sees_no_sessions(console: Console, sensor: Client) -> None:
+    console.put("/vhosts/other", {})
+    console.add_user("eve", "management", vhost="other")
+    assert console.get("/mqtt/sessions", user="eve") == []
+    assert console.ask("GET", "/mqtt/sessions/%2F", user="eve").status == 401
+    assert console.ask("GET", "/mqtt/retained/%2F", user="eve").status == 401
+
+
+def test_a_session_that_is_not_there_is_missing(console: Console) -> None:
+    assert console.ask("GET", "/mqtt/sessions/%2F/nobody").said == MISSING
+    assert console.ask("GET", "/mqtt/sessions/nowhere").said == MISSING
+
+
+# ---- Retained messages -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def house(console: Console) -> Console:
+    """A console in front of a gateway that retains two messages, and one of its own."""
+    publisher = Client(console, "publisher")
+    publisher.say(
+        FIVE.publish("house/attic", b"12345", retain=True),
+        FIVE.publish("house/1.5", b"678", retain=True, properties=b"\x02\x00\x00\x00\x3c"),
+    )
+    (kept,) = (each for each in console.gateway.vhost.retained if each.message.body == b"678")
+    retained = console.gateway.vhost.retained
+    retained.keep_transient(type(kept.message)("amq.topic", "$SYS.uptime", kept.message.header, b"0 seconds"))
+    return console
+
+
+def test_retained_messages_are_listed_by_topic_but_for_the_brokers_own(house: Console) -> None:
+    assert house.get("/mqtt/retained/%2F") == [
+        {
+            "topic": "house/1.5",
+            "vhost": "/",
+            "exchange": "amq.topic",
+            "routing_key": "house.1%2E5",
+            "payload_bytes": 3,
+            "expires_at": "2023-11-14T22:14:20.000+00:00",
+        },
+        {
+            "topic": "house/attic",
+            "vhost": "/",
+            "exchange": "amq.topic",
+            "routing_key": "house.attic",
+            "payload_bytes": 5,
+            "expires_at": None,
+        },
+    ]
+
+
+def test_one_is_shown_and_cleared(house: Console) -> None:
+    path = "/mqtt/retained/%2F/house%2F1.5"
+    assert house.get(path)["payload_bytes"] == 3
+    house.delete(path)
+    assert house.ask("GET", path).said == MISSING
+    assert house.ask("DELETE", path).said == MISSING
+
+
+def test_the_brokers_own_cannot_be_cleared(house: Console) -> None:
+    assert house.ask("DELETE", "/mqtt/retained/%2F/$SYS%2Fuptime").said == MISSING
+    assert house.gateway.vhost.retained.get("$SYS.uptime") is not None
+
+
+def test_clearing_takes_what_publishing_does(house: Console) -> None:
+    house.add_user("bob", "management")
+    house.gateway.broker.directory.put_permission(PermissionRecord("/", "bob", ".*", "^$", ".*"))
+    assert house.ask("DELETE", "/mqtt/retained/%2F/house%2Fattic", user="bob").said == REFUSED
+    assert house.get("/mqtt/retained/%2F/house%2Fattic")["topic"] == "house/attic"

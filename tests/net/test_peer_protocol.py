@@ -1,0 +1,221 @@
+"""The edge every protocol shares, around a machine that says what it hears; no sockets, time by ticks."""
+
+from typing import Any
+
+import pytest
+from twisted.internet.testing import StringTransport
+
+from gateway.kernel.alarms import Resource
+from gateway.kernel.connections import TICKS_PER_S
+from gateway.kernel.vhost import VirtualHost
+from gateway.logs import Log
+from gateway.net.machine import Driver, Phase
+from gateway.net.outbox import FLOOD, HIGH_WATER, Outbox
+from gateway.net.peer import PeerProtocol
+from tests.protocols.amqp.dialogue import Gateway
+
+LOGIN_TIMEOUT_S = 3
+
+
+class Parrot:
+    """Says what it hears. ``break`` breaks it, ``bye`` ends it, ``publish`` makes it a publisher."""
+
+    def __init__(self, driver: Driver, wake: Any) -> None:
+        self.driver = driver
+        self.outbox = Outbox(wake)
+        self.has_published = False
+        self.phase = Phase.ENTERING
+        self.vhost: VirtualHost | None = None
+        self.user_name = "polly"
+        self.events: list[str] = []
+
+    def receive(self, data: bytes) -> None:
+        if data == b"break":
+            raise RuntimeError("broken")
+        if data == b"publish":
+            self.has_published = True
+            self.driver.publishing()
+        elif data == b"bye":
+            self.phase = Phase.LEAVING
+            self.outbox.write(b"bye")
+            self.driver.hang_up()
+        else:
+            self.outbox.write(data)
+
+    def end_turn(self) -> None:
+        self.events.append("turn")
+
+    def resume(self) -> None:
+        self.events.append("resume")
+
+    def lost(self) -> None:
+        self.events.append("lost")
+
+    def fault(self) -> None:
+        self.events.append("fault")
+        raise RuntimeError("cannot say so either")
+
+    def force_close(self, reason: str) -> None:
+        self.events.append(f"force_close {reason}")
+
+    def fail_confirms(self) -> None:
+        self.events.append("fail_confirms")
+
+
+class ParrotServer(PeerProtocol):
+    protocol_name = "Parrot 1"
+
+    def __init__(self, gateway: Gateway) -> None:
+        super().__init__(gateway.broker, gateway.turn, Log("parrot"), LOGIN_TIMEOUT_S)
+        self.machine: Parrot = Parrot(self, self.awaken)
+
+
+class Transport(StringTransport):
+    """What a Wire uses of Twisted's, over a socket that does not exist."""
+
+    is_paused = False
+
+    def setTcpNoDelay(self, enabled: bool) -> None:  # noqa: N802 - Twisted's name
+        assert enabled
+
+    def pauseProducing(self) -> None:
+        self.is_paused = True
+
+    def resumeProducing(self) -> None:
+        self.is_paused = False
+
+
+class Peer:
+    def __init__(self) -> None:
+        self.gateway = Gateway()
+        self.server = ParrotServer(self.gateway)
+        self.machine = self.server.machine
+        self.transport: Any = Transport()
+        self.server.makeConnection(self.transport)
+
+    def say(self, data: bytes) -> bytes:
+        """Say something; return what is heard at the end of the turn."""
+        self.server.dataReceived(data)
+        return self.turn()
+
+    def turn(self) -> bytes:
+        self.gateway.end_turn()
+        said: bytes = self.transport.value()
+        self.transport.clear()
+        return said
+
+    def tick(self, seconds: float) -> None:
+        for _ in range(round(seconds * TICKS_PER_S)):
+            self.server.tick()
+
+
+@pytest.fixture
+def peer() -> Peer:
+    return Peer()
+
+
+def test_what_the_machine_says_leaves_at_the_end_of_the_turn_as_one(peer: Peer) -> None:
+    peer.server.dataReceived(b"one ")
+    peer.server.dataReceived(b"two")
+    assert peer.transport.value() == b""
+    assert peer.turn() == b"one two"
+
+
+def test_what_promises_durability_waits_for_the_disk_and_what_follows_with_it(peer: Peer) -> None:
+    peer.gateway.broker.declare_vhost("promised")
+    peer.server.dataReceived(b"before ")
+    peer.machine.outbox.promise(peer.gateway.broker.journal.pending_lsn)
+    peer.server.dataReceived(b"promised ")
+    assert peer.turn() == b"before "
+    assert peer.say(b"after") == b""
+    peer.gateway.store.commit()
+    assert peer.turn() == b"promised after"
+
+
+def test_who_does_not_log_in_is_cut_off_by_ticks(peer: Peer) -> None:
+    peer.tick(LOGIN_TIMEOUT_S - 0.5)
+    assert not peer.transport.disconnected
+    peer.tick(0.5)
+    assert peer.transport.disconnected
+
+
+def test_a_farewell_is_sent_before_the_end_and_the_peer_has_five_seconds_to_take_it(peer: Peer) -> None:
+    assert peer.say(b"bye") == b"bye"
+    assert peer.transport.disconnecting
+    peer.tick(5)
+    assert not peer.transport.disconnected
+    peer.tick(0.5)
+    assert peer.transport.disconnected
+
+
+def test_silence_and_quiet_are_counted_in_ticks_while_the_connection_is_open(peer: Peer) -> None:
+    peer.tick(1)
+    peer.machine.phase = Phase.OPEN
+    peer.tick(2)
+    assert (peer.server.silent, peer.server.quiet) == (3, 3)
+    peer.say(b"hello")
+    peer.tick(0.5)
+    assert (peer.server.silent, peer.server.quiet) == (0, 0)
+    peer.tick(1)
+    peer.server.send_ahead(b"beat")
+    assert (peer.server.silent, peer.server.quiet) == (2, 0)
+
+
+def test_nobody_is_called_silent_who_is_not_read_from(peer: Peer) -> None:
+    peer.machine.phase = Phase.OPEN
+    peer.say(b"publish")
+    peer.gateway.broker.alarms.set(Resource.MEMORY, True, "full")
+    peer.tick(10)
+    assert peer.transport.is_paused
+    assert peer.server.silent == 0
+
+
+def test_an_alarm_holds_back_who_publishes_and_nobody_else(peer: Peer) -> None:
+    peer.gateway.broker.alarms.set(Resource.MEMORY, True, "full")
+    assert not peer.transport.is_paused
+    peer.say(b"publish")
+    assert peer.transport.is_paused
+    peer.gateway.broker.alarms.set(Resource.MEMORY, False)
+    assert not peer.transport.is_paused
+
+
+def test_a_peer_that_does_not_take_what_it_asked_for_is_not_read_from(peer: Peer) -> None:
+    producer = peer.transport.producer
+    producer.pauseProducing()
+    assert peer.say(bytes(HIGH_WATER)) == b""
+    assert not peer.machine.outbox.is_open
+    assert not peer.transport.is_paused
+    assert peer.say(bytes(FLOOD)) == b""
+    assert peer.transport.is_paused
+    producer.resumeProducing()
+    assert len(peer.turn()) == HIGH_WATER + FLOOD
+    assert not peer.transport.is_paused
+    assert peer.machine.outbox.is_open
+    assert "resume" in peer.machine.events
+
+
+def test_a_machine_that_breaks_and_cannot_say_so_ends_alone(peer: Peer) -> None:
+    peer.say(b"break")
+    assert peer.machine.events == ["fault"]
+    assert peer.transport.disconnected
+    peer.server.connectionLost()
+    assert peer.machine.events[-1] == "lost"
+    assert len(peer.gateway.broker.connections) == 0
+
+
+def test_the_broker_reaches_the_machine(peer: Peer) -> None:
+    peer.gateway.broker.connections.force_close("maintenance")
+    peer.server.fail_confirms()
+    assert peer.machine.events == ["force_close maintenance", "fail_confirms"]
+
+
+def test_a_listing_shows_who_it_is_and_what_went_by(peer: Peer) -> None:
+    peer.say(b"12345")
+    facts = peer.server.facts()
+    assert (facts.protocol, facts.state, facts.is_tls) == ("Parrot 1", "entering", False)
+    assert (facts.peer_host, facts.peer_port) == ("192.168.1.1", 54321)
+    assert (facts.received, facts.sent) == ((5, 1), (5, 1))
+    assert peer.server.name == "192.168.1.1:54321 -> 10.0.0.1:12345"
+    assert (peer.server.user_name, peer.server.vhost_name, peer.server.channel_count) == ("polly", "", 0)
+    peer.machine.phase = Phase.OPEN
+    assert peer.server.facts().state == "running"

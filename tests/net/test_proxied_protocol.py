@@ -1,0 +1,73 @@
+"""The side of a connection that waits for a PROXY header, then gives it away; no sockets, no time."""
+
+from typing import Any
+
+from twisted.internet.protocol import Factory, Protocol
+from twisted.internet.testing import StringTransport
+
+from gateway.net.proxied import ProxiedFactory
+from gateway.testing import FakeClock
+
+HEADER = b"PROXY TCP4 192.0.2.7 198.51.100.1 56324 5672\r\n"
+
+
+class Client(Protocol):
+    """Remembers whom it was connected with when that began, and what it heard."""
+
+    pair: Any = None
+    heard = b""
+
+    def connectionMade(self) -> None:
+        transport: Any = self.transport
+        peer, host = transport.getPeer(), transport.getHost()
+        self.pair = ((peer.host, peer.port), (host.host, host.port))
+
+    def dataReceived(self, data: bytes) -> None:
+        self.heard += data
+
+
+class Connection:
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.client = Client()
+        factory = ProxiedFactory(Factory.forProtocol(lambda: self.client), self.clock, 10)  # type: ignore[arg-type]
+        self.transport: Any = StringTransport()
+        self.transport.protocol = factory.buildProtocol(None)
+        self.transport.protocol.makeConnection(self.transport)
+
+    def receive(self, data: bytes) -> None:
+        """What a transport does with what it read."""
+        self.transport.protocol.dataReceived(data)
+
+
+def test_the_client_begins_with_the_addresses_of_the_header_and_hears_what_follows_it() -> None:
+    connection = Connection()
+    connection.receive(HEADER[:10])
+    assert connection.client.pair is None
+    connection.receive(HEADER[10:] + b"first")
+    connection.receive(b" second")
+    assert connection.client.pair == (("192.0.2.7", 56324), ("198.51.100.1", 5672))
+    assert connection.client.heard == b"first second"
+
+
+def test_a_proxy_that_does_not_say_whose_connection_it_is_is_cut_off_in_time() -> None:
+    connection = Connection()
+    connection.receive(HEADER[:10])
+    connection.clock.advance(9.9)
+    assert not connection.transport.disconnected
+    connection.clock.advance(0.2)
+    assert connection.transport.disconnected
+
+
+def test_the_time_limit_ends_with_the_header() -> None:
+    connection = Connection()
+    connection.receive(HEADER)
+    connection.clock.advance(100)
+    assert not connection.transport.disconnected
+
+
+def test_a_wrong_header_ends_the_connection_at_once() -> None:
+    connection = Connection()
+    connection.receive(b"AMQP\0\0\x09\x01")
+    assert connection.transport.disconnected
+    assert connection.client.pair is None

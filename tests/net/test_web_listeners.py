@@ -1,0 +1,120 @@
+"""Real sockets through WebSockets, TLS and PROXY headers: whole conversations, addresses, and pressure both ways."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from wsproto.events import CloseConnection
+
+from tests.broker.certificates import Authority
+from tests.broker.raw import CLOSE, CLOSED, LOGIN, declare, publish
+from tests.broker.test_tls import client_context
+from tests.net.web_client import WebClient
+from tests.net.web_server import FLOOD
+from tests.running import PROJECT
+
+HERE = b"PROXY TCP4 127.0.0.7 127.0.0.1 40000 5672\r\n"
+AFAR = b"PROXY TCP4 192.0.2.7 127.0.0.1 40000 5672\r\n"
+CHANNEL_OPEN_OK = b"\x00\x14\x00\x0b"
+DECLARED = b"\x00\x32\x00\x0b"
+
+#: What a connection may hold for a peer that does not read: Twisted's buffer and the system's, with room.
+HELD = 24 * 1024 * 1024
+
+
+class Server:
+    """The process of ``web_server`` and what it says."""
+
+    def __init__(self, authority: Authority) -> None:
+        self.trust = client_context(authority)
+        command = [sys.executable, "-m", "tests.net.web_server", *map(str, authority.sign("broker"))]
+        self.child = subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        self.ports: dict[str, int] = {}
+        while (line := self.hear()) != "ready":
+            name, port = line.split()
+            self.ports[name] = int(port)
+
+    def hear(self, about: str = "") -> str:
+        """Return the next line that begins with a word; those about something else are passed over."""
+        assert self.child.stdout is not None
+        while (line := self.child.stdout.readline()) and not line.startswith(about):
+            pass
+        assert line, "the server ended"
+        return line.strip()
+
+    @contextmanager
+    def connected(self, listener: str, header: bytes = b"") -> Iterator[WebClient]:
+        with socket.create_connection(("127.0.0.1", self.ports[listener]), timeout=10) as plain:
+            plain.sendall(header)
+            if not listener.endswith("tls"):
+                yield WebClient(plain, "amqp")
+                return
+            with self.trust.wrap_socket(plain, server_hostname="127.0.0.1") as wrapped:
+                yield WebClient(wrapped, "amqp")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    directory: Path = tmp_path_factory.mktemp("web")
+    running = Server(Authority(directory))
+    yield running
+    running.child.kill()
+    running.child.wait()
+    assert running.child.stdout is not None
+    running.child.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("listener", "header"), [("plain", b""), ("tls", b""), ("proxied", HERE), ("proxied-tls", HERE)]
+)
+def test_a_whole_conversation_goes_through(server: Server, listener: str, header: bytes) -> None:
+    with server.connected(listener, header) as client:
+        client.say(LOGIN)
+        client.hear_until(CHANNEL_OPEN_OK)
+        client.say(declare("web") + publish("web", bytes(100_000)) + declare("web"))
+        client.hear_until(DECLARED)
+        client.say(CLOSE)
+        heard, code = client.hear_to_the_close()
+        assert CLOSED in heard
+        assert code == 1000
+
+
+@pytest.mark.parametrize("listener", ["plain", "tls"])
+def test_a_client_that_closes_is_let_go(server: Server, listener: str) -> None:
+    with server.connected(listener) as client:
+        client.say(LOGIN)
+        client.hear_until(CHANNEL_OPEN_OK)
+        client.send(CloseConnection(1000))
+        assert client.hear_to_the_close() == (b"", 1000)
+
+
+@pytest.mark.parametrize("listener", ["proxied", "proxied-tls"])
+def test_guest_is_refused_who_comes_from_afar_by_way_of_a_proxy(server: Server, listener: str) -> None:
+    with server.connected(listener, AFAR) as client:
+        client.say(LOGIN)
+        heard, _ = client.hear_to_the_close()
+        assert CHANNEL_OPEN_OK not in heard
+
+
+@pytest.mark.parametrize("listener", ["flood", "flood-tls"])
+def test_a_client_that_does_not_read_is_not_sent_more(server: Server, listener: str) -> None:
+    with server.connected(listener) as client:
+        sent = int(server.hear("paused").split()[1])
+        assert sent < HELD
+        heard, code = client.hear_to_the_close()
+        assert (len(heard), code) == (FLOOD, 1000)
+
+
+@pytest.mark.parametrize("listener", ["sink", "sink-tls"])
+def test_a_protocol_that_does_not_read_holds_its_client_back(server: Server, listener: str) -> None:
+    size = 32 * 1024 * 1024
+    with server.connected(listener) as client:
+        client.say(bytes(size))
+        client.send(CloseConnection(1000))
+        assert int(server.hear("before").split()[1]) < HELD / 2
+        client.hear_to_the_close()
+    assert server.hear("all") == f"all {size}"

@@ -1,0 +1,56 @@
+"""A client that speaks WebSocket over a real socket, and stands on wsproto."""
+
+import socket
+import ssl
+
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Event, Request
+
+
+class WebClient:
+    """Speaks WebSocket over a socket; the handshake is done when it is made."""
+
+    def __init__(self, line: "socket.socket | ssl.SSLSocket", *subprotocols: str) -> None:
+        self.socket = line
+        self.websocket = WSConnection(ConnectionType.CLIENT)
+        self._early: list[Event] = []
+        self.send(Request(host="localhost", target="/ws", subprotocols=list(subprotocols)))
+        accepted, *self._early = self.hear()
+        assert isinstance(accepted, AcceptConnection), accepted
+
+    def send(self, event: Event) -> None:
+        self.socket.sendall(self.websocket.send(event))
+
+    def say(self, data: bytes) -> None:
+        self.send(BytesMessage(data))
+
+    def hear(self) -> list[Event]:
+        if self._early:
+            early, self._early = self._early, []
+            return early
+        data = self.socket.recv(1 << 18)
+        self.websocket.receive_data(data or None)
+        return list(self.websocket.events())
+
+    def hear_until(self, wanted: bytes) -> bytes:
+        """Read until the messages hold this."""
+        heard = b""
+        while wanted not in heard:
+            for event in self.hear():
+                assert not isinstance(event, CloseConnection), f"closed with {event.code} after {heard!r}"
+                if isinstance(event, BytesMessage):
+                    heard += event.data
+        return heard
+
+    def hear_to_the_close(self) -> tuple[bytes, int]:
+        """Read until the server closes, and until its end; return what it said and its code."""
+        heard = bytearray()
+        while True:
+            for event in self.hear():
+                if isinstance(event, CloseConnection):
+                    if self.websocket.state.name == "REMOTE_CLOSING":
+                        self.send(event.response())
+                    assert self.socket.recv(1) == b"", "it goes on after the close"
+                    return bytes(heard), event.code
+                if isinstance(event, BytesMessage):
+                    heard += event.data

@@ -1,0 +1,303 @@
+"""A conversation with the MQTT machine: a real broker on a store in memory, no sockets, no reactor, a fake clock.
+
+``Gateway`` is the broker and its turns, ``Client`` somebody who is connected to it. Whatever a client says returns what
+it hears once that has had all its consequences::
+
+    gateway = Gateway()
+    sensor, app = gateway.client("sensor"), gateway.client("app", version=4)
+    assert app.subscribe("t/+", 1) == ["SUBACK #1 1"]
+    assert sensor.publish("t/1", qos=1, id=7) == ["PUBACK #7"]
+    assert app.hear() == ["PUBLISH q1 #1 t/1 'hi'"]
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from itertools import count
+from typing import Any, ClassVar, Self
+
+from gateway.access import Access, AuthenticationMethod, CertificateSubject
+from gateway.kernel.broker import Broker
+from gateway.kernel.changes import PermissionRecord, UserRecord
+from gateway.kernel.connections import ChannelFacts, PeerFacts
+from gateway.kernel.message import HeaderFormat, Value
+from gateway.kernel.plain import PLAIN
+from gateway.kernel.recovery import recover
+from gateway.kernel.vhost import VirtualHost
+from gateway.net.outbox import Outbox
+from gateway.net.turn import Turn
+from gateway.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
+from gateway.testing import FakeClock
+from gateway_memory import MemoryStore
+from gateway_mqtt.connection import Connection
+from gateway_mqtt.header import MQTT
+from gateway_mqtt.login import LoginSettings
+from gateway_mqtt.settings import MqttSettings
+from gateway_mqtt.state import State
+from tests.protocols.mqtt.ear import CLOSED, Ear, Heard
+from tests.protocols.mqtt.packets import WRITERS, session_expiry
+
+
+@cache
+def _plugins() -> PluginRegistry:
+    return load_plugins()
+
+
+class Gateway:
+    """A broker with virtual host ``/`` and user guest, whose turns end when told.
+
+    It starts from what ``store`` holds. ``methods`` are authentication methods by name, besides those of plugins;
+    ``limits`` are ``MqttSettings``'.
+    """
+
+    formats: ClassVar[tuple[HeaderFormat, ...]] = (MQTT, PLAIN)
+
+    def __init__(
+        self,
+        *,
+        store: MemoryStore | None = None,
+        clock: FakeClock | None = None,
+        methods: Mapping[str, AuthenticationMethod] | None = None,
+        **limits: Any,  # Any: each setting of its own type
+    ) -> None:
+        self.store = store or MemoryStore()
+        self.clock = clock or FakeClock()
+        self._methods = dict(methods or {})
+        self._limits = limits
+        self._views: dict[str, PluginView] = {}
+        formats = {format.name: format for format in self.formats}
+        self.broker = Broker(self.store, self.clock, formats, self._view, node="gateway@here")
+        self.turn = Turn(self.broker.journal.flush, lambda call: None)
+        recover(self.broker, self.store.recover())
+        self.broker.declare_vhost("/")
+        self.add_user("guest", "guest")
+        tokens = count(1)
+        login = LoginSettings(self.broker, self._access, refusal_delay_s=0)
+        self.settings = MqttSettings(
+            self.broker, login, self._access, lambda: f"token-{next(tokens)}", **{"prefetch": 1000, **limits}
+        )
+        self.settle()
+
+    @property
+    def vhost(self) -> VirtualHost:
+        """The default virtual host."""
+        return self.broker.vhost("/")
+
+    def add_user(self, name: str, password: str, may: tuple[str, str, str] = (".*", ".*", ".*")) -> None:
+        """Let somebody in; ``may`` are the patterns for configure, write and read."""
+        user = UserRecord(name, hash_password(password), DEFAULT_ALGORITHM, [], {})
+        self.broker.directory.put_user(user)
+        self.broker.directory.put_permission(PermissionRecord("/", name, *may))
+
+    def stranger(self, version: int = 5) -> "Client":
+        """Return somebody who has not said anything yet."""
+        return Client(self, version)
+
+    def client(self, client_id: str, version: int = 5, **options: Any) -> "Client":  # Any: those of Writer.connect
+        """Return a client with an open connection; see ``Client.connect``."""
+        client = self.stranger(version)
+        heard = client.connect(client_id, **options)
+        assert heard
+        assert heard[0] in ("CONNACK", "CONNACK present"), heard
+        client.backlog = heard[1:]
+        return client
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass between two turns."""
+        self.settle()
+        self.clock.advance(seconds)
+        self.settle()
+
+    def end_turn(self) -> None:
+        """End the turn: what it recorded goes to the store, what is due goes out. Nothing is durable by that."""
+        self.turn.end()
+
+    def settle(self) -> None:
+        """End turns and commit until everything has had its consequences."""
+        for _ in range(4):
+            self.turn.end()
+            self.store.commit()
+        self.turn.end()
+
+    def crashed(self) -> Self:
+        """Return the broker that starts from what was committed when this one died."""
+        return type(self)(store=self.store.reopened(), clock=self.clock, methods=self._methods, **self._limits)
+
+    def _view(self, vhost: str, enabled: Mapping[str, Mapping[str, Value]]) -> PluginView:
+        self._views[vhost] = view = _plugins().view(vhost, {name: dict(given) for name, given in enabled.items()})
+        return view
+
+    @cache  # noqa: B019 - a gateway lives as long as its test
+    def _access(self, vhost: str) -> Access:
+        view, directory = self._views[vhost], self.broker.directory
+        return Access(view.authenticators(directory), view.authorizers(directory), methods=self._methods)
+
+
+class Client:
+    """Somebody at the other end: the machine's driver, a speaker in turns, and one of the broker's connections.
+
+    ``welcome`` is the CONNACK it got, ``backlog`` what came right behind it if ``Gateway.client`` made it. With
+    ``is_reading`` false its way is congested: what is sent to it stays in the outbox.
+    """
+
+    peer_host = "127.0.0.1"
+    certificate: CertificateSubject | None = None
+
+    def __init__(self, gateway: Gateway, version: int = 5) -> None:
+        self.gateway = gateway
+        self.write = WRITERS[version]
+        self.name = f"127.0.0.1:{len(gateway.broker.connections) + 40_000} -> 127.0.0.1:1883"
+        self.log_lines: list[tuple[str, dict[str, object]]] = []
+        self.is_reading = True
+        self.welcome = Heard("nothing")
+        self.backlog: list[str] = []
+        self._ear = Ear(version)
+        self._heard: list[Heard] = []
+        self._has_heard_end = False
+        self.machine = Connection(gateway.settings, self, lambda: gateway.turn.awaken(self))
+        gateway.broker.connections.add(self)
+
+    # What a test does
+
+    def connect(self, client_id: str, *, expiry: int | None = None, **options: Any) -> list[str]:  # Any: Writer.connect
+        """Say CONNECT; return what follows, where a CONNACK that lets it in is told without its properties.
+
+        ``expiry`` is the Session Expiry Interval.
+        """
+        options["properties"] = options.get("properties", b"") + (b"" if expiry is None else session_expiry(expiry))
+        self.machine.receive(self.write.connect(client_id, **options))
+        heard = self.listen()
+        if heard and heard[0].line in ("CONNACK", "CONNACK present"):
+            self.welcome = heard[0]
+            return [heard[0].line, *map(str, heard[1:])]
+        return [str(packet) for packet in heard]
+
+    def say(self, *packets: bytes) -> list[str]:
+        """Send all of these in one write; return what is heard."""
+        self.machine.receive(b"".join(packets))
+        return self.hear()
+
+    def subscribe(self, filter: str, options: int = 0, *, id: int = 1, properties: bytes = b"") -> list[str]:
+        return self.say(self.write.subscribe((filter, options), id=id, properties=properties))
+
+    def unsubscribe(self, *filters: str, id: int = 2) -> list[str]:
+        return self.say(self.write.unsubscribe(*filters, id=id))
+
+    def publish(self, topic: str, payload: bytes = b"hi", **options: Any) -> list[str]:  # Any: those of Writer.publish
+        return self.say(self.write.publish(topic, payload, **options))
+
+    def puback(self, id: int, reason: int | None = None) -> list[str]:
+        return self.say(self.write.puback(id, reason))
+
+    def pubrec(self, id: int, reason: int | None = None) -> list[str]:
+        return self.say(self.write.pubrec(id, reason))
+
+    def pubrel(self, id: int, reason: int | None = None) -> list[str]:
+        return self.say(self.write.pubrel(id, reason))
+
+    def pubcomp(self, id: int, reason: int | None = None) -> list[str]:
+        return self.say(self.write.pubcomp(id, reason))
+
+    def disconnect(self, reason: int | None = None, properties: bytes | None = None) -> list[str]:
+        """Say goodbye, then go."""
+        heard = self.say(self.write.disconnect(reason, properties))
+        self.lose()
+        return heard
+
+    def hear(self) -> list[str]:
+        """Return everything said to it, in lines, once all has had its consequences."""
+        return [str(heard) for heard in self.listen()]
+
+    def listen(self) -> list[Heard]:
+        """Return the same as values."""
+        self.gateway.settle()
+        assert self._ear.has_heard_all
+        return self._taken()
+
+    def hear_now(self) -> list[str]:
+        """Return what is said to it by the end of this turn, nothing of it being durable yet."""
+        self.gateway.end_turn()
+        return [str(heard) for heard in self._taken()]
+
+    def lose(self) -> None:
+        """The transport breaks."""
+        self.gateway.broker.connections.remove(self)
+        self.machine.lost()
+        self.gateway.settle()
+
+    def _taken(self) -> list[Heard]:
+        heard, self._heard = self._heard, []
+        return heard
+
+    # Driver
+
+    def log(self, event: str, **details: object) -> None:
+        self.log_lines.append((event, details))
+
+    def hang_up(self) -> None:
+        self.machine.outbox.wake()
+
+    def opened(self) -> None:
+        pass
+
+    def publishing(self) -> None:
+        self.weigh_publishing()
+
+    # Speaker: what PeerProtocol does in its turns
+
+    def end_turn(self) -> None:
+        self.machine.end_turn()
+
+    def flush(self) -> None:
+        outbox, journal = self.machine.outbox, self.gateway.broker.journal
+        outbox.is_awake = False
+        outbox.is_congested = not self.is_reading
+        if self.is_reading:
+            self._take(outbox, journal.watermark)
+        if outbox.awaited:
+            journal.when_durable(max(outbox.awaited, journal.pending_lsn), outbox.wake)
+        if outbox.weigh():
+            self.machine.resume()
+
+    def fail(self) -> None:
+        raise AssertionError("something broke at the end of a turn")
+
+    def _take(self, outbox: Outbox, watermark: int) -> None:
+        pieces, _ = outbox.take(watermark)
+        self._heard += self._ear.listen(b"".join(pieces))
+        if self.machine.state is State.CLOSED and not outbox.pieces and not self._has_heard_end:
+            self._has_heard_end = True
+            self._heard.append(CLOSED)
+
+    # What the broker asks of any peer
+
+    @property
+    def vhost_name(self) -> str:
+        return self.machine.vhost.name if self.machine.vhost is not None else ""
+
+    @property
+    def user_name(self) -> str:
+        return self.machine.user_name
+
+    @property
+    def channel_count(self) -> int:
+        return 0
+
+    def facts(self) -> PeerFacts:
+        address = ("127.0.0.1", 1883, "127.0.0.1", 50000)
+        return PeerFacts("MQTT", "running", *address, False, 0, "", {}, 0, 0, 60, (0, 0), (0, 0))
+
+    def channels(self) -> list[ChannelFacts]:
+        return []
+
+    def force_close(self, reason: str) -> None:
+        self.machine.force_close(reason)
+
+    def fail_confirms(self) -> None:
+        self.machine.fail_confirms()
+
+    def weigh_publishing(self) -> None:
+        pass
+
+    def tick(self) -> None:
+        self.machine.opening.tick()

@@ -1,0 +1,138 @@
+"""Whatever the bytes, in whatever state: no exception, bounded memory, no effect on others."""
+
+from typing import Final
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gateway.net.outbox import Outbox
+from gateway_mqtt.state import State
+from tests.protocols.mqtt.client_packets import text
+from tests.protocols.mqtt.dialogue import Client, Gateway
+from tests.protocols.mqtt.packets import (
+    FIVE,
+    FOUR,
+    THREE,
+    Will,
+    packet,
+    session_expiry,
+    topic_alias_maximum,
+    varint,
+)
+
+_LASTING: Final = session_expiry(100) + topic_alias_maximum(3)
+
+#: What was said before, by whom.
+STAGES: Final = [
+    b"",
+    FIVE.connect("x"),
+    FOUR.connect("x", is_clean=False),
+    THREE.connect("x"),
+    FIVE.connect("x", properties=_LASTING, is_clean=False, will=Will("shared", b"gone", 2, True)),
+    FIVE.connect("x") + FIVE.subscribe(("#", 2), ("$share/g/shared", 1)),
+    FIVE.connect("x", properties=_LASTING) + FIVE.subscribe(("t", 2)) + FIVE.publish("t", b"hi", qos=2, id=1),
+    FIVE.connect("x", properties=_LASTING) + FIVE.publish("t", b"hi", qos=2, id=1) + FIVE.pubrel(1),
+    FOUR.connect("x") + FOUR.subscribe(("t", 1)) + FOUR.publish("t", b"hi", qos=1, id=1) + FOUR.publish("t")[:3],
+    FIVE.connect("x") + FIVE.disconnect(),
+]
+
+_SHORT: Final = st.binary(max_size=40)
+_TOPICS: Final = st.sampled_from(["t", "shared", "a/+", "#", "$SYS/x", "$share/g/t", "", "\ufeff", "a\0b"]).map(text)
+_IDS: Final = st.sampled_from([b"\0\0", b"\0\1", b"\0\2", b"\xff\xff"])
+_BODIES: Final = (
+    _SHORT
+    | st.builds(lambda first, rest: first + rest, _TOPICS | _IDS, _SHORT)
+    | st.builds(lambda topic, packet_id, rest: topic + packet_id + b"\0" + rest, _TOPICS, _IDS, _SHORT)
+    | st.builds(lambda packet_id, topic, rest: packet_id + b"\0" + topic + rest, _IDS, _TOPICS, _SHORT)
+    | st.builds(lambda packet_id, topic, rest: packet_id + topic + rest, _IDS, _TOPICS, _SHORT)
+)
+
+#: Packets that look right from afar: there are such types and flags, and such beginnings.
+_PLAUSIBLE: Final = st.builds(
+    packet,
+    st.sampled_from([0x10, 0x30, 0x31, 0x32, 0x34, 0x3D, 0x40, 0x50, 0x62, 0x70, 0x82, 0xA2, 0xC0, 0xE0, 0xF0])
+    | st.integers(0, 255),
+    _BODIES,
+)
+_GARBAGE: Final = st.lists(_PLAUSIBLE | st.binary(max_size=100), max_size=8)
+
+#: The largest packet before the login is over, and what is read ahead with it.
+KEPT_AT_MOST: Final = 128 * 1024
+
+
+class Babbler(Client):
+    """Somebody whose bytes decide in which version it is answered; the answers are well formed in any."""
+
+    def _take(self, outbox: Outbox, watermark: int) -> None:
+        self._ear.version = self.machine.version or 4  # refused before it had one, see ``connect_version``
+        super()._take(outbox, watermark)
+
+
+def witnessed(gateway: Gateway) -> Client:
+    """Return a client that hears what is published under ``shared``."""
+    witness = gateway.client("witness", expiry=100)
+    assert witness.subscribe("shared/witness", 2) == ["SUBACK #1 2"]
+    return witness
+
+
+def still_served(gateway: Gateway, witness: Client) -> None:
+    """Check that the others notice nothing."""
+    speaker = gateway.client("speaker")
+    answer = speaker.publish("shared/witness", b"alive", qos=2, id=1)
+    assert answer in (["PUBREC #1"], ["PUBREC #1 NO_MATCHING_SUBSCRIBERS"])
+    assert [line for line in witness.hear() if "'alive'" in line] == ["PUBLISH q2 #1 shared/witness 'alive'"]
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sampled_from(STAGES), _GARBAGE)
+def test_any_bytes_in_any_state_are_survived(stage: bytes, pieces: list[bytes]) -> None:
+    gateway = Gateway()
+    witness = witnessed(gateway)
+    client = Babbler(gateway)
+    client.machine.receive(stage)
+    for piece in pieces:
+        client.machine.receive(piece)
+        assert client.machine._incoming.size <= KEPT_AT_MOST
+        gateway.end_turn()
+    gateway.settle()
+    client.lose()
+    assert client.machine.state is State.CLOSED
+    still_served(gateway, witness)
+    assert {session.client_id for session in gateway.crashed().vhost.sessions} >= {"witness"}
+
+
+CONVERSATION: Final = (
+    FIVE.connect("x", properties=_LASTING)
+    + FIVE.subscribe(("t/#", 2), ("$share/g/u", 1), id=9)
+    + FIVE.publish("t/1", b"one", qos=1, id=1, retain=True)
+    + FIVE.publish("t/2", b"two", qos=2, id=2)
+    + FIVE.puback(1)
+    + FIVE.pubrec(2)
+    + FIVE.pubrel(2)
+    + FIVE.pubcomp(2)
+    + FIVE.unsubscribe("t/#", id=10)
+    + FIVE.pingreq()
+    + FIVE.disconnect(4)
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, len(CONVERSATION) - 1), st.integers(1, 255))
+def test_a_flipped_byte_is_survived(place: int, flip: int) -> None:
+    damaged = bytearray(CONVERSATION)
+    damaged[place] ^= flip
+    gateway = Gateway()
+    witness = witnessed(gateway)
+    client = Babbler(gateway)
+    client.machine.receive(bytes(damaged))
+    gateway.settle()
+    client.lose()
+    still_served(gateway, witness)
+
+
+def test_a_flood_before_the_login_is_cut_off() -> None:
+    gateway = Gateway()
+    client = gateway.stranger()
+    client.machine.receive(b"\x10" + varint(1_000_000) + bytes(1000))
+    assert client.hear()[-1] == "closed"
+    assert client.machine._incoming.size == 0

@@ -1,0 +1,76 @@
+"""PUBLISH packets to subscribers: one encoding for all who see a message alike, each as its version has it."""
+
+import pytest
+
+from gateway.kernel.message import Message
+from gateway_mqtt.encoder import Encoder
+from gateway_mqtt.header import mqtt_header
+from gateway_mqtt.topics import LOSSY, REVERSIBLE
+from tests.protocols.mqtt.dialogue import Client, Gateway
+from tests.protocols.mqtt.packets import WRITERS, Writer, user_property
+
+
+def message(topic: str = "t/1", body: bytes = b"hi", *, block: bytes = b"") -> Message:
+    header = mqtt_header(qos=2, retain=False, version5=True, client_id="sensor", block=block)
+    return Message("amq.topic", REVERSIBLE.routing_key(topic), header, body)
+
+
+def encoder(version: int) -> Encoder:
+    return Encoder(version == 5, REVERSIBLE)
+
+
+def packet(parts: tuple[bytes, bytes], packet_id: int) -> bytes:
+    head, tail = parts
+    return head + packet_id.to_bytes(2, "big") + tail
+
+
+@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize("body", [b"", b"hi", bytes(100), bytes(20_000)], ids=len)
+def test_packets_are_those_of_the_specification(version: int, body: bytes) -> None:
+    write: Writer = WRITERS[version]
+    properties = user_property("a", "b")
+    sent = message(body=body, block=properties)
+    encode = encoder(version)
+    assert encode.at_most_once(sent) == write.publish("t/1", body, properties=properties)
+    for qos in (1, 2):
+        expected = write.publish("t/1", body, qos=qos, id=7, properties=properties)
+        assert packet(encode.acknowledged(sent, qos), 7) == expected
+
+
+def test_a_message_is_encoded_once_for_each_qos() -> None:
+    encode, sent = encoder(5), message()
+    assert encode.at_most_once(sent) is encode.at_most_once(sent)
+    assert encode.acknowledged(sent, 1) is encode.acknowledged(sent, 1)
+    assert encode.acknowledged(sent, 1) is not encode.acknowledged(sent, 2)
+
+
+def test_the_encoding_is_that_of_the_message_asked_for() -> None:
+    encode = encoder(5)
+    first, second = message(body=b"one"), message(body=b"two")
+    for _ in range(2):
+        for sent in (first, second):
+            assert encode.at_most_once(sent).endswith(sent.body)
+            assert encode.acknowledged(sent, 1)[1].endswith(sent.body)
+
+
+def test_each_mapping_shows_its_own_topic() -> None:
+    sent = message("a.b/c")
+    assert b"a.b/c" in Encoder(True, REVERSIBLE).at_most_once(sent)
+    assert b"a%2Eb/c" in Encoder(True, LOSSY).at_most_once(sent)
+
+
+def pieces(clients: list[Client]) -> list[bytes]:
+    return [piece for client in clients for piece in client.machine.outbox.pieces if b"hello" in piece]
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_all_subscribers_of_a_version_and_qos_get_the_same_bytes(qos: int) -> None:
+    gateway = Gateway()
+    clients = [gateway.client(f"app-{number}", version) for number, version in enumerate([5, 4] * 10)]
+    for client in clients:
+        client.subscribe("t", qos)
+    sensor = gateway.client("sensor")
+    sensor.machine.receive(sensor.write.publish("t", b"hello", qos=qos, id=1))
+    sent = pieces(clients)
+    assert len(sent) == 20
+    assert len({id(piece) for piece in sent}) == 2

@@ -1,0 +1,84 @@
+"""What a server writes, byte by byte, in each version (MQTT 5.0, 3.2 to 3.15; 3.1.1)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway_mqtt.encoding import ack, auth, connack, disconnect, packet, pingresp, suback, unsuback
+from gateway_mqtt.packet_types import PacketType
+from gateway_mqtt.properties import Properties, Property, decode_properties
+from gateway_mqtt.reasons import Reason
+from gateway_mqtt.wire import read_varint
+
+SAID: Properties = {Property.REASON_STRING: "why"}
+SAID_BYTES = "061f0003776879"
+
+
+@pytest.mark.parametrize(
+    ("written", "octets"),
+    [
+        pytest.param(connack(3, True, Reason.SUCCESS), "20020000", id="3.1 knows no session present"),
+        pytest.param(connack(4, True, Reason.SUCCESS), "20020100", id="3.1.1 with a session"),
+        pytest.param(connack(4, False, Reason.SUCCESS), "20020000", id="3.1.1 without"),
+        pytest.param(connack(4, True, Reason.NOT_AUTHORIZED), "20020005", id="3.1.1: MQTT-3.2.2-4"),
+        pytest.param(connack(3, False, Reason.UNSUPPORTED_PROTOCOL_VERSION), "20020001", id="3.1: wrong version"),
+        pytest.param(connack(4, False, Reason.BAD_USER_NAME_OR_PASSWORD), "20020004", id="3.1.1: bad password"),
+        pytest.param(connack(4, False, Reason.MALFORMED_PACKET), "", id="3.1.1: MQTT-3.2.2-6"),
+        pytest.param(connack(5, True, Reason.SUCCESS), "2003010000", id="5.0 with a session"),
+        pytest.param(connack(5, True, Reason.NOT_AUTHORIZED), "2003008700", id="MQTT-3.2.2-6"),
+        pytest.param(connack(5, False, Reason.SUCCESS, SAID), "20090000" + SAID_BYTES, id="5.0 with properties"),
+        pytest.param(connack(4, False, Reason.SUCCESS, SAID), "20020000", id="3.1.1 has no properties"),
+        pytest.param(ack(PacketType.PUBACK, 4, 1), "40020001", id="PUBACK"),
+        pytest.param(ack(PacketType.PUBREC, 4, 0xABCD), "5002abcd", id="PUBREC"),
+        pytest.param(ack(PacketType.PUBREL, 4, 1), "62020001", id="MQTT-3.6.1-1: PUBREL"),
+        pytest.param(ack(PacketType.PUBCOMP, 3, 1), "70020001", id="PUBCOMP"),
+        pytest.param(ack(PacketType.PUBACK, 5, 1), "40020001", id="5.0 success is short"),
+        pytest.param(ack(PacketType.PUBACK, 5, 1, Reason.NO_MATCHING_SUBSCRIBERS), "4003000110", id="5.0 reason"),
+        pytest.param(ack(PacketType.PUBREL, 5, 1, Reason.PACKET_IDENTIFIER_NOT_FOUND), "6203000192", id="5.0 PUBREL"),
+        pytest.param(
+            ack(PacketType.PUBACK, 5, 1, Reason.SUCCESS, SAID), "400a000100" + SAID_BYTES, id="5.0 properties"
+        ),
+        pytest.param(ack(PacketType.PUBACK, 5, 1, Reason.SUCCESS, {}), "40020001", id="5.0 no properties"),
+        pytest.param(ack(PacketType.PUBACK, 4, 1, Reason.QUOTA_EXCEEDED, SAID), "40020001", id="3.1.1 cannot say"),
+        pytest.param(suback(4, 1, [Reason.SUCCESS, Reason.GRANTED_QOS_2]), "900400010002", id="3.1.1 SUBACK"),
+        pytest.param(suback(4, 1, [Reason.NOT_AUTHORIZED]), "9003000180", id="3.1.1 SUBACK failure"),
+        pytest.param(suback(5, 1, [Reason.NOT_AUTHORIZED]), "900400010087", id="5.0 SUBACK"),
+        pytest.param(suback(5, 1, [Reason.GRANTED_QOS_1], SAID), "900a0001" + SAID_BYTES + "01", id="5.0 SUBACK why"),
+        pytest.param(unsuback(4, 1, [Reason.SUCCESS]), "b0020001", id="3.1.1 UNSUBACK"),
+        pytest.param(
+            unsuback(5, 1, [Reason.SUCCESS, Reason.NO_SUBSCRIPTION_EXISTED]), "b0050001000011", id="5.0 UNSUBACK"
+        ),
+        pytest.param(disconnect(4, Reason.SERVER_BUSY), "", id="3.1.1 servers just close"),
+        pytest.param(disconnect(5, Reason.SUCCESS), "e000", id="5.0 DISCONNECT"),
+        pytest.param(disconnect(5, Reason.SESSION_TAKEN_OVER), "e0018e", id="5.0 DISCONNECT with a reason"),
+        pytest.param(disconnect(5, Reason.SUCCESS, SAID), "e00800" + SAID_BYTES, id="5.0 DISCONNECT with properties"),
+        pytest.param(auth(Reason.SUCCESS), "f000", id="AUTH"),
+        pytest.param(
+            auth(Reason.CONTINUE_AUTHENTICATION, {Property.AUTHENTICATION_METHOD: "X"}),
+            "f0061804 15000158",
+            id="AUTH on",
+        ),
+        pytest.param(pingresp(), "d000", id="PINGRESP"),
+    ],
+)
+def test_packets_are_as_the_specification_draws_them(written: bytes, octets: str) -> None:
+    assert written == bytes.fromhex(octets)
+
+
+@given(st.integers(0, 300))
+def test_the_remaining_length_counts_the_body(size: int) -> None:
+    written = packet(0x90, bytes(size))
+    length = read_varint(written, 1)
+    assert length == (size, len(written) - size)
+
+
+@given(st.sampled_from(sorted(Reason)), st.booleans(), st.text(st.characters(codec="utf-8", exclude_characters="\0")))
+def test_a_connack_says_what_it_was_given(reason: Reason, is_present: bool, why: str) -> None:
+    properties: Properties = {Property.REASON_STRING: why, Property.MAXIMUM_PACKET_SIZE: 1000}
+    written = connack(5, is_present, reason, properties)
+    length = read_varint(written, 1)
+    assert length is not None
+    size, at = length
+    assert len(written) == at + size
+    assert written[at : at + 2] == bytes((is_present and not reason.is_error, reason))
+    assert decode_properties(written, at + 2, len(written), PacketType.CONNACK) == (properties, len(written))

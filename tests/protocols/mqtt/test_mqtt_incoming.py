@@ -1,0 +1,135 @@
+"""Packets put together from pieces: however they are cut, and without copying a large one again and again."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway_mqtt.connection import Connection
+from gateway_mqtt.errors import MqttError
+from gateway_mqtt.incoming import Incoming, remaining_length
+from gateway_mqtt.reasons import Reason
+from tests.protocols.mqtt.dialogue import Gateway
+from tests.protocols.mqtt.packets import FIVE, varint
+
+# ---- The remaining length (1.5.5, 2.1.4) -----------------------------------------------------------------------------
+
+
+@given(st.integers(0, 268_435_455), st.binary(max_size=3))
+def test_a_length_is_read_back_wherever_it_stands(length: int, before: bytes) -> None:
+    data = before + b"\x30" + varint(length)
+    assert remaining_length(data, len(before), len(data), 2**29) == (length, len(data))
+
+
+@given(st.integers(128, 268_435_455))
+def test_one_that_is_cut_is_waited_for(length: int) -> None:
+    data = b"\x30" + varint(length)
+    for end in range(1, len(data)):
+        assert remaining_length(data[:end], 0, end, 2**29) is None
+
+
+def test_one_of_more_than_four_bytes_is_malformed() -> None:
+    with pytest.raises(MqttError) as refused:
+        remaining_length(b"\x30\xff\xff\xff\xff\x01", 0, 6, 2**29)
+    assert refused.value.reason is Reason.MALFORMED_PACKET
+
+
+@pytest.mark.parametrize(("limit", "is_too_large"), [(202, True), (203, False)])
+def test_the_limit_counts_the_whole_packet(limit: int, is_too_large: bool) -> None:
+    data = b"\x30" + varint(200)
+    if not is_too_large:
+        assert remaining_length(data, 0, len(data), limit) == (200, 3)
+        return
+    with pytest.raises(MqttError) as refused:
+        remaining_length(data, 0, len(data), limit)
+    assert refused.value.reason is Reason.PACKET_TOO_LARGE
+
+
+# ---- Pieces ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_incomplete_waits_until_enough_is_there() -> None:
+    incoming = Incoming()
+    incoming.keep(b"ab", 3)
+    assert incoming.feed(b"c") == b""
+    assert incoming.size == 3
+    assert incoming.feed(b"defg") == b"abcdefg"
+    assert incoming.size == 0
+
+
+@pytest.mark.parametrize("piece", [1, 1_000, 1_400])
+def test_a_large_packet_is_looked_at_once_however_many_pieces_it_comes_in(
+    piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[int] = []
+    read = Connection._read
+
+    def counting(connection: Connection, data: bytes) -> None:
+        looked_at.append(len(data))
+        read(connection, data)
+
+    monkeypatch.setattr(Connection, "_read", counting)
+    gateway = Gateway()
+    sensor = gateway.client("sensor")
+    looked_at.clear()
+    body = bytes(10_000 if piece == 1 else 1_000_000)
+    packet = FIVE.publish("t", body, qos=1, id=1)
+    for at in range(0, len(packet), piece):
+        sensor.machine.receive(packet[at : at + piece])
+    assert sensor.hear() == ["PUBACK #1 NO_MATCHING_SUBSCRIBERS"]
+    assert sum(looked_at) <= len(packet) + 2 * piece + 10
+
+
+# ---- Cuts ------------------------------------------------------------------------------------------------------------
+
+#: A conversation with a little of everything in it, of a client that listens to itself.
+CONVERSATION = b"".join(
+    (
+        FIVE.connect("self"),
+        FIVE.subscribe(("t/#", 2), ("u", 1), id=9),
+        FIVE.publish("t/1", b"none"),
+        FIVE.publish("u", b"one", qos=1, id=1),
+        FIVE.puback(1),
+        FIVE.publish("t/2", bytes(300), qos=2, id=2),
+        FIVE.pubrel(2),
+        FIVE.pubrec(2),
+        FIVE.pubcomp(2),
+        FIVE.pingreq(),
+        FIVE.publish("t/3", b"", qos=2, id=2),
+        FIVE.unsubscribe("t/#", "nothing", id=10),
+        FIVE.publish("t/3", b"unheard"),
+        FIVE.pubrec(3, 0x80),
+        FIVE.publish("t/+", b"wrong"),
+        FIVE.pingreq(),
+    )
+)
+
+
+def heard_from(*pieces: bytes) -> list[str]:
+    """What a new client hears that says these, turn by turn."""
+    client = Gateway().stranger()
+    heard: list[str] = []
+    for piece in pieces:
+        heard += client.say(piece)
+    return heard
+
+
+WHOLE = heard_from(CONVERSATION)
+
+
+def test_the_conversation_is_what_it_seems() -> None:
+    assert [line.split(" ")[0] for line in WHOLE] == [
+        *("CONNACK", "SUBACK", "PUBLISH", "PUBLISH", "PUBACK", "PUBLISH", "PUBREC", "PUBCOMP", "PUBREL", "PINGRESP"),
+        *("PUBLISH", "PUBREC", "UNSUBACK", "DISCONNECT", "closed"),
+    ]
+
+
+@given(st.lists(st.integers(0, len(CONVERSATION)), max_size=30))
+def test_how_the_bytes_are_cut_never_matters(places: list[int]) -> None:
+    ends = [0, *sorted(places), len(CONVERSATION)]
+    assert heard_from(*(CONVERSATION[start:stop] for start, stop in pairwise(ends) if stop > start)) == WHOLE
+
+
+def test_not_even_if_they_come_one_by_one() -> None:
+    assert heard_from(*(CONVERSATION[at : at + 1] for at in range(len(CONVERSATION)))) == WHOLE

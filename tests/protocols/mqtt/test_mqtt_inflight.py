@@ -1,0 +1,110 @@
+"""Deliveries under way: whose they are, what becomes of them when the client goes, and of identifiers left behind."""
+
+from tests.protocols.mqtt.dialogue import Client, Gateway
+from tests.protocols.mqtt.packets import message_expiry, options, receive_maximum
+
+FOR_AN_HOUR = 3600
+
+
+def lasting(gateway: Gateway, name: str = "app", window: int = 100) -> Client:
+    return gateway.client(name, is_clean=False, expiry=FOR_AN_HOUR, properties=receive_maximum(window))
+
+
+def published(gateway: Gateway, topic: str, *bodies: bytes, qos: int = 2, properties: bytes = b"") -> None:
+    sensor = gateway.client("sensor")
+    for body in bodies:
+        sensor.publish(topic, body, qos=qos, id=1, properties=properties)
+        sensor.pubrel(1)
+
+
+def test_what_one_member_was_sent_exactly_once_is_sent_again_within_its_new_window() -> None:
+    gateway = Gateway()
+    app = lasting(gateway)
+    app.subscribe("$share/g/t", 2)
+    published(gateway, "t", b"one", b"two", b"three")
+    assert len(app.hear()) == 3
+    app.lose()
+    again = lasting(gateway, window=2)
+    assert again.backlog == ["PUBLISH q2 #1 dup t 'one'", "PUBLISH q2 #2 dup t 'two'"]
+    assert again.pubrec(2) == ["PUBREL #2"]
+    assert again.pubcomp(2) == ["PUBLISH q2 #3 dup t 'three'"]
+    assert again.pubrec(1) + again.pubcomp(1) + again.pubrec(3) + again.pubcomp(3) == ["PUBREL #1", "PUBREL #3"]
+    published(gateway, "t", b"four")
+    assert [line.split()[-1] for line in again.hear()] == ["'four'"]
+
+
+def test_nobody_else_is_sent_it_meanwhile() -> None:
+    gateway = Gateway()
+    first, second = lasting(gateway, "first"), lasting(gateway, "second")
+    first.subscribe("$share/g/t", 2)
+    published(gateway, "t", b"one")
+    assert first.hear() == ["PUBLISH q2 #1 t 'one'"]
+    second.subscribe("$share/g/t", 2)
+    first.lose()
+    assert second.hear() == []
+    assert lasting(gateway, "first").backlog == ["PUBLISH q2 #1 dup t 'one'"]
+
+
+def test_what_was_sent_at_least_once_goes_to_another_member() -> None:
+    gateway = Gateway()
+    first, second = lasting(gateway, "first"), lasting(gateway, "second")
+    first.subscribe("$share/g/t", 1)
+    published(gateway, "t", b"one", qos=1)
+    assert first.hear() == ["PUBLISH q1 #1 t 'one'"]
+    second.subscribe("$share/g/t", 1)
+    first.lose()
+    assert [line.split()[-1] for line in second.hear()] == ["'one'"]
+
+
+def test_an_identifier_is_released_whose_message_is_gone() -> None:
+    """The client may hold it: a message under the same identifier would be taken for the one it has."""
+    gateway = Gateway()
+    app = lasting(gateway)
+    app.subscribe("t", 2)
+    published(gateway, "t", b"one")
+    assert app.hear() == ["PUBLISH q2 #1 t 'one'"]
+    app.lose()
+    gateway.vhost.queue("mqtt-subscription-appqos1").purge()
+    started = gateway.crashed()
+    started.vhost.queue("mqtt-subscription-appqos1").purge()
+    again = lasting(started)
+    assert again.backlog == ["PUBREL #1"]
+    published(started, "t", b"two")
+    assert again.hear() == ["PUBLISH q2 #2 t 'two'"]
+    again.pubcomp(1)
+    assert not started.vhost.sessions.get("app").handshakes.releasing  # type: ignore[union-attr]
+
+
+def test_so_is_one_before_which_others_were_sent() -> None:
+    gateway = Gateway()
+    app = lasting(gateway, window=1)
+    app.subscribe("t", 2)
+    published(gateway, "t", b"one", b"two", b"three")
+    assert app.hear() == ["PUBLISH q2 #1 t 'one'"]
+    app.lose()
+    queue = gateway.vhost.queue("mqtt-subscription-appqos1")
+    entry = queue.take()
+    assert entry is not None
+    queue.accept(entry)
+    assert lasting(gateway, window=1).backlog == ["PUBREL #1", "PUBLISH q2 #2 t 'two'"]
+
+
+def test_own_messages_that_two_filters_bring_come_once_on_the_terms_of_the_one_that_wants_them() -> None:
+    gateway = Gateway()
+    app = gateway.client("app")
+    app.subscribe("t", 0)
+    app.subscribe("#", options(1, no_local=True), id=2)
+    assert app.publish("t", b"mine", qos=1, id=5) == ["PUBLISH t 'mine'", "PUBACK #5"]
+    gateway.client("other").publish("t", b"other", qos=1, id=5)
+    assert app.hear() == ["PUBLISH q1 #1 t 'other'"]
+
+
+def test_an_expired_message_does_not_hold_its_identifier() -> None:
+    gateway = Gateway()
+    app = lasting(gateway)
+    app.subscribe("t", 1)
+    app.lose()
+    published(gateway, "t", b"fleeting", qos=1, properties=message_expiry(5))
+    gateway.advance(6)
+    published(gateway, "t", b"lasting", qos=1)
+    assert lasting(gateway).backlog == ["PUBLISH q1 #1 t 'lasting'"]

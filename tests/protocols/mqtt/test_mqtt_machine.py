@@ -1,0 +1,264 @@
+"""Whatever clients do, in whatever order, whenever the broker dies: they get what they are owed, as often as they may.
+
+Three clients of both versions connect, vanish, take over, subscribe alone and in groups, publish, acknowledge in any
+order, while the store commits now and then. ``people.py`` says what each of them may hear: QoS 2 exactly once, QoS 1
+at least once, per topic and publisher in order, nothing that nobody asked for, no identifier twice, and nothing that a
+crash takes back.
+"""
+
+from typing import Final
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from gateway.kernel.changes import Put
+from tests.protocols.mqtt.dialogue import Client, Gateway
+from tests.protocols.mqtt.people import Link, Person
+from tests.protocols.mqtt.world import REJOIN_S, World
+
+NAMES: Final = ("ann", "bob", "cyd")
+FILTERS: Final = ("a/b", "a/+", "a/#", "+/b", "c")
+GROUPS: Final = (("$share/g/g/1", "g/1", 2), ("$share/h/h/1", "h/1", 1))
+TOPICS: Final = ("a/b", "a/c", "c", "g/1", "h/1")
+WHO: Final = st.sampled_from(range(len(NAMES)))
+PREFETCH: Final = 3
+
+
+#: How somebody connects: version, clean start, whether the session outlives the connection, Receive Maximum.
+MANNERS: Final = st.tuples(
+    st.sampled_from([4, 5, 5]),
+    st.sampled_from([False, False, False, True]),
+    st.sampled_from([True, True, True, False]),
+    st.sampled_from([1, 2, 100]),
+)
+
+
+class MachineLink(Client):
+    """A link to a machine in this process. A question is answered once everything so far is durable."""
+
+    def tell(self, packet: bytes) -> None:
+        self.machine.receive(packet)
+
+    def ask(self, packet: bytes) -> list[str]:
+        return self.say(packet)
+
+    def break_off(self) -> None:
+        self.gateway.broker.connections.remove(self)
+        self.machine.lost()
+
+
+class MachineWorld(World):
+    """People who are connected to machines around one broker in memory."""
+
+    def __init__(self) -> None:
+        self.gateway = Gateway(prefetch=PREFETCH)
+        super().__init__(NAMES, GROUPS, PREFETCH)
+
+    def stranger(self, version: int) -> Link:
+        return MachineLink(self.gateway, version)
+
+    def commit(self) -> None:
+        self.gateway.settle()
+        self.absorb()
+
+    def crash(self) -> None:
+        """The broker dies with what was not committed, and is started again."""
+        self.gateway = self.gateway.crashed()
+        self.gateway.advance(0)  # what was not to outlive its connection ends now
+        self.crashed()
+
+    def wait(self, seconds: int) -> None:
+        self.commit()
+        self.gateway.advance(seconds)
+        self.now_s += seconds
+        for person in self.people:
+            person.grow_older()
+        self.absorb()
+
+
+class MqttMachine(RuleBasedStateMachine):
+    """Random clients, checked at every packet. ``has_news`` says that something was published since the last crash."""
+
+    @initialize(
+        manners=st.tuples(MANNERS, MANNERS, MANNERS),
+        wishes=st.tuples(*[st.dictionaries(st.sampled_from(FILTERS), st.integers(0, 2), max_size=2) for _ in NAMES]),
+        joins=st.lists(st.tuples(WHO, st.sampled_from(GROUPS)), max_size=4),
+    )
+    def start(
+        self,
+        manners: tuple[tuple[int, bool, bool, int], ...],
+        wishes: tuple[dict[str, int], ...],
+        joins: list[tuple[int, tuple[str, str, int]]],
+    ) -> None:
+        """Begin with everybody connected, and some subscriptions."""
+        self.world = MachineWorld()
+        self.has_news = False
+        for person, manner, wished in zip(self.world.people, manners, wishes, strict=True):
+            person.connect(*manner)
+            for filter, qos in wished.items():
+                person.subscribe(filter, qos)
+        for who, (filter, _, qos) in joins:
+            self.world.people[who].subscribe(filter, qos)
+
+    def connected(self) -> list[Person]:
+        return self.world.connected()
+
+    def away(self) -> list[Person]:
+        return [person for person in self.world.people if person.link is None]
+
+    # What may happen
+
+    @precondition(lambda self: self.away())
+    @rule(data=st.data(), manner=MANNERS)
+    def connect(self, data: st.DataObject, manner: tuple[int, bool, bool, int]) -> None:
+        """Come back. What was said before is durable then; the goodbye of before may not be."""
+        data.draw(st.sampled_from(self.away())).connect(*manner)
+        self.world.absorb()
+
+    @precondition(lambda self: self.away())
+    @rule()
+    def all_come_back(self) -> None:
+        for person in self.away():
+            person.connect(5, False, True, 2)
+        self.world.absorb()
+
+    @precondition(lambda self: self.connected())
+    @rule(data=st.data(), manner=MANNERS)
+    def take_over(self, data: st.DataObject, manner: tuple[int, bool, bool, int]) -> None:
+        data.draw(st.sampled_from(self.connected())).connect(*manner)
+        self.world.absorb()
+
+    @precondition(lambda self: self.connected())
+    @rule(data=st.data(), says_goodbye=st.booleans())
+    def go(self, data: st.DataObject, says_goodbye: bool) -> None:
+        person = data.draw(st.sampled_from(self.connected()))
+        if says_goodbye:
+            person.leave()
+        else:
+            person.lose()
+        self.world.absorb()
+
+    @precondition(lambda self: self.connected())
+    @rule(data=st.data(), filter=st.sampled_from(FILTERS), qos=st.integers(0, 2))
+    def subscribe(self, data: st.DataObject, filter: str, qos: int) -> None:
+        data.draw(st.sampled_from(self.connected())).subscribe(filter, qos)
+        self.world.absorb()
+
+    @precondition(lambda self: self.connected())
+    @rule(data=st.data(), group=st.sampled_from(GROUPS))
+    def join(self, data: st.DataObject, group: tuple[str, str, int]) -> None:
+        filter, _, qos = group
+        data.draw(st.sampled_from(self.connected())).subscribe(filter, qos)
+        self.world.absorb()
+
+    @precondition(lambda self: self.connected())
+    @rule(data=st.data())
+    def unsubscribe(self, data: st.DataObject) -> None:
+        person = data.draw(st.sampled_from(self.connected()))
+        joined = [filter for filter, group in self.world.groups.items() if person.name in group.members]
+        if filters := [*person.subscriptions, *joined]:
+            person.unsubscribe(data.draw(st.sampled_from(filters)))
+            self.world.absorb()
+
+    @precondition(lambda self: self.connected())
+    @rule(
+        data=st.data(),
+        said=st.lists(st.tuples(st.sampled_from(TOPICS), st.sampled_from([0, 1, 2, 2])), min_size=1, max_size=5),
+    )
+    def publish(self, data: st.DataObject, said: list[tuple[str, int]]) -> None:
+        """Publish some messages in one turn."""
+        person = data.draw(st.sampled_from(self.connected()))
+        for topic, qos in said:
+            person.publish(topic, qos)
+        self.has_news = True
+        self.world.absorb()
+
+    @precondition(lambda self: any(person.todo for person in self.connected()))
+    @rule(data=st.data(), most=st.integers(1, 6))
+    def acknowledge(self, data: st.DataObject, most: int) -> None:
+        """Send some of the acknowledgements that are due, of one client, in any order."""
+        person = data.draw(st.sampled_from([person for person in self.connected() if person.todo]))
+        for _ in range(min(most, len(person.todo))):
+            person.do(data.draw(st.sampled_from(person.todo)))
+        self.world.absorb()
+
+    @precondition(lambda self: any(person.todo for person in self.connected()))
+    @rule(is_committed=st.booleans())
+    def everybody_acknowledges(self, is_committed: bool) -> None:
+        """Everybody sends what is due now, once it may be durable."""
+        if is_committed:
+            self.world.commit()
+        for person in self.connected():
+            for task in list(person.todo):
+                person.do(task)
+        self.world.absorb()
+
+    @precondition(lambda self: self.has_news)
+    @rule()
+    def commit(self) -> None:
+        self.world.commit()
+
+    @rule(seconds=st.sampled_from([20, 50, 100]))
+    def wait(self, seconds: int) -> None:
+        self.world.wait(seconds)
+
+    @precondition(lambda self: self.has_news)
+    @rule(is_committed=st.booleans())
+    def crash(self, is_committed: bool) -> None:
+        if is_committed:
+            self.world.commit()
+        self.world.crash()
+        self.has_news = False
+
+    # What holds between any two steps
+
+    @invariant()
+    def sessions_are_those_that_should_be(self) -> None:
+        present = {person.name for person in self.world.people if person.inbox is not None}
+        assert {session.client_id for session in self.world.gateway.vhost.sessions} == present
+
+    # The end
+
+    def teardown(self) -> None:
+        """Once everybody came back and did what was due, nothing is owed, and nothing is left under way."""
+        if not hasattr(self, "world"):
+            return
+        world = self.world
+        world.commit()
+        for person in world.people:
+            if person.inbox is not None:
+                person.connect(5, False, True, 100)
+        for _ in range(200):
+            world.commit()
+            due = [(person, task) for person in world.people for task in person.todo if person.link is not None]
+            if not due:
+                break
+            for person, task in due:
+                person.do(task)
+        world.require_what_is_owed()
+        self.nothing_is_left()
+
+    def nothing_is_left(self) -> None:
+        """Connections end with nothing under way, then sessions, and with them all that the store keeps."""
+        gateway = self.world.gateway
+        for person in self.connected():
+            person.lose()
+        for session in gateway.vhost.sessions:
+            handshakes = session.handshakes
+            assert not any((handshakes.received, handshakes.releasing, handshakes.remembered, session.held))
+        gateway.vhost.sessions.end_all()
+        gateway.advance(REJOIN_S)
+        assert gateway.store.held_ids == frozenset()
+        kinds = {change.entity.kind for change in gateway.store.reopened().recover() if isinstance(change, Put)}
+        assert kinds <= {"vhost", "user", "permission"}
+
+
+TestMqttMachine = MqttMachine.TestCase
+TestMqttMachine.settings = settings(
+    max_examples=400,
+    stateful_step_count=40,
+    deadline=None,
+    report_multiple_bugs=False,  # to find the shortest way to each takes longer than a test may
+    suppress_health_check=[HealthCheck.too_slow],
+)

@@ -1,0 +1,117 @@
+"""Messages from the client: the order of answers, whatever becomes of the messages, and what is worked out once."""
+
+import pytest
+
+from gateway.kernel.changes import PermissionRecord
+from tests.protocols.mqtt.dialogue import Client, Gateway
+from tests.protocols.mqtt.packets import message_expiry, topic_alias
+
+
+@pytest.fixture
+def gateway() -> Gateway:
+    """A broker with a queue ``full`` that refuses all, and a durable one ``safe``."""
+    gateway = Gateway(disconnect_on_unauthorized=False)
+    vhost = gateway.vhost
+    limits = {"x-max-length": 0, "x-overflow": "reject-publish"}
+    for name, arguments in (("full", limits), ("safe", {})):
+        queue = vhost.declare_queue(name, is_durable=True, arguments=arguments)
+        vhost.bind(vhost.exchange("amq.topic"), queue, name)
+    gateway.settle()
+    return gateway
+
+
+@pytest.fixture
+def sensor(gateway: Gateway) -> Client:
+    return gateway.client("sensor")
+
+
+def test_answers_keep_the_order_of_their_publishes_whatever_they_say(gateway: Gateway, sensor: Client) -> None:
+    write = sensor.write
+    said = [
+        write.publish("safe", qos=1, id=1),
+        write.publish("nobody", qos=1, id=2),
+        write.publish("full", qos=1, id=3),
+        write.publish("safe", qos=2, id=4),
+        write.publish("full", qos=2, id=5),
+        write.publish("nobody", qos=2, id=6),
+        write.publish("safe", b"\xff", qos=1, id=7, properties=b"\x01\x01"),
+        write.publish("$SYS/broker", qos=1, id=8),
+        write.publish("safe", qos=1, id=9),
+    ]
+    assert sensor.say(*said) == [
+        "PUBACK #1",
+        "PUBACK #2 NO_MATCHING_SUBSCRIBERS",
+        "PUBACK #3 QUOTA_EXCEEDED",
+        "PUBREC #4",
+        "PUBREC #5 QUOTA_EXCEEDED",
+        "PUBREC #6 NO_MATCHING_SUBSCRIBERS",
+        "PUBACK #7 PAYLOAD_FORMAT_INVALID",
+        "PUBACK #8 NOT_AUTHORIZED",
+        "PUBACK #9",
+    ]
+
+
+def test_a_client_of_3_hears_nothing_of_a_refusal_and_may_try_again(gateway: Gateway) -> None:
+    sensor = gateway.client("sensor", 4)
+    assert sensor.publish("full", qos=1, id=1) == []
+    assert sensor.publish("full", qos=2, id=2) == []
+    gateway.vhost.delete_queue(gateway.vhost.queue("full"))
+    assert sensor.publish("full", qos=1, id=1, dup=True) == ["PUBACK #1"]
+    assert sensor.publish("full", qos=2, id=2, dup=True) == ["PUBREC #2"]
+
+
+def test_no_answer_overtakes_one_that_waits_for_the_disk(gateway: Gateway, sensor: Client) -> None:
+    gateway.client("app").subscribe("t")
+    write = sensor.write
+    sensor.machine.receive(write.publish("safe", qos=1, id=1) + write.publish("t", qos=1, id=2))
+    assert sensor.hear_now() == []
+    sensor.machine.receive(write.publish("t", qos=1, id=3))
+    assert sensor.hear_now() == []
+    assert sensor.hear() == ["PUBACK #1", "PUBACK #2", "PUBACK #3"]
+
+
+def test_who_is_gone_is_answered_nothing(gateway: Gateway, sensor: Client) -> None:
+    sensor.machine.receive(sensor.write.publish("safe", qos=1, id=1))
+    sensor.lose()
+    assert sensor.hear() == ["closed"]
+    assert gateway.vhost.queue("safe").ready.length == 1
+
+
+def test_what_a_topic_means_is_asked_again_when_permissions_change(gateway: Gateway, sensor: Client) -> None:
+    assert sensor.publish("safe", qos=1, id=1) == ["PUBACK #1"]
+    gateway.broker.directory.put_permission(PermissionRecord("/", "guest", ".*", "^$", ".*"))
+    assert sensor.publish("safe", qos=1, id=2) == ["PUBACK #2 NOT_AUTHORIZED"]
+    gateway.broker.directory.put_permission(PermissionRecord("/", "guest", ".*", ".*", ".*"))
+    assert sensor.publish("safe", qos=1, id=3) == ["PUBACK #3"]
+
+
+def test_the_life_of_a_message_begins_when_it_comes_and_not_with_one_like_it(gateway: Gateway) -> None:
+    app = gateway.client("app", is_clean=False, expiry=100)
+    app.subscribe("t", 1)
+    app.lose()
+    sensor = gateway.client("sensor")
+    for packet_id in (1, 2):
+        sensor.publish("t", qos=1, id=packet_id, properties=message_expiry(10))
+        gateway.advance(4)
+    again = gateway.client("app", is_clean=False, expiry=100)
+    assert [line.split("=")[-1] for line in again.backlog] == ["2", "6"]
+
+
+def test_an_alias_stands_for_its_topic_on_its_own_connection_alone(gateway: Gateway) -> None:
+    app = gateway.client("app")
+    app.subscribe("t")
+    sensor = gateway.client("sensor")
+    sensor.publish("t", b"one", properties=topic_alias(3))
+    sensor.publish("", b"two", properties=topic_alias(3))
+    assert app.hear() == ["PUBLISH t 'one'", "PUBLISH t 'two'"]
+    again = gateway.client("sensor")
+    assert again.publish("", b"three", properties=topic_alias(3)) == ["DISCONNECT PROTOCOL_ERROR", "closed"]
+
+
+def test_topics_and_properties_are_remembered_within_bounds(gateway: Gateway, sensor: Client) -> None:
+    for number in range(3000):
+        sensor.machine.receive(sensor.write.publish(f"t/{number}", properties=b"\x03" + b"\0\4" + b"%04d" % number))
+    assert sensor.machine.conversation is not None
+    publishing = sensor.machine.conversation.publishing
+    assert len(publishing._targets) <= 1024
+    assert len(publishing._headers) <= 1024

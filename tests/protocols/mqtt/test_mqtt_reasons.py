@@ -1,0 +1,92 @@
+"""Reason codes: all of the specification's, in the packets that may carry them, and one for each refusal."""
+
+import pytest
+
+from gateway.kernel import errors
+from gateway.kernel.errors import AccessRefused, GatewayError, InternalError, NotAllowed, NotFound, Refused
+from gateway_mqtt.packet_types import PacketType
+from gateway_mqtt.reasons import CARRIERS, CONNACK_3, REFUSALS, SERVERS_ALONE, Reason, carried_by, reason_for
+
+#: Table 2-6, turned round: what each packet may say.
+BY_PACKET = {
+    PacketType.CONNACK: "00 80 81 82 83 84 85 86 87 88 89 8a 8c 90 95 97 99 9a 9b 9c 9d 9f",
+    PacketType.PUBACK: "00 10 80 83 87 90 91 97 99",
+    PacketType.PUBREC: "00 10 80 83 87 90 91 97 99",
+    PacketType.PUBREL: "00 92",
+    PacketType.PUBCOMP: "00 92",
+    PacketType.SUBACK: "00 01 02 80 83 87 8f 91 97 9e a1 a2",
+    PacketType.UNSUBACK: "00 11 80 83 87 8f 91",
+    PacketType.DISCONNECT: (
+        "00 04 80 81 82 83 87 89 8b 8c 8d 8e 8f 90 93 94 95 96 97 98 99 9a 9b 9c 9d 9e 9f a0 a1 a2"
+    ),
+    PacketType.AUTH: "00 18 19",
+}
+
+
+@pytest.mark.parametrize(("packet_type", "codes"), BY_PACKET.items())
+def test_packets_carry_what_their_tables_list(packet_type: PacketType, codes: str) -> None:
+    assert carried_by(packet_type) == {Reason(int(code, 16)) for code in codes.split()}
+
+
+def test_every_reason_is_carried_by_some_packet() -> None:
+    assert CARRIERS.keys() == set(Reason)
+    assert all(CARRIERS.values())
+
+
+def test_errors_begin_at_0x80() -> None:
+    assert not Reason.RE_AUTHENTICATE.is_error
+    assert Reason.UNSPECIFIED_ERROR.is_error
+
+
+def test_what_servers_alone_say_can_be_said_in_a_disconnect() -> None:
+    assert carried_by(PacketType.DISCONNECT) >= SERVERS_ALONE
+
+
+def test_3_x_has_six_return_codes_for_refusals_a_connack_may_carry() -> None:
+    assert set(CONNACK_3.values()) == {0, 1, 2, 3, 4, 5}
+    assert CONNACK_3[Reason.UNSUPPORTED_PROTOCOL_VERSION] == 1
+    assert CONNACK_3[Reason.CLIENT_IDENTIFIER_NOT_VALID] == 2
+    assert CONNACK_3[Reason.SERVER_UNAVAILABLE] == 3
+    assert CONNACK_3[Reason.BAD_USER_NAME_OR_PASSWORD] == 4
+    assert CONNACK_3[Reason.NOT_AUTHORIZED] == 5
+    assert Reason.MALFORMED_PACKET not in CONNACK_3
+
+
+def every(kind: type[GatewayError]) -> list[type[GatewayError]]:
+    return [kind, *(below for child in kind.__subclasses__() for below in every(child))]
+
+
+def test_there_is_a_reason_for_every_refusal_of_the_kernel() -> None:
+    refusals = {kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Refused)}
+    assert refusals - {Refused} == REFUSALS.keys()
+
+
+@pytest.mark.parametrize("kind", every(Refused))
+def test_a_refused_publish_and_a_refused_subscription_can_both_be_told(kind: type[Refused]) -> None:
+    reason = reason_for(kind("because"))
+    assert reason.is_error
+    assert CARRIERS[reason] >= {PacketType.PUBACK, PacketType.SUBACK, PacketType.CONNACK, PacketType.DISCONNECT}
+
+
+def test_a_refusal_of_a_kind_nobody_foresaw_is_told_as_its_parent() -> None:
+    class Stricter(AccessRefused):
+        pass
+
+    class Odd(Refused):
+        pass
+
+    assert reason_for(Stricter("no")) is Reason.NOT_AUTHORIZED
+    assert reason_for(Odd("no")) is Reason.UNSPECIFIED_ERROR
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (AccessRefused, Reason.NOT_AUTHORIZED),
+        (NotAllowed, Reason.QUOTA_EXCEEDED),
+        (NotFound, Reason.IMPLEMENTATION_SPECIFIC_ERROR),
+        (InternalError, Reason.UNSPECIFIED_ERROR),
+    ],
+)
+def test_the_reason_says_what_happened(kind: type[Refused], reason: Reason) -> None:
+    assert reason_for(kind("why")) is reason

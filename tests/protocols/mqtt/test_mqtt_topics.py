@@ -1,0 +1,215 @@
+"""Topic names and filters: which there are (MQTT 5.0, 4.7, 4.8.2), and that each comes back from AMQP as it went."""
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from gateway.kernel.topics import TopicTrie
+from gateway_mqtt.errors import MqttError
+from gateway_mqtt.reasons import Reason
+from gateway_mqtt.topics import LOSSY, REVERSIBLE, Shared, TopicMapping, check_filter, check_topic, parse_filter
+from tests.protocols.mqtt.client_packets import filters, topics
+
+TOPICS = ["a", "/", "//", "/a", "a/", "a//b", "sport/tennis", " ", "$SYS/x", "a b/é", "\ufeff", "x" * 65_535]
+NO_TOPICS = ["", "+", "#", "a/+", "a+", "a/#", "#a", "a\0b"]
+
+FILTERS = ["#", "+", "a/#", "+/+", "+/a/#", "/+", "a/+/b", "/", "a", "$SYS/#", "a/b c/d", "sport/tennis/player1/#"]
+NO_FILTERS = [
+    "",
+    "a#",
+    "#/a",
+    "a/#/b",
+    "sport/tennis#",
+    "sport/tennis/#/ranking",
+    "sport+",
+    "+a",
+    "a/b+/c",
+    "##",
+    "a\0",
+]
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_these_are_topic_names_and_filters_too(topic: str) -> None:
+    check_topic(topic)
+    check_filter(topic)
+
+
+@pytest.mark.parametrize("text", NO_TOPICS)
+def test_these_are_no_topic_names(text: str) -> None:
+    with pytest.raises(MqttError) as refusal:
+        check_topic(text)
+    assert refusal.value.reason is Reason.TOPIC_NAME_INVALID
+
+
+@pytest.mark.parametrize("text", FILTERS)
+def test_these_are_filters(text: str) -> None:
+    assert parse_filter(text) == (None, text)
+
+
+@pytest.mark.parametrize("text", NO_FILTERS)
+def test_these_are_no_filters(text: str) -> None:
+    for refuses in (check_filter, parse_filter):
+        with pytest.raises(MqttError) as refusal:
+            refuses(text)
+        assert refusal.value.reason is Reason.TOPIC_FILTER_INVALID
+
+
+@given(filters)
+def test_filters_made_of_levels_are_filters(filter: str) -> None:
+    check_filter(filter)
+
+
+@pytest.mark.parametrize(
+    ("text", "group", "filter"),
+    [
+        ("$share/consumer1/sport/tennis/+", "consumer1", "sport/tennis/+"),
+        ("$share/consumer2//finance", "consumer2", "/finance"),
+        ("$share/g//", "g", "/"),
+        ("$share/g/#", "g", "#"),
+        ("$share/g/$SYS/x", "g", "$SYS/x"),
+        ("$share/$share/$share/x", "$share", "$share/x"),
+        ("$share/a group/x", "a group", "x"),
+    ],
+)
+def test_shared_subscriptions_name_a_group_and_a_filter(text: str, group: str, filter: str) -> None:
+    assert parse_filter(text) == (Shared(group, filter), filter)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("$share/", id="nothing"),
+        pytest.param("$share/g", id="MQTT-4.8.2-2: no slash and filter"),
+        pytest.param("$share/g/", id="MQTT-4.8.2-2: no filter"),
+        pytest.param("$share//x", id="MQTT-4.8.2-1: no group"),
+        pytest.param("$share/+/x", id="MQTT-4.8.2-2: a wildcard for a group"),
+        pytest.param("$share/g#/x", id="MQTT-4.8.2-2: a wildcard in the group"),
+        pytest.param("$share/g/x#", id="no filter behind it"),
+    ],
+)
+def test_half_a_shared_subscription_is_refused(text: str) -> None:
+    with pytest.raises(MqttError) as refusal:
+        parse_filter(text)
+    assert refusal.value.reason is Reason.TOPIC_FILTER_INVALID
+
+
+@pytest.mark.parametrize("text", ["$share", "$shared/g/x", "$SHARE/g/x", "x/$share/g/y"])
+def test_what_only_looks_like_a_shared_subscription_is_a_filter(text: str) -> None:
+    assert parse_filter(text) == (None, text)
+
+
+# ---------------------------------------------------------------- to keys and back
+
+KEYS = [
+    ("a/b/c", "a.b.c"),
+    ("/", "."),
+    ("//a", "..a"),
+    ("a.b/c", "a%2Eb.c"),
+    ("*", "%2A"),
+    ("a%2Eb", "a%252Eb"),
+    ("100%", "100%25"),
+    ("$SYS/x", "$SYS.x"),
+]
+
+
+@pytest.mark.parametrize(("topic", "key"), KEYS)
+def test_a_topic_has_one_key_and_the_key_one_topic(topic: str, key: str) -> None:
+    assert REVERSIBLE.routing_key(topic) == key
+    assert REVERSIBLE.topic(key) == topic
+
+
+@given(topics)
+def test_every_topic_comes_back(topic: str) -> None:
+    assert REVERSIBLE.topic(REVERSIBLE.routing_key(topic)) == topic
+
+
+@given(topics, topics)
+def test_different_topics_have_different_keys(one: str, other: str) -> None:
+    assume(one != other)
+    assert REVERSIBLE.routing_key(one) != REVERSIBLE.routing_key(other)
+
+
+@given(filters)
+def test_every_filter_comes_back(filter: str) -> None:
+    assert REVERSIBLE.filter(REVERSIBLE.binding_key(filter)) == filter
+
+
+@given(topics)
+def test_a_filter_without_wildcards_binds_to_the_key_of_its_topic(topic: str) -> None:
+    assert REVERSIBLE.binding_key(topic) == REVERSIBLE.routing_key(topic)
+    assert LOSSY.binding_key(topic) == LOSSY.routing_key(topic)
+
+
+@given(st.text(st.sampled_from("ab./*+#%25EA\0") | st.characters(codec="utf-8"), max_size=30))
+def test_every_key_of_another_protocol_has_a_topic_that_may_be_sent(key: str) -> None:
+    check_topic(REVERSIBLE.topic(key))
+    check_topic(LOSSY.topic(key))
+
+
+@pytest.mark.parametrize(
+    ("key", "topic"),
+    [
+        ("", "/"),
+        ("a+b", "a%2Bb"),
+        ("a.#", "a/%23"),
+        ("a*b", "a*b"),
+        ("a/b", "a/b"),
+        ("%41.%2", "%41/%2"),
+        ("%2e", "%2e"),
+        ("a\0", "a%00"),
+        ("a%2Bb", "a%2Bb"),
+    ],
+)
+def test_what_no_topic_can_hold_is_escaped_and_unknown_escapes_stay(key: str, topic: str) -> None:
+    assert REVERSIBLE.topic(key) == topic
+
+
+@pytest.mark.parametrize(
+    ("key", "filter"), [("*.a", "+/a"), ("#", "#"), ("a*", "a*"), ("%2A", "*"), ("a.%2E.*.#", "a/./+/#")]
+)
+def test_only_whole_words_are_wildcards(key: str, filter: str) -> None:
+    assert REVERSIBLE.filter(key) == filter
+
+
+def matches(filter: str, topic: str) -> bool:
+    """Match as 4.7 has it, level by level, but for topics that begin with ``$``."""
+    wanted, levels = filter.split("/"), topic.split("/")
+    for index, level in enumerate(wanted):
+        if level == "#":
+            return True
+        if index >= len(levels) or level not in ("+", levels[index]):
+            return False
+    return len(wanted) == len(levels)
+
+
+@given(filters, topics)
+def test_keys_match_exactly_when_the_filter_matches_the_topic(filter: str, topic: str) -> None:
+    trie: TopicTrie[str, str] = TopicTrie()
+    trie.insert(REVERSIBLE.binding_key(filter), "s", filter)
+    assert bool(trie.match(REVERSIBLE.routing_key(topic))) == matches(filter, topic)
+
+
+@given(st.lists(st.sampled_from(["", "a", "b", ".", "*"]), min_size=1, max_size=4), st.data())
+def test_filters_close_to_the_topic_match_alike(levels: list[str], data: st.DataObject) -> None:
+    topic = "/".join(levels) or "/"
+    swapped = [data.draw(st.sampled_from([level, "+", "a"])) for level in topic.split("/")]
+    kept = data.draw(st.integers(0, len(swapped)))
+    filter = "/".join(data.draw(st.sampled_from([swapped, [*swapped[:kept], "#"]]))) or "/"
+    trie: TopicTrie[str, str] = TopicTrie()
+    trie.insert(REVERSIBLE.binding_key(filter), "s", filter)
+    assert bool(trie.match(REVERSIBLE.routing_key(topic))) == matches(filter, topic)
+
+
+@pytest.mark.parametrize(
+    ("topic", "key", "back"), [("a/b", "a.b", "a/b"), ("a.b/c", "a.b.c", "a/b/c"), ("a*/b", "a*.b", "a*/b")]
+)
+def test_the_lossy_mapping_makes_a_level_of_a_dot(topic: str, key: str, back: str) -> None:
+    assert LOSSY.routing_key(topic) == key
+    assert LOSSY.topic(key) == back
+
+
+@pytest.mark.parametrize("mapping", [REVERSIBLE, LOSSY])
+def test_filters_without_dots_and_stars_are_the_same_in_both(mapping: TopicMapping) -> None:
+    assert mapping.binding_key("a/+/b/#") == "a.*.b.#"
+    assert mapping.filter("a.*.b.#") == "a/+/b/#"

@@ -1,0 +1,206 @@
+"""Properties between MQTT and the other protocols, as RabbitMQ translates them; the rest is left out, never refused."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.kernel.message import Header, Properties, Value
+from gateway.kernel.plain import plain_header
+from gateway_mqtt.facts import facts_of, is_plain
+from gateway_mqtt.properties import Property
+from gateway_mqtt.publish import PublishProperties, scan_publish_properties
+from gateway_mqtt.topics import REVERSIBLE
+from gateway_mqtt.translate import kernel_properties, mqtt_properties
+from tests.protocols.mqtt.client_packets import mqtt_text, text, user_property
+
+
+def towards_kernel(said: PublishProperties, headers: dict[str, Value] | None = None) -> Properties:
+    return kernel_properties(said, 0, REVERSIBLE, headers or {})
+
+
+def test_everything_has_its_place_in_amqp() -> None:
+    said = PublishProperties(1, 10, 0, "re/ply", b"id-1", (("b", "1"), ("a", "2")), "text/plain")
+    assert towards_kernel(said) == Properties(
+        content_type="text/plain",
+        headers={"a": "2", "b": "1", "x-reply-to-topic": "re.ply"},
+        delivery_mode=1,
+        correlation_id="id-1",
+        expiration="10000",
+    )
+
+
+def test_user_properties_become_headers_sorted_and_the_first_of_equals() -> None:
+    said = PublishProperties(user_properties=(("b", "1"), ("a", "2"), ("b", "3"), ("n" * 256, "x"), ("é" * 127, "y")))
+    assert list(towards_kernel(said).headers.items()) == [("a", "2"), ("b", "1"), ("é" * 127, "y")]
+
+
+@pytest.mark.parametrize("data", [b"", b"x" * 255, "é".encode()])
+def test_correlation_data_is_a_correlation_id_if_that_can_hold_it(data: bytes) -> None:
+    properties = towards_kernel(PublishProperties(correlation_data=data))
+    assert (properties.correlation_id, properties.headers) == (data.decode(), {})
+
+
+@pytest.mark.parametrize("data", [b"x" * 256, b"\xff", "é".encode() * 128])
+def test_and_a_header_if_not(data: bytes) -> None:
+    properties = towards_kernel(PublishProperties(correlation_data=data))
+    assert (properties.correlation_id, properties.headers) == (None, {"x-correlation-id": data})
+
+
+@pytest.mark.parametrize("content_type", ["é", "x" * 256])
+def test_a_content_type_that_amqp_could_not_read_stays_behind(content_type: str) -> None:
+    assert towards_kernel(PublishProperties(content_type=content_type)).content_type is None
+
+
+def test_what_the_broker_added_comes_before_what_was_said() -> None:
+    properties = towards_kernel(PublishProperties(user_properties=(("k", "old"),)), {"k": 1})
+    assert properties.headers == {"k": 1}
+
+
+# ---------------------------------------------------------------- from AMQP
+
+
+def test_everything_has_its_place_in_mqtt() -> None:
+    said = Properties(
+        content_type="text/plain",
+        headers={"z": "1", "x-reply-to-topic": "re.p%2Ely", "a": "2"},
+        delivery_mode=2,
+        correlation_id="id-1",
+        expiration="1500",
+        message_id="m",
+        timestamp=datetime(2024, 2, 29, tzinfo=UTC),
+        type="t",
+        user_id="u",
+        app_id="a",
+        priority=3,
+        reply_to="q",
+    )
+    assert mqtt_properties(said) == {
+        Property.CONTENT_TYPE: "text/plain",
+        Property.RESPONSE_TOPIC: "re/p.ly",
+        Property.CORRELATION_DATA: b"id-1",
+        Property.USER_PROPERTY: [("z", "1"), ("a", "2")],
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("text", "text"),
+        ("", ""),
+        (7, "7"),
+        (-(2**40), "-1099511627776"),
+        (1.5, "1.5"),
+        (True, "true"),
+        (False, "false"),
+    ],
+)
+def test_headers_that_are_simple_become_text(value: Value, said: str) -> None:
+    assert mqtt_properties(Properties(headers={"k": value})) == {Property.USER_PROPERTY: [("k", said)]}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        b"bytes",
+        [1],
+        {"a": 1},
+        Decimal("1.5"),
+        datetime(2024, 2, 29, tzinfo=UTC),
+        "nul\0",
+        "lone \ud800",
+        "x" * 65_536,
+    ],
+)
+def test_others_stay_behind(value: Value) -> None:
+    assert mqtt_properties(Properties(headers={"k": value})) == {}
+
+
+def test_names_and_texts_that_mqtt_cannot_carry_stay_behind() -> None:
+    assert mqtt_properties(Properties(content_type="a\0", headers={"k\0": "v"})) == {}
+
+
+@pytest.mark.parametrize(
+    ("headers", "data"),
+    [
+        ({"x-correlation-id": b"\0\xff"}, b"\0\xff"),
+        ({"x-correlation-id": "text"}, b"text"),
+        ({"x-correlation-id": 7}, None),
+        ({"x-correlation-id": bytes(65_536)}, None),
+    ],
+)
+def test_correlation_data_comes_back_from_its_header(headers: dict[str, Value], data: bytes | None) -> None:
+    assert mqtt_properties(Properties(headers=headers)).get(Property.CORRELATION_DATA) == data
+    assert Property.USER_PROPERTY not in mqtt_properties(Properties(headers=headers))
+
+
+@pytest.mark.parametrize("key", [7, None, "x" * 70_000])
+def test_a_reply_key_that_is_no_topic_stays_behind(key: Value) -> None:
+    assert mqtt_properties(Properties(headers={"x-reply-to-topic": key})) == {}
+
+
+def test_a_response_topic_comes_back_through_amqp() -> None:
+    there = towards_kernel(PublishProperties(response_topic="a.b/c*/%"))
+    assert mqtt_properties(there)[Property.RESPONSE_TOPIC] == "a.b/c*/%"
+
+
+@given(
+    st.lists(st.tuples(mqtt_text, mqtt_text), max_size=4, unique_by=lambda pair: pair[0]),
+    st.binary(max_size=300),
+    st.none() | st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=30),
+)
+def test_what_both_sides_can_carry_goes_there_and_back(
+    pairs: list[tuple[str, str]], data: bytes, content_type: str | None
+) -> None:
+    pairs = [pair for pair in pairs if not pair[0].startswith("x-")]
+    said = PublishProperties(correlation_data=data, user_properties=tuple(pairs), content_type=content_type)
+    back = mqtt_properties(towards_kernel(said))
+    assert back.get(Property.USER_PROPERTY, []) == sorted(pairs)
+    assert back[Property.CORRELATION_DATA] == data
+    assert back.get(Property.CONTENT_TYPE) == content_type
+
+
+# ---------------------------------------------------------------- the facts of such a message
+
+
+def amqp(**said: object) -> Header:
+    return plain_header(Properties(**said))  # type: ignore[arg-type]  # any of them
+
+
+@pytest.mark.parametrize(("delivery_mode", "qos"), [(None, 0), (1, 0), (2, 1)])
+def test_a_persistent_message_has_qos_1(delivery_mode: int | None, qos: int) -> None:
+    assert facts_of(amqp(delivery_mode=delivery_mode)).qos == qos
+
+
+def test_its_life_is_told_in_whole_seconds() -> None:
+    facts = facts_of(amqp(expiration="1999", headers={"k": "v"}))
+    assert (facts.expiry_s, facts.arrived_at_ms) == (1, 0)
+    assert facts.block == b"\x02\0\0\0\1" + user_property("k", "v")
+    assert facts.block_without_expiry == user_property("k", "v")
+    assert facts_of(amqp(expiration="315360000000000")).expiry_s == 0xFFFFFFFF
+
+
+def test_it_is_nobodys_and_was_never_retained() -> None:
+    facts = facts_of(amqp())
+    assert (facts.client_id, facts.is_copy, facts.is_retained, facts.identifier) == (None, False, False, 0)
+    assert facts.block == b""
+    assert is_plain(amqp())
+    assert not is_plain(amqp(expiration="5"))
+
+
+def test_it_is_translated_once() -> None:
+    header = amqp(headers={"k": "v"})
+    assert facts_of(header) is facts_of(header)
+
+
+@given(
+    st.dictionaries(st.text(max_size=5), st.none() | st.booleans() | st.integers() | st.text(max_size=5), max_size=4)
+)
+def test_whatever_the_headers_the_block_can_be_sent(headers: dict[str, Value]) -> None:
+    block = facts_of(amqp(content_type="c", correlation_id="i", headers=headers)).block
+    said = scan_publish_properties(block)
+    assert (said.content_type, said.correlation_data) == ("c", b"i")
+    assert text("c") in block

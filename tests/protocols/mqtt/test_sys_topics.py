@@ -1,0 +1,333 @@
+"""``$SYS/broker``: what is told, to whom, and when."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from gateway.kernel.changes import TopicPermissionRecord
+from gateway.testing import Recipient
+from gateway_mqtt.sys_topics import PREFIX, SysTopics
+from tests.protocols.mqtt.dialogue import Client, Gateway
+from tests.protocols.mqtt.packets import Will
+
+#: What Mosquitto 2.0 publishes, and what its manual names besides: ``messages/inflight``.
+TOPICS = """
+    version uptime
+    clients/total clients/maximum clients/connected clients/active clients/disconnected clients/inactive
+    clients/expired
+    messages/stored messages/received messages/sent messages/inflight
+    store/messages/count store/messages/bytes
+    subscriptions/count shared_subscriptions/count
+    heap/current heap/maximum
+    bytes/received bytes/sent
+    publish/bytes/received publish/bytes/sent
+    publish/messages/received publish/messages/sent publish/messages/dropped
+"""
+LOADS = """
+    messages/received messages/sent publish/received publish/sent publish/dropped bytes/received bytes/sent
+    sockets connections
+"""
+
+MEMORY = 1000
+
+
+class Node:
+    """A gateway that tells of itself when the test says so."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self.memory = MEMORY
+        settings = gateway.settings
+        self.topics = SysTopics(
+            gateway.broker, settings.meter, settings.exchange, "gateway version 1", lambda: self.memory
+        )
+        self.tell()
+
+    def tell(self, after_s: float = 0) -> None:
+        """Let time pass, look, and tell."""
+        self.gateway.advance(after_s)
+        for _ in self.topics.tell():
+            pass
+        self.gateway.settle()
+
+    def said(self, name: str) -> str:
+        """What a new subscriber would read under a topic."""
+        kept = self.gateway.vhost.retained.get((PREFIX + name).replace("/", "."))
+        assert kept is not None, f"nothing is told of {name}"
+        return kept.message.body.decode()
+
+
+@pytest.fixture
+def gateway() -> Gateway:
+    return Gateway()
+
+
+@pytest.fixture
+def node(gateway: Gateway) -> Node:
+    return Node(gateway)
+
+
+def topics_in(lines: Iterable[str]) -> set[str]:
+    """The topics of these publishes."""
+    return {word for line in lines for word in line.split() if word.startswith("$SYS")}
+
+
+def listening(node: Node, filter: str = "$SYS/#", client_id: str = "curious", **options: int) -> Client:
+    """Return a client that has subscribed and read what was retained."""
+    client = node.gateway.client(client_id, **options)
+    client.subscribe(filter)
+    return client
+
+
+# ---- What is told ----------------------------------------------------------------------------------------------------
+
+
+def test_everything_mosquitto_tells_is_retained_for_a_new_subscriber(node: Node) -> None:
+    expected = {PREFIX + name for name in TOPICS.split()} | {PREFIX + "retained messages/count"}
+    expected |= {f"{PREFIX}load/{name}/{span}" for name in LOADS.split() for span in ("1min", "5min", "15min")}
+    kept = {each.message.routing_key.replace(".", "/") for each in node.gateway.vhost.retained}
+    assert kept == expected
+
+
+def test_a_new_subscriber_gets_them_at_once_as_retained(node: Node) -> None:
+    client = node.gateway.client("curious")
+    assert client.subscribe("$SYS/broker/version") == [
+        "SUBACK #1 0",
+        "PUBLISH retain $SYS/broker/version 'gateway version 1'",
+    ]
+
+
+def test_uptime_is_in_whole_seconds(node: Node) -> None:
+    assert node.said("uptime") == "0 seconds"
+    node.tell(after_s=12.7)
+    assert node.said("uptime") == "12 seconds"
+
+
+def test_clients_are_those_with_a_session(node: Node) -> None:
+    kept = node.gateway.client("kept", expiry=60)
+    gone = node.gateway.client("gone")
+    kept.lose()
+    node.tell(after_s=10)
+    counts = {name: node.said(f"clients/{name}") for name in ("total", "connected", "disconnected", "maximum")}
+    assert counts == {"total": "2", "connected": "1", "disconnected": "1", "maximum": "2"}
+    gone.lose()
+    node.tell(after_s=60)
+    counts = {name: node.said(f"clients/{name}") for name in ("total", "connected", "expired", "maximum")}
+    assert counts == {"total": "0", "connected": "0", "expired": "1", "maximum": "2"}
+    assert (node.said("clients/active"), node.said("clients/inactive")) == ("0", "0")
+
+
+def test_a_session_taken_over_is_one_client(node: Node) -> None:
+    node.gateway.client("twice", expiry=60)
+    node.gateway.client("twice", expiry=60)
+    node.tell(after_s=10)
+    assert (node.said("clients/connected"), node.said("clients/maximum")) == ("1", "1")
+
+
+def test_subscriptions_are_counted_apart_from_shared_ones(node: Node) -> None:
+    client = node.gateway.client("client")
+    for filter in ("a", "b/#", "$share/g/a", "$share/g/c"):
+        client.subscribe(filter)
+    client.unsubscribe("$share/g/c")
+    node.tell(after_s=10)
+    assert (node.said("subscriptions/count"), node.said("shared_subscriptions/count")) == ("2", "1")
+
+
+def test_stored_is_what_waits_and_what_is_retained_without_the_topics_themselves(node: Node) -> None:
+    keeper = node.gateway.client("keeper", expiry=60)
+    keeper.subscribe("t", 1)
+    keeper.lose()
+    publisher = node.gateway.client("publisher")
+    publisher.publish("t", b"12345", qos=1, id=1)
+    publisher.publish("u", b"678", retain=True)
+    node.tell(after_s=10)
+    assert (node.said("store/messages/count"), node.said("messages/stored")) == ("2", "2")
+    assert (node.said("store/messages/bytes"), node.said("retained messages/count")) == ("8", "1")
+
+
+def test_inflight_is_what_is_not_acknowledged(node: Node) -> None:
+    client = node.gateway.client("client")
+    client.subscribe("t", 1)
+    client.publish("t", qos=1, id=1)
+    node.tell(after_s=10)
+    assert node.said("messages/inflight") == "1"
+    client.puback(1)
+    node.tell(after_s=10)
+    assert node.said("messages/inflight") == "0"
+
+
+def test_dropped_is_what_a_full_queue_had_no_room_for_even_when_it_is_gone() -> None:
+    node = Node(Gateway())
+    node.gateway.vhost.sessions.limits = {0: {"x-max-length": 2}, 1: {"x-max-length": 2}}
+    keeper = node.gateway.client("keeper", expiry=60)
+    keeper.subscribe("t", 1)
+    keeper.lose()
+    publisher = node.gateway.client("publisher")
+    for id in range(1, 6):
+        publisher.publish("t", qos=1, id=id)
+    node.tell(after_s=10)
+    assert node.said("publish/messages/dropped") == "3"
+    assert node.said("load/publish/dropped/1min") == "2.76"
+    node.tell(after_s=60)
+    assert (node.said("clients/expired"), node.said("publish/messages/dropped")) == ("1", "3")
+
+
+def test_dropped_does_not_shrink_with_a_queue_that_an_operator_deletes(node: Node) -> None:
+    vhost = node.gateway.vhost
+    vhost.sessions.limits = {0: {}, 1: {"x-max-length": 1}}
+    keeper = node.gateway.client("keeper", expiry=600)
+    for filter, qos in (("t", 1), ("u", 0)):
+        keeper.subscribe(filter, qos)
+    keeper.lose()
+    publisher = node.gateway.client("publisher")
+    for id in (1, 2):
+        publisher.publish("t", qos=1, id=id)
+    node.tell(after_s=10)
+    vhost.delete_queue(vhost.queue("mqtt-subscription-keeperqos1"))
+    node.tell(after_s=10)
+    assert node.said("publish/messages/dropped") == "1"
+
+
+def test_memory_has_a_maximum(node: Node) -> None:
+    node.memory = 3000
+    node.tell(after_s=10)
+    node.memory = 2000
+    node.tell(after_s=10)
+    assert (node.said("heap/current"), node.said("heap/maximum")) == ("2000", "3000")
+
+
+def test_loads_are_averages_of_what_happens_in_a_minute(node: Node) -> None:
+    node.gateway.settings.meter.sockets += 100
+    node.tell(after_s=10)
+    assert [node.said(f"load/sockets/{span}") for span in ("1min", "5min", "15min")] == ["92.11", "19.67", "6.63"]
+    node.tell(after_s=60)
+    assert node.said("load/sockets/1min") == "33.89"
+
+
+def test_a_look_at_the_very_start_averages_over_no_time(node: Node) -> None:
+    assert node.said("load/connections/1min") == "0.00"
+
+
+# ---- To whom ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_subscriber_hears_what_changed_and_nothing_else(node: Node) -> None:
+    client = listening(node, "$SYS/broker/+")
+    node.tell(after_s=10)
+    assert client.hear() == ["PUBLISH $SYS/broker/uptime '10 seconds'"]
+
+
+def test_a_wildcard_at_the_front_hears_nothing(node: Node) -> None:
+    everything, levels = listening(node, "#", "all"), listening(node, "+/broker/uptime", "levels")
+    assert everything.subscribe("+/broker/#") == ["SUBACK #1 0"]
+    node.tell(after_s=10)
+    assert (everything.hear(), levels.hear()) == ([], [])
+
+
+def test_one_who_subscribed_to_everything_and_to_the_broker_hears_the_broker_once(node: Node) -> None:
+    client = listening(node, "#")
+    client.subscribe("$SYS/broker/uptime", 1)
+    client.subscribe("$SYS/broker/#", 0)
+    node.tell(after_s=10)
+    assert [line for line in client.hear() if "uptime" in line] == ["PUBLISH $SYS/broker/uptime '10 seconds'"]
+
+
+def test_consumers_of_amqp_hear_nothing(node: Node) -> None:
+    vhost = node.gateway.vhost
+    queue = vhost.declare_queue("all")
+    for key in ("#", "$SYS.#", "$SYS.broker.uptime"):
+        vhost.bind(vhost.exchange("amq.topic"), queue, key)
+    recipient = Recipient()
+    recipient.consume(queue)
+    listening(node)
+    node.tell(after_s=10)
+    assert recipient.bodies == []
+
+
+def test_a_shared_subscription_hears_nothing_as_with_mosquitto(node: Node) -> None:
+    member = listening(node, "$share/g/$SYS/broker/uptime")
+    node.tell(after_s=10)
+    assert member.hear() == []
+
+
+def test_a_client_that_unsubscribed_hears_no_more(node: Node) -> None:
+    client = listening(node)
+    client.unsubscribe("$SYS/#")
+    node.tell(after_s=10)
+    assert client.hear() == []
+
+
+def test_who_comes_back_hears_what_is_told_from_then_on_and_nothing_stale(node: Node) -> None:
+    listening(node, "$SYS/broker/uptime", expiry=600).lose()
+    for _ in range(3):
+        node.tell(after_s=10)
+    back = node.gateway.client("curious", is_clean=False, expiry=600)
+    assert back.backlog == []
+    node.tell(after_s=10)
+    assert back.hear() == ["PUBLISH $SYS/broker/uptime '40 seconds'"]
+
+
+def test_who_subscribes_again_after_a_restart_finds_the_new_broker(node: Node) -> None:
+    node.tell(after_s=100)
+    reborn = Node(node.gateway.crashed())
+    client = reborn.gateway.client("curious")
+    assert client.subscribe("$SYS/broker/uptime")[1:] == ["PUBLISH retain $SYS/broker/uptime '0 seconds'"]
+
+
+def test_a_restart_recovers_none_of_it(node: Node) -> None:
+    assert list(node.gateway.crashed().vhost.retained) == []
+
+
+def test_a_virtual_host_that_is_made_later_is_told_too(node: Node) -> None:
+    later = node.gateway.broker.declare_vhost("later")
+    node.tell(after_s=10)
+    uptime = later.retained.get("$SYS.broker.uptime")
+    assert uptime is not None
+    assert uptime.message.body == b"10 seconds"
+
+
+def test_a_virtual_host_may_go_while_it_is_told(node: Node) -> None:
+    node.gateway.broker.declare_vhost("brief")
+    steps = node.topics.tell()
+    next(steps)
+    node.gateway.broker.delete_vhost("brief")
+    for _ in steps:
+        pass
+    assert list(node.gateway.broker.vhost_by_name) == ["/"]
+
+
+# ---- Permissions -----------------------------------------------------------------------------------------------------
+
+
+def test_who_may_not_read_the_topics_is_refused(node: Node) -> None:
+    node.gateway.add_user("bob", "bob")
+    node.gateway.broker.directory.put_topic_permission(
+        TopicPermissionRecord("/", "bob", "amq.topic", ".*", r"^(?!\$SYS)")
+    )
+    bob = node.gateway.client("bob", username="bob", password=b"bob")
+    assert bob.subscribe("$SYS/#") == ["SUBACK #1 87"]
+    assert bob.subscribe("t") == ["SUBACK #1 0"]
+    node.tell(after_s=10)
+    assert bob.hear() == []
+
+
+@pytest.mark.parametrize("topic", ["$SYS/broker/uptime", "$SYS/mine", "$SYS"])
+def test_nobody_publishes_there(node: Node, topic: str) -> None:
+    publisher = node.gateway.client("publisher")
+    assert publisher.publish(topic, qos=1, id=1) == ["DISCONNECT NOT_AUTHORIZED", "closed"]
+
+
+def test_where_the_unauthorized_may_stay_they_are_told() -> None:
+    node = Node(Gateway(disconnect_on_unauthorized=False))
+    publisher = node.gateway.client("publisher")
+    assert publisher.publish("$SYS/mine", qos=1, id=1) == ["PUBACK #1 NOT_AUTHORIZED"]
+    assert publisher.publish("$SYS/mine", qos=2, id=2) == ["PUBREC #2 NOT_AUTHORIZED"]
+    assert publisher.publish("$SYS/broker/uptime", b"forged", retain=True) == []
+    assert node.said("uptime") == "0 seconds"
+
+
+def test_a_will_is_not_left_there_either(node: Node) -> None:
+    client = listening(node)
+    node.gateway.client("mortal", will=Will("$SYS/broker/uptime", b"forged", retain=True)).lose()
+    assert client.hear() == []
+    assert node.said("uptime") == "0 seconds"

@@ -1,0 +1,113 @@
+"""One broker with clients of both protocols at its doors: their machines, a store in memory, a fake clock.
+
+A client of MQTT says and hears what ``tests.protocols.mqtt.dialogue`` tells of, one of AMQP what
+``tests.protocols.amqp.dialogue`` does::
+
+    house = House()
+    sensor, worker = house.client("sensor"), house.peer()
+    worker.send(*queue("readings", "sensors.#")).hear()
+    sensor.publish("sensors/1", b"23")
+    assert fetched(worker, "readings").body == b"23"
+"""
+
+from itertools import count
+from typing import Any, ClassVar
+
+from pamqp import commands
+
+from gateway.kernel.changes import PolicyRecord
+from gateway.kernel.message import HeaderFormat, Properties, Value
+from gateway.kernel.plain import PLAIN
+from gateway_amqp.header import AMQP
+from gateway_amqp.properties import decode_properties
+from gateway_amqp.settings import AmqpSettings
+from gateway_mqtt.header import MQTT
+from tests.protocols.amqp.dialogue import Peer
+from tests.protocols.amqp.ear import Heard
+from tests.protocols.amqp.frames import Publication, Sent
+from tests.protocols.mqtt.dialogue import Client, Gateway
+
+TOPICS = "amq.topic"
+
+
+class AmqpDoor:
+    """The broker of a house as the peers of AMQP see it."""
+
+    def __init__(self, house: "House") -> None:
+        tokens = count(1)
+        self.broker, self.turn = house.broker, house.turn
+        self.settle, self.end_turn = house.settle, house.end_turn
+        self.settings = AmqpSettings(
+            house.broker, house.settings.access_of("/"), house.settings.access_of, lambda: f"amqp-{next(tokens)}"
+        )
+
+
+class House(Gateway):
+    """The broker; a gateway of MQTT with a second door."""
+
+    formats: ClassVar[tuple[HeaderFormat, ...]] = (AMQP, MQTT, PLAIN)
+
+    def __init__(self, **options: Any) -> None:  # Any: those of Gateway
+        super().__init__(**options)
+        self._door = AmqpDoor(self)
+
+    def peer(self) -> Peer:
+        """Return somebody who speaks AMQP, with channel 1 open."""
+        peer = Peer(self._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
+        peer.open()
+        peer.send(commands.Channel.Open()).hear()
+        return peer
+
+    def policy(self, pattern: str, **definition: Value) -> None:
+        """Set a policy for queues; ``max_length`` stands for ``max-length``."""
+        settings = {name.replace("_", "-"): value for name, value in definition.items()}
+        self.broker.put_policy(PolicyRecord("/", "p", False, pattern, "queues", 0, settings))
+        self.settle()
+
+
+def own_queue(client_id: str, level: int = 1) -> str:
+    """The queue of a client's subscriptions of QoS 0, or of those above."""
+    return f"mqtt-subscription-{client_id}qos{level}"
+
+
+def queue(name: str, *keys: str, **arguments: Value) -> list[Sent]:
+    """Declare a durable queue, bound to the topics by these keys."""
+    asked: dict[str, Any] = {key.replace("_", "-"): value for key, value in arguments.items()}
+    declared: list[Sent] = [commands.Queue.Declare(0, name, durable=True, arguments=asked)]
+    return declared + [commands.Queue.Bind(0, name, TOPICS, key) for key in keys]
+
+
+def published(key: str, body: bytes = b"hi", *, exchange: str = TOPICS, **properties: Any) -> Publication:
+    """A publish to the topics."""
+    return Publication(exchange, key, body, **properties)
+
+
+def fetched(peer: Peer, name: str) -> Heard:
+    """Fetch the first message of a queue, which is acknowledged thereby."""
+    (heard,) = peer.send(commands.Basic.Get(0, name, no_ack=True)).listen()
+    assert isinstance(heard.method, commands.Basic.GetOk), str(heard)
+    return heard
+
+
+def all_of(peer: Peer, name: str) -> list[bytes]:
+    """Fetch everything that is in a queue."""
+    bodies: list[bytes] = []
+    while True:
+        (heard,) = peer.send(commands.Basic.Get(0, name, no_ack=True)).listen()
+        if not isinstance(heard.method, commands.Basic.GetOk):
+            return bodies
+        bodies.append(heard.body)
+
+
+def key_of(heard: Heard) -> str:
+    """The routing key of a message that was fetched or delivered."""
+    assert isinstance(heard.method, commands.Basic.GetOk | commands.Basic.Deliver)
+    return str(heard.method.routing_key)
+
+
+def properties_of(heard: Heard) -> Properties:
+    """The properties of a message that was fetched or delivered."""
+    return decode_properties(heard.properties)
+
+
+__all__ = ["Client", "House", "all_of", "fetched", "key_of", "own_queue", "properties_of", "published", "queue"]

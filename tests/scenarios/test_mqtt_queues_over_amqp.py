@@ -1,0 +1,328 @@
+"""The queues of sessions and groups are queues like any other: operators and clients of AMQP can work with them."""
+
+import pytest
+from pamqp import commands
+
+from gateway.kernel.changes import TopicPermissionRecord
+from tests.protocols.amqp.dialogue import Peer
+from tests.protocols.amqp.ear import Heard
+from tests.protocols.mqtt.packets import Will, content_type, message_expiry, user_property
+from tests.scenarios.house import (
+    Client,
+    House,
+    all_of,
+    fetched,
+    key_of,
+    own_queue,
+    properties_of,
+    published,
+    queue,
+)
+
+NOT_AUTHORIZED = 0x87
+UNSPECIFIED_ERROR = 0x80
+
+
+@pytest.fixture
+def house() -> House:
+    return House()
+
+
+@pytest.fixture
+def peer(house: House) -> Peer:
+    return house.peer()
+
+
+@pytest.fixture
+def sensor(house: House) -> Client:
+    return house.client("sensor")
+
+
+def sleeping(house: House, *filters: str, qos: int = 1) -> None:
+    """Have a session wait whose client, ``sleeper``, has subscribed and gone."""
+    client = house.client("sleeper", expiry=600)
+    for filter in filters:
+        client.subscribe(filter, qos)
+    client.lose()
+
+
+def woken(house: House) -> list[str]:
+    """Have the sleeper come back; return the messages that waited."""
+    return house.client("sleeper", is_clean=False, expiry=600).backlog
+
+
+def consumed(peer: Peer, name: str) -> list[Heard]:
+    """Consume from a queue, acknowledging nothing; return the deliveries."""
+    consumed_, *deliveries = peer.send(commands.Basic.Consume(0, name)).listen()
+    assert isinstance(consumed_.method, commands.Basic.ConsumeOk), str(consumed_)
+    return deliveries
+
+
+def death_of(heard: Heard) -> dict[str, object]:
+    """Return the newest entry of ``x-death``."""
+    deaths = heard.headers["x-death"]
+    assert isinstance(deaths, list)
+    newest = deaths[0]
+    assert isinstance(newest, dict)
+    return newest
+
+
+# A session's own queues
+
+
+def test_a_session_is_two_queues(house: House, peer: Peer) -> None:
+    client = house.client("sleeper", expiry=600)
+    client.subscribe("a", 0)
+    client.subscribe("b", 1, id=2)
+    client.subscribe("c", 2, id=3)
+    for level in (0, 1):
+        (declared,) = peer.send(commands.Queue.Declare(0, own_queue("sleeper", level), passive=True)).hear()
+        assert "consumer_count=1" in declared
+    topics = house.vhost.exchange("amq.topic")
+    bound = {(binding.destination.name, binding.routing_key) for binding in house.vhost.bindings.of(topics)}
+    assert bound == {(own_queue("sleeper", 0), "a"), (own_queue("sleeper"), "b"), (own_queue("sleeper"), "c")}
+
+
+def test_what_waits_for_a_session_can_be_taken_over_amqp(house: House, sensor: Client, peer: Peer) -> None:
+    sleeping(house, "a/+")
+    for number in range(3):
+        sensor.publish(f"a/{number}", b"%d" % number, qos=1, id=1)
+    first = fetched(peer, own_queue("sleeper"))
+    assert (key_of(first), first.body) == ("a.0", b"0")
+    assert woken(house) == ["PUBLISH q1 #1 a/1 '1'", "PUBLISH q1 #2 a/2 '2'"]
+
+
+def test_a_consumer_of_amqp_competes_with_the_client(house: House, sensor: Client, peer: Peer) -> None:
+    client = house.client("client", expiry=600)
+    client.subscribe("a", 1)
+    assert consumed(peer, own_queue("client")) == []
+    for number in range(4):
+        sensor.publish("a", b"%d" % number, qos=1, id=1)
+    deliveries = peer.listen()
+    assert client.hear() == ["PUBLISH q1 #1 a '0'", "PUBLISH q1 #2 a '2'"]
+    assert [heard.body for heard in deliveries] == [b"1", b"3"]
+    peer.send(commands.Basic.Nack(1, multiple=False, requeue=True)).hear()
+    assert client.hear() == ["PUBLISH q1 #3 dup a '1'"]
+
+
+def test_the_queue_of_a_session_that_ends_with_its_connection_is_its_own(house: House, peer: Peer) -> None:
+    house.client("short").subscribe("a", 1)
+    (refused,) = peer.send(commands.Basic.Get(0, own_queue("short"))).hear()
+    assert refused.startswith("Channel.Close 405 RESOURCE_LOCKED")
+
+
+def test_a_message_put_straight_into_a_sessions_queue(house: House, peer: Peer) -> None:
+    client = house.client("client", expiry=600)
+    client.subscribe("a", 1)
+    name = own_queue("client")
+    peer.send(published(name, b"by hand", exchange="", delivery_mode=2)).hear()
+    assert client.hear() == [f"PUBLISH q1 #1 {name} 'by hand'"]
+
+
+def test_a_binding_added_over_amqp_brings_more(house: House, sensor: Client, peer: Peer) -> None:
+    client = house.client("client", expiry=600)
+    client.subscribe("a", 1)
+    peer.send(commands.Queue.Bind(0, own_queue("client"), "amq.topic", "extra.*")).hear()
+    sensor.publish("extra/b", b"more", qos=1, id=1)
+    assert client.hear() == ["PUBLISH q1 #1 extra/b 'more'"]
+
+
+def test_a_queue_deleted_meanwhile_is_made_again(house: House, sensor: Client, peer: Peer) -> None:
+    sleeping(house, "a")
+    peer.send(commands.Queue.Delete(0, own_queue("sleeper"))).hear()
+    client = house.client("sleeper", is_clean=False, expiry=600)
+    sensor.publish("a", b"back", qos=1, id=1)
+    assert client.hear() == ["PUBLISH q1 #1 a 'back'"]
+
+
+def test_a_queue_that_is_purged_has_nothing_for_its_client(house: House, sensor: Client, peer: Peer) -> None:
+    sleeping(house, "a")
+    sensor.publish("a", b"lost", qos=1, id=1)
+    assert peer.send(commands.Queue.Purge(0, own_queue("sleeper"))).hear() == ["Queue.PurgeOk(message_count=1)"]
+    assert woken(house) == []
+
+
+def test_a_session_that_expires_takes_its_queues_along(house: House, peer: Peer) -> None:
+    sleeping(house, "a")
+    house.advance(601)
+    (closed,) = peer.send(commands.Queue.Declare(0, own_queue("sleeper"), passive=True)).hear()
+    assert closed.startswith("Channel.Close 404 NOT_FOUND")
+
+
+# Shared subscriptions
+
+
+def test_a_group_works_in_two_protocols(house: House, sensor: Client, peer: Peer) -> None:
+    member = house.client("member")
+    member.subscribe("$share/workers/jobs/#", 1)
+    assert consumed(peer, "mqtt-shared-workers-jobs.#") == []
+    for number in range(4):
+        sensor.publish(f"jobs/{number}", b"%d" % number, qos=1, id=1)
+    bodies = [heard.body for heard in peer.listen()]
+    lines = member.hear()
+    assert bodies == [b"1", b"3"]
+    assert [line.split()[-1] for line in lines] == ["'0'", "'2'"]
+
+
+def test_what_a_member_leaves_behind_goes_to_amqp(house: House, sensor: Client, peer: Peer) -> None:
+    member = house.client("member", expiry=600)
+    member.subscribe("$share/workers/jobs", 1)
+    sensor.publish("jobs", b"unfinished", qos=1, id=1)
+    assert member.hear() == ["PUBLISH q1 #1 jobs 'unfinished'"]
+    member.lose()
+    heard = fetched(peer, "mqtt-shared-workers-jobs")
+    assert heard.body == b"unfinished"
+    assert isinstance(heard.method, commands.Basic.GetOk)
+    assert heard.method.redelivered
+
+
+def test_a_groups_queue_stays_while_amqp_consumes_from_it(house: House, sensor: Client, peer: Peer) -> None:
+    member = house.client("member")
+    member.subscribe("$share/workers/jobs", 1)
+    consumed(peer, "mqtt-shared-workers-jobs")
+    member.disconnect()
+    sensor.publish("jobs", b"for amqp", qos=1, id=1)
+    assert [heard.body for heard in peer.listen()] == [b"for amqp"]
+
+
+# Dead letters
+
+
+@pytest.fixture
+def graveyard(house: House, peer: Peer) -> None:
+    """A queue ``dead`` for what the sleeper's queue loses."""
+    dead = [commands.Exchange.Declare(0, "dlx", "fanout", durable=True), *queue("dead")]
+    peer.send(*dead, commands.Queue.Bind(0, "dead", "dlx", "")).hear()
+
+
+@pytest.mark.usefixtures("graveyard")
+def test_what_a_client_refuses_is_a_dead_letter(house: House, sensor: Client, peer: Peer) -> None:
+    house.policy("^mqtt-subscription-", dead_letter_exchange="dlx")
+    client = house.client("client", expiry=600)
+    client.subscribe("a/b", 1)
+    said = content_type("text/plain") + user_property("colour", "red")
+    sensor.publish("a/b", b"bad", qos=1, id=1, properties=said)
+    client.hear()
+    client.puback(1, UNSPECIFIED_ERROR)
+    letter = fetched(peer, "dead")
+    death = death_of(letter)
+    assert (death["reason"], death["queue"], death["exchange"]) == ("rejected", own_queue("client"), "amq.topic")
+    assert (death["routing-keys"], death["count"]) == (["a.b"], 1)
+    assert (letter.headers["x-first-death-reason"], letter.headers["colour"]) == ("rejected", "red")
+    assert (key_of(letter), letter.body, properties_of(letter).content_type) == ("a.b", b"bad", "text/plain")
+
+
+@pytest.mark.usefixtures("graveyard")
+def test_what_expired_while_its_client_slept(house: House, sensor: Client, peer: Peer) -> None:
+    house.policy("^mqtt-subscription-", dead_letter_exchange="dlx")
+    sleeping(house, "a")
+    sensor.publish("a", b"short", qos=1, id=1, properties=message_expiry(5))
+    sensor.publish("a", b"long", qos=1, id=2, properties=message_expiry(50))
+    house.advance(6)
+    letter = fetched(peer, "dead")
+    assert (letter.body, death_of(letter)["reason"]) == (b"short", "expired")
+    assert death_of(letter)["original-expiration"] == "5000"
+    assert properties_of(letter).expiration is None
+    assert woken(house) == ["PUBLISH q1 #1 a 'long' MESSAGE_EXPIRY_INTERVAL=44"]
+
+
+@pytest.mark.usefixtures("graveyard")
+def test_a_policy_bounds_how_long_messages_wait(house: House, sensor: Client, peer: Peer) -> None:
+    sleeping(house, "a")
+    house.policy("^mqtt-subscription-", message_ttl=2000, dead_letter_exchange="dlx")
+    sensor.publish("a", b"1", qos=1, id=1)
+    house.advance(3)
+    sensor.publish("a", b"2", qos=1, id=2)
+    assert death_of(fetched(peer, "dead"))["reason"] == "expired"
+    assert woken(house) == ["PUBLISH q1 #1 a '2'"]
+
+
+@pytest.mark.usefixtures("graveyard")
+def test_a_policy_bounds_how_many_messages_wait(house: House, sensor: Client, peer: Peer) -> None:
+    sleeping(house, "a")
+    house.policy("^mqtt-subscription-", max_length=2, dead_letter_exchange="dlx")
+    for number in range(5):
+        sensor.publish("a", b"%d" % number, qos=1, id=number + 1)
+    letters = [fetched(peer, "dead") for _ in range(3)]
+    assert [(letter.body, death_of(letter)["reason"]) for letter in letters] == [
+        (b"0", "maxlen"), (b"1", "maxlen"), (b"2", "maxlen")
+    ]  # fmt: skip
+    assert woken(house) == ["PUBLISH q1 #1 a '3'", "PUBLISH q1 #2 a '4'"]
+
+
+def test_a_dead_letter_of_amqp_shows_its_death_to_mqtt(house: House, peer: Peer) -> None:
+    """``x-death`` itself is an array of tables, which MQTT has no word for; what came first is text."""
+    app = house.client("app")
+    app.subscribe("graves/#", 1)
+    dying = queue("dying", x_dead_letter_exchange="amq.topic", x_dead_letter_routing_key="graves.dying")
+    peer.send(*dying, published("dying", b"rip", exchange="", delivery_mode=2)).hear()
+    peer.send(commands.Basic.Get(0, "dying")).hear()
+    peer.send(commands.Basic.Reject(1, requeue=False)).hear()
+    (line,) = app.hear()
+    assert line.startswith("PUBLISH q1 #1 graves/dying 'rip'")
+    assert "USER_PROPERTY=('x-first-death-reason', 'rejected')" in line
+    assert "USER_PROPERTY=('x-first-death-queue', 'dying')" in line
+
+
+def test_a_message_of_mqtt_keeps_its_own_words_on_the_way_through_a_dead_letter_exchange(
+    house: House, sensor: Client, peer: Peer
+) -> None:
+    """What AMQP cannot carry, pairs of one name and their order, is still there for a subscriber of MQTT."""
+    app = house.client("app")
+    app.subscribe("graves/#", 1)
+    peer.send(*queue("dying", "a", x_dead_letter_exchange="amq.topic", x_dead_letter_routing_key="graves.a")).hear()
+    sensor.publish("a", b"rip", qos=1, id=1, properties=user_property("k", "2") + user_property("k", "1"))
+    peer.send(commands.Basic.Get(0, "dying")).hear()
+    peer.send(commands.Basic.Reject(1, requeue=False)).hear()
+    (line,) = app.hear()
+    assert "USER_PROPERTY=('k', '2') USER_PROPERTY=('k', '1')" in line
+    assert "USER_PROPERTY=('x-first-death-reason', 'rejected')" in line
+
+
+@pytest.mark.parametrize("name", ["x-death", "x-first-death-reason", "CC", "BCC"])
+@pytest.mark.usefixtures("graveyard")
+def test_what_the_broker_says_in_headers_no_user_property_can_say(
+    house: House, sensor: Client, peer: Peer, name: str
+) -> None:
+    peer.send(
+        *queue("forged", "dead", x_dead_letter_exchange="dlx"), *queue("dying", "a", x_dead_letter_exchange="dlx")
+    )
+    sensor.publish("a", b"rip", qos=1, id=1, properties=user_property(name, "dead"))
+    peer.send(commands.Basic.Get(0, "dying")).hear()
+    peer.send(commands.Basic.Reject(1, requeue=False)).hear()
+    letter = fetched(peer, "dead")
+    assert death_of(letter)["reason"] == letter.headers["x-first-death-reason"] == "rejected"
+    assert all_of(peer, "forged") == []
+
+
+# Permissions
+
+
+def test_topics_of_its_own(house: House, peer: Peer) -> None:
+    house.add_user("fleet", "secret")
+    record = TopicPermissionRecord("/", "fleet", "amq.topic", r"^up\.{client_id}\.", r"^down\.{client_id}\.")
+    house.broker.directory.put_topic_permission(record)
+    peer.send(*queue("up", "up.#")).hear()
+    device = house.client("d.1", username="fleet", password=b"secret")
+    assert device.subscribe("down/d.1/#", 1) == ["SUBACK #1 1"]
+    assert device.subscribe("down/d.2/#", 1) == ["SUBACK #1 87"]
+    peer.send(published("down.d%2E1.reset", delivery_mode=2)).hear()
+    assert device.hear() == ["PUBLISH q1 #1 down/d.1/reset 'hi'"]
+    assert device.publish("up/d.1/t", b"23", qos=1, id=1) == ["PUBACK #1"]
+    assert device.publish("up/d.2/t", b"24", qos=1, id=2) == ["DISCONNECT NOT_AUTHORIZED", "closed"]
+    assert all_of(peer, "up") == [b"23"]
+
+
+def test_a_will_that_may_not_be_published_is_not(house: House, peer: Peer) -> None:
+    house.add_user("mute", "secret", (".*", "^mqtt-", ".*"))
+    peer.send(*queue("all", "#")).hear()
+    house.client("mortal", username="mute", password=b"secret", will=Will("status")).lose()
+    assert all_of(peer, "all") == []
+
+
+def test_what_the_broker_tells_of_itself_cannot_be_forged_over_amqp() -> None:
+    house = House()
+    watcher, peer = house.client("watcher"), house.peer()
+    assert watcher.subscribe("$SYS/#") == ["SUBACK #1 0"]
+    peer.send(published("$SYS.broker.uptime", b"forged")).hear()
+    assert watcher.hear() == []
