@@ -37,6 +37,7 @@ from gateway.kernel.queue import Queue
 from gateway.kernel.topics import TopicTrie
 from gateway.passwords import hash_password, verify_password
 from gateway.scram import ScramCredential, scram_credential
+from gateway.selectors import Selector, SelectorError
 
 __all__ = [
     "AccessRefused",
@@ -72,6 +73,8 @@ __all__ = [
     "Queue",
     "Refused",
     "ScramCredential",
+    "Selector",
+    "SelectorError",
     "Success",
     "TopicPatterns",
     "TopicTrie",

@@ -11,7 +11,6 @@ from gateway.access import Access
 from gateway.config import Settings
 from gateway.definitions import apply_definitions, read_definitions
 from gateway.kernel.broker import Broker
-from gateway.kernel.changes import PermissionRecord, UserRecord
 from gateway.kernel.connections import TICKS_PER_S
 from gateway.kernel.errors import StorageError
 from gateway.kernel.events import Event
@@ -19,6 +18,7 @@ from gateway.kernel.message import Value
 from gateway.kernel.plain import PLAIN
 from gateway.kernel.ports import Store
 from gateway.kernel.queue_rules import QueueRules
+from gateway.kernel.records import PermissionRecord, UserRecord
 from gateway.kernel.recovery import recover
 from gateway.logs import Log
 from gateway.management.scope import Surroundings
@@ -36,12 +36,15 @@ from gateway.net.websocket import WebSocketFactory
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
 from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
 from gateway.scram import kept_credential
+from gateway.stomp_side import stomp_settings
 from gateway.version import VERSION
 from gateway_amqp.header import AMQP
 from gateway_amqp.server import AmqpFactory
 from gateway_amqp.settings import AmqpSettings
 from gateway_mqtt.header import MQTT
 from gateway_mqtt.server import MqttFactory
+from gateway_stomp.header import STOMP
+from gateway_stomp.server import StompFactory
 
 _log: Final = Log("node")
 
@@ -65,7 +68,7 @@ class Node:
         self.broker = Broker(
             self._store,
             ReactorClock(reactor, self._turn.touch),
-            {AMQP.name: AMQP, MQTT.name: MQTT, PLAIN.name: PLAIN},
+            {AMQP.name: AMQP, MQTT.name: MQTT, STOMP.name: STOMP, PLAIN.name: PLAIN},
             self._view,
             node=settings.node,
             queue_rules=QueueRules(
@@ -203,23 +206,30 @@ class Node:
         """Bind the ports that are not off. What speaks a protocol does so with and without TLS."""
         settings, tls = self.settings, self.settings.tls
         mqtt = MqttFactory(self._mqtt, self._turn)
-        path, clock, timeout_s = settings.web_mqtt.path, self.broker.clock, settings.mqtt.login_timeout_s
-        web_mqtt = WebSocketFactory(mqtt, websocket.MQTT, path, clock, timeout_s)
-        proxied = (settings.amqp.proxy_protocol, settings.mqtt.proxy_protocol, settings.web_mqtt.proxy_protocol)
-        self._open("amqp", settings.amqp.port, self._amqp(PLAIN_MECHANISMS), proxied[0])
-        self._open("mqtt", settings.mqtt.port, mqtt, proxied[1])
-        self._open("web_mqtt", settings.web_mqtt.port, web_mqtt, proxied[2])
+        stomp = StompFactory(stomp_settings(settings, self.broker, self._access_of), self._turn)
+        web_mqtt = self._web(mqtt, websocket.MQTT, settings.web_mqtt.path, settings.mqtt.login_timeout_s)
+        web_stomp = self._web(stomp, websocket.STOMP, settings.web_stomp.path, settings.stomp.login_timeout_s)
+        self._open("amqp", settings.amqp.port, self._amqp(PLAIN_MECHANISMS), settings.amqp.proxy_protocol)
+        self._open("mqtt", settings.mqtt.port, mqtt, settings.mqtt.proxy_protocol)
+        self._open("web_mqtt", settings.web_mqtt.port, web_mqtt, settings.web_mqtt.proxy_protocol)
+        self._open("stomp", settings.stomp.port, stomp, settings.stomp.proxy_protocol)
+        self._open("web_stomp", settings.web_stomp.port, web_stomp, settings.web_stomp.proxy_protocol)
         if tls.certificate is not None:
             mechanisms = PLAIN_MECHANISMS if tls.verify == "off" else f"EXTERNAL {PLAIN_MECHANISMS}"
             options = tls_options(tls)
-            self._open("amqps", settings.amqps.port, self._amqp(mechanisms), proxied[0], options)
-            self._open("mqtts", settings.mqtts.port, mqtt, proxied[1], options)
-            self._open("web_mqtts", settings.web_mqtts.port, web_mqtt, proxied[2], options)
+            self._open("amqps", settings.amqps.port, self._amqp(mechanisms), settings.amqp.proxy_protocol, options)
+            self._open("mqtts", settings.mqtts.port, mqtt, settings.mqtt.proxy_protocol, options)
+            self._open("web_mqtts", settings.web_mqtts.port, web_mqtt, settings.web_mqtt.proxy_protocol, options)
+            self._open("stomps", settings.stomps.port, stomp, settings.stomp.proxy_protocol, options)
+            self._open("web_stomps", settings.web_stomps.port, web_stomp, settings.web_stomp.proxy_protocol, options)
         self._open("management", settings.management.port, self._management())
 
     def _open(self, name: str, port: int | None, factory: Any, is_proxied: bool = False, tls: Any = None) -> None:
         if port is not None:
             self._listeners.listen(name, port, factory, tls, is_proxied=is_proxied)
+
+    def _web(self, factory: Any, dialect: websocket.Dialect, path: str, timeout_s: float) -> WebSocketFactory:
+        return WebSocketFactory(factory, dialect, path, self.broker.clock, timeout_s)
 
     def _management(self) -> Any:
         settings = self.settings

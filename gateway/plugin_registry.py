@@ -35,6 +35,7 @@ BUILT_IN_MODULES: Final[Mapping[str, str]] = {
     "exchange-headers": "gateway_exchanges.headers",
     "exchange-local-random": "gateway_exchanges.local_random",
     "exchange-modulus-hash": "gateway_exchanges.modulus_hash",
+    "exchange-jms-topic": "gateway_exchanges.jms_topic",
     "auth-internal": "gateway_auth.internal",
     "auth-certificate": "gateway_auth.certificate",
     "auth-scram": "gateway_auth.scram",

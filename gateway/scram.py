@@ -13,7 +13,7 @@ from binascii import Error as NotBase64
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.kernel.changes import UserRecord
+from gateway.kernel.records import UserRecord
 from gateway.saslprep import saslprep
 
 SCRAM_SHA_256: Final = "SCRAM-SHA-256"

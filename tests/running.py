@@ -14,6 +14,10 @@ from tests.interop.broker import PROJECT, Broker
 
 HOST: Final = "127.0.0.1"
 
+#: What listens unless told not to, without a certificate and with one.
+LISTENERS: Final = ("amqp", "management", "mqtt", "web_mqtt", "stomp", "web_stomp")
+TLS_LISTENERS: Final = ("amqps", "mqtts", "stomps")
+
 START_TIMEOUT_S: Final = 20.0
 STOP_TIMEOUT_S: Final = 10.0
 
@@ -74,8 +78,10 @@ class Gateway:
             self.kill()
 
     def _spawn(self, settings: tuple[str, ...]) -> None:
-        ports = [f"{listener}.port=0" for listener in ("amqp", "management", "mqtt", "web_mqtt")]
-        overrides = ("bind=127.0.0.1", *ports, *self.settings, *settings)
+        given = (*self.settings, *settings)
+        has_tls = any(setting.startswith("tls.certificate=") for setting in given)
+        listeners = (*LISTENERS, *(TLS_LISTENERS if has_tls else ()))
+        overrides = ("bind=127.0.0.1", *(f"{listener}.port=0" for listener in listeners), *given)
         options = [word for override in overrides for word in ("--set", override)]
         command = [sys.executable, "-m", "gateway", "run", "--data", str(self.data), *options]
         with self._output.open("wb") as output, self._log.open("ab") as log:

@@ -20,11 +20,12 @@ from benchmarks.load.peers import MANAGED, PEERS, SUBJECT, Peer
 from benchmarks.load.premiums import OVER_QUEUES, PREMIUMS
 from benchmarks.load.report import report
 from benchmarks.load.results import Results
+from benchmarks.load.stomp import workloads as stomp
 from benchmarks.load.workloads import AMQP, WORKLOADS, Workload
 
 RESULTS: Final = Path(__file__).parent.parent / "results"
 #: What is compared, side by side.
-COMPARED: Final = (*WORKLOADS, *mqtt.WORKLOADS)
+COMPARED: Final = (*WORKLOADS, *mqtt.WORKLOADS, *stomp.WORKLOADS)
 BACKLOG: Final = "backlog"
 #: Every name ``--only`` knows.
 NAMES: Final = (

@@ -10,7 +10,7 @@ from benchmarks.load.amqp import wire
 from benchmarks.load.amqp.client import Client, connected
 from benchmarks.load.amqp.filling import fill
 from benchmarks.load.amqp.receipts import Acks
-from benchmarks.load.consumer import Consumer
+from benchmarks.load.consumer import Consumer, Sizes
 from benchmarks.load.drive import drain
 from benchmarks.load.lane import Lost
 from benchmarks.load.link import Link
@@ -90,7 +90,7 @@ def _drain(port: int, messages: int, delivery_bytes: int) -> float:
         early_bytes = client.take_unread()
         with select.epoll() as poll:
             link = Link(client.quiet_socket(), poll)
-            consumer = Consumer(link, delivery_bytes, Acks(link, 1, ACK_EVERY), early_bytes)
+            consumer = Consumer(link, Sizes(delivery_bytes, early_bytes), Acks(link, 1, ACK_EVERY))
             consumer.write()
             drain(poll, [consumer], messages)
             link.release()

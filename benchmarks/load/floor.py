@@ -15,7 +15,7 @@ from typing import Final
 
 from benchmarks.load.amqp import wire
 from benchmarks.load.amqp.receipts import Acks
-from benchmarks.load.consumer import Consumer
+from benchmarks.load.consumer import Consumer, Sizes
 from benchmarks.load.drive import Flow, collector_paused, drive
 from benchmarks.load.link import Link
 from benchmarks.load.publisher import Cycle, Publisher
@@ -50,7 +50,7 @@ def _measure(body_bytes: int, ack_every: int) -> float:
         publisher = Publisher(Link(outward, poll), Cycle(message, len(message)), WINDOW, 1 << 60, None)
         link = Link(inward, poll)
         # The relay returns what was published: a delivery is as long as a publish.
-        consumer = Consumer(link, len(message), Acks(link, 1, ack_every) if ack_every else None)
+        consumer = Consumer(link, Sizes(len(message)), Acks(link, 1, ack_every) if ack_every else None)
         start = process_time()
         drive(poll, [Flow(publisher, [consumer])], SECONDS)
         return (process_time() - start) * 1e6 / consumer.delivered

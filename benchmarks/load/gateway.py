@@ -11,13 +11,13 @@ from typing import Final
 from benchmarks.load.amqp.client import amqp_product
 from benchmarks.load.processes import free_port
 from benchmarks.load.running import Broker, running
-from benchmarks.load.workloads import AMQP, MQTT
+from benchmarks.load.workloads import AMQP, MQTT, STOMP
 
 #: The port of the management API, beside those of protocols.
 MANAGEMENT: Final = "management"
 
 #: Every listener that is there unless it is switched off.
-LISTENERS: Final = (AMQP, MQTT, "web_mqtt", MANAGEMENT)
+LISTENERS: Final = (AMQP, MQTT, "web_mqtt", STOMP, "web_stomp", MANAGEMENT)
 
 #: Deliveries an MQTT client may leave unacknowledged: its peer is set up to allow as many.
 PREFETCH: Final = 1000
@@ -32,14 +32,14 @@ def absence() -> str | None:
 @contextmanager
 def launch(directory: Path) -> Iterator[Broker]:
     """Run it without management: Debian's RabbitMQ, its peer, comes without as well."""
-    with _launch(directory, AMQP, MQTT) as broker:
+    with _launch(directory, AMQP, MQTT, STOMP) as broker:
         yield broker
 
 
 @contextmanager
 def launch_managed(directory: Path) -> Iterator[Broker]:
     """Run it with management, for measurements in which an operator takes part."""
-    with _launch(directory, AMQP, MQTT, MANAGEMENT) as broker:
+    with _launch(directory, AMQP, MQTT, STOMP, MANAGEMENT) as broker:
         yield broker
 
 

@@ -65,6 +65,10 @@ class Lane(Protocol):
     def check(self, before: Probe, after: Probe, messages: int) -> None:
         """Compare the broker's numbers between two probes. :raises Lost: when they differ from the messages counted."""
 
+
+class QueueLane(Lane, Protocol):
+    """A lane whose messages may also wait in a queue, or be exchanged one by one, each in bytes of a known number."""
+
     def delivery(self, probe: Probe) -> Exchange:
         """The exchange of a message for its delivery, as large as the probe's."""
         ...

@@ -8,7 +8,7 @@ from typing import Final
 
 from benchmarks.load import gateway, mosquitto, rabbitmq
 from benchmarks.load.running import Broker
-from benchmarks.load.workloads import AMQP, MQTT
+from benchmarks.load.workloads import AMQP, MQTT, STOMP
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,12 @@ class Peer:
 
 #: The one that owes something; the others are there to compare with.
 SUBJECT: Final = Peer(
-    "gateway", gateway.absence, gateway.launch, {AMQP, MQTT}, {AMQP: 5000, MQTT: 10_000}, backlog_messages=1_000_000
+    "gateway",
+    gateway.absence,
+    gateway.launch,
+    {AMQP, MQTT, STOMP},
+    {AMQP: 5000, MQTT: 10_000},
+    backlog_messages=1_000_000,
 )
 #: The same with an operator's way in, for measurements in which one takes part.
 MANAGED: Final = replace(SUBJECT, launch=gateway.launch_managed)
@@ -41,6 +46,6 @@ MANAGED: Final = replace(SUBJECT, launch=gateway.launch_managed)
 #: The subject first: where two peers are compared, it is the one that must win.
 PEERS: Final = (
     SUBJECT,
-    Peer("rabbitmq", rabbitmq.absence, rabbitmq.launch, {AMQP}, {AMQP: 1000}, backlog_messages=200_000),
+    Peer("rabbitmq", rabbitmq.absence, rabbitmq.launch, {AMQP, STOMP}, {AMQP: 1000}, backlog_messages=200_000),
     Peer("mosquitto", mosquitto.absence, mosquitto.launch, {MQTT}, {MQTT: 10_000}, backlog_messages=0),
 )

@@ -1,26 +1,48 @@
-"""The protocols the load generator speaks, as a table: one row a protocol."""
+"""The protocols the load generator speaks in lanes, as tables: one row a protocol."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from benchmarks.load.amqp.lane import open_lanes as open_amqp_lanes
-from benchmarks.load.lane import Lane
+from benchmarks.load.lane import Lane, QueueLane
 from benchmarks.load.running import Broker
-from benchmarks.load.workloads import AMQP, Workload
+from benchmarks.load.stomp.lane import open_lanes as open_stomp_lanes
+from benchmarks.load.workloads import AMQP, STOMP, Workload
+
+#: Where a broker listens on loopback, by protocol.
+Ports: TypeAlias = Mapping[str, int]
+
+OpenLanes: TypeAlias = Callable[[Ports, Workload], AbstractContextManager[Sequence[Lane]]]
 
 
-class OpenLanes(Protocol):
-    """Sets up what a workload needs on the broker that listens on a port of loopback, until the context ends."""
+class OpenQueueLanes(Protocol):
+    """Sets up what a workload needs on a broker, until the context ends. Nobody consumes yet unless told so."""
 
-    def __call__(self, port: int, workload: Workload, *, consume: bool) -> AbstractContextManager[Sequence[Lane]]: ...
+    def __call__(
+        self, ports: Ports, workload: Workload, *, consume: bool = True
+    ) -> AbstractContextManager[Sequence[QueueLane]]: ...
 
 
+#: For messages in flight: consumers are there from the beginning.
 LANES: Final[Mapping[str, OpenLanes]] = {
+    AMQP: open_amqp_lanes,
+    STOMP: open_stomp_lanes,
+}
+
+#: For messages that wait, or come one by one.
+QUEUE_LANES: Final[Mapping[str, OpenQueueLanes]] = {
     AMQP: open_amqp_lanes,
 }
 
 
-def open_lanes(broker: Broker, workload: Workload, *, consume: bool = True) -> AbstractContextManager[Sequence[Lane]]:
-    """Open the lanes of a workload in its protocol; nobody consumes yet unless told so."""
-    return LANES[workload.protocol](broker.ports[workload.protocol], workload, consume=consume)
+def open_lanes(broker: Broker, workload: Workload) -> AbstractContextManager[Sequence[Lane]]:
+    """Open the lanes of a workload in its protocol."""
+    return LANES[workload.protocol](broker.ports, workload)
+
+
+def open_queue_lanes(
+    broker: Broker, workload: Workload, *, consume: bool = True
+) -> AbstractContextManager[Sequence[QueueLane]]:
+    """Open the lanes of a workload in its protocol, whose messages may wait; nobody consumes yet unless told so."""
+    return QUEUE_LANES[workload.protocol](broker.ports, workload, consume=consume)

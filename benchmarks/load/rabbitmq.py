@@ -2,7 +2,8 @@
 
 The node has its own name, ports, cookie and directories, and a port mapper
 (epmd) of its own, so that stopping both leaves nothing behind. Its settings
-are RabbitMQ's defaults.
+are RabbitMQ's defaults, with the plugin rabbitmq_stomp, which is part of the
+package, enabled.
 """
 
 import os
@@ -18,13 +19,17 @@ from typing import Final
 from benchmarks.load.amqp.client import amqp_product
 from benchmarks.load.processes import free_port, stop
 from benchmarks.load.running import Broker, running
-from benchmarks.load.workloads import AMQP
+from benchmarks.load.workloads import AMQP, STOMP
 
 #: Debian's wrapper in /usr/sbin insists on the system's directories and user; this is the script behind it.
 SERVER: Final = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 
 #: With RABBITMQ_ALLOW_INPUT the script replaces itself by the Erlang machine: its pid is the broker's.
 COMMAND: Final = (str(SERVER), "-noinput")
+
+#: Files of the node: the plugins enabled, and settings as Erlang terms.
+PLUGINS: Final = "enabled_plugins"
+CONFIGURATION: Final = "advanced.config"
 
 #: Asked by Debian's package scripts before they start a service; 101 means "do not".
 SERVICE_POLICY: Final = Path("/usr/sbin/policy-rc.d")
@@ -44,7 +49,9 @@ def absence() -> str | None:
 @contextmanager
 def launch(directory: Path) -> Iterator[Broker]:
     """Run a node on a directory until the context ends."""
-    ports = {AMQP: free_port()}
+    ports = {AMQP: free_port(), STOMP: free_port()}
+    (directory / PLUGINS).write_text("[rabbitmq_stomp].")
+    (directory / CONFIGURATION).write_text(_configuration(ports[STOMP]))
     with _port_mapper(directory) as environment:
         node = {**environment, **_node_environment(directory, ports[AMQP])}
         # Erlang takes some seconds to boot, more with a backlog to recover.
@@ -79,18 +86,23 @@ def _node_environment(directory: Path, port: int) -> Mapping[str, str]:
         "RABBITMQ_ALLOW_INPUT": "true",
         "RABBITMQ_CONF_ENV_FILE": str(directory / "no-rabbitmq-env.conf"),
         "RABBITMQ_CONFIG_FILE": str(directory / "no-rabbitmq.conf"),
-        "RABBITMQ_ADVANCED_CONFIG_FILE": str(directory / "no-advanced.config"),
+        "RABBITMQ_ADVANCED_CONFIG_FILE": str(directory / CONFIGURATION),
         "RABBITMQ_NODENAME": "bench@localhost",
         "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
         "RABBITMQ_NODE_PORT": str(port),
         "RABBITMQ_DIST_PORT": str(free_port()),
         "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
         "RABBITMQ_MNESIA_BASE": str(directory / "data"),
-        "RABBITMQ_ENABLED_PLUGINS_FILE": str(directory / "no-plugins"),
+        "RABBITMQ_ENABLED_PLUGINS_FILE": str(directory / PLUGINS),
         "RABBITMQ_LOG_BASE": str(directory / "log"),
         "RABBITMQ_LOGS": "-",
         "RABBITMQ_PID_FILE": str(directory / "pid"),
     }
+
+
+def _configuration(stomp_port: int) -> str:
+    """Settings that the environment cannot give."""
+    return f'[{{rabbitmq_stomp, [{{tcp_listeners, [{{"127.0.0.1", {stomp_port}}}]}}]}}].\n'
 
 
 def _install() -> None:

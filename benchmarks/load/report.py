@@ -77,11 +77,11 @@ def _verdict(results: Results, workload: Workload, peers: Sequence[str]) -> Row:
     """How many times the first peer is better than the second, what is owed, and whether it is met."""
     runs = [results.median(workload, peer) for peer in peers[:2]]
     what = "p50" if workload.measure.is_of_time else "CPU"
-    owed = f"{workload.required:.0f}x {what}"
+    owed = f"{workload.required:.0f}x {what}" if workload.required else ""
     if len(runs) < 2 or runs[0] is None or runs[1] is None:
         return ["-", owed, "-"]
     factor = figure_of_merit(workload, runs[1]) / figure_of_merit(workload, runs[0])
-    return [f"{factor:.2f}", owed, met(factor >= workload.required)]
+    return [f"{factor:.2f}", owed, met(factor >= workload.required if workload.required else None)]
 
 
 def _latency(results: Results, workloads: Iterable[Workload], peers: Sequence[str]) -> Iterable[Row]:

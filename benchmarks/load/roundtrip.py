@@ -8,14 +8,14 @@ from time import perf_counter
 from benchmarks.load.lane import Exchange, Lost
 from benchmarks.load.latency import latency
 from benchmarks.load.measurement import Measurement, Stopwatch, stopwatch
-from benchmarks.load.protocols import open_lanes
+from benchmarks.load.protocols import open_queue_lanes
 from benchmarks.load.running import Broker
 from benchmarks.load.workloads import Workload
 
 
 def measure_round_trip(broker: Broker, workload: Workload, seconds: float) -> Measurement:
     """Publish, wait for the delivery, repeat."""
-    with open_lanes(broker, workload) as (lane,):
+    with open_queue_lanes(broker, workload) as (lane,):
         before = lane.probe()
         waits, watch = _repeat(broker, lane.delivery(before), seconds)
         lane.check(before, lane.probe(), len(waits))
@@ -24,7 +24,7 @@ def measure_round_trip(broker: Broker, workload: Workload, seconds: float) -> Me
 
 def measure_confirm_round_trip(broker: Broker, workload: Workload, seconds: float) -> Measurement:
     """Publish, wait for the confirm, repeat; nobody consumes."""
-    with open_lanes(broker, workload, consume=False) as (lane,):
+    with open_queue_lanes(broker, workload, consume=False) as (lane,):
         waits, watch = _repeat(broker, lane.confirm(), seconds)
         if (waiting := lane.waiting()) != len(waits):
             raise Lost(f"{waiting} of {len(waits)} confirmed messages are queued")

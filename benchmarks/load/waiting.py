@@ -4,16 +4,16 @@ import select
 from time import perf_counter
 
 from benchmarks.load.drive import drain
-from benchmarks.load.lane import Arrival, Lane
+from benchmarks.load.lane import Arrival, QueueLane
 from benchmarks.load.measurement import Measurement, stopwatch
-from benchmarks.load.protocols import open_lanes
+from benchmarks.load.protocols import open_queue_lanes
 from benchmarks.load.running import Broker
 from benchmarks.load.workloads import Workload
 
 
 def measure_waiting(broker: Broker, workload: Workload, seconds: float) -> Measurement:
     """Have a window of messages wait, consume them, and begin again, for so long; one round warms both sides up."""
-    with open_lanes(broker, workload) as (lane,):
+    with open_queue_lanes(broker, workload) as (lane,):
         (arrival,) = lane.probe().arrivals
         lane.pause()
         arrival = _round(lane, workload.window, arrival)
@@ -26,7 +26,7 @@ def measure_waiting(broker: Broker, workload: Workload, seconds: float) -> Measu
         return Measurement(rounds * workload.window, watch, None, None)
 
 
-def _round(lane: Lane, messages: int, arrival: Arrival) -> Arrival:
+def _round(lane: QueueLane, messages: int, arrival: Arrival) -> Arrival:
     """Fill and drain; return what the last arrival was."""
     lane.fill(messages)
     with select.epoll() as poll:

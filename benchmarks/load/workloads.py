@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Final
 
 #: Protocols, under the names their listeners have in the settings.
-AMQP, MQTT = "amqp", "mqtt"
+AMQP, MQTT, STOMP = "amqp", "mqtt", "stomp"
 
 
 class Shape(Enum):
@@ -51,12 +51,13 @@ PLAIN: Final = QueueKind("plain")
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One row: what is sent, how it is acknowledged, and the factor over the peer that is owed.
+    """One row: what is sent, how it is acknowledged, and the factor over the peer that is owed, 0 for none.
 
     ``ack_every`` is 0 for automatic acknowledgement, 1 for a basic.ack each,
-    n for one with the multiple flag every n deliveries. ``window`` bounds the
+    n for one of n deliveries together. ``window`` bounds the
     messages in flight of each publisher. Messages have the ``priorities`` in
-    turn, none where there are none. In rounds there are so many ``publishers``
+    turn, none where there are none; where they are ``correlated`` each has a
+    correlation-id of its own, so no two have the same head. In rounds there are so many ``publishers``
     and ``subscribers``, and messages have a ``qos``.
     """
 
@@ -71,6 +72,7 @@ class Workload:
     measure: Measure = Measure.STREAM
     queue: QueueKind = PLAIN
     priorities: tuple[int, ...] = ()
+    correlated: bool = False
     protocol: str = AMQP
     qos: int = 0
     publishers: int = 1

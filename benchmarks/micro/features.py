@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from heapq import heappop
 from typing import Final
 
-from gateway.kernel.changes import PolicyRecord
 from gateway.kernel.message import Header, Message, Properties, Value
+from gateway.kernel.records import PolicyRecord
 from gateway.kernel.vhost import VirtualHost
 from gateway.testing import MemoryBroker
 from gateway.testing.clock import FakeClock

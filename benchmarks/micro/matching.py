@@ -15,8 +15,8 @@ from time import perf_counter
 from typing import Final, TypeVar
 
 from benchmarks.load.figure import Figure, at_most
-from gateway.kernel.changes import SubscriptionRecord
 from gateway.kernel.message import Message
+from gateway.kernel.records import SubscriptionRecord
 from gateway.kernel.session import Session
 from gateway.testing import MemoryBroker
 from gateway_mqtt.header import mqtt_header

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Lsn, Put, QueueRecord, Stored
+from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Lsn, Put, Stored
 from gateway.kernel.message import Header, Message, Properties
+from gateway.kernel.records import QueueRecord
 from gateway_lmdb import LmdbStore
 
 TURN = 100

@@ -16,13 +16,14 @@ from gateway.config.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting. ``default`` is written as TOML would hold it."""
+    """One setting. ``default`` is written as TOML would hold it; what ``is_secret`` is not shown."""
 
     key: str
     default: Any
     allowed: str
     meaning: str
     is_string: bool
+    is_secret: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +50,25 @@ def settings_by_key() -> dict[str, Setting]:
 
 
 def plain(settings: Settings) -> dict[str, Any]:
-    """Return the settings as a TOML document would hold them, the password in clear."""
+    """Return the settings as a TOML document would hold them, passwords in clear."""
     document = settings.model_dump()
-    document["default_pass"] = settings.default_pass.get_secret_value()
+    for table in (document, *(value for value in document.values() if isinstance(value, dict))):
+        secrets = {name: value.get_secret_value() for name, value in table.items() if isinstance(value, SecretStr)}
+        table.update(secrets)
     return document
 
 
 def _settings(section: type[Section], prefix: str, defaults: dict[str, Any]) -> Iterator[Setting]:
     for name, field in section.model_fields.items():
         if _section(field) is None and name != "vhosts":
-            yield Setting(prefix + name, defaults[name], _allowed(field), field.description or "", _is_string(field))
+            yield Setting(
+                prefix + name,
+                defaults[name],
+                _allowed(field),
+                field.description or "",
+                _is_string(field),
+                field.annotation is SecretStr,
+            )
 
 
 def _section(field: FieldInfo) -> type[Section] | None:

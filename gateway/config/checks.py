@@ -18,7 +18,13 @@ def _tls(settings: Settings) -> Iterator[str]:
         yield "tls.key: must be the path of the private key when tls.certificate is set"
     if tls.key is not None and tls.certificate is None:
         yield "tls.certificate: must be the path of the certificate when tls.key is set"
-    ports = {"amqps": settings.amqps.port, "mqtts": settings.mqtts.port, "web_mqtts": settings.web_mqtts.port}
+    ports = {
+        "amqps": settings.amqps.port,
+        "mqtts": settings.mqtts.port,
+        "web_mqtts": settings.web_mqtts.port,
+        "stomps": settings.stomps.port,
+        "web_stomps": settings.web_stomps.port,
+    }
     for name, port in ports.items():
         if port is not None and tls.certificate is None:
             yield f'{name}.port: must be "off", or tls.certificate and tls.key must be set'

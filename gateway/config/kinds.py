@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import BeforeValidator, Field, PlainSerializer
+from pydantic import BeforeValidator, Field, PlainSerializer, SecretStr
 
 UNITS: Final = {
     "": 1,
@@ -154,3 +154,6 @@ DirectoryPath = Annotated[
     Allowed("a path"),
 ]
 """The path of a directory, relative ones from the directory the gateway was started in."""
+
+Password = Annotated[SecretStr, Field(strict=False), Allowed("a string")]
+"""What is not shown where settings are."""

@@ -111,7 +111,8 @@ def _line(loc: tuple[int | str, ...], kind: str, value: object, file: Path | Non
     key = _written(path)
     if kind == "extra_forbidden":
         return f"{source}{key}: no such setting; {_suggestion(path)}"
-    shown = "" if key == "default_pass" else f" not {_shown(value)},"
+    setting = settings_by_key().get(key)
+    shown = "" if setting is not None and setting.is_secret else f" not {_shown(value)},"
     return f"{source}{key}: must be {_allowed_at(path)},{shown}".rstrip(",")
 
 

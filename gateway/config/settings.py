@@ -11,15 +11,22 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, SecretStr, model_validator
 
-from gateway.config.kinds import Allowed, BindAddress, DirectoryPath, ListenerPort, OptionalPath, Size, Watermark
+from gateway.config.kinds import (
+    BindAddress,
+    DirectoryPath,
+    ListenerPort,
+    OptionalPath,
+    Password,
+    Size,
+    Watermark,
+)
 from gateway.config.mqtt import Mqtt, Mqtts, WebMqtt, WebMqtts
 from gateway.config.section import Section
+from gateway.config.stomp import Stomp, Stomps, WebStomp, WebStomps
 
 #: Where a listener with TLS is once there is a certificate.
-TLS_PORTS: Final = {"amqps": 5671, "mqtts": 8883}
+TLS_PORTS: Final = {"amqps": 5671, "mqtts": 8883, "stomps": 61614}
 MAX_MESSAGE_SIZE: Final = 512 * 2**20
-
-Password = Annotated[SecretStr, Field(strict=False), Allowed("a string")]
 
 
 class Amqp(Section):
@@ -195,6 +202,10 @@ class Settings(Section):
     mqtts: Mqtts = Mqtts()
     web_mqtt: WebMqtt = WebMqtt()
     web_mqtts: WebMqtts = WebMqtts()
+    stomp: Stomp = Stomp()
+    stomps: Stomps = Stomps()
+    web_stomp: WebStomp = WebStomp()
+    web_stomps: WebStomps = WebStomps()
     management: Management = Management()
     tls: Tls = Tls()
     storage: Storage = Storage()

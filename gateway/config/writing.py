@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import tomli_w
 
-from gateway.config.catalogue import Setting, plain, tables
+from gateway.config.catalogue import Setting, plain, settings_by_key, tables
 from gateway.config.settings import Settings
 
 HIDDEN: Final = "(hidden)"
@@ -89,8 +89,11 @@ documentation of the plugin.
 def effective(settings: Settings) -> str:
     """Write the settings as TOML. A password other than the default is not shown."""
     document = plain(settings)
-    if settings.default_pass != Settings().default_pass:
-        document["default_pass"] = HIDDEN
+    for setting in settings_by_key().values():
+        section, _, name = setting.key.rpartition(".")
+        table = document[section] if section else document
+        if setting.is_secret and table[name] != setting.default:
+            table[name] = HIDDEN
     return tomli_w.dumps({key: value for key, value in document.items() if value != {}})
 
 

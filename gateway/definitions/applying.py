@@ -10,8 +10,8 @@ from typing import Final, TypeVar
 
 from gateway.definitions import model
 from gateway.kernel.broker import Broker
-from gateway.kernel.changes import ParameterRecord, PermissionRecord, PolicyRecord, TopicPermissionRecord, UserRecord
 from gateway.kernel.errors import ConfigurationError, NotFound, PreconditionFailed, Refused, ResourceLocked
+from gateway.kernel.records import ParameterRecord, PermissionRecord, PolicyRecord, TopicPermissionRecord, UserRecord
 from gateway.kernel.vhost import VirtualHost
 from gateway.logs import Log
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from gateway.kernel.binding import Binding, Destination
-from gateway.kernel.changes import BindingRecord, Put, Removed
+from gateway.kernel.changes import Put, Removed
 from gateway.kernel.events import Event, Events
 from gateway.kernel.exchange import Exchange
 from gateway.kernel.message import Arguments
+from gateway.kernel.records import BindingRecord
 
 if TYPE_CHECKING:
     from gateway.kernel.journal import Journal

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gateway.kernel.alarms import Alarms, Resource
-from gateway.kernel.changes import CleanStopRecord, Lsn, ParameterRecord, PolicyRecord, Put, Removed, VhostRecord
+from gateway.kernel.changes import Lsn, Put, Removed
 from gateway.kernel.connections import Connections
 from gateway.kernel.counters import Traffic
 from gateway.kernel.directory import Directory
@@ -15,6 +15,7 @@ from gateway.kernel.journal import Journal
 from gateway.kernel.message import HeaderFormat, Value
 from gateway.kernel.policy_checks import require_valid_policy
 from gateway.kernel.queue_rules import QueueRules, require_known_type
+from gateway.kernel.records import CleanStopRecord, ParameterRecord, PolicyRecord, VhostRecord
 from gateway.kernel.tracing import TracedVhost, Tracing
 from gateway.kernel.vhost import VirtualHost
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gateway.kernel.bindings import Bindings
-    from gateway.kernel.changes import VhostRecord
     from gateway.kernel.equipping import Equipment
     from gateway.kernel.events import Events
     from gateway.kernel.journal import Journal
+    from gateway.kernel.records import VhostRecord
     from gateway.kernel.router import Router
 
 

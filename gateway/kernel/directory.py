@@ -8,19 +8,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MethodType
 from weakref import WeakMethod
 
-from gateway.kernel.changes import (
-    Change,
-    Entity,
-    PermissionRecord,
-    Put,
-    Removed,
-    SecretRecord,
-    TopicPermissionRecord,
-    UserRecord,
-)
+from gateway.kernel.changes import Change, Put, Removed
 from gateway.kernel.errors import NotFound
 from gateway.kernel.message import Value
 from gateway.kernel.patterns import compile_pattern
+from gateway.kernel.records import Entity, PermissionRecord, SecretRecord, TopicPermissionRecord, UserRecord
 
 Listener = Callable[[str], None]
 """Called with the name of a user whose tags, password or permissions are no longer what they were."""

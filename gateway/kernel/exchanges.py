@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gateway.kernel.changes import ExchangeRecord, Put, Removed
+from gateway.kernel.changes import Put, Removed
 from gateway.kernel.commons import Commons
 from gateway.kernel.errors import AccessRefused, CommandInvalid, PreconditionFailed
 from gateway.kernel.events import Event
@@ -11,6 +11,7 @@ from gateway.kernel.exchange import Exchange
 from gateway.kernel.guards import guard_for, holds_messages, routing_type
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.names import PREDECLARED, RESERVED_PREFIX, require_not_default
+from gateway.kernel.records import ExchangeRecord
 
 if TYPE_CHECKING:
     from gateway.kernel.declarations import ExchangeDeclaration

@@ -8,7 +8,6 @@ exchange of any type.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.changes import ExchangeRecord
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.features.base import QueueFeature
 from gateway.kernel.features.delaying import Delaying, delay_ms
@@ -16,6 +15,7 @@ from gateway.kernel.message import Arguments, Message
 from gateway.kernel.queue import Queue
 from gateway.kernel.queued_message import QueuedMessage
 from gateway.kernel.recollection import Recollection, recollection_for
+from gateway.kernel.records import ExchangeRecord
 
 if TYPE_CHECKING:
     from gateway.kernel.journal import Journal

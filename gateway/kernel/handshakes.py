@@ -8,7 +8,8 @@ remembered from one connection to the next, and not longer: seeing such a messag
 from collections.abc import Callable, Container
 from typing import Final
 
-from gateway.kernel.changes import Change, HandshakeRecord, Put, Removed
+from gateway.kernel.changes import Change, Put, Removed
+from gateway.kernel.records import HandshakeRecord
 
 #: Packet identifiers are 1 to this (MQTT-2.2.1-3).
 LAST_ID: Final = 65_535

@@ -24,14 +24,17 @@ class Delivery:
 
 
 class Ledger:
-    """The unsettled deliveries of one channel. Tags rise by one with each delivery, settled at once or not."""
+    """The unsettled deliveries of one channel. Tags rise by one with each delivery, settled at once or not.
+
+    They begin after ``last_tag``, for whoever counts on where another left off.
+    """
 
     __slots__ = ("_deliveries", "_oldest", "last_tag")
 
-    def __init__(self) -> None:
+    def __init__(self, last_tag: int = 0) -> None:
         self._deliveries: dict[int, Delivery] = {}
-        self._oldest = 1
-        self.last_tag = 0
+        self._oldest = last_tag + 1
+        self.last_tag = last_tag
 
     def __len__(self) -> int:
         return len(self._deliveries)

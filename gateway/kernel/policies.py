@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from gateway.kernel.changes import PolicyRecord
 from gateway.kernel.message import Arguments
 from gateway.kernel.patterns import compile_pattern
+from gateway.kernel.records import PolicyRecord
 from gateway.kernel.settings import Settings, effective
 
 EXCHANGE: Final = "exchanges"

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Final, NoReturn
 
-from gateway.kernel.changes import PolicyRecord
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.message import Value
 from gateway.kernel.patterns import compile_pattern
 from gateway.kernel.queue_arguments import LONGEST_MS
+from gateway.kernel.records import PolicyRecord
 from gateway.kernel.settings import MERGED
 
 #: What a policy may be for.

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gateway.kernel.advice import advice_on
-from gateway.kernel.changes import Put, QueueRecord, Removed
+from gateway.kernel.changes import Put, Removed
 from gateway.kernel.commons import Commons
 from gateway.kernel.counters import Traffic
 from gateway.kernel.errors import InternalError, PreconditionFailed
@@ -11,6 +11,7 @@ from gateway.kernel.events import Event
 from gateway.kernel.limits import require_room_for_queue
 from gateway.kernel.queue import Queue
 from gateway.kernel.queue_rules import QueueRules
+from gateway.kernel.records import QueueRecord
 
 if TYPE_CHECKING:
     from gateway.kernel.declarations import QueueDeclaration

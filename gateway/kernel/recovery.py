@@ -3,27 +3,25 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from gateway.kernel.changes import (
+from gateway.kernel.changes import Enqueued, Put, Removed
+from gateway.kernel.errors import ConfigurationError, Refused, StorageError
+from gateway.kernel.exchange import Exchange
+from gateway.kernel.queue import Queue
+from gateway.kernel.records import (
     BindingRecord,
     CleanStopRecord,
-    Enqueued,
     Entity,
     ExchangeRecord,
     HandshakeRecord,
     ParameterRecord,
     PolicyRecord,
-    Put,
     QueueRecord,
-    Removed,
     RetainedRecord,
     SessionRecord,
     SubscriptionRecord,
     VhostRecord,
     WillRecord,
 )
-from gateway.kernel.errors import ConfigurationError, Refused, StorageError
-from gateway.kernel.exchange import Exchange
-from gateway.kernel.queue import Queue
 
 if TYPE_CHECKING:
     from gateway.kernel.broker import Broker

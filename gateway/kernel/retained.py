@@ -2,14 +2,21 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.changes import Put, Removed, RetainedRecord
+from gateway.kernel.changes import Put, Removed
 from gateway.kernel.message import Message
+from gateway.kernel.records import RetainedRecord
 from gateway.kernel.subscriptions import is_pattern, may_match
 
 if TYPE_CHECKING:
     from gateway.kernel.journal import Journal
+    from gateway.kernel.ports import Timer
+
+#: How often what has expired is looked for, in seconds, and how often at most when there is no room.
+_SWEEP_S: Final = 60.0
+_LOOK_S: Final = 1.0
 
 #: What one message costs besides its body, in bytes: keeps a limit in bytes honest for empty bodies.
 _OVERHEAD: Final = 200
@@ -57,6 +64,9 @@ class Retained:
         self.count = 0
         self.bytes = 0
         self.body_bytes = 0
+        self._expiring = 0
+        self._sweeper: Timer | None = None
+        self._looked_at_s = -inf
         self.max_messages = 100_000
         self.max_bytes = 1_000_000_000
 
@@ -75,7 +85,7 @@ class Retained:
         expires_at_ms = 0 if expiration_ms is None else self._journal.now_ms + expiration_ms
         kept = RetainedMessage(message, expires_at_ms)
         if not self._has_room(kept):
-            self.sweep()
+            self._sweep_when_full()
             if not self._has_room(kept):
                 return False
         self._install(kept)
@@ -169,8 +179,26 @@ class Retained:
             self._weigh(level.kept, -1)
         level.kept = kept
         self._weigh(kept, 1)
+        if kept.expires_at_ms and self._sweeper is None:
+            self._sweeper = self._journal.clock.call_later(_SWEEP_S, self._sweep_again)
+
+    def _sweep_again(self) -> None:
+        """Sweep now and then, for as long as anything is there that will expire."""
+        self._sweeper = None
+        self.sweep()
+        if self._expiring:
+            self._sweeper = self._journal.clock.call_later(_SWEEP_S, self._sweep_again)
+
+    def _sweep_when_full(self) -> None:
+        """Look for room, though not for every publish: looking at all there is takes its time."""
+        now_s = self._journal.clock.monotonic_s()
+        if self._expiring and now_s >= self._looked_at_s + _LOOK_S:
+            self._looked_at_s = now_s
+            self.sweep()
 
     def _weigh(self, kept: RetainedMessage, times: int) -> None:
+        if kept.expires_at_ms:
+            self._expiring += times
         if not kept.is_transient:
             self.count += times
             self.bytes += times * kept.size

@@ -8,9 +8,10 @@ with, which belongs to all members of the group.
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, Protocol
 
-from gateway.kernel.changes import Put, Removed, SessionRecord, SubscriptionRecord
+from gateway.kernel.changes import Put, Removed
 from gateway.kernel.handshakes import Handshakes
 from gateway.kernel.message import Arguments
+from gateway.kernel.records import SessionRecord, SubscriptionRecord
 from gateway.kernel.subscriptions import Subscriptions
 
 if TYPE_CHECKING:

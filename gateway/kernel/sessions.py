@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.changes import HandshakeRecord, SessionRecord, SubscriptionRecord
 from gateway.kernel.message import Arguments
+from gateway.kernel.records import HandshakeRecord, SessionRecord, SubscriptionRecord
 from gateway.kernel.session import NEVER_S, SHARED_PREFIX, Holder, Session, shared_queue_name
 
 if TYPE_CHECKING:

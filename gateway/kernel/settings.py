@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.kernel.changes import PolicyRecord
 from gateway.kernel.message import Arguments, Value
+from gateway.kernel.records import PolicyRecord
 
 Merge = Callable[[int, int], int]
 """Returns which of two values holds."""

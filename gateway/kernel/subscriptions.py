@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gateway.kernel.changes import SubscriptionRecord
+from gateway.kernel.records import SubscriptionRecord
 from gateway.kernel.topics import TopicTrie
 
 #: How the keys of topics begin that a broker tells about itself.

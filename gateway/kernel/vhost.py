@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from gateway.kernel.binding import Binding, Destination
 from gateway.kernel.bindings import Bindings
-from gateway.kernel.changes import VhostRecord
 from gateway.kernel.commons import Commons
 from gateway.kernel.counters import Traffic
 from gateway.kernel.dead_letters import DeadLetters
@@ -24,6 +23,7 @@ from gateway.kernel.policies import Policies
 from gateway.kernel.queue import Queue
 from gateway.kernel.queue_rules import QueueRules
 from gateway.kernel.queues import Queues
+from gateway.kernel.records import VhostRecord
 from gateway.kernel.retained import Retained
 from gateway.kernel.router import Router
 from gateway.kernel.sessions import Sessions

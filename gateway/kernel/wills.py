@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gateway.kernel.changes import Put, Removed, WillRecord
+from gateway.kernel.changes import Put, Removed
 from gateway.kernel.message import Message
+from gateway.kernel.records import WillRecord
 
 if TYPE_CHECKING:
     from gateway.kernel.journal import Journal

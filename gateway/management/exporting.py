@@ -8,9 +8,9 @@ from collections.abc import Generator
 
 from gateway.kernel.binding import Binding
 from gateway.kernel.broker import Broker
-from gateway.kernel.changes import UserRecord
 from gateway.kernel.exchange import Exchange
 from gateway.kernel.queue import Queue
+from gateway.kernel.records import UserRecord
 from gateway.kernel.vhost import VirtualHost
 from gateway.management.routes import Fields
 from gateway.management.views.metadata import metadata_view

@@ -10,19 +10,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
-from gateway.kernel.changes import (
-    BindingRecord,
-    Change,
-    Dequeued,
-    Discarded,
-    Enqueued,
-    ExchangeRecord,
-    ParameterRecord,
-    Put,
-    Removed,
-    Stored,
-)
+from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Put, Removed, Stored
 from gateway.kernel.message import Value
+from gateway.kernel.records import BindingRecord, ExchangeRecord, ParameterRecord
 from gateway.testing.store_session import (
     StorePlace,
     StoreSession,

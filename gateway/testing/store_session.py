@@ -4,10 +4,11 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from gateway.kernel.changes import Change, Enqueued, Entity, Lsn, Put, QueueRecord, VhostRecord
+from gateway.kernel.changes import Change, Enqueued, Lsn, Put
 from gateway.kernel.message import Header, Message, Properties
 from gateway.kernel.plain import PlainFormat
 from gateway.kernel.ports import Store, StoredMessage
+from gateway.kernel.records import Entity, QueueRecord, VhostRecord
 
 
 class StorePlace(Protocol):

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from math import inf
 from typing import Final
 
-from gateway.kernel.changes import SubscriptionRecord
 from gateway.kernel.consumers import Consumer, Resumption
 from gateway.kernel.journal import Journal
 from gateway.kernel.message import Message
 from gateway.kernel.ports import Origin
 from gateway.kernel.queue import Queue
+from gateway.kernel.records import SubscriptionRecord
 from gateway.kernel.session import Session
 from gateway.kernel.subscriptions import Terms
 from gateway.kernel.vhost import VirtualHost

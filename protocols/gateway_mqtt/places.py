@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.access import CertificateSubject
-from gateway.kernel.changes import ParameterRecord
 from gateway.kernel.message import Value
+from gateway.kernel.records import ParameterRecord
 
 PORTS: Final = "mqtt_port_to_vhost_mapping"
 """The global parameter that maps ports, written as text, to virtual hosts."""

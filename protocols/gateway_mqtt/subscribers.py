@@ -6,10 +6,10 @@ has a short way for messages that every subscriber sees alike, and a long one fo
 
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.changes import SubscriptionRecord
 from gateway.kernel.consumers import Consumer
 from gateway.kernel.message import Message
 from gateway.kernel.ports import Origin
+from gateway.kernel.records import SubscriptionRecord
 from gateway.kernel.subscriptions import Terms, may_match
 from gateway_mqtt.facts import facts_of, is_plain
 from gateway_mqtt.inflight import Delivery

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from gateway.access import Operation
-from gateway.kernel.changes import SubscriptionRecord
 from gateway.kernel.errors import Refused
 from gateway.kernel.message import Message
 from gateway.kernel.queue import Queue
+from gateway.kernel.records import SubscriptionRecord
 from gateway.kernel.slices import in_slices
 from gateway_mqtt.delivering import Delivering
 from gateway_mqtt.encoding import suback, unsuback

@@ -7,8 +7,9 @@ that may be on disk already is deleted all the same, which is why a batch knows 
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from gateway.kernel.changes import Dequeued, Discarded, Enqueued, Entity, Lsn, Put, Stored
+from gateway.kernel.changes import Dequeued, Discarded, Enqueued, Lsn, Put, Stored
 from gateway.kernel.message import Message
+from gateway.kernel.records import Entity
 from gateway_lmdb.schema import entity_key
 from gateway_lmdb.staged import Append
 

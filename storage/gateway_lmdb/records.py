@@ -10,10 +10,11 @@ import struct
 from typing import Final
 
 from gateway.kernel import values
-from gateway.kernel.changes import ENTITY_BY_KIND, Enqueued, Entity
+from gateway.kernel.changes import Enqueued
 from gateway.kernel.errors import StorageError
 from gateway.kernel.message import Message
 from gateway.kernel.ports import StoredMessage
+from gateway.kernel.records import ENTITY_BY_KIND, Entity
 
 CONTENT_VERSION: Final = 1
 ENQUEUED_VERSION: Final = 1

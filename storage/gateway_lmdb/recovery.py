@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.kernel.changes import ENTITY_BY_KIND, Change, Dequeued, Discarded, Enqueued, Entity, queue_id_of
+from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued
+from gateway.kernel.records import ENTITY_BY_KIND, Entity, queue_id_of
 from gateway_lmdb.environment import Environment
 from gateway_lmdb.records import decode_enqueued, decode_entity
 from gateway_lmdb.schema import pack_number, unpack_number

@@ -5,21 +5,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from gateway.kernel import values
-from gateway.kernel.changes import (
-    ENTITY_BY_KIND,
-    Change,
-    Changes,
-    Dequeued,
-    Discarded,
-    Enqueued,
-    Entity,
-    Put,
-    Removed,
-    Stored,
-    queue_id_of,
-)
+from gateway.kernel.changes import Change, Changes, Dequeued, Discarded, Enqueued, Put, Removed, Stored
 from gateway.kernel.message import Value
 from gateway.kernel.ports import StoredMessage
+from gateway.kernel.records import ENTITY_BY_KIND, Entity, queue_id_of
 
 
 @dataclass(frozen=True, slots=True)

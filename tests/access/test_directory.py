@@ -2,18 +2,10 @@
 
 import pytest
 
-from gateway.kernel.changes import (
-    Change,
-    PermissionRecord,
-    Put,
-    Removed,
-    SecretRecord,
-    TopicPermissionRecord,
-    UserRecord,
-    VhostRecord,
-)
+from gateway.kernel.changes import Change, Put, Removed
 from gateway.kernel.directory import Directory
 from gateway.kernel.errors import NotFound, PreconditionFailed
+from gateway.kernel.records import PermissionRecord, SecretRecord, TopicPermissionRecord, UserRecord, VhostRecord
 
 ANNA = UserRecord("anna", "hash", "rabbit_password_hashing_sha256", ["management"], {})
 BERT = UserRecord("bert", "hash", "rabbit_password_hashing_sha256", [], {})

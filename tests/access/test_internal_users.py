@@ -3,9 +3,9 @@
 import pytest
 
 from gateway.access import Access, CertificateSubject, Credentials, Operation, Principal
-from gateway.kernel.changes import PermissionRecord, TopicPermissionRecord, UserRecord
 from gateway.kernel.directory import Directory
 from gateway.kernel.errors import ConfigurationError, NotAllowed
+from gateway.kernel.records import PermissionRecord, TopicPermissionRecord, UserRecord
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
 from gateway_auth import certificate, internal
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.access import Answer, Challenge, Dialogue, Failure, Principal, Success, Visitor
-from gateway.kernel.changes import UserRecord
 from gateway.kernel.directory import Directory
+from gateway.kernel.records import UserRecord
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
 from gateway.scram import scram_credential
 from gateway_auth.scram import NAME, Scram, gateway_authentication_methods

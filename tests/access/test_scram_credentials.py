@@ -4,7 +4,7 @@ from base64 import b64decode
 
 import pytest
 
-from gateway.kernel.changes import UserRecord
+from gateway.kernel.records import UserRecord
 from gateway.saslprep import saslprep
 from gateway.scram import ScramCredential, kept_credential, scram_credential
 

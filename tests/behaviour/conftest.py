@@ -7,10 +7,11 @@ import pytest
 
 from tests.behaviour.edges import AmqpEdge, Edge, Stage
 from tests.behaviour.mqtt_edge import MqttEdge
+from tests.behaviour.stomp_edge import StompEdge
 from tests.behaviour.unsayable import UNSAYABLE
 from tests.scenarios.house import House
 
-EDGES: Final[Mapping[str, Callable[[House], Edge]]] = {"AMQP": AmqpEdge, "MQTT": MqttEdge}
+EDGES: Final[Mapping[str, Callable[[House], Edge]]] = {"AMQP": AmqpEdge, "MQTT": MqttEdge, "STOMP": StompEdge}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 from pamqp import commands
 
-from gateway.kernel.changes import PolicyRecord
 from gateway.kernel.message import Value
 from gateway.kernel.queue import Outcome, Queue
+from gateway.kernel.records import PolicyRecord
 from gateway.kernel.vhost import VirtualHost
 from gateway.testing import FakeClock
 from gateway_amqp.properties import decode_properties
@@ -46,6 +46,10 @@ class Received:
     def died(self) -> list[tuple[Value, Value, Value]]:
         """Queue, reason and count of each death, newest first."""
         return [(death["queue"], death["reason"], death["count"]) for death in self.deaths]
+
+
+class Inexpressible(Exception):
+    """A protocol has no way to say this."""
 
 
 class Edge(Protocol):

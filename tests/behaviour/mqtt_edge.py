@@ -5,16 +5,12 @@ from itertools import count
 from typing import Any, Final
 
 from gateway.kernel.queue import Outcome
-from tests.behaviour.edges import AmqpEdge, Received
+from tests.behaviour.edges import AmqpEdge, Inexpressible, Received
 from tests.protocols.mqtt.packets import content_type, correlation_data, message_expiry, user_property
 from tests.scenarios.house import TOPICS, House
 
 #: What a PUBACK says when the broker took responsibility: nothing, or that nobody listens.
 _TAKEN: Final = ("", " NO_MATCHING_SUBSCRIBERS")
-
-
-class Inexpressible(Exception):
-    """MQTT has no way to say this."""
 
 
 class MqttEdge:

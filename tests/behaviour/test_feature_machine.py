@@ -14,10 +14,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gateway.kernel.changes import PolicyRecord
 from gateway.kernel.message import Message, Properties, Value
 from gateway.kernel.plain import plain_header
 from gateway.kernel.queue import Outcome
+from gateway.kernel.records import PolicyRecord
 from gateway.kernel.vhost import Verdict
 from gateway.testing import MemoryBroker, Recipient
 

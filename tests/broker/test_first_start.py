@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import cast
 
-from gateway.kernel.changes import Entity, Put, SecretRecord, UserRecord
+from gateway.kernel.changes import Put
+from gateway.kernel.records import Entity, SecretRecord, UserRecord
 from gateway.passwords import verify_password
 from gateway.scram import ScramCredential, scram_credential
 from gateway_lmdb import LmdbStore

@@ -13,7 +13,7 @@ from pika.exceptions import AMQPConnectionError
 from tests.broker.conftest import Connect
 from tests.broker.hashes import USERS, definitions
 from tests.interop.pika_client import parameters
-from tests.running import HOST, PROJECT, Gateway, gateway_in
+from tests.running import HOST, LISTENERS, PROJECT, Gateway, gateway_in
 
 CONFIGURATION: Final = 65
 UNAVAILABLE: Final = 69
@@ -49,12 +49,12 @@ def test_it_prints_what_listens_where_and_what_to_try(gateway: Gateway) -> None:
     port = gateway.addresses["amqp"][1]
     assert lines[0].startswith("gateway ")
     assert lines[0].endswith(f" is running, data in {gateway.data}")
-    listeners = ("amqp", "mqtt", "web_mqtt", "management")
-    assert [line.split() for line in lines[1:5]] == [
+    listeners = ("amqp", "mqtt", "web_mqtt", "stomp", "web_stomp", "management")
+    assert [line.split() for line in lines[1:7]] == [
         [name, f"{HOST}:{gateway.addresses[name][1]}"] for name in listeners
     ]
-    assert len(lines[6:]) == 3
-    assert all(f"amqp://guest:guest@127.0.0.1:{port}/" in line for line in lines[6:])
+    assert len(lines[8:]) == 3
+    assert all(f"amqp://guest:guest@127.0.0.1:{port}/" in line for line in lines[8:])
 
 
 def test_port_0_is_a_free_port_that_is_printed(gateway: Gateway, connect: Connect) -> None:
@@ -64,7 +64,7 @@ def test_port_0_is_a_free_port_that_is_printed(gateway: Gateway, connect: Connec
 
 
 def test_a_listener_that_is_off_does_not_listen(gateway: Gateway) -> None:
-    gateway.start("amqp.port=off", "management.port=off", "mqtt.port=off", "web_mqtt.port=off")
+    gateway.start(*(f"{listener}.port=off" for listener in LISTENERS))
     assert gateway.addresses == {}
     assert gateway.stop() == 0
 

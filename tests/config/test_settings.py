@@ -44,6 +44,10 @@ def test_defaults_are_those_of_rabbitmq() -> None:
     assert (settings.mqtt.port, settings.mqtts.port, settings.web_mqtt.port) == (1883, None, 15675)
     assert (settings.web_mqtt.path, settings.mqtt.exchange, settings.mqtt.prefetch) == ("/ws", "amq.topic", 10)
     assert (settings.mqtt.anonymous_user, settings.mqtt.max_session_expiry_s) == ("guest", 86400)
+    assert (settings.stomp.port, settings.stomps.port, settings.web_stomp.port) == (61613, None, 15674)
+    assert (settings.web_stomp.path, settings.stomp.default_topic_exchange) == ("/ws", "amq.topic")
+    assert (settings.stomp.max_frame_size, settings.stomp.max_frame_size_unauthenticated) == (4 * 2**20, 64 * 2**10)
+    assert (settings.stomp.default_user, settings.stomp.implicit_connect) == ("", False)
     assert settings.disk_free_limit == 50_000_000
     assert (settings.default_user, settings.default_pass.get_secret_value()) == ("guest", "guest")
     assert settings.default_vhost == "/"
@@ -60,7 +64,8 @@ def test_tls_listens_on_its_usual_port_once_there_is_a_certificate(tmp_path: Pat
         (tmp_path / name).touch()
     tls = [f"tls.certificate={tmp_path}/cert.pem", f"tls.key={tmp_path}/key.pem"]
     assert (load(None, tls).amqps.port, load(None, tls).mqtts.port) == (5671, 8883)
-    assert load(None, tls).web_mqtts.port is None
+    assert load(None, tls).stomps.port == 61614
+    assert load(None, tls).web_mqtts.port is load(None, tls).web_stomps.port is None
     assert load(None, [*tls, "amqps.port=off"]).amqps.port is None
     assert load(None, [*tls, "amqps.port=0"]).amqps.port == 0
 
@@ -137,6 +142,9 @@ WRONG = [
     ("amqps.port=5671", 'amqps.port: must be "off", or tls.certificate and tls.key must be set'),
     ("mqtts.port=8883", 'mqtts.port: must be "off", or tls.certificate and tls.key must be set'),
     ("web_mqtts.port=15676", 'web_mqtts.port: must be "off", or tls.certificate and tls.key must be set'),
+    ("stomps.port=61614", 'stomps.port: must be "off", or tls.certificate and tls.key must be set'),
+    ("web_stomps.port=15673", 'web_stomps.port: must be "off", or tls.certificate and tls.key must be set'),
+    ("stomp.max_headers=0", "--set stomp.max_headers: must be a whole number from 10 to 10000, not 0"),
     ("web_mqtt.path=ws", "--set web_mqtt.path: must be a path such as \"/ws\", not 'ws'"),
     ("mqtt.receive_maximum=0", "--set mqtt.receive_maximum: must be a whole number from 1 to 65535, not 0"),
     ('vhosts."/".mqtt_mapping=exact',
@@ -174,9 +182,11 @@ def test_a_file_that_is_not_toml_or_not_there_is_one_line(write: Write, tmp_path
 def test_a_wrong_password_is_not_shown(write: Write) -> None:
     file = write('default_pass = ["s3cret"]')
     assert errors_of(file) == [f"{file}: default_pass: must be a string"]
+    file = write('stomp.default_passcode = ["s3cret"]')
+    assert errors_of(file) == [f"{file}: stomp.default_passcode: must be a string"]
 
 
-@pytest.mark.parametrize("key", ["stomp.port", "web_stomp.port", "prometheus.port"])
+@pytest.mark.parametrize("key", ["kafka.port", "prometheus.port"])
 def test_listeners_that_are_not_there_have_no_settings(key: str) -> None:
     assert "no such setting" in errors_of(None, f"{key}=0")[0]
 

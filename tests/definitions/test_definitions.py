@@ -9,9 +9,9 @@ import pytest
 
 from gateway.definitions import apply_definitions, parse_definitions, read_definitions
 from gateway.kernel.broker import Broker
-from gateway.kernel.changes import ParameterRecord, PermissionRecord, PolicyRecord, TopicPermissionRecord
 from gateway.kernel.errors import ConfigurationError
 from gateway.kernel.plain import PLAIN
+from gateway.kernel.records import ParameterRecord, PermissionRecord, PolicyRecord, TopicPermissionRecord
 from gateway.passwords import hash_password, verify_password
 from gateway.plugin_registry import load_plugins
 from gateway.scram import ScramCredential, scram_credential

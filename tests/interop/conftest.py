@@ -14,6 +14,10 @@ from tests.interop.broker import BROKER_URL, Broker
 from tests.interop.mqtt_server import SERVER_URL, MqttServer, running_server
 from tests.interop.paho_client import VERSIONS, Paho
 from tests.interop.pika_client import parameters
+from tests.interop.stomp_client import Stomp
+from tests.interop.stomp_server import SERVER_URL as STOMP_URL
+from tests.interop.stomp_server import StompServer
+from tests.interop.stomp_server import running_server as running_stomp_server
 from tests.running import running_gateway
 
 #: Every wait in these tests is shorter; this bounds the ones inside a client.
@@ -100,6 +104,36 @@ def version(request: pytest.FixtureRequest) -> MQTTProtocolVersion:
     """Each version of MQTT, as paho names it."""
     found: MQTTProtocolVersion = request.param
     return found
+
+
+@pytest.fixture(scope="session")
+def whole_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StompServer]:
+    """A gateway with all its protocols, for the whole session."""
+    with running_stomp_server(tmp_path_factory.mktemp("whole")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def stomp_server(request: pytest.FixtureRequest) -> StompServer:
+    """The gateway as a server of STOMP, unless GATEWAY_TEST_STOMP_URL names another one."""
+    if STOMP_URL is not None:
+        return StompServer.from_url(STOMP_URL)
+    gateway: StompServer = request.getfixturevalue("whole_gateway")
+    return gateway
+
+
+@pytest.fixture
+def stomp(stomp_server: StompServer) -> Iterator[Callable[..., Stomp]]:
+    """Make stomp.py clients; whatever is connected when the test ends is disconnected."""
+    made: list[Stomp] = []
+
+    def make(*arguments: Any, at: StompServer = stomp_server, **options: Any) -> Stomp:
+        made.append(Stomp(at, *arguments, **options))
+        return made[-1]
+
+    yield make
+    for client in made:
+        client.close()
 
 
 @pytest.fixture(scope="session")

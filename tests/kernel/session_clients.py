@@ -1,7 +1,8 @@
 """Clients with sessions as the kernel sees them: no protocol, no packets, only who is there and what it asked for."""
 
-from gateway.kernel.changes import Entity, Put, SubscriptionRecord
+from gateway.kernel.changes import Put
 from gateway.kernel.queue import Queue
+from gateway.kernel.records import Entity, SubscriptionRecord
 from gateway.kernel.session import Session
 from gateway.testing import MemoryBroker
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import pytest
 
 from gateway.kernel.alarms import Alarms, Resource
-from gateway.kernel.changes import ParameterRecord, PermissionRecord, PolicyRecord, UserRecord
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event
 from gateway.kernel.message import Message
 from gateway.kernel.names import TRACE_EXCHANGE
 from gateway.kernel.ports import Origin
+from gateway.kernel.records import ParameterRecord, PermissionRecord, PolicyRecord, UserRecord
 from gateway.kernel.tracing import Tracing
 from gateway.testing import MemoryBroker, Recipient, header_of
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.kernel.changes import PolicyRecord
 from gateway.kernel.message import Value
+from gateway.kernel.records import PolicyRecord
 from gateway.kernel.settings import effective
 
 POLICY, OPERATOR, ARGUMENT = "policy p", "operator policy o", "argument"

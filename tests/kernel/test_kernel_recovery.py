@@ -5,9 +5,10 @@ from typing import ClassVar
 
 import pytest
 
-from gateway.kernel.changes import Enqueued, Entity, ParameterRecord, PermissionRecord, PolicyRecord, Put, UserRecord
+from gateway.kernel.changes import Enqueued, Put
 from gateway.kernel.errors import StorageError
 from gateway.kernel.queue import Outcome
+from gateway.kernel.records import Entity, ParameterRecord, PermissionRecord, PolicyRecord, UserRecord
 from gateway.kernel.recovery import recover
 from gateway.testing import MemoryBroker, Recipient
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gateway.kernel.changes import PolicyRecord
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.message import Value
+from gateway.kernel.records import PolicyRecord
 from gateway.testing import MemoryBroker
 
 REFUSED = [

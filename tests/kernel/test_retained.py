@@ -161,6 +161,27 @@ def test_sweeping_forgets_what_expired_and_that_alone(house: MemoryBroker) -> No
     assert found(house, "b") == [b"hi"]
 
 
+def test_what_expired_is_forgotten_though_nobody_asks_for_it(house: MemoryBroker) -> None:
+    keep(house, "a", expiry_s=10)
+    keep(house, "b", expiry_s=70)
+    house.advance(60)
+    assert len(house.vhost.retained) == 8, "the younger one is still there"
+    house.advance(60)
+    assert len(house.vhost.retained) == 7
+
+
+def test_a_full_store_looks_for_room_once_a_second_at_most(house: MemoryBroker) -> None:
+    retained = house.vhost.retained
+    keep(house, "a", expiry_s=1)
+    retained.max_messages = len(retained)
+    assert not retained.keep(message("new"))
+    house.advance(0.9)
+    house.advance(0.1)
+    assert retained.keep(message("new")), "the expired one made room"
+    keep(house, "b", expiry_s=1)
+    assert not retained.keep(message("newer"))
+
+
 # ---- Restarts --------------------------------------------------------------------------------------------------------
 
 

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from gateway.kernel.changes import Change, HandshakeRecord, Put, Removed
+from gateway.kernel.changes import Change, Put, Removed
 from gateway.kernel.handshakes import LAST_ID, Handshakes
+from gateway.kernel.records import HandshakeRecord
 
 
 class Book:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.kernel.changes import PolicyRecord
 from gateway.kernel.message import Value
+from gateway.kernel.records import PolicyRecord
 from gateway.kernel.slices import SLICE_S, in_slices
 from gateway.testing import MemoryBroker
 from gateway.testing.clock import FakeClock

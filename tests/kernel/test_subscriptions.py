@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kernel.changes import SubscriptionRecord
+from gateway.kernel.records import SubscriptionRecord
 from gateway.kernel.subscriptions import Subscriptions, Terms, may_match
 from tests.kernel.session_clients import subscribed
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.access import Access
-from gateway.kernel.changes import PermissionRecord
+from gateway.kernel.records import PermissionRecord
 from gateway_mqtt.login import LoginSettings
 from gateway_mqtt.server import MqttServer
 from gateway_mqtt.settings import MqttSettings

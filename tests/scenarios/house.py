@@ -1,4 +1,4 @@
-"""One broker with clients of both protocols at its doors: their machines, a store in memory, a fake clock.
+"""One broker with clients of all protocols at its doors: their machines, a store in memory, a fake clock.
 
 A client of MQTT says and hears what ``tests.protocols.mqtt.dialogue`` tells of, one of AMQP what
 ``tests.protocols.amqp.dialogue`` does::
@@ -15,17 +15,20 @@ from typing import Any, ClassVar
 
 from pamqp import commands
 
-from gateway.kernel.changes import PolicyRecord
 from gateway.kernel.message import HeaderFormat, Properties, Value
 from gateway.kernel.plain import PLAIN
+from gateway.kernel.records import PolicyRecord
 from gateway_amqp.header import AMQP
 from gateway_amqp.properties import decode_properties
 from gateway_amqp.settings import AmqpSettings
 from gateway_mqtt.header import MQTT
+from gateway_stomp.header import STOMP
+from gateway_stomp.settings import StompSettings
 from tests.protocols.amqp.dialogue import Peer
 from tests.protocols.amqp.ear import Heard
 from tests.protocols.amqp.frames import Publication, Sent
 from tests.protocols.mqtt.dialogue import Client, Gateway
+from tests.protocols.stomp.dialogue import Client as StompClient
 
 TOPICS = "amq.topic"
 
@@ -42,14 +45,32 @@ class AmqpDoor:
         )
 
 
-class House(Gateway):
-    """The broker; a gateway of MQTT with a second door."""
+class StompDoor:
+    """The broker of a house as the clients of STOMP see it."""
 
-    formats: ClassVar[tuple[HeaderFormat, ...]] = (AMQP, MQTT, PLAIN)
+    def __init__(self, house: "House") -> None:
+        tokens = count(1)
+        self.broker, self.turn = house.broker, house.turn
+        self.settle, self.end_turn = house.settle, house.end_turn
+        self.settings = StompSettings(house.broker, house.settings.access_of, lambda: f"stomp-{next(tokens)}")
+
+
+class House(Gateway):
+    """The broker; a gateway of MQTT with a door for AMQP and one for STOMP."""
+
+    formats: ClassVar[tuple[HeaderFormat, ...]] = (AMQP, MQTT, STOMP, PLAIN)
 
     def __init__(self, **options: Any) -> None:  # Any: those of Gateway
         super().__init__(**options)
         self._door = AmqpDoor(self)
+        self._stomp_door = StompDoor(self)
+
+    def stomp(self, version: str = "1.2") -> StompClient:
+        """Return somebody who speaks STOMP, connected."""
+        client = StompClient(self._stomp_door, version)  # type: ignore[arg-type]  # all that it asks of its gateway
+        client.connect()
+        assert client.welcome.verb == "CONNECTED"
+        return client
 
     def peer(self) -> Peer:
         """Return somebody who speaks AMQP, with channel 1 open."""

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from itertools import count
 from queue import SimpleQueue
 
-from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Lsn, Put, Stored, VhostRecord
+from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Lsn, Put, Stored
 from gateway.kernel.message import Message
+from gateway.kernel.records import VhostRecord
 from gateway.testing.store_session import message_with, queue_record, vhost_record
 from gateway_lmdb import LmdbStore
 

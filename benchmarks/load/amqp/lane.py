@@ -1,7 +1,7 @@
 """AMQP's lane: a connection for the publisher of a route, and one for the consumer of each of its queues."""
 
 import select
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -9,12 +9,12 @@ from benchmarks.load.amqp import wire
 from benchmarks.load.amqp.client import Client, connected
 from benchmarks.load.amqp.receipts import Acks, Confirms
 from benchmarks.load.amqp.topology import Route, topology
-from benchmarks.load.consumer import Consumer
+from benchmarks.load.consumer import Consumer, Sizes
 from benchmarks.load.drive import Flow
 from benchmarks.load.lane import Arrival, Exchange, Lost, Probe
 from benchmarks.load.link import Link
 from benchmarks.load.publisher import Cycle, Publisher
-from benchmarks.load.workloads import Workload
+from benchmarks.load.workloads import AMQP, Workload
 
 #: A stream ends by time, not by number.
 UNLIMITED = 1 << 60
@@ -98,12 +98,13 @@ class AmqpLane:
         link = Link(client.quiet_socket(), poll)
         every = self.workload.ack_every
         acks = Acks(link, arrival.tag + 1, every) if every else None
-        return Consumer(link, arrival.wire_bytes, acks, early_bytes)
+        return Consumer(link, Sizes(arrival.wire_bytes, early_bytes), acks)
 
 
 @contextmanager
-def open_lanes(port: int, workload: Workload, *, consume: bool) -> Iterator[Sequence[AmqpLane]]:
+def open_lanes(ports: Mapping[str, int], workload: Workload, *, consume: bool = True) -> Iterator[Sequence[AmqpLane]]:
     """Declare what the workload needs and connect its clients; all are gone when the context ends."""
+    port = ports[AMQP]
     with connected(port) as control, topology(control, workload) as routes, ExitStack() as stack:
         yield [_open_lane(stack, port, workload, route, consume=consume) for route in routes]
 

@@ -33,7 +33,6 @@ ABSENT: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
             *("autocomplete", "list_unresponsive_queues", "resume_listeners", "suspend_listeners"),
-            "list_stomp_connections",
             *("log_tail", "log_location", "consume_event_stream", "message_size_stats", "tls_versions"),
             *("shovel_status", "delete_shovel", "restart_shovel", "federation_status", "restart_federation_link"),
         ),

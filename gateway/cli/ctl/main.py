@@ -27,6 +27,7 @@ from gateway.cli.ctl import (
     policies,
     queues,
     status,
+    stomp,
     users,
     vhosts,
 )
@@ -46,6 +47,7 @@ NOUNS: Final = (
     queues,
     exchanges,
     connections,
+    stomp,
     mqtt,
     delayed,
     definitions,

@@ -1,6 +1,6 @@
 """/cluster-name: what the broker is called."""
 
-from gateway.kernel.changes import ParameterRecord
+from gateway.kernel.records import ParameterRecord
 from gateway.management.authority import Level
 from gateway.management.bodies import require
 from gateway.management.call import Call

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gateway.kernel.changes import ParameterRecord
+from gateway.kernel.records import ParameterRecord
 from gateway.management.authority import Level
 from gateway.management.bodies import require
 from gateway.management.call import Call

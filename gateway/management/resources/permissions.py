@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gateway.kernel.changes import PermissionRecord
+from gateway.kernel.records import PermissionRecord
 from gateway.management.authority import Level
 from gateway.management.bodies import require
 from gateway.management.call import Call

@@ -1,6 +1,6 @@
 """/policies and /operator-policies: what holds for queues and exchanges by their names."""
 
-from gateway.kernel.changes import PolicyRecord
+from gateway.kernel.records import PolicyRecord
 from gateway.management.authority import Level
 from gateway.management.bodies import arguments, require
 from gateway.management.call import Call

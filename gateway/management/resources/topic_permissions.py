@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gateway.kernel.changes import TopicPermissionRecord
+from gateway.kernel.records import TopicPermissionRecord
 from gateway.management.authority import Level
 from gateway.management.bodies import require
 from gateway.management.call import Call

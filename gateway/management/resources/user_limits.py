@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gateway.kernel.changes import UserRecord
 from gateway.kernel.limits import USER_LIMITS
 from gateway.kernel.message import Value
+from gateway.kernel.records import UserRecord
 from gateway.management.authority import Level
 from gateway.management.bodies import require
 from gateway.management.call import Call

@@ -1,6 +1,6 @@
 """/users: the users of the internal database."""
 
-from gateway.kernel.changes import UserRecord
+from gateway.kernel.records import UserRecord
 from gateway.management.authority import Level
 from gateway.management.bodies import base64, require, tags
 from gateway.management.call import Call

@@ -1,7 +1,7 @@
 """/vhosts: the virtual hosts, who may enter them and who is in them."""
 
-from gateway.kernel.changes import PermissionRecord
 from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.records import PermissionRecord
 from gateway.kernel.vhost import VirtualHost
 from gateway.management.authority import Level
 from gateway.management.bodies import boolean, tags, text

@@ -1,7 +1,7 @@
 """Policies as the API shows them, and what they make of a queue."""
 
-from gateway.kernel.changes import PolicyRecord
 from gateway.kernel.queue import Queue
+from gateway.kernel.records import PolicyRecord
 from gateway.management.routes import Fields
 
 

@@ -3,7 +3,7 @@
 import pytest
 from pamqp import commands
 
-from gateway.kernel.changes import TopicPermissionRecord
+from gateway.kernel.records import TopicPermissionRecord
 from tests.conformance.amqp.tables import (
     ALIVE,
     PROBE,

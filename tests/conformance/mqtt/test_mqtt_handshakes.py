@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.kernel.changes import PolicyRecord
 from gateway.kernel.message import Value
+from gateway.kernel.records import PolicyRecord
 from tests.conformance.mqtt.tables import PROTOCOL_ERROR, statements, worded
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.packets import FIVE, message_expiry, payload_format

@@ -13,11 +13,11 @@ from pamqp import commands
 
 from gateway.access import Access, CertificateSubject
 from gateway.kernel.broker import Broker
-from gateway.kernel.changes import PermissionRecord, UserRecord
 from gateway.kernel.connections import ChannelFacts, PeerFacts
 from gateway.kernel.message import HeaderFormat, Value
 from gateway.kernel.plain import PLAIN
 from gateway.kernel.ports import Clock
+from gateway.kernel.records import PermissionRecord, UserRecord
 from gateway.kernel.recovery import recover
 from gateway.kernel.vhost import VirtualHost
 from gateway.net.outbox import Outbox

@@ -17,10 +17,10 @@ from typing import Any, ClassVar, Self
 
 from gateway.access import Access, AuthenticationMethod, CertificateSubject
 from gateway.kernel.broker import Broker
-from gateway.kernel.changes import PermissionRecord, UserRecord
 from gateway.kernel.connections import ChannelFacts, PeerFacts
 from gateway.kernel.message import HeaderFormat, Value
 from gateway.kernel.plain import PLAIN
+from gateway.kernel.records import PermissionRecord, UserRecord
 from gateway.kernel.recovery import recover
 from gateway.kernel.vhost import VirtualHost
 from gateway.net.outbox import Outbox

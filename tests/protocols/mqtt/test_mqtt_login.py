@@ -18,7 +18,7 @@ from gateway.access import (
     Success,
     Visitor,
 )
-from gateway.kernel.changes import ParameterRecord, PermissionRecord, UserRecord
+from gateway.kernel.records import ParameterRecord, PermissionRecord, UserRecord
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
 from gateway.testing import MemoryBroker
 from gateway_auth import certificate, internal

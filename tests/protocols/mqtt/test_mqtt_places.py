@@ -3,8 +3,8 @@
 import pytest
 
 from gateway.access import CertificateSubject
-from gateway.kernel.changes import ParameterRecord
 from gateway.kernel.message import Value
+from gateway.kernel.records import ParameterRecord
 from gateway_mqtt.places import Arrival, Place, place_of
 
 SUBJECT = CertificateSubject("robot", "CN=robot,O=Example")

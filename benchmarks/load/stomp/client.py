@@ -1,0 +1,119 @@
+"""A small blocking STOMP client: what happens before and after a measurement, never during it."""
+
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from benchmarks.load.lane import Arrival, BrokerRefused
+from benchmarks.load.link import TIMEOUT_S
+from benchmarks.load.stomp import wire
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame from the broker, with the bytes it took."""
+
+    verb: str
+    headers: Mapping[str, str]
+    body: bytes
+    wire_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Message(Arrival):
+    """A delivery; ``ack_beginning`` is what stands before its number in what an ACK has to name, empty in mode auto."""
+
+    ack_beginning: bytes
+
+
+class Client:
+    """One connection, heart-beats off and TCP_NODELAY on."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._unread = bytearray()
+        self._asked = 0
+        self.socket.sendall(wire.connect())
+        self.expect("CONNECTED")
+
+    def close(self) -> None:
+        """Drop the TCP connection."""
+        self.socket.close()
+
+    def quiet_socket(self) -> socket.socket:
+        """The socket, for counting frames from here on; everything read so far was asked for."""
+        if self._unread.strip(b"\n"):
+            raise BrokerRefused("the broker sent more than was asked for")
+        self._unread.clear()
+        return self.socket
+
+    def subscribe(self, destination: str, ack_mode: str) -> None:
+        """Subscribe, and wait until that is done."""
+        self.socket.sendall(wire.subscribe(destination, ack_mode, "subscribed"))
+        self.expect("RECEIPT")
+
+    def sync(self) -> None:
+        """Return once the broker has looked at everything sent: receipts come in turn (STOMP 1.2, "RECEIPT")."""
+        for verb in ("BEGIN", "ABORT"):
+            self.socket.sendall(wire.frame(verb, (("transaction", "sync"), ("receipt", verb))))
+            self.expect("RECEIPT", receipt=verb)
+
+    def read_message(self, body: bytes) -> Message:
+        """Wait for one delivery, which has to bring this body. :raises BrokerRefused: for anything else."""
+        frame = self.expect("MESSAGE")
+        if frame.body != body:
+            raise BrokerRefused("a message came with another body than it was sent with")
+        number = frame.headers["message-id"].rpartition("@@")[2]
+        to_name = frame.headers.get("ack", "")
+        return Message(int(number), frame.wire_bytes, to_name.removesuffix(number).encode())
+
+    def expect(self, verb: str, receipt: str | None = None) -> Frame:
+        """Wait for a frame of this verb, and with a receipt for this one."""
+        frame = self._read_frame()
+        if frame.verb != verb or (receipt is not None and frame.headers.get("receipt-id") != receipt):
+            raise BrokerRefused(f"expected {verb}, got {frame.verb} {dict(frame.headers)} {frame.body[:200]!r}")
+        return frame
+
+    def _read_frame(self) -> Frame:
+        head = self._read_to(b"\n\n").lstrip(b"\n")
+        verb, *lines = head.decode().split("\n")[:-2]
+        headers = {name: value for name, _, value in (line.partition(":") for line in reversed(lines))}
+        length = headers.get("content-length")
+        body = self._read(int(length) + 1) if length is not None else self._read_to(wire.END)
+        if not body.endswith(wire.END):
+            raise BrokerRefused("a frame without NUL")
+        return Frame(verb, headers, body[:-1], len(head) + len(body))
+
+    def _read_to(self, delimiter: bytes) -> bytes:
+        """Read up to a delimiter and with it; ends of lines before a frame are not one."""
+        while (at := self._unread.find(delimiter, self._blank())) < 0:
+            self._receive()
+        return self._read(at + len(delimiter))
+
+    def _blank(self) -> int:
+        return len(self._unread) - len(self._unread.lstrip(b"\n"))
+
+    def _read(self, size: int) -> bytes:
+        while len(self._unread) < size:
+            self._receive()
+        octets = bytes(self._unread[:size])
+        del self._unread[:size]
+        return octets
+
+    def _receive(self) -> None:
+        chunk = self.socket.recv(65536)
+        if not chunk:
+            raise ConnectionError("the broker closed the connection")
+        self._unread += chunk
+
+
+@contextmanager
+def connected(port: int) -> Iterator[Client]:
+    """Open a client and close it again."""
+    client = Client(port)
+    try:
+        yield client
+    finally:
+        client.close()

@@ -1,0 +1,97 @@
+"""What is counted and acknowledged during a measurement: frames by their NULs, receipts by their numbers."""
+
+import re
+from typing import Final
+
+from benchmarks.load.link import Link
+from benchmarks.load.publisher import NotConfirmed
+from benchmarks.load.stomp import wire
+
+#: Acknowledgements built at a time, at most.
+ACKS_PER_BLOCK: Final = 4096
+
+#: A publisher's messages have these numbers in turn, more than are ever without their receipt.
+NUMBERS: Final = 8192
+
+_RECEIPT: Final = re.compile(
+    rb"\n*RECEIPT\n(?:[^\n]+\n)*?receipt-id:([0-9]{%d})\n(?:[^\n]+\n)*\n\0" % wire.NUMBER_DIGITS
+)
+
+
+class Frames:
+    """Counts deliveries by the NUL that ends each; the bodies hold none. Message-ids differ in length."""
+
+    def __init__(self) -> None:
+        self.delivered = 0
+        self.is_whole = True
+
+    def feed(self, data: memoryview) -> None:
+        """Count NULs; behind the last one only ends of lines may come before the next frame."""
+        octets = bytes(data)
+        self.delivered += octets.count(wire.END)
+        rest = octets[octets.rfind(wire.END) + 1 :].strip(b"\n")
+        self.is_whole = not rest and (self.is_whole or wire.END in octets)
+
+
+class Acks:
+    """The ACK frames of one consumer, one for every ``every``-th delivery from number ``first`` on."""
+
+    def __init__(self, link: Link, before: bytes, first: int, every: int) -> None:
+        self._link = link
+        self._before = before
+        self._first = first
+        self._every = every
+        self._built = 0
+        self._unsent = memoryview(b"")
+
+    def settle(self, delivered: int) -> None:
+        """Send the acknowledgements owed after ``delivered`` deliveries."""
+        owed = delivered // self._every
+        while (self._unsent or self._built < owed) and not self._link.is_full:
+            if not self._unsent:
+                self._build(min(owed, self._built + ACKS_PER_BLOCK))
+            self._unsent = self._unsent[self._link.send(self._unsent) :]
+
+    def is_settled(self, delivered: int) -> bool:
+        """Every acknowledgement owed has left for the socket."""
+        return not self._unsent and self._built == delivered // self._every
+
+    def _build(self, upto: int) -> None:
+        """Build them up to the ``upto``-th: each names the last of the deliveries it is for."""
+        numbers = range(self._built + 1, upto + 1)
+        octets = wire.acks(self._before, [self._first - 1 + number * self._every for number in numbers])
+        self._unsent, self._built = memoryview(octets), upto
+
+
+class Receipts:
+    """Which publishes have their receipt: all up to ``settled``, and some scattered ones above it.
+
+    No more than a ``window`` of publishes are ever without theirs.
+    """
+
+    def __init__(self, window: int) -> None:
+        self.settled = 0
+        self._window = window
+        self._scattered: set[int] = set()
+        self._partial = b""
+
+    def feed(self, data: memoryview) -> None:
+        """Take in RECEIPT frames, cut anywhere."""
+        octets = self._partial + bytes(data)
+        whole = octets.rfind(wire.END) + 1
+        self._partial = octets[whole:]
+        numbers = _RECEIPT.findall(octets, 0, whole)
+        if len(numbers) != octets.count(wire.END):
+            raise NotConfirmed(octets.decode("latin-1"))
+        for number in numbers:
+            self._settle(int(number))
+
+    def _settle(self, number: int) -> None:
+        """Find out which publish is meant: the next above ``settled`` whose receipt has this number."""
+        publish = self.settled + 1 + (number - self.settled) % NUMBERS
+        if publish in self._scattered or publish > self.settled + self._window:
+            raise NotConfirmed(f"receipt {number} came twice, or for a message not sent yet")
+        self._scattered.add(publish)
+        while self.settled + 1 in self._scattered:
+            self.settled += 1
+            self._scattered.discard(self.settled)

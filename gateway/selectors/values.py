@@ -1,0 +1,70 @@
+"""What the names in a selector stand for in a message: its headers, and the fields that JMS gives names."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Final
+
+from gateway.kernel.message import Properties, Value
+from gateway.selectors.expressions import Opaque, Operand
+from gateway.selectors.numbers import ConvertibleText
+
+#: The priority of a message without one (JMS 2.0, 3.4.10).
+DEFAULT_PRIORITY: Final = 4
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+class MessageValues:
+    """The values of one message. A header goes before the field of its name: RabbitMQ's JMS client sends headers."""
+
+    def __init__(
+        self, properties: Properties, delivery_count: int | None = None, *, converts_text: bool = False
+    ) -> None:
+        self._properties = properties
+        self._delivery_count = delivery_count
+        self._converts_text = converts_text
+
+    def value(self, name: str) -> Operand:
+        """Return the header or field of this name, ``None`` if there is none."""
+        if name == "JMSXDeliveryCount" and self._delivery_count is not None:
+            return self._delivery_count
+        headers = self._properties.headers
+        if name in headers:
+            return self._converted(operand(headers[name]))
+        field = FIELDS.get(name)
+        return None if field is None else self._converted(field(self._properties))
+
+    def _converted(self, value: Operand) -> Operand:
+        return ConvertibleText(value) if self._converts_text and isinstance(value, str) else value
+
+
+def operand(value: Value) -> Operand:
+    """Return a header's value as selectors know it: a timestamp in milliseconds, a decimal as the nearest number."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case datetime():
+            return _milliseconds(value)
+        case Decimal() if not value.is_snan():
+            return float(value)
+    return Opaque.OPAQUE
+
+
+def _milliseconds(time: datetime) -> int:
+    return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
+
+
+#: The fields that a selector may name (JMS 2.0, 3.8.1.1), beyond them JMSReplyTo, and two properties of JMS (3.5.9).
+FIELDS: Final[Mapping[str, Callable[[Properties], Operand]]] = {
+    "JMSDeliveryMode": lambda properties: "PERSISTENT" if properties.delivery_mode == 2 else "NON_PERSISTENT",
+    "JMSPriority": lambda properties: DEFAULT_PRIORITY if properties.priority is None else properties.priority,
+    "JMSTimestamp": lambda properties: operand(properties.timestamp),
+    "JMSMessageID": lambda properties: properties.message_id,
+    "JMSCorrelationID": lambda properties: properties.correlation_id,
+    "JMSType": lambda properties: properties.type,
+    "JMSReplyTo": lambda properties: properties.reply_to,
+    "JMSXUserID": lambda properties: properties.user_id,
+    "JMSXAppID": lambda properties: properties.app_id,
+}

@@ -1,0 +1,35 @@
+"""The STOMP side of a node: from its settings to what the adapter needs."""
+
+import secrets
+from collections.abc import Callable
+
+from gateway.access import Access
+from gateway.config import Settings
+from gateway.kernel.broker import Broker
+from gateway.version import VERSION
+from gateway_stomp.settings import StompSettings
+
+
+def stomp_settings(settings: Settings, broker: Broker, access_of: Callable[[str], Access]) -> StompSettings:
+    """Return what all STOMP listeners of a node have in common."""
+    stomp = settings.stomp
+    return StompSettings(
+        broker,
+        access_of,
+        token=lambda: secrets.token_urlsafe(16),
+        server=f"gateway/{VERSION}",
+        vhost=stomp.vhost,
+        default_user=stomp.default_user,
+        default_passcode=stomp.default_passcode.get_secret_value(),
+        implicit_connect=stomp.implicit_connect,
+        certificate_login=stomp.certificate_login,
+        topic_exchange=stomp.default_topic_exchange,
+        nack_requeues=stomp.default_nack_requeue,
+        max_frame_size_unauthenticated=stomp.max_frame_size_unauthenticated,
+        max_frame_size=stomp.max_frame_size,
+        max_headers=stomp.max_headers,
+        max_headers_size=stomp.max_headers_size,
+        login_timeout_s=stomp.login_timeout_s,
+        consumer_timeout_ms=settings.queues.consumer_timeout_ms,
+        activemq=stomp.activemq,
+    )

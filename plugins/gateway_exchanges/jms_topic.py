@@ -1,0 +1,64 @@
+"""x-jms-topic: to every binding whose message selector matches; the routing key says nothing.
+
+A binding has its selector in ``x-jms-selector``, as JMS writes it, or in ``rjms_erlang_selector``, as RabbitMQ's JMS
+client compiles it. That client binds such an exchange to the topic exchange, so that topics are sorted out before.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from gateway.api import (
+    Arguments,
+    Binding,
+    Destination,
+    ExchangeTypes,
+    Message,
+    PreconditionFailed,
+    Selector,
+    SelectorError,
+    hookimpl,
+)
+
+PARSERS: Final[Mapping[str, Callable[[str], Selector]]] = {
+    "x-jms-selector": Selector.parse,
+    "rjms_erlang_selector": Selector.parse_term,
+}
+
+
+class JmsTopic:
+    """Asks the selectors one by one."""
+
+    def __init__(self, arguments: Arguments) -> None:
+        self._selectors: dict[Binding, Selector] = {}
+
+    def bind(self, binding: Binding) -> None:
+        """Take a binding in. :raises PreconditionFailed: when it does not have one selector."""
+        self._selectors[binding] = _selector(binding.arguments)
+
+    def unbind(self, binding: Binding) -> None:
+        """Take a binding out."""
+        del self._selectors[binding]
+
+    def route(self, message: Message) -> list[Destination]:
+        """Return where the message goes."""
+        properties = message.properties
+        return [binding.destination for binding, selector in self._selectors.items() if selector.matches(properties)]
+
+
+def _selector(arguments: Arguments) -> Selector:
+    given = [name for name in PARSERS if name in arguments]
+    if len(given) != 1:
+        raise PreconditionFailed(f"a binding to x-jms-topic has one of the arguments {' and '.join(PARSERS)}")
+    text = arguments[given[0]]
+    if not isinstance(text, str):
+        raise PreconditionFailed(f"{given[0]} is text")
+    try:
+        return PARSERS[given[0]](text)
+    except SelectorError as error:
+        raise PreconditionFailed(f"cannot parse {given[0]}: {error}") from None
+
+
+@hookimpl
+def gateway_exchange_types() -> ExchangeTypes:
+    """Offer ``x-jms-topic``."""
+    return {"x-jms-topic": JmsTopic}

@@ -1,0 +1,60 @@
+"""What a connection has once it is in its virtual host: the parts that serve it, and the order in which they end."""
+
+from gateway.kernel.connections import ChannelFacts
+from gateway_stomp.endpoints import Endpoints
+from gateway_stomp.publishing import Publishing
+from gateway_stomp.replies import Replies
+from gateway_stomp.scope import Scope
+from gateway_stomp.settling import Settling
+from gateway_stomp.subscribing import Subscribing
+from gateway_stomp.transactions import Transactions
+
+
+class Conversation:
+    """Owns the parts of one open connection."""
+
+    __slots__ = ("_is_over", "publishing", "scope", "settling", "subscribing", "transactions")
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        endpoints = Endpoints(scope)
+        self.subscribing = Subscribing(scope, endpoints)
+        self.publishing = Publishing(scope, endpoints, Replies(scope, endpoints, self.subscribing))
+        self.settling = Settling(scope, self.subscribing)
+        self.transactions = Transactions(self.publishing, self.settling)
+        self._is_over = False
+
+    def leave(self) -> None:
+        """Take no more: transactions are forgotten, what was delivered goes back. Receipts still go out."""
+        self.transactions.abandon()
+        self.subscribing.close()
+
+    def close(self) -> None:
+        """End, the client's own queues with it. Harmless twice."""
+        if self._is_over:
+            return
+        self._is_over = True
+        self.leave()
+        self.publishing.close()
+        self.scope.vhost.release(self.scope.host)
+
+    def facts(self) -> ChannelFacts:
+        """Tell what a listing shows of it in place of a channel."""
+        tallies, publishing = self.scope.tallies, self.publishing
+        if not self.subscribing.unsettled:
+            tallies.forget_deleted()
+        published = tallies.published()
+        messages, settlements = self.transactions.held
+        return ChannelFacts(
+            number=1,
+            consumers=self.subscribing.consumers,
+            unacknowledged=self.subscribing.unsettled,
+            unconfirmed=publishing.unanswered,
+            uncommitted=messages,
+            acks_uncommitted=settlements,
+            counters=tallies.totals(),
+            confirmed=publishing.confirmed,
+            unroutable=published.drop_unroutable,
+            publishes=tallies.by_exchange,
+            deliveries=tallies.by_queue,
+        )

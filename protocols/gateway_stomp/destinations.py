@@ -1,0 +1,103 @@
+"""Destinations: how a place is written in STOMP, and the exchange and routing key it stands for."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from gateway_stomp.errors import StompError
+
+
+class Kind(Enum):
+    """What a destination is, by its prefix."""
+
+    QUEUE = "/queue"  # made when somebody sends to it or subscribes
+    AMQ_QUEUE = "/amq/queue"  # has to be there
+    REPLY_QUEUE = "/reply-queue"  # has to be there; the name may hold slashes
+    TEMP_QUEUE = "/temp-queue"  # the client's own, for replies
+    TOPIC = "/topic"
+    EXCHANGE = "/exchange"
+
+
+_PREFIXES: Final = ", ".join(kind.value for kind in Kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A place: a queue's name, or an exchange's and a routing key. ``written`` is what the client wrote."""
+
+    kind: Kind
+    name: str
+    exchange: str
+    written: str
+
+    @property
+    def is_queue(self) -> bool:
+        """Whether messages sent there go to the queue of this name."""
+        return self.kind in (Kind.QUEUE, Kind.AMQ_QUEUE, Kind.REPLY_QUEUE)
+
+
+def parse(written: str, topic_exchange: str) -> Destination:
+    """Return the place a client means. ``topic_exchange`` is the name of the exchange of ``/topic``.
+
+    A name without any slash is a queue's. :raises StompError: when it is no destination.
+    """
+    if "/" not in written and written:
+        return Destination(Kind.QUEUE, _name(written), "", written)
+    for kind in Kind:
+        if written.startswith(f"{kind.value}/"):
+            rest = written.removeprefix(f"{kind.value}/")
+            if kind is Kind.EXCHANGE:
+                return _exchange(written, rest)
+            if not rest or ("/" in rest and kind is not Kind.REPLY_QUEUE):
+                raise _invalid(kind, rest)
+            name = rest if kind is Kind.REPLY_QUEUE else _name(rest)
+            return Destination(kind, name, topic_exchange if kind is Kind.TOPIC else "", written)
+        if written == kind.value:
+            raise _invalid(kind, "")
+    detail = f"'{written[:200]}' is not a valid destination.\nValid destination types are: {_PREFIXES}."
+    raise StompError("Unknown destination", detail)
+
+
+def _exchange(written: str, rest: str) -> Destination:
+    """Read an exchange and, behind another slash, a routing key; the default exchange has no name to be called by."""
+    exchange, _, key = rest.partition("/")
+    if not exchange or "/" in key:
+        raise _invalid(Kind.EXCHANGE, rest)
+    return Destination(Kind.EXCHANGE, _name(key), _name(exchange), written)
+
+
+def _name(part: str) -> str:
+    """Return a part of a destination as it is meant; nothing but a slash is escaped on the way in, as with RabbitMQ."""
+    return part.replace("%2F", "/")
+
+
+def _invalid(kind: Kind, rest: str) -> StompError:
+    word = kind.value.removeprefix("/").replace("/", "").replace("-", "_")
+    return StompError("Invalid destination", f"'/{rest[:200]}' is not a valid {word} destination")
+
+
+def shown(exchange: str, routing_key: str, topic_exchange: str) -> str:
+    """Return the destination a consumer sees of a message."""
+    if not exchange:
+        return f"/queue/{_escaped(routing_key)}"
+    if exchange == topic_exchange:
+        return f"/topic/{_escaped(routing_key)}"
+    return f"/exchange/{_escaped(exchange)}" + (f"/{_escaped(routing_key)}" if routing_key else "")
+
+
+def _escaped(part: str) -> str:
+    """Return a part of a destination with slashes, percent signs and whatever is not printable ASCII escaped."""
+    if part.isascii() and part.isprintable() and not ("/" in part or "%" in part):
+        return part
+    return "".join(
+        f"%{octet:02X}" if octet in b"/%" or octet < 32 or octet > 127 else chr(octet) for octet in part.encode()
+    )
+
+
+def with_wildcards(destination: Destination) -> Destination:
+    """Return a topic as ActiveMQ means it: ``>`` at the end stands for any number of words."""
+    words = destination.name.split(".")
+    if destination.kind is not Kind.TOPIC or words[-1] != ">":
+        return destination
+    name = ".".join([*words[:-1], "#"])
+    return Destination(Kind.TOPIC, name, destination.exchange, destination.written)

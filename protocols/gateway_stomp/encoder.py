@@ -1,0 +1,87 @@
+"""MESSAGE frames. What all subscribers of a version see alike is encoded once for all of them.
+
+A message that goes to a hundred subscribers is offered to them one after the other, so remembering the encoding of the
+last message is enough. What is a subscriber's own (its id, the destination, the message-id) comes first in the frame.
+"""
+
+from typing import Final
+
+from gateway.kernel.message import Header, Message
+from gateway_stomp.destinations import shown
+from gateway_stomp.frames import END
+from gateway_stomp.header import STOMP, StompHeader
+from gateway_stomp.translate import headers_of
+from gateway_stomp.versions import Version
+
+#: Ends of heads kept before the memory is emptied.
+_KEPT: Final = 1024
+
+#: Longer headers are not kept: what is long is seldom repeated.
+_LONGEST_KEPT: Final = 512
+
+
+class Encoder:
+    """Encodes for the clients of one version. Owns the encoding of the message it was asked about last."""
+
+    __slots__ = ("_again", "_message", "_rest", "_tails", "_topic_exchange", "_version")
+
+    def __init__(self, version: Version, topic_exchange: str) -> None:
+        self._version = version
+        self._topic_exchange = topic_exchange
+        self._message: Message | None = None
+        self._again = False
+        self._rest = b""
+        self._tails: dict[tuple[Header, int, bool], bytes] = {}
+
+    def beginning(self, subscription: str, exchange: str, routing_key: str) -> bytes:
+        """Return the frame up to the value of its message-id, for one subscriber. An empty id is not told."""
+        escape = self._version.escape
+        destination = escape(shown(exchange, routing_key, self._topic_exchange))
+        line = f"subscription:{escape(subscription)}\n" if subscription else ""
+        return f"MESSAGE\n{line}destination:{destination}\nmessage-id:".encode()
+
+    def rest(self, message: Message, redelivered: bool) -> bytes:
+        """Return the frame from the end of the message-id on: the same for every subscriber."""
+        if message is self._message and redelivered is self._again:
+            return self._rest
+        body = message.body
+        tail = self._tails.get((message.header, len(body), redelivered))
+        if tail is None:
+            tail = self._tail(message.header, len(body), redelivered)
+        self._message = message
+        self._again = redelivered
+        self._rest = rest = tail + body + END
+        return rest
+
+    def _tail(self, header: Header, size: int, redelivered: bool) -> bytes:
+        """Return the rest of the head; a body of any bytes needs its length told (1.2, "Header content-length")."""
+        told = b"true" if redelivered else b"false"
+        tail = b"\nredelivered:%b\n%bcontent-length:%d\n\n" % (told, self._lines(header), size)
+        if len(tail) <= _LONGEST_KEPT:
+            if len(self._tails) >= _KEPT:
+                self._tails.clear()
+            self._tails[header, size, redelivered] = tail
+        return tail
+
+    def _lines(self, header: Header) -> bytes:
+        """Return the lines that tell what the publisher said."""
+        if header.format is STOMP and not isinstance(header, StompHeader):
+            header = STOMP.header(header.raw)  # edited by the kernel, which does not know that class
+        if isinstance(header, StompHeader) and header.is_plain:
+            return header.lines
+        escape = self._version.escape
+        headers = headers_of(header.properties)
+        return "".join([f"{escape(name)}:{escape(value)}\n" for name, value in headers.items()]).encode(
+            errors="replace"
+        )
+
+
+class Encoders:
+    """The encoders of a listener, so that all its clients of one version share encodings."""
+
+    def __init__(self, topic_exchange: str) -> None:
+        self._encoders = {version: Encoder(version, topic_exchange) for version in Version}
+
+    def of(self, version: Version) -> Encoder:
+        """Return the encoder for clients of a version."""
+        return self._encoders[version]

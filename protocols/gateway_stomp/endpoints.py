@@ -1,0 +1,169 @@
+"""The queues behind destinations: found, or made as the client asks (declarations, bindings, and what they take)."""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from hashlib import md5
+from typing import Final
+
+from gateway.access import Operation
+from gateway.kernel.binding import Binding
+from gateway.kernel.names import require_free
+from gateway.kernel.queue import Queue
+from gateway_stomp.destinations import Destination, Kind
+from gateway_stomp.errors import StompError
+from gateway_stomp.queue_headers import QueueHeaders, queue_headers
+from gateway_stomp.scope import Scope
+
+_SUBSCRIPTION_NAME: Final = "stomp-subscription-"
+
+#: Queues remembered as made, per connection.
+_NAMES_KEPT: Final = 10_000
+
+
+class Endpoints:
+    """Makes queues for one connection, each queue of ``/queue`` once."""
+
+    __slots__ = ("_declared", "_scope")
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._declared: set[str] = set()
+
+    def queue_to_send_to(self, destination: Destination, headers: Mapping[str, str]) -> None:
+        """Make the queue that is sent to, if the destination is of the kind that is made."""
+        if destination.kind is Kind.QUEUE and destination.name not in self._declared:
+            self._declare_named(destination.name, queue_headers(headers, of_send=True))
+
+    def queue_to_consume(self, destination: Destination, headers: Mapping[str, str], durable_name: str) -> Queue:
+        """Return the queue of a subscription, bound to what is subscribed to.
+
+        ``durable_name`` is that of a durable subscription, empty for one that ends with its connection.
+
+        :raises StompError: for a destination that nobody can subscribe to.
+        """
+        scope = self._scope
+        if destination.kind is Kind.TEMP_QUEUE:
+            detail = f"'{destination.written}' is not a valid destination for 'SUBSCRIBE'"
+            raise StompError("Invalid destination", detail)
+        asked = queue_headers(headers, of_send=False)
+        if not destination.is_queue:
+            return self._subscription_queue(destination, asked, durable_name)
+        scope.require(Operation.READ, "queue", destination.name)
+        if destination.kind is Kind.QUEUE and destination.name not in self._declared:
+            self._declare_named(destination.name, asked)
+        queue = scope.vhost.queue(destination.name)
+        queue.require_owner(scope.host)
+        return queue
+
+    def reply_queue(self) -> Queue:
+        """Make a queue for replies to this connection alone."""
+        name = f"stomp.gen-{self._scope.settings.token()}"
+        self._scope.require(Operation.CONFIGURE, "queue", name)
+        self._scope.require(Operation.READ, "queue", name)
+        owner = self._scope.host
+        return self._scope.vhost.declare_queue(name, owner=owner, is_auto_delete=True, is_server_named=True)
+
+    def durable_name(self, destination: Destination, headers: Mapping[str, str]) -> str:
+        """Return the name of the queue of a durable subscription; empty when none is asked for.
+
+        A client of ActiveMQ names its subscription apart from its id, and itself in CONNECT.
+
+        :raises StompError: when it has no id by which it can be found again, or cannot be durable (an exchange's).
+        """
+        scope = self._scope
+        is_durable = "true" in (headers.get("durable"), headers.get("persistent"))
+        name = headers.get("id")
+        if is_durable and name is None:
+            raise StompError("Missing Header", "Header 'id' is required for durable subscriptions")
+        if destination.kind is not Kind.TOPIC:
+            return ""
+        if scope.settings.activemq and "activemq.subscriptionName" in headers and scope.client_id:
+            said = f"{scope.client_id}\0{headers['activemq.subscriptionName']}".encode()
+            return _SUBSCRIPTION_NAME + _short_hash(said)
+        if not is_durable:
+            return ""
+        assert name is not None
+        return headers.get("x-queue-name") or _SUBSCRIPTION_NAME + _short_hash(_erlang_pair(destination.name, name))
+
+    def forget(self, queue: Queue) -> None:
+        """Delete the queue of a durable subscription that the client gives up."""
+        self._scope.require(Operation.CONFIGURE, "queue", queue.name)
+        if not queue.is_deleted:
+            self._scope.vhost.delete_queue(queue)
+
+    def _declare_named(self, name: str, asked: QueueHeaders) -> None:
+        scope = self._scope
+        if name not in scope.vhost.queue_by_name:
+            require_free("queue", name)
+        scope.require(Operation.CONFIGURE, "queue", name)
+        self._require_dead_letter_exchange(name, asked)
+        is_durable = asked.is_durable is not False
+        scope.vhost.declare_queue(
+            name,
+            is_durable=is_durable,
+            owner=scope.host if _told(asked.is_exclusive, not is_durable) else None,
+            is_auto_delete=_told(asked.is_auto_delete, not is_durable),
+            arguments=asked.arguments,
+            claimant=scope.host,
+        )
+        if len(self._declared) >= _NAMES_KEPT:
+            self._declared.clear()  # asking again does no harm
+        self._declared.add(name)
+
+    def _subscription_queue(self, destination: Destination, asked: QueueHeaders, durable_name: str) -> Queue:
+        """Make the queue that collects what an exchange or topic brings, and bind it."""
+        scope = self._scope
+        name = durable_name or asked.name or f"{_SUBSCRIPTION_NAME}{scope.settings.token()}"
+        is_exclusive = not durable_name and _told(asked.is_exclusive, destination.kind is Kind.EXCHANGE)
+        exchange = scope.vhost.exchange(destination.exchange)
+        scope.require(Operation.CONFIGURE, "queue", name)
+        scope.require(Operation.WRITE, "queue", name)
+        scope.require(Operation.READ, "queue", name)
+        scope.require(Operation.READ, "exchange", exchange.name)
+        scope.require_topic(Operation.READ, exchange, destination.name)
+        self._require_dead_letter_exchange(name, asked)
+        there = scope.vhost.queue_by_name.get(name)  # one of RabbitMQ's may be auto-delete
+        queue = scope.vhost.declare_queue(
+            name,
+            is_durable=bool(durable_name),
+            owner=scope.host if is_exclusive else None,
+            is_auto_delete=_told(asked.is_auto_delete, not durable_name if there is None else there.is_auto_delete),
+            arguments=asked.arguments,
+            claimant=scope.host,
+        )
+        wanted = scope.vhost.bind(exchange, queue, destination.name)
+        if durable_name and scope.settings.activemq:
+            self._leave_others(queue, wanted)
+        return queue
+
+    def _leave_others(self, queue: Queue, wanted: Binding) -> None:
+        """A subscription that is renewed for another topic is for that alone, as with ActiveMQ."""
+        for binding in list(self._scope.vhost.bindings.to(queue)):
+            if binding is not wanted:
+                self._scope.vhost.bindings.remove(binding)
+
+    def _require_dead_letter_exchange(self, name: str, asked: QueueHeaders) -> None:
+        """Naming an exchange for dead letters takes read on the queue and write on the exchange (R104)."""
+        exchange = asked.arguments.get("x-dead-letter-exchange")
+        if isinstance(exchange, str):
+            self._scope.require(Operation.READ, "queue", name)
+            self._scope.require(Operation.WRITE, "exchange", exchange)
+
+
+def _told(said: bool | None, otherwise: bool) -> bool:
+    return otherwise if said is None else said
+
+
+def _short_hash(said: bytes) -> str:
+    """Return a name of bounded length; nobody gains by finding two that are the same."""
+    return urlsafe_b64encode(md5(said, usedforsecurity=False).digest()).rstrip(b"=").decode()
+
+
+def _erlang_pair(first: str, second: str) -> bytes:
+    """Return two texts as Erlang writes a pair: so RabbitMQ's durable subscriptions are found by their names."""
+    return b"\x83h\x02" + _erlang_string(first) + _erlang_string(second)
+
+
+def _erlang_string(text: str) -> bytes:
+    encoded = text.encode()
+    return b"k" + len(encoded).to_bytes(2, "big") + encoded if 0 < len(encoded) < 2**16 else b"j"

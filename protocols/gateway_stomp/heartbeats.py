@@ -1,0 +1,39 @@
+"""What both sides promise of how often they are heard (1.2, "Heart-beating")."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from gateway_stomp.errors import StompError
+
+_PAIR: Final = re.compile(r" *([0-9]{1,9}) *, *([0-9]{1,9}) *")
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeats:
+    """Intervals in seconds, 0 for none: we ``send`` that often, and ``expect`` something that often.
+
+    What a client can and what it wants is all met, in whole seconds of at least one, as with RabbitMQ.
+    """
+
+    send_s: int = 0
+    expect_s: int = 0
+
+    @property
+    def written(self) -> str:
+        """The ``heart-beat`` of our CONNECTED, in milliseconds."""
+        return f"{self.send_s * 1000},{self.expect_s * 1000}"
+
+
+def heartbeats(asked: str | None) -> Heartbeats:
+    """Return what follows from the ``heart-beat`` of a CONNECT. :raises StompError: when it is not two numbers."""
+    if asked is None:
+        return Heartbeats()
+    pair = _PAIR.fullmatch(asked)
+    if pair is None:
+        raise StompError("Invalid header", f"'heart-beat' must be two numbers, not '{asked[:80]}'")
+    return Heartbeats(send_s=_seconds(int(pair[2])), expect_s=_seconds(int(pair[1])))
+
+
+def _seconds(milliseconds: int) -> int:
+    return max(1, milliseconds // 1000) if milliseconds else 0

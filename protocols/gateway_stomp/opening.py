@@ -1,0 +1,157 @@
+"""From CONNECT to an open connection: which version, who the client is, where it enters (1.2, "Connecting")."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from gateway.access import Credentials, Permissions, Principal
+from gateway.kernel.errors import AccessRefused, GatewayError, NotAllowed
+from gateway.kernel.limits import require_room_for_connection
+from gateway.kernel.ports import Origin
+from gateway.kernel.vhost import VirtualHost
+from gateway_stomp.conversation import Conversation
+from gateway_stomp.errors import StompError
+from gateway_stomp.frames import encode
+from gateway_stomp.heartbeats import Heartbeats, heartbeats
+from gateway_stomp.scope import Scope
+from gateway_stomp.state import State
+from gateway_stomp.versions import Version, highest_common
+
+if TYPE_CHECKING:
+    from gateway_stomp.connection import Connection
+
+#: What attempts to log in are counted by.
+_PROTOCOL: Final = "stomp"
+
+PLAIN: Final = "PLAIN"
+EXTERNAL: Final = "EXTERNAL"
+
+
+class Opening:
+    """Takes one connection through its login. Authenticators may answer at once or later."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+        self._headers: Mapping[str, str] = {}
+        self._is_implicit = False
+        self._vhost: VirtualHost | None = None
+        self._permissions: Permissions | None = None
+        self._permissions_version = 0
+        self.principal: Principal | None = None
+        self.mechanism = ""
+        self.version = Version.V10
+        self.heartbeats = Heartbeats()
+
+    @property
+    def user_name(self) -> str:
+        """Who it is, empty before that is known."""
+        return "" if self.principal is None else self.principal.name
+
+    @property
+    def client_id(self) -> str:
+        """What the client calls itself, empty for nothing."""
+        return self._headers.get("client-id", "")
+
+    @property
+    def permissions(self) -> Permissions:
+        """What the client may do now; asked for again when permissions changed. :raises AccessRefused: nothing."""
+        vhost = self._vhost
+        assert vhost is not None
+        if self._permissions is None or self._permissions_version != vhost.version:
+            try:
+                self._learn_permissions(vhost)
+            except NotAllowed as refusal:
+                raise AccessRefused(str(refusal)) from None
+        assert self._permissions is not None
+        return self._permissions
+
+    def connect(self, headers: Mapping[str, str]) -> None:
+        """Take a CONNECT: ask who this is. :raises StompError: when it cannot be answered as it stands."""
+        self.version = highest_common(headers.get("accept-version"))
+        self.heartbeats = heartbeats(headers.get("heart-beat"))
+        self._headers = {name: value for name, value in headers.items() if name != "passcode"}
+        self._ask(self._credentials(headers))
+
+    def connect_implicitly(self) -> None:
+        """Let a client in that sends something else first, as the default user."""
+        self._is_implicit = True
+        self.connect({})
+
+    def _credentials(self, headers: Mapping[str, str]) -> Credentials:
+        """Return who the client says it is: by name, else by its certificate, else by default."""
+        connection, settings = self._connection, self._connection.settings
+        certificate, host = connection.driver.certificate, connection.driver.peer_host
+        login = headers.get("login")
+        if login is None and certificate is not None and settings.certificate_login:
+            return Credentials(EXTERNAL, certificate=certificate, peer_host=host)
+        if login is None:
+            login = settings.default_user
+            passcode = headers.get("passcode", settings.default_passcode)
+        else:
+            passcode = headers.get("passcode", "")
+        return Credentials(PLAIN, login, passcode, certificate=certificate, peer_host=host)
+
+    def _ask(self, claimed: Credentials) -> None:
+        connection = self._connection
+        broker, name = connection.settings.broker, self._vhost_name()
+        if name not in broker.vhost_by_name:
+            self._count(False)
+            raise StompError("Bad CONNECT", f"Virtual host '{name[:200]}' access denied")
+        connection.state = State.JUDGING
+        self.mechanism = claimed.mechanism
+        if claimed.mechanism == PLAIN and not (claimed.username and claimed.password):
+            self._judged(None, claimed, name)  # some directories take an empty password for nobody, and say yes
+        else:
+            access = connection.settings.access_of(name)
+            access.authenticate(claimed, lambda principal: self._judged(principal, claimed, name))
+
+    def _vhost_name(self) -> str:
+        """Return the virtual host that is meant; clients of ActiveMQ name the machine they connect to."""
+        settings = self._connection.settings
+        name = self._headers.get("host", settings.vhost)
+        is_known = name in settings.broker.vhost_by_name
+        return name if is_known or not settings.activemq else settings.vhost
+
+    def _judged(self, principal: Principal | None, claimed: Credentials, vhost_name: str) -> None:
+        """Hear who it is, at once or later; the connection may be gone by then."""
+        connection = self._connection
+        if connection.state is not State.JUDGING:
+            return
+        self._count(principal is not None)
+        try:
+            if principal is None:
+                raise StompError("Bad CONNECT", f"Access refused for user '{claimed.username[:200]}'")
+            self._enter(principal, connection.settings.broker.vhost(vhost_name))
+        except NotAllowed as refusal:
+            connection.fail(StompError("Bad CONNECT", str(refusal)))
+        except GatewayError as error:
+            connection.fail(error)
+        connection.go_on()
+
+    def _enter(self, principal: Principal, vhost: VirtualHost) -> None:
+        connection = self._connection
+        settings, version = connection.settings, self.version
+        self.principal = principal
+        self._learn_permissions(vhost)
+        require_room_for_connection(settings.broker, vhost.name, principal.name)
+        self._vhost = vhost
+        session = f"session-{settings.token()}"
+        origin = Origin(connection.driver.name, 1, principal.name, version.protocol)
+        scope = Scope(connection, settings, vhost, connection.outbox, origin, version, session, self.client_id)
+        connection.opened(Conversation(scope))
+        if not self._is_implicit:
+            told = (
+                ("version", version.value),
+                ("session", session),
+                ("heart-beat", self.heartbeats.written),
+                ("server", settings.server),
+            )
+            connection.outbox.write(encode("CONNECTED", told, Version.V10))
+
+    def _learn_permissions(self, vhost: VirtualHost) -> None:
+        assert self.principal is not None
+        access = self._connection.settings.access_of(vhost.name)
+        self._permissions = access.enter(self.principal, vhost.name)
+        self._permissions_version = vhost.version
+
+    def _count(self, has_succeeded: bool) -> None:
+        self._connection.settings.broker.connections.count_login(_PROTOCOL, has_succeeded)

@@ -1,0 +1,178 @@
+"""Messages from the client: SEND in, and the RECEIPT when the message is safe (1.2, "SEND" and "RECEIPT")."""
+
+from collections import deque
+from typing import Final
+
+from gateway.access import Operation
+from gateway.kernel.errors import AccessRefused, PreconditionFailed
+from gateway.kernel.exchange import Exchange
+from gateway.kernel.message import Message
+from gateway.kernel.publishing import Confirms
+from gateway.kernel.tallies import Publishes
+from gateway.kernel.vhost import Verdict
+from gateway_stomp.destinations import Destination, Kind
+from gateway_stomp.endpoints import Endpoints
+from gateway_stomp.errors import StompError
+from gateway_stomp.frames import Head
+from gateway_stomp.header import STOMP, StompHeader
+from gateway_stomp.replies import Replies
+from gateway_stomp.scope import Scope
+
+#: Targets kept per connection before they are forgotten: bounds what ever new destinations can hold.
+_TARGETS_KEPT: Final = 1024
+
+
+class Target:
+    """Where a destination leads, worked out once. Good while ``version`` is the virtual host's."""
+
+    __slots__ = ("exchange", "exchange_name", "routing_key", "tally", "version")
+
+    def __init__(self, exchange: Exchange, routing_key: str, version: int, tally: Publishes) -> None:
+        self.exchange = exchange
+        self.exchange_name = exchange.name
+        self.routing_key = routing_key
+        self.version = version
+        self.tally = tally
+
+
+class Publishing:
+    """Publishes for one client. Owns what its destinations were found to mean, and the receipts it waits for."""
+
+    __slots__ = (
+        "_answered",
+        "_confirmed",
+        "_confirms",
+        "_endpoints",
+        "_origin",
+        "_receipts",
+        "_replies",
+        "_scope",
+        "_targets",
+        "_vhost",
+    )
+
+    def __init__(self, scope: Scope, endpoints: Endpoints, replies: Replies) -> None:
+        self._scope = scope
+        self._vhost = scope.vhost
+        self._origin = scope.origin
+        self._endpoints = endpoints
+        self._replies = replies
+        self._targets: dict[str, Target] = {}
+        self._confirms = Confirms(scope.journal, self._answer)
+        self._receipts: deque[str] = deque()
+        self._answered = 0
+        self._confirmed = 0
+
+    @property
+    def unanswered(self) -> int:
+        """How many publishes wait for their receipt."""
+        return len(self._receipts)
+
+    @property
+    def confirmed(self) -> int:
+        """How many publishes had their receipt."""
+        return self._confirmed
+
+    def send(self, head: Head, body: bytes) -> Verdict:
+        """Publish what one SEND carries; return what became of it."""
+        target = head.target
+        if target is None or target.version != self._vhost.version:
+            target = self._target(head)
+        header = head.header or self.header(head)
+        target.tally.publish += 1
+        message = Message(target.exchange_name, target.routing_key, header, body)
+        verdict = self._vhost.publish(target.exchange, message, self._origin)
+        if verdict is Verdict.UNROUTED:
+            target.tally.drop_unroutable += 1
+        receipt = head.headers.get("receipt")
+        if receipt is not None:
+            self._receipts.append(receipt)
+            self._confirms.published(verdict is not Verdict.REFUSED, message.id != 0)
+            self._scope.host.awaits_turn()
+        return verdict
+
+    def check(self, head: Head) -> None:
+        """Make sure that a SEND can be done. :raises GatewayError: when it cannot."""
+        if head.target is None or head.target.version != self._vhost.version:
+            self._target(head)
+        if head.header is None:
+            self.header(head)
+
+    def header(self, head: Head) -> StompHeader:
+        """Return the header of the message that a SEND carries."""
+        headers = head.headers
+        if "message-id" in headers:
+            raise StompError("Invalid header", "'message-id' is not allowed on 'SEND'.")
+        if (reply_to := headers.get("reply-to")) is not None:
+            headers = {**headers, "reply-to": self._replies.address(reply_to)}
+        header = STOMP.sent(headers)
+        if not header.is_ordinary:
+            self._require_user(header.user_id)
+        head.header = header
+        return header
+
+    # Turns
+
+    def end_turn(self) -> None:
+        """Let receipts go out that are due; called once after each turn in which something was published."""
+        self._confirms.end_turn()
+
+    def fail(self) -> None:
+        """Refuse every publish that waits for its receipt: the store gave up."""
+        self._confirms.fail()
+
+    def close(self) -> None:
+        """Answer nothing any more."""
+        self._confirms.abandon()
+        self._receipts.clear()
+
+    def _answer(self, number: int, is_multiple: bool, is_accepted: bool) -> None:
+        """Write the receipts up to the ``number``-th publish; one that was refused gets none, as with RabbitMQ."""
+        count = number - self._answered if is_multiple else 1
+        for _ in range(count):
+            receipt = self._receipts.popleft()
+            if is_accepted:
+                self._scope.receipt(receipt)
+        self._answered = number
+        self._scope.outbox.wake()  # whoever waits to leave looks again
+        if is_accepted:
+            self._confirmed += count
+            self._vhost.traffic.confirmed += count
+
+    # What a head means
+
+    def _target(self, head: Head) -> Target:
+        """Work out where a SEND goes, and whether it may; heads that differ elsewhere share the target."""
+        written = head.headers.get("destination")
+        if written is None:
+            raise StompError("Missing destination", "SEND must include a 'destination' header")
+        target = self._targets.get(written)
+        if target is None or target.version != self._vhost.version:
+            target = self._learn(self._scope.destination(written), head)
+        head.target = target
+        return target
+
+    def _learn(self, destination: Destination, head: Head) -> Target:
+        scope = self._scope
+        if destination.kind is Kind.TEMP_QUEUE:
+            raise StompError("Invalid destination", f"'{destination.written}' is not a valid destination for 'SEND'")
+        version = self._vhost.version
+        scope.require(Operation.WRITE, "exchange", destination.exchange)
+        self._endpoints.queue_to_send_to(destination, head.headers)
+        exchange = self._vhost.exchange(destination.exchange)
+        if exchange.is_internal:
+            raise AccessRefused(f"cannot publish to internal exchange '{exchange.name}' in vhost '{self._vhost.name}'")
+        scope.require_topic(Operation.WRITE, exchange, destination.name)
+        scope.host.publishing()
+        if len(self._targets) >= _TARGETS_KEPT:
+            self._targets.clear()
+        tally = scope.tallies.to(exchange.name)
+        target = self._targets[destination.written] = Target(exchange, destination.name, version, tally)
+        return target
+
+    def _require_user(self, user_id: str | None) -> None:
+        principal = self._scope.host.principal
+        if user_id not in (None, principal.name) and "impersonator" not in principal.tags:
+            raise PreconditionFailed(
+                f"user_id property set to '{user_id}' but authenticated user was '{principal.name}'"
+            )

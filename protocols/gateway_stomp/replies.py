@@ -1,0 +1,48 @@
+"""Temporary queues: places of a connection's own that replies come to, under ids the client chooses."""
+
+from typing import Final, Protocol
+
+from gateway.kernel.queue import Queue
+from gateway_stomp.destinations import Kind
+from gateway_stomp.endpoints import Endpoints
+from gateway_stomp.scope import Scope
+
+PREFIX: Final = f"{Kind.TEMP_QUEUE.value}/"
+"""What the ids of subscriptions to temporary queues begin with; a client cannot subscribe by such an id itself."""
+
+
+class Subscriber(Protocol):
+    """Who consumes what comes back."""
+
+    def receive_replies(self, id: str, queue: Queue) -> None:
+        """Consume from a queue under this id, without acknowledgements."""
+        ...
+
+
+class Replies:
+    """Owns the temporary queues of one connection: id to the queue's name."""
+
+    __slots__ = ("_endpoints", "_name_by_id", "_scope", "_subscriber")
+
+    def __init__(self, scope: Scope, endpoints: Endpoints, subscriber: Subscriber) -> None:
+        self._scope = scope
+        self._endpoints = endpoints
+        self._subscriber = subscriber
+        self._name_by_id: dict[str, str] = {}
+
+    def address(self, reply_to: str) -> str:
+        """Return the reply-to that the message carries: for a temporary queue, made now if need be, its real name.
+
+        :raises StompError: for a destination that is none.
+        """
+        if not reply_to.startswith("/"):
+            return reply_to
+        destination = self._scope.destination(reply_to)
+        if destination.kind is not Kind.TEMP_QUEUE:
+            return reply_to
+        name = self._name_by_id.get(destination.name)
+        if name is None:
+            queue = self._endpoints.reply_queue()
+            name = self._name_by_id[destination.name] = queue.name
+            self._subscriber.receive_replies(PREFIX + destination.name, queue)
+        return name

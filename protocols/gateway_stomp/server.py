@@ -1,0 +1,77 @@
+"""The only contact of STOMP with Twisted: moves bytes between a transport and a connection, decides nothing."""
+
+from dataclasses import replace
+from typing import Final
+
+from twisted.internet.interfaces import IAddress
+from twisted.internet.protocol import Factory
+
+from gateway.kernel.connections import TICKS_PER_S, ChannelFacts, PeerFacts
+from gateway.kernel.message import Value
+from gateway.logs import Log
+from gateway.net.message_transport import MessageTransport
+from gateway.net.peer import PeerProtocol
+from gateway.net.turn import Turn
+from gateway_stomp.connection import Connection
+from gateway_stomp.frames import HEARTBEAT
+from gateway_stomp.settings import StompSettings
+
+_log: Final = Log("stomp")
+
+
+class StompServer(PeerProtocol):
+    """One connection's transport and clockwork."""
+
+    protocol_name = "STOMP"
+
+    def __init__(self, settings: StompSettings, turn: Turn) -> None:
+        super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
+        self.machine: Connection = Connection(settings, self, self.awaken)
+
+    def mind(self) -> None:
+        """Mind deliveries that nobody acknowledges, and heart-beats (1.2, "Heart-beating").
+
+        One goes out after half an interval of quiet; a client is given up after two intervals of silence.
+        """
+        self.machine.mind_consumers()
+        promised = self.machine.opening.heartbeats
+        if promised.expect_s and self.silent > 2 * promised.expect_s * TICKS_PER_S:
+            self.give_up(f"missed heartbeats from client, timeout: {promised.expect_s}s")
+        elif promised.send_s and 2 * self.quiet >= promised.send_s * TICKS_PER_S:
+            self.send_ahead(HEARTBEAT)
+
+    def channels(self) -> list[ChannelFacts]:
+        """Tell what a listing shows in place of channels."""
+        return self.machine.channel_facts()
+
+    def facts(self) -> PeerFacts:
+        """Tell what a listing shows of it."""
+        opening, conversation = self.machine.opening, self.machine.conversation
+        protocol = self.protocol_name if conversation is None else opening.version.protocol
+        properties: dict[str, Value] = {"product": "STOMP client"}
+        if conversation is not None:
+            properties["session"] = conversation.scope.session
+        if opening.client_id:
+            properties["client_id"] = opening.client_id
+        return replace(
+            super().facts(),
+            protocol=f"Web {protocol}" if isinstance(self.transport, MessageTransport) else protocol,
+            auth_mechanism=opening.mechanism,
+            client_properties=properties,
+            variables={"client_id": opening.client_id} if opening.client_id else {},
+            timeout_s=opening.heartbeats.expect_s,
+        )
+
+
+class StompFactory(Factory):
+    """Makes the server side of each connection of a listener."""
+
+    noisy = False
+
+    def __init__(self, settings: StompSettings, turn: Turn) -> None:
+        self._settings = settings
+        self._turn = turn
+
+    def buildProtocol(self, addr: IAddress | None) -> StompServer:
+        """Return the server side of a new connection."""
+        return StompServer(self._settings, self._turn)

@@ -1,0 +1,42 @@
+"""What the composition root gives to the STOMP side of the gateway."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gateway.access import Access
+from gateway.kernel.broker import Broker
+from gateway.kernel.patience import CONSUMER_TIMEOUT_MS
+from gateway_stomp.encoder import Encoders
+
+
+@dataclass(frozen=True, slots=True)
+class StompSettings:
+    """Settings of a listener. Sizes are in bytes, ``token`` makes names nobody else has.
+
+    ``default_user`` is who a client is that names nobody, empty for none; ``implicit_connect`` lets it in without a
+    CONNECT. ``certificate_login`` lets clients in by their certificate alone. ``activemq`` accepts the habits of
+    ActiveMQ's clients.
+    """
+
+    broker: Broker
+    access_of: Callable[[str], Access]
+    token: Callable[[], str]
+    server: str = "gateway"
+    vhost: str = "/"
+    default_user: str = ""
+    default_passcode: str = field(default="", repr=False)
+    implicit_connect: bool = False
+    certificate_login: bool = True
+    topic_exchange: str = "amq.topic"
+    nack_requeues: bool = True
+    max_frame_size_unauthenticated: int = 64 * 1024
+    max_frame_size: int = 4 * 2**20
+    max_headers: int = 100
+    max_headers_size: int = 64 * 1024
+    login_timeout_s: int = 10
+    consumer_timeout_ms: int = CONSUMER_TIMEOUT_MS
+    activemq: bool = False
+    encoders: Encoders = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "encoders", Encoders(self.topic_exchange))

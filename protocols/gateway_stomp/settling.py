@@ -1,0 +1,112 @@
+"""ACK and NACK: which deliveries they mean, and what becomes of those (1.2)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from gateway.kernel.ledger import Delivery, settle_all
+from gateway.kernel.queue import Outcome
+from gateway_stomp.errors import StompError
+from gateway_stomp.scope import Scope
+from gateway_stomp.subscribing import Subscribing
+from gateway_stomp.subscription import AckMode, Subscription
+from gateway_stomp.translate import is_true
+from gateway_stomp.versions import Version
+
+#: Between the parts of a message-id, as with RabbitMQ: the subscription's tag, the session, a number.
+_SEPARATOR: Final = "@@"
+
+#: The digits of the largest number a message-id can hold.
+_MOST_DIGITS: Final = 18
+
+
+class Settling:
+    """Settles what the subscriptions of one connection brought."""
+
+    __slots__ = ("_scope", "_subscribing")
+
+    def __init__(self, scope: Scope, subscribing: Subscribing) -> None:
+        self._scope = scope
+        self._subscribing = subscribing
+
+    def accept(self, headers: Mapping[str, str]) -> None:
+        """Take an ACK outside of transactions, one delivery at a time where that is the mode.
+
+        :raises StompError: as ``take``.
+        """
+        subscription, number = self._meant("ACK", headers)
+        if subscription.mode is AckMode.INDIVIDUAL:
+            delivery = subscription.ledger.take(number)
+            if delivery is None:
+                raise _unknown(number)
+            subscription.consumer.counters.ack += 1
+            delivery.queue.accept(delivery.entry)
+            if delivery.consumer is not None:
+                delivery.consumer.settled()
+        else:
+            settle_all(self._taken(subscription, number, Outcome.ACCEPTED), Outcome.ACCEPTED)
+        self._subscribing.tidy(subscription)
+
+    def settle(self, verb: str, headers: Mapping[str, str]) -> None:
+        """Take a NACK outside of transactions. :raises StompError: as ``take``."""
+        deliveries, outcome = self.take(verb, headers)
+        settle_all(deliveries, outcome)
+
+    def take(self, verb: str, headers: Mapping[str, str]) -> tuple[list[Delivery], Outcome]:
+        """Take out the deliveries an ACK or NACK means, for somebody to settle them.
+
+        In mode ``client`` these are all that the subscription brought up to the one named. :raises StompError: when the
+        message is not one that waits to be settled.
+        """
+        subscription, number = self._meant(verb, headers)
+        outcome = Outcome.ACCEPTED if verb == "ACK" else self._refusal(headers)
+        deliveries = self._taken(subscription, number, outcome)
+        self._subscribing.tidy(subscription)
+        return deliveries, outcome
+
+    def restore(self, deliveries: list[Delivery]) -> None:
+        """Take back what was taken out: its transaction was aborted."""
+        by_subscription: dict[Subscription, list[Delivery]] = {}
+        for delivery in deliveries:
+            assert delivery.consumer is not None
+            subscriber = delivery.consumer.subscriber
+            assert isinstance(subscriber, Subscription)
+            by_subscription.setdefault(subscriber, []).append(delivery)
+        for subscription, restored in by_subscription.items():
+            self._subscribing.restore(subscription, restored)
+
+    def _taken(self, subscription: Subscription, number: int, outcome: Outcome) -> list[Delivery]:
+        deliveries = subscription.ledger.remove(number, subscription.mode is AckMode.CLIENT) if number else None
+        if not deliveries:
+            raise _unknown(number)
+        if outcome is Outcome.ACCEPTED:
+            subscription.consumer.counters.ack += len(deliveries)
+        return deliveries
+
+    def _refusal(self, headers: Mapping[str, str]) -> Outcome:
+        requeue = headers.get("requeue")
+        is_requeued = self._scope.settings.nack_requeues if requeue is None else is_true(requeue)
+        return Outcome.REQUEUED if is_requeued else Outcome.REJECTED
+
+    def _meant(self, verb: str, headers: Mapping[str, str]) -> tuple[Subscription, int]:
+        """Return whose delivery is meant, and its number."""
+        name = "id" if self._scope.version is Version.V12 else "message-id"
+        value = headers.get(name)
+        if value is None:
+            raise StompError("Missing header", f"{verb} must include the '{name}' header")
+        tag, _, rest = value.partition(f"{_SEPARATOR}{self._scope.session}{_SEPARATOR}")
+        if not (rest.isascii() and rest.isdecimal() and len(rest) <= _MOST_DIGITS):
+            raise StompError("Invalid header", f"{verb} must include a valid '{name}' header")
+        subscription = self._subscribing.named(tag)
+        if subscription is None or not self._is_said(subscription, headers):
+            raise _unknown(int(rest))
+        return subscription, int(rest)
+
+    def _is_said(self, subscription: Subscription, headers: Mapping[str, str]) -> bool:
+        """Whether 1.1, which names the subscription besides, names this one; RabbitMQ's clients may leave it out."""
+        if self._scope.version is not Version.V11 or not subscription.id:
+            return True
+        return headers.get("subscription", subscription.id) == subscription.id
+
+
+def _unknown(number: int) -> StompError:
+    return StompError("Message not found", f"unknown delivery tag {number}")

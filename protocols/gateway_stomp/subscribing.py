@@ -1,0 +1,235 @@
+"""SUBSCRIBE and UNSUBSCRIBE: the subscriptions of one connection (1.2)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from gateway.kernel.consumers import Consumer, Credit, Resumption
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.ledger import Delivery, Ledger, settle_all
+from gateway.kernel.queue import Outcome, Queue
+from gateway_stomp.endpoints import Endpoints
+from gateway_stomp.errors import StompError
+from gateway_stomp.replies import PREFIX as REPLY_PREFIX
+from gateway_stomp.scope import Scope
+from gateway_stomp.selecting import selection_for
+from gateway_stomp.subscription import AckMode, Subscription
+from gateway_stomp.translate import whole_number
+from gateway_stomp.versions import Version
+
+_LARGEST_PREFETCH: Final = 65_535
+
+
+class Subscribing:
+    """Owns the subscriptions of one connection, by tag, and what of those that ended is still unsettled.
+
+    A tag is ``T_`` and the id, or ``Q_`` and the destination where a client of 1.0 names no id.
+    """
+
+    __slots__ = ("_endpoints", "_last_tag", "_left", "_resumption", "_scope", "_subscription_by_tag")
+
+    def __init__(self, scope: Scope, endpoints: Endpoints) -> None:
+        self._scope = scope
+        self._endpoints = endpoints
+        self._subscription_by_tag: dict[str, Subscription] = {}
+        self._left: dict[str, Subscription] = {}
+        self._last_tag = 0
+        self._resumption = Resumption()
+
+    def __len__(self) -> int:
+        return len(self._subscription_by_tag)
+
+    @property
+    def consumers(self) -> tuple[Consumer, ...]:
+        """The consumers of the connection."""
+        return tuple(subscription.consumer for subscription in self._subscription_by_tag.values())
+
+    @property
+    def unsettled(self) -> int:
+        """How many deliveries wait to be settled."""
+        ledgers = (subscription.ledger for subscription in self._all())
+        return sum(map(len, ledgers))
+
+    # Subscriptions begin and end
+
+    def subscribe(self, headers: Mapping[str, str]) -> None:
+        """Start a subscription.
+
+        :raises StompError: when its id is missing, is taken or cannot be a client's, or a header makes no sense.
+        """
+        written = headers.get("destination")
+        if written is None:
+            raise StompError("Missing destination", "SUBSCRIBE must include a 'destination' header")
+        id, tag = self._named("SUBSCRIBE", headers)
+        if tag in self._subscription_by_tag:
+            detail = f"A subscription identified by '{tag}' already exists."
+            raise StompError("Duplicated subscription identifier", detail)
+        destination = self._scope.destination(written)
+        mode = _ack_mode(headers.get("ack", "auto"))
+        credit, priority = Credit(_prefetch(headers, self._scope.settings.activemq)), _priority(headers)
+        selection = selection_for(headers, destination, self._scope.settings)
+        name = self._endpoints.durable_name(destination, headers)
+        queue = self._endpoints.queue_to_consume(destination, headers, name)
+        subscription = Subscription(self._scope, id, tag, destination, mode, self._ledger(tag), selection)
+        self._consume(subscription, queue, credit, priority)
+
+    def receive_replies(self, id: str, queue: Queue) -> None:
+        """Consume replies under this id, without acknowledgements."""
+        tag = f"T_{id}"
+        self._consume(Subscription(self._scope, id, tag, None, AckMode.AUTO, self._ledger(tag)), queue, Credit(), 0)
+
+    def unsubscribe(self, headers: Mapping[str, str]) -> None:
+        """End a subscription; what it brought may still be acknowledged. :raises StompError: when there is none."""
+        _, tag = self._named("UNSUBSCRIBE", headers)
+        subscription = self._subscription_by_tag.pop(tag, None)
+        if subscription is None:
+            self._forget_absent(headers, tag)
+            return
+        queue = subscription.consumer.queue
+        if subscription.destination is not None and self._endpoints.durable_name(subscription.destination, headers):
+            self._end(subscription)
+            self._endpoints.forget(queue)
+        else:
+            self._end(subscription)
+
+    def withdrawn(self, tag: str) -> str | None:
+        """Forget a subscription whose queue is gone; return its id, ``None`` when it had ended already."""
+        subscription = self._subscription_by_tag.pop(tag, None)
+        if subscription is None:
+            return None
+        self._left[tag] = subscription  # what it holds has still to be settled
+        return subscription.id
+
+    def close(self) -> None:
+        """End: consumers stop, and what is not settled goes back to its place."""
+        subscriptions = list(self._subscription_by_tag.values())
+        everything = list(self._all())
+        self._subscription_by_tag.clear()
+        self._left.clear()
+        for subscription in subscriptions:
+            subscription.consumer.queue.cancel(subscription.consumer)
+        for subscription in everything:
+            settle_all(subscription.ledger.clear(), Outcome.REQUEUED)
+        for subscription in subscriptions:
+            self._leave(subscription)
+
+    def resume(self) -> None:
+        """Serve the subscriptions that waited because the way to the client was full."""
+        self._resumption.serve([consumer for consumer in self.consumers if consumer.is_waiting])
+
+    def exhausted_ms(self, now_s: float, default_ms: int) -> int | None:
+        """Return the time limit that an unsettled delivery has used up; ``None`` while there is none."""
+        limits = (each.patience.exhausted(each.ledger, now_s, default_ms) for each in self._all())
+        return next((limit_ms for limit_ms in limits if limit_ms is not None), None)
+
+    def _consume(self, subscription: Subscription, queue: Queue, credit: Credit, priority: int) -> None:
+        consumer = queue.consume(
+            subscription.tag,
+            subscription,
+            self._scope.outbox,
+            needs_settling=subscription.mode is not AckMode.AUTO,
+            priority=priority,
+            credit=credit,
+        )
+        consumer.counters = self._scope.tallies.at(queue)
+        subscription.consumer = consumer
+        subscription.patience.watch(queue)
+        self._left.pop(subscription.tag, None)
+        self._subscription_by_tag[subscription.tag] = subscription
+        queue.dispatch()
+
+    def _end(self, subscription: Subscription) -> None:
+        """Stop a consumer; keep the subscription for as long as it holds something."""
+        self._last_tag = max(self._last_tag, subscription.ledger.last_tag)
+        subscription.consumer.queue.cancel(subscription.consumer)
+        if len(subscription.ledger):
+            self._left[subscription.tag] = subscription
+        self._leave(subscription)
+
+    def _leave(self, subscription: Subscription) -> None:
+        queue = subscription.consumer.queue
+        self._scope.vhost.delete_queue_if_done(queue)
+        queue.dispatch()  # another may have taken its place
+
+    def _ledger(self, tag: str) -> Ledger:
+        """Return the ledger for a tag. Numbers go on, so that no message-id comes twice."""
+        left = self._left.get(tag)
+        return left.ledger if left is not None else Ledger(self._last_tag)
+
+    def _forget_absent(self, headers: Mapping[str, str], tag: str) -> None:
+        """Delete a durable subscription of ActiveMQ's that nobody consumes from, which UNSUBSCRIBE may name.
+
+        :raises StompError: when it names nothing.
+        """
+        written = headers.get("destination")
+        if written is not None and self._scope.settings.activemq:
+            name = self._endpoints.durable_name(self._scope.destination(written), headers)
+            queue = self._scope.vhost.queue_by_name.get(name)
+            if queue is not None:
+                self._endpoints.forget(queue)
+                return
+        detail = f"UNSUBSCRIBE must refer to an existing subscription.\nSubscription to '{tag[2:]}' not found."
+        raise StompError("No subscription found", detail)
+
+    def _named(self, verb: str, headers: Mapping[str, str]) -> tuple[str, str]:
+        """Return the id a client gave, empty for none, and the tag that follows."""
+        id = headers.get("id")
+        if id is not None:
+            if id.startswith(REPLY_PREFIX):
+                raise StompError("Invalid id", f"{verb} 'id' may not start with {REPLY_PREFIX}")
+            return id, f"T_{id}"
+        if self._scope.version is not Version.V10:
+            raise StompError("Missing Header", f"{verb} must include an 'id' header")
+        destination = headers.get("destination")
+        if destination is None:
+            raise StompError("Missing destination or id", f"{verb} must include a 'destination' or 'id' header")
+        return "", f"Q_{destination}"
+
+    def _all(self) -> list[Subscription]:
+        return [*self._subscription_by_tag.values(), *self._left.values()]
+
+    # What deliveries are found by
+
+    def named(self, tag: str) -> Subscription | None:
+        """Return the subscription of this tag, or the one that ended and still holds something."""
+        return self._subscription_by_tag.get(tag) or self._left.get(tag)
+
+    def tidy(self, subscription: Subscription) -> None:
+        """Forget a subscription that ended, once it holds nothing any more."""
+        if not len(subscription.ledger) and self._left.get(subscription.tag) is subscription:
+            del self._left[subscription.tag]
+
+    def restore(self, subscription: Subscription, deliveries: list[Delivery]) -> None:
+        """Give deliveries back that were taken out; the subscription may have ended, or been followed by another."""
+        current = self._subscription_by_tag.get(subscription.tag)
+        if current is None:
+            current = self._left.setdefault(subscription.tag, subscription)
+        current.ledger.restore(deliveries)
+
+
+def _ack_mode(said: str) -> AckMode:
+    try:
+        return AckMode(said)
+    except ValueError:
+        modes = ", ".join(mode.value for mode in AckMode)
+        raise StompError("Invalid header", f"'ack' must be one of {modes}, not '{said[:80]}'") from None
+
+
+def _prefetch(headers: Mapping[str, str], is_activemq: bool) -> int:
+    """Return how many deliveries may wait for the client's ACK; 0 is any number."""
+    name = "prefetch-count"
+    if name not in headers and is_activemq:
+        name = "activemq.prefetchSize"
+    if name not in headers:
+        return 0
+    count = whole_number(name, headers[name].strip())
+    if not 0 <= count <= _LARGEST_PREFETCH:
+        raise PreconditionFailed(f"header '{name}' must be from 0 to {_LARGEST_PREFETCH}, not {count}")
+    return count
+
+
+def _priority(headers: Mapping[str, str]) -> int:
+    """Return the consumer's priority (R92), having refused what only consumers of streams may ask for."""
+    for name in headers:
+        if name.startswith("x-stream-"):
+            raise PreconditionFailed(f"header '{name}' is for streams, which there are none of")
+    return whole_number("x-priority", headers["x-priority"].strip()) if "x-priority" in headers else 0

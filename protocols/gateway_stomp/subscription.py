@@ -1,0 +1,147 @@
+"""One subscription: a consumer of one queue, and the MESSAGE frames it brings."""
+
+from enum import Enum
+from typing import TYPE_CHECKING, Final, Protocol
+
+from gateway.kernel.consumers import Consumer
+from gateway.kernel.ledger import Ledger
+from gateway.kernel.message import Message
+from gateway.kernel.patience import Patience
+from gateway.kernel.ports import Origin
+from gateway.net.outbox import HIGH_WATER
+from gateway_stomp.destinations import Destination
+from gateway_stomp.scope import Scope
+from gateway_stomp.versions import Version
+
+if TYPE_CHECKING:
+    from gateway.kernel.queued_message import QueuedMessage
+
+#: Beginnings of frames kept per subscription; when there are more, all are forgotten.
+_KEPT: Final = 256
+
+
+class AckMode(Enum):
+    """How deliveries of a subscription are settled (1.2, "SUBSCRIBE ack Header")."""
+
+    AUTO = "auto"  # by sending them
+    CLIENT = "client"  # by an ACK, with all before it
+    INDIVIDUAL = "client-individual"  # by an ACK each
+
+
+class Selection(Protocol):
+    """Which messages a subscription wants."""
+
+    def wants(self, message: Message) -> bool:
+        """Whether it wants this one."""
+        ...
+
+
+class Subscription:
+    """What one SUBSCRIBE asked for; a kernel ``Subscriber``. ``tag`` is its name in message-ids.
+
+    Owns the ``ledger`` of what its client has not settled yet. ``is_forgettable`` says that it is durable, so an
+    UNSUBSCRIBE may ask for its end. ``consumer`` is set once, by who made it.
+    """
+
+    __slots__ = (
+        "_ack_beginning",
+        "_beginnings",
+        "_encoder",
+        "_outbox",
+        "_scope",
+        "_selection",
+        "consumer",
+        "destination",
+        "id",
+        "ledger",
+        "mode",
+        "patience",
+        "tag",
+    )
+
+    def __init__(
+        self,
+        scope: Scope,
+        id: str,
+        tag: str,
+        destination: Destination | None,
+        mode: AckMode,
+        ledger: Ledger,
+        selection: Selection | None = None,
+    ) -> None:
+        self.id = id
+        self.tag = tag
+        self.destination = destination
+        self.mode = mode
+        self.ledger = ledger
+        self.patience = Patience()
+        self.consumer: Consumer
+        self._scope = scope
+        self._outbox = scope.outbox
+        self._encoder = scope.settings.encoders.of(scope.version)
+        self._selection = selection
+        self._beginnings: dict[tuple[str, str], bytes] = {}
+        self._ack_beginning = b""
+        if scope.version is Version.V12 and mode is not AckMode.AUTO:
+            self._ack_beginning = b"\nack:" + self._message_ids()
+
+    @property
+    def origin(self) -> Origin:
+        """Where it is: for listings."""
+        return self._scope.origin
+
+    def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage | None") -> None:
+        """Write a MESSAGE into the outbox, which closes to further deliveries when it is full."""
+        if self._selection is not None and not self._selection.wants(message):
+            self._pass_over(consumer, entry)
+            return
+        ledger = self.ledger
+        if entry is None:
+            ledger.last_tag = tag = ledger.last_tag + 1
+            consumer.counters.deliver_no_ack += 1
+        else:
+            tag = ledger.add(consumer.queue, entry, consumer)
+            consumer.counters.deliver += 1
+        if redelivered:
+            consumer.counters.redeliver += 1
+        beginning = self._beginnings.get((message.exchange, message.routing_key))
+        if beginning is None:
+            beginning = self._begin(message)
+        rest = self._encoder.rest(message, redelivered)
+        outbox = self._outbox
+        if self._ack_beginning:
+            outbox.pieces += (beginning, b"%d%b%d" % (tag, self._ack_beginning, tag), rest)
+        else:
+            outbox.pieces += (beginning, b"%d" % tag, rest)
+        outbox.size += len(rest) + 100
+        if outbox.size > HIGH_WATER:
+            outbox.is_open = False
+        if not outbox.is_awake:
+            outbox.wake()
+        vhost = self._scope.vhost
+        if vhost.tracing is not None:
+            vhost.tracing.delivered(message, consumer.queue, redelivered, self._scope.origin)
+
+    def cancelled(self, consumer: Consumer) -> None:
+        """The queue is gone, and the subscription with it."""
+        queue = consumer.queue.name
+        reason = f"The server has canceled a subscription.\nIts queue '{queue}' is gone."
+        self._scope.host.withdraw(self.tag, reason)
+
+    def _pass_over(self, consumer: Consumer, entry: "QueuedMessage | None") -> None:
+        """Let go of a message of the subscription's own queue that it does not want."""
+        if entry is not None:
+            consumer.queue.accept(entry)
+            consumer.settled()
+
+    def _begin(self, message: Message) -> bytes:
+        """Return the frame up to the number in the message-id."""
+        if len(self._beginnings) >= _KEPT:
+            self._beginnings.clear()
+        beginning = self._encoder.beginning(self.id, message.exchange, message.routing_key) + self._message_ids()
+        self._beginnings[message.exchange, message.routing_key] = beginning
+        return beginning
+
+    def _message_ids(self) -> bytes:
+        """Return what all its message-ids begin with."""
+        return self._scope.version.escape(f"{self.tag}@@{self._scope.session}@@").encode()

@@ -1,0 +1,127 @@
+"""Transactions: SENDs and settlements that are held until COMMIT, and are then done in one turn or not at all.
+
+RabbitMQ does them one after the other, whatever happens in between. Here a commit first makes sure that everything in
+it can be done; what is done in one turn is one step of the store (1.2, "BEGIN" to "ABORT").
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from gateway.kernel.ledger import Delivery, settle_all
+from gateway.kernel.queue import Outcome
+from gateway.kernel.vhost import Verdict
+from gateway_stomp.errors import StompError
+from gateway_stomp.frames import Head
+from gateway_stomp.publishing import Publishing
+from gateway_stomp.settling import Settling
+
+MOST_TRANSACTIONS: Final = 16
+MOST_ACTIONS: Final = 1024
+
+
+class Transaction:
+    """What one transaction holds, in order: a head and its body, or deliveries and what becomes of them."""
+
+    __slots__ = ("actions",)
+
+    def __init__(self) -> None:
+        self.actions: list[tuple[Head, bytes] | tuple[list[Delivery], Outcome]] = []
+
+    @property
+    def sends(self) -> list[Head]:
+        """The heads of the SENDs it holds."""
+        return [first for first, _ in self.actions if isinstance(first, Head)]
+
+    @property
+    def deliveries(self) -> list[Delivery]:
+        """The deliveries whose settlement it holds."""
+        return [delivery for first, _ in self.actions if not isinstance(first, Head) for delivery in first]
+
+
+class Transactions:
+    """Owns the open transactions of one connection, by the name its client gave them."""
+
+    __slots__ = ("_by_name", "_publishing", "_settling")
+
+    def __init__(self, publishing: Publishing, settling: Settling) -> None:
+        self._publishing = publishing
+        self._settling = settling
+        self._by_name: dict[str, Transaction] = {}
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """How many messages and how many settlements wait for a commit."""
+        messages = sum(len(transaction.sends) for transaction in self._by_name.values())
+        return messages, sum(len(transaction.deliveries) for transaction in self._by_name.values())
+
+    def begin(self, headers: Mapping[str, str]) -> None:
+        """Start a transaction. :raises StompError: when it has no name, was begun already, or is one too many."""
+        name = _named("BEGIN", headers)
+        if name in self._by_name:
+            raise StompError("Bad transaction", f"Transaction '{name}' was begun already")
+        if len(self._by_name) >= MOST_TRANSACTIONS:
+            detail = f"Too many concurrent transactions (limit {MOST_TRANSACTIONS})"
+            raise StompError("Transaction limit exceeded", detail)
+        self._by_name[name] = Transaction()
+
+    def send(self, name: str, head: Head, body: bytes) -> None:
+        """Hold a SEND. :raises GatewayError: when it could not be done, or there is no such transaction."""
+        transaction = self._extendable(name)
+        self._publishing.check(head)
+        transaction.actions.append((head, body))
+
+    def settle(self, name: str, verb: str, headers: Mapping[str, str]) -> None:
+        """Hold an ACK or NACK. :raises StompError: when it could not be done, or there is no such transaction."""
+        transaction = self._extendable(name)
+        transaction.actions.append(self._settling.take(verb, headers))
+
+    def commit(self, headers: Mapping[str, str]) -> bool:
+        """Do everything that was held, in order; return whether every message was taken.
+
+        :raises GatewayError: when permissions changed meanwhile, say; nothing is done then.
+        """
+        name = _named("COMMIT", headers)
+        transaction = self._known(name)
+        for head in transaction.sends:
+            self._publishing.check(head)
+        del self._by_name[name]
+        is_taken = True
+        for action in transaction.actions:
+            match action:
+                case Head() as head, bytes() as body:
+                    is_taken = self._publishing.send(head, body) is not Verdict.REFUSED and is_taken
+                case list() as deliveries, Outcome() as outcome:
+                    settle_all(deliveries, outcome)
+        return is_taken
+
+    def abort(self, headers: Mapping[str, str]) -> None:
+        """Forget everything that was held. :raises StompError: when there is no such transaction."""
+        name = _named("ABORT", headers)
+        self._settling.restore(self._known(name).deliveries)
+        del self._by_name[name]
+
+    def abandon(self) -> None:
+        """Forget all of them: the connection ends (1.2, "Transactions")."""
+        for transaction in self._by_name.values():
+            self._settling.restore(transaction.deliveries)
+        self._by_name.clear()
+
+    def _known(self, name: str) -> Transaction:
+        transaction = self._by_name.get(name)
+        if transaction is None:
+            raise StompError("Bad transaction", f"Invalid transaction identifier: '{name}'")
+        return transaction
+
+    def _extendable(self, name: str) -> Transaction:
+        transaction = self._known(name)
+        if len(transaction.actions) >= MOST_ACTIONS:
+            detail = f"Too many actions in transaction (limit {MOST_ACTIONS})"
+            raise StompError("Transaction too large", detail)
+        return transaction
+
+
+def _named(verb: str, headers: Mapping[str, str]) -> str:
+    name = headers.get("transaction")
+    if name is None:
+        raise StompError("Missing transaction", f"{verb} must include a 'transaction' header")
+    return name

@@ -1,0 +1,167 @@
+"""Headers of STOMP to the kernel's properties and back, as RabbitMQ translates them between its protocols."""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.message import Properties, Value
+
+MAX_EXPIRATION_MS: Final = 315_360_000_000
+"""Ten years, RabbitMQ's limit."""
+
+#: Headers that are about one frame, not about the message in it.
+OF_FRAMES: Final = frozenset(
+    {"destination", "receipt", "transaction", "content-length", "message-id", "subscription", "redelivered", "ack"}
+)
+
+#: Header to property, where the value is text in both.
+TEXTS: Final[Mapping[str, str]] = {
+    "content-type": "content_type",
+    "content-encoding": "content_encoding",
+    "correlation-id": "correlation_id",
+    "reply-to": "reply_to",
+    "expiration": "expiration",
+    "amqp-message-id": "message_id",
+    "type": "type",
+    "user-id": "user_id",
+    "app-id": "app_id",
+}
+_OTHERS: Final = frozenset({"persistent", "priority", "timestamp"})
+
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")
+_LONGEST_SHORT_STRING: Final = 255
+
+#: A text of no more characters is short enough, whichever they are: UTF-8 takes four bytes for one at most.
+_SURELY_SHORT: Final = _LONGEST_SHORT_STRING // 4
+
+#: The end of the year 9999, the last that a datetime knows.
+_LATEST_S: Final = 253_402_300_799
+
+#: Where replies can be sent: any other reply-to is the name of a queue.
+_PREFIXES: Final = ("/temp-queue", "/exchange", "/topic", "/amq/queue", "/queue", "/reply-queue")
+
+
+def properties_of(headers: Mapping[str, str], added: Mapping[str, Value]) -> Properties:
+    """Return what the headers of a SEND say in the kernel's terms; ``added`` replace what they say themselves.
+
+    A name that no AMQP client could read is left out. The values are those that ``require_readable`` let pass.
+    """
+    texts = {property: headers[name] for name, property in TEXTS.items() if name in headers}
+    own = TEXTS.keys() | _OTHERS
+    told: dict[str, Value] = {
+        name: value
+        for name, value in headers.items()
+        if name not in own and len(name.encode()) <= _LONGEST_SHORT_STRING
+    }
+    return Properties(
+        content_type=texts.get("content_type"),
+        content_encoding=texts.get("content_encoding"),
+        headers={**told, **added},
+        delivery_mode=2 if is_true(headers.get("persistent")) else None,
+        priority=priority_of(headers),
+        correlation_id=texts.get("correlation_id"),
+        reply_to=texts.get("reply_to"),
+        expiration=texts.get("expiration"),
+        message_id=texts.get("message_id"),
+        timestamp=_timestamp(headers.get("timestamp")),
+        type=texts.get("type"),
+        user_id=texts.get("user_id"),
+        app_id=texts.get("app_id"),
+    )
+
+
+def headers_of(said: Properties) -> dict[str, str]:
+    """Return what a message says as headers of a MESSAGE.
+
+    Of the headers table text and whole numbers go over, other types have no text in STOMP; ``x-death`` goes as JSON. A
+    header that is about the frame is never taken from the message, nor one that would end the head.
+    """
+    headers = {name: str(value) for name, property in TEXTS.items() if (value := getattr(said, property)) is not None}
+    if said.delivery_mode == 2:
+        headers["persistent"] = "true"
+    if said.priority is not None:
+        headers["priority"] = str(said.priority)
+    if said.timestamp is not None:
+        headers["timestamp"] = str(int(said.timestamp.timestamp()))
+    if "reply-to" in headers:
+        headers["reply-to"] = reply_destination(headers["reply-to"])
+    for name, value in said.headers.items():
+        text = _json(value) if name == "x-death" else _text(value)
+        if text is not None and name and name not in OF_FRAMES:
+            headers.setdefault(name, text)
+    return {name: value for name, value in headers.items() if "\0" not in name and "\0" not in value}
+
+
+def reply_destination(reply_to: str) -> str:
+    """Return where a reply is sent to: a queue's name becomes ``/reply-queue/`` and the name."""
+    return reply_to if reply_to.startswith(_PREFIXES) else f"/reply-queue/{reply_to}"
+
+
+def require_readable(headers: Mapping[str, str]) -> None:
+    """Refuse what AMQP could not carry. :raises PreconditionFailed: for a text too long, or a time that is none."""
+    for name, value in headers.items():
+        if len(value) > _SURELY_SHORT and name in TEXTS and len(value.encode()) > _LONGEST_SHORT_STRING:
+            raise PreconditionFailed(f"header '{name}' is longer than {_LONGEST_SHORT_STRING} bytes")
+    _timestamp(headers.get("timestamp"))
+
+
+def is_true(value: str | None) -> bool:
+    """Whether a header says yes."""
+    return value in ("true", "True")
+
+
+def whole_number(name: str, value: str) -> int:
+    """Return the number a header holds. :raises PreconditionFailed: when it holds none."""
+    if _NUMBER.fullmatch(value) is None:
+        raise PreconditionFailed(f"header '{name}' must be a whole number, not '{value[:80]}'")
+    return int(value)
+
+
+def priority_of(headers: Mapping[str, str]) -> int | None:
+    """Return the priority asked for. :raises PreconditionFailed: when it is not from 0 to 255."""
+    if "priority" not in headers:
+        return None
+    priority = whole_number("priority", headers["priority"])
+    if not 0 <= priority <= 255:
+        raise PreconditionFailed(f"header 'priority' must be from 0 to 255, not {priority}")
+    return priority
+
+
+def expiration_ms_of(headers: Mapping[str, str]) -> int | None:
+    """Return the time to live asked for. :raises PreconditionFailed: when it is negative, or above ten years."""
+    if "expiration" not in headers:
+        return None
+    expiration_ms = whole_number("expiration", headers["expiration"])
+    if not 0 <= expiration_ms <= MAX_EXPIRATION_MS:
+        raise PreconditionFailed(f"header 'expiration' must be from 0 to {MAX_EXPIRATION_MS}, not {expiration_ms}")
+    return expiration_ms
+
+
+def _timestamp(value: str | None) -> datetime | None:
+    if value is None:
+        return None
+    seconds = whole_number("timestamp", value)
+    if not 0 <= seconds <= _LATEST_S:
+        raise PreconditionFailed(f"header 'timestamp' must be seconds from 0 to {_LATEST_S}, not {seconds}")
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _text(value: Value) -> str | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        return value
+    return str(int(value)) if isinstance(value, int) else None
+
+
+def _json(value: Value) -> str | None:
+    if not isinstance(value, list):
+        return _text(value)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_json_of_time)
+
+
+def _json_of_time(value: object) -> object:
+    return int(value.timestamp()) if isinstance(value, datetime) else str(value)

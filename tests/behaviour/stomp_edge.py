@@ -1,0 +1,84 @@
+"""The column of STOMP: what a table of behaviour publishes with SEND, as far as STOMP can say it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import count
+from typing import Any, Final
+
+from gateway.kernel.queue import Outcome
+from tests.behaviour.edges import AmqpEdge, Inexpressible, Received
+from tests.protocols.stomp.dialogue import receipt
+from tests.scenarios.house import House
+
+#: Properties that are text in STOMP too, by their names there.
+_TEXTS: Final = {
+    "content_type": "content-type",
+    "content_encoding": "content-encoding",
+    "correlation_id": "correlation-id",
+    "expiration": "expiration",
+    "message_id": "amqp-message-id",
+    "type": "type",
+    "app_id": "app-id",
+}
+
+
+class StompEdge:
+    """A publisher of STOMP 1.2 who asks for receipts. It receives over AMQP, which shows every property as it is."""
+
+    def __init__(self, house: House) -> None:
+        self._publisher = house.stomp()
+        self._receiver = AmqpEdge(house)
+        self._receipts = count(1)
+
+    def publish(self, exchange: str, routing_key: str, body: bytes, **properties: Any) -> bool:
+        """SEND with a receipt; return whether it came."""
+        id = f"r{next(self._receipts)}"
+        destination = f"/exchange/{exchange}/{routing_key}" if exchange else f"/amq/queue/{routing_key}"
+        if not routing_key and not exchange:
+            raise Inexpressible("a queue without a name")
+        headers = {"receipt": id}
+        for name, value in properties.items():
+            headers |= _headers(name, value)
+        heard = self._publisher.send(destination, body, headers)
+        assert heard in ([receipt(id)], []), heard
+        return bool(heard)
+
+    def get(self, queue: str) -> Received | None:
+        """Fetch one message over AMQP."""
+        return self._receiver.get(queue)
+
+    def consume(self, queue: str, prefetch: int = 0) -> None:
+        """Begin to consume over AMQP."""
+        self._receiver.consume(queue, prefetch)
+
+    def received(self) -> Sequence[Received]:
+        """Return what was pushed since the last look."""
+        return self._receiver.received()
+
+    def settle(self, received: Received, outcome: Outcome) -> None:
+        """Settle one message."""
+        self._receiver.settle(received, outcome)
+
+    def leave(self) -> None:
+        """Go away without a word, the receiver as well as the publisher."""
+        self._receiver.leave()
+        self._publisher.lose()
+
+
+def _headers(name: str, value: object) -> dict[str, str]:
+    """Return a property as headers."""
+    match name, value:
+        case ("delivery_mode", 1) | (_, None):
+            return {}
+        case "delivery_mode", 2:
+            return {"persistent": "true"}
+        case "priority", int():
+            return {"priority": str(value)}
+        case "timestamp", datetime():
+            return {"timestamp": str(int(value.timestamp()))}
+        case "headers", Mapping() if all(isinstance(each, str | int) for each in value.values()):
+            return {header: str(each) for header, each in value.items()}
+        case text, str() if text in _TEXTS:
+            return {_TEXTS[text]: value}
+        case _:
+            raise Inexpressible(f"{name} {value!r}")

@@ -1,0 +1,70 @@
+"""A conversation as the tables hold it: frames are bytes, and what is heard are lines.
+
+``Client.tell`` sends frames in one write and returns what is heard once that has had all its consequences::
+
+    client = Gateway().client("1.2")
+    assert client.tell(subscribe("/queue/q"), send("/queue/q", "receipt:r")) == ["MESSAGE s /queue/q 'hi'", "RECEIPT r"]
+"""
+
+from gateway.net.outbox import Outbox
+from tests.conformance.stomp.ear import Ear, Heard
+from tests.conformance.stomp.frames import frame
+from tests.protocols.stomp import dialogue
+
+
+class Gateway(dialogue.Gateway):
+    """A broker whose clients are heard in lines."""
+
+    def stranger(self, version: str = "1.2") -> "Client":
+        """Return somebody who has not said anything yet."""
+        return Client(self, version)
+
+    def client(self, version: str = "1.2", **headers: str) -> "Client":
+        """Return a client with an open connection."""
+        client = super().client(version, **headers)
+        assert isinstance(client, Client)
+        return client
+
+    def waiting(self, queue: str) -> int:
+        """How many messages are ready in a queue."""
+        return len(self.vhost.queue(queue))
+
+
+class Client(dialogue.Client):
+    """Somebody at the other end. ``messages`` are all MESSAGE frames it got, oldest first."""
+
+    def __init__(self, gateway: dialogue.Gateway, version: str) -> None:
+        super().__init__(gateway, version)
+        self.messages: list[Heard] = []
+        self._ear = Ear(version)
+
+    def tell(self, *frames: bytes) -> list[str]:
+        """Send all of these in one write; return what is heard."""
+        return [str(heard) for heard in self.ask(*frames)]
+
+    def ask(self, *frames: bytes) -> list[Heard]:
+        """Send all of these; return what is heard as values."""
+        heard = [frame for frame in self.say_bytes(b"".join(frames)) if isinstance(frame, Heard)]
+        self.messages += [frame for frame in heard if frame.verb == "MESSAGE"]
+        return heard
+
+    def settled(self, verb: str, number: int, *lines: str) -> bytes:
+        """Return an ACK or NACK of the message that came as this one, 0 for the first."""
+        message = self.messages[number].headers
+        if self.version == "1.2":
+            return frame(verb, f"id:{message['ack']}", *lines)
+        subscription = [f"subscription:{message['subscription']}"] if self.version == "1.1" else []
+        return frame(verb, f"message-id:{message['message-id']}", *subscription, *lines)
+
+    def ack(self, number: int, *lines: str) -> list[str]:
+        return self.tell(self.settled("ACK", number, *lines))
+
+    def nack(self, number: int, *lines: str) -> list[str]:
+        return self.tell(self.settled("NACK", number, *lines))
+
+    def _take(self, outbox: Outbox, watermark: int) -> None:
+        pieces, _ = outbox.take(watermark)
+        self._heard += self._ear.listen(b"".join(pieces))
+        if self.machine.state is dialogue.State.CLOSED and not outbox.pieces and not self._has_heard_end:
+            self._has_heard_end = True
+            self._heard.append(Heard("closed"))

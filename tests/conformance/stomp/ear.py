@@ -1,0 +1,89 @@
+"""What a client hears: the frames of a connection, checked for being well formed and written as one line each.
+
+The lines are those of the tables: ``CONNECTED 1.2``, ``RECEIPT r``, ``MESSAGE s /queue/q 'hi'`` with ``again`` if it is
+redelivered and the publisher's own headers behind, ``ERROR Missing destination`` with ``of r`` if it tells whose frame
+was wrong, and ``closed``. Everything is read by hand, without a line of the codec's own.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from tests.protocols.stomp import dialogue
+
+_ESCAPES: Final = {
+    "1.0": {},
+    "1.1": {"\\n": "\n", "\\c": ":", "\\\\": "\\"},
+    "1.2": {"\\n": "\n", "\\c": ":", "\\\\": "\\", "\\r": "\r"},
+}
+
+#: Headers of MESSAGE that the line tells otherwise, or not at all.
+_TOLD: Final = frozenset({"subscription", "destination", "message-id", "ack", "redelivered", "content-length"})
+
+
+@dataclass(frozen=True)
+class Heard(dialogue.Heard):
+    """One frame; ``lines`` are its header lines as they were written."""
+
+    lines: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        headers = self.headers
+        match self.verb:
+            case "CONNECTED":
+                return f"CONNECTED {headers['version']}"
+            case "RECEIPT":
+                return f"RECEIPT {headers['receipt-id']}"
+            case "ERROR":
+                return f"ERROR {headers['message']}" + (
+                    f" of {headers['receipt-id']}" if "receipt-id" in headers else ""
+                )
+            case "MESSAGE":
+                id = [headers["subscription"]] if "subscription" in headers else []
+                again = ["again"] if headers["redelivered"] == "true" else []
+                own = [f"{name}={value}" for name, value in headers.items() if name not in _TOLD]
+                body = repr(self.body)[1:]
+                return " ".join(["MESSAGE", *id, headers["destination"], body, *again, *own])
+        return self.verb
+
+
+class Ear:
+    """Reads what the machine wrote; any bad frame fails the test."""
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+        self._unread = b""
+
+    def listen(self, data: bytes) -> Iterator[Heard]:
+        """Yield the frames that ``data`` completes, past ends of lines between them."""
+        self._unread += data
+        while self._unread:
+            if self._unread.startswith(b"\n"):
+                self._unread = self._unread[1:]
+                continue
+            head, blank, rest = self._unread.partition(b"\n\n")
+            assert blank, "a head that does not end"
+            yield self._frame(head.decode().split("\n"), rest)
+
+    def _frame(self, head: list[str], rest: bytes) -> Heard:
+        verb, *lines = head
+        escapes = {} if verb == "CONNECTED" else _ESCAPES[self.version]
+        headers: dict[str, str] = {}
+        for line in lines:
+            name, colon, value = line.partition(":")
+            assert colon, f"{line!r} is no header"
+            assert not escapes or ":" not in value, f"a colon that is not escaped: {line!r}"
+            headers.setdefault(_unescaped(name, escapes), _unescaped(value, escapes))
+        length = int(headers["content-length"]) if "content-length" in headers else rest.index(b"\0")
+        assert rest[length : length + 1] == b"\0", "no NUL behind the body"
+        self._unread = rest[length + 1 :]
+        return Heard(verb, headers, rest[:length], tuple(lines))
+
+
+def _unescaped(text: str, escapes: dict[str, str]) -> str:
+    unescaped, at = "", 0
+    while at < len(text):
+        escape = text[at : at + 2] if escapes and text[at] == "\\" else ""
+        unescaped += escapes[escape] if escape else text[at]
+        at += len(escape) or 1
+    return unescaped

@@ -1,0 +1,193 @@
+"""SEND and what becomes of it: receipts, errors, transactions, the end of a connection."""
+
+import pytest
+
+from tests.conformance.stomp.dialogue import Gateway
+from tests.conformance.stomp.frames import (
+    abort,
+    begin,
+    commit,
+    connect,
+    disconnect,
+    frame,
+    send,
+    subscribe,
+    unsubscribe,
+)
+from tests.conformance.stomp.tables import CLOSED, Row, error, rows, states
+
+HEARD = "MESSAGE s /queue/q 'hi'"
+CANNOT_BE_SENT = "SEND: what cannot be processed: ERROR, then close"
+NOT_OUT_OF_ORDER = "Client Frames: an unknown frame may be answered by ERROR, then close"
+BEGIN_NAMED = "BEGIN: transaction is required"
+COMMIT_NAMED = "COMMIT: transaction is required, and one in progress"
+ABORT_NAMED = "ABORT: transaction is required, and one in progress"
+NAMED_APART = "BEGIN: different transactions have different identifiers"
+FAREWELL = "DISCONNECT: its RECEIPT says that all frames before were received"
+AFTERWARDS = "DISCONNECT: no frame comes after it"
+
+SENDING: list[Row] = [
+    *rows("SEND: destination is required", "none", frame("SEND", "receipt:r", body=b"hi"),
+          *error("Missing destination", "r")),
+    *rows("SEND: destination is required", "an empty one", send("", "receipt:r"), *error("Unknown destination", "r")),
+    *rows("SEND: the user's headers are passed through in MESSAGE", "two of them",
+          subscribe("/queue/q") + send("/queue/q", "colour:blue", "x-size:7"), f"{HEARD} colour=blue x-size=7"),
+    *rows("SEND: the user's headers are passed through in MESSAGE", "properties of AMQP",
+          subscribe("/queue/q") + send("/queue/q", "correlation-id:c", "type:t", "priority:3", "persistent:true"),
+          f"{HEARD} correlation-id=c type=t priority=3 persistent=true"),
+    *rows(CANNOT_BE_SENT, "no such exchange", send("/exchange/nowhere/k", "receipt:r"), *error("not_found", "r")),
+    *rows(CANNOT_BE_SENT, "nothing of the kind", send("/nonsense/q", "receipt:r"), *error("Unknown destination", "r")),
+    *rows(CANNOT_BE_SENT, "a temporary queue", send("/temp-queue/q", "receipt:r"), *error("Invalid destination", "r")),
+    *rows(CANNOT_BE_SENT, "a header that is the server's", send("/queue/q", "message-id:1", "receipt:r"),
+          *error("Invalid header", "r")),
+    *rows(CANNOT_BE_SENT, "a priority that is none", send("/queue/q", "priority:high", "receipt:r"),
+          *error("precondition_failed", "r")),
+    *rows(CANNOT_BE_SENT, "what follows is not looked at", send("/nonsense/q") + send("/queue/q", "receipt:r"),
+          *error("Unknown destination")),
+    *rows(NOT_OUT_OF_ORDER, "a word", frame("PUBLISH", "receipt:r"), *error("Bad command", "r")),
+    *rows(NOT_OUT_OF_ORDER, "a frame of servers", frame("MESSAGE", "receipt:r"), *error("Bad command", "r")),
+    *rows(BEGIN_NAMED, "none", frame("BEGIN", "receipt:r"), *error("Missing transaction", "r")),
+    *rows(COMMIT_NAMED, "none", frame("COMMIT", "receipt:r"), *error("Missing transaction", "r")),
+    *rows(COMMIT_NAMED, "one that was not begun", commit("t", "receipt:r"), *error("Bad transaction", "r")),
+    *rows(COMMIT_NAMED, "one that was committed", begin("t") + commit("t") + commit("t", "receipt:r"),
+          *error("Bad transaction", "r")),
+    *rows(ABORT_NAMED, "none", frame("ABORT", "receipt:r"), *error("Missing transaction", "r")),
+    *rows(ABORT_NAMED, "one that was not begun", abort("t", "receipt:r"), *error("Bad transaction", "r")),
+    *rows(NAMED_APART, "one that is in progress", begin("t") + begin("t", "receipt:r"), *error("Bad transaction", "r")),
+    *rows(NAMED_APART, "one that ended", begin("t") + abort("t") + begin("t", "receipt:r"), "RECEIPT r"),
+    *rows("SEND: transaction makes it transactional", "one that was not begun",
+          send("/queue/q", "transaction:t", "receipt:r"), *error("Bad transaction", "r")),
+    *rows(FAREWELL, "with a receipt", disconnect("receipt:r"), "RECEIPT r", CLOSED),
+    *rows(FAREWELL, "without", disconnect(), CLOSED),
+    *rows(FAREWELL, "behind others that ask for one",
+          send("/queue/q", "receipt:a", "persistent:true") + disconnect("receipt:b"), "RECEIPT a", "RECEIPT b", CLOSED),
+    *rows(AFTERWARDS, "one does", disconnect("receipt:r") + send("/queue/q", "receipt:s"), "RECEIPT r", CLOSED),
+    *rows("RECEIPT: receipt-id is the receipt, and there is no body", "any text",
+          send("/queue/q", "receipt:message 12345"), "RECEIPT message 12345"),
+    *rows("RECEIPT: it comes once the frame was processed", "for a queue that nobody made",
+          send("/amq/queue/nowhere", "receipt:r"), "RECEIPT r"),
+    *rows("RECEIPT: all frames before it were received", "in order",
+          send("/queue/q", "receipt:1") + send("/queue/q") + send("/queue/q", "receipt:2"), "RECEIPT 1", "RECEIPT 2"),
+    *rows("ERROR: the connection is closed behind it", "nothing comes any more",
+          frame("NONSENSE") + subscribe("/queue/q") + send("/queue/q"), *error("Bad command")),
+    *rows("ERROR: receipt-id names the frame it is about", "behind one that was right",
+          send("/queue/q", "receipt:1") + frame("NONSENSE", "receipt:2"), *error("Bad command", "2"), versions="1.1"),
+    *rows("ERROR: receipt-id names the frame it is about", "no receipt was asked for",
+          frame("NONSENSE"), *error("Bad command"), versions="1.2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "sent", "heard"), SENDING)
+def test_what_is_sent_is_answered(gateway: Gateway, version: str, sent: bytes, heard: list[str]) -> None:
+    assert gateway.client(version).tell(sent) == heard
+
+
+@states(CANNOT_BE_SENT)
+def test_who_may_not_write_hears_so(gateway: Gateway, version: str) -> None:
+    gateway.add_user("reader", "secret", may=("", "", ".*"))
+    client = gateway.stranger(version)
+    client.tell(connect(version, login="reader", passcode="secret"))
+    assert client.tell(send("/topic/t", "receipt:r")) == list(error("access_refused", "r"))
+
+
+@states(AFTERWARDS)
+def test_what_comes_after_disconnect_is_not_done(gateway: Gateway, version: str) -> None:
+    gateway.client(version).tell(send("/queue/q"), disconnect(), send("/queue/q"))
+    assert gateway.waiting("q") == 1
+
+
+@states("RECEIPT: it comes once the frame was processed")
+def test_a_receipt_waits_until_the_message_is_safe(gateway: Gateway, version: str) -> None:
+    client = gateway.client(version)
+    client.machine.receive(send("/queue/q", "persistent:true", "receipt:r"))
+    assert client.hear_now() == []
+    assert client.tell() == ["RECEIPT r"]
+
+
+@states("RECEIPT: it comes once the frame was processed")
+def test_a_subscription_s_receipt_comes_before_its_messages_or_with_them(gateway: Gateway, version: str) -> None:
+    client = gateway.client(version)
+    assert set(client.tell(send("/queue/q"), subscribe("/queue/q", "receipt:r"))) == {HEARD, "RECEIPT r"}
+
+
+@states("ERROR: message is short, the body says more")
+def test_an_error_is_told_twice(gateway: Gateway, version: str) -> None:
+    failure, _ = gateway.client(version).ask(frame("UNSUBSCRIBE", "id:nothing"))
+    assert failure.headers["message"] == "No subscription found"
+    assert b"'nothing' not found" in failure.body
+
+
+# ---------------------------------------------------------------- transactions
+
+
+@states("SEND: transaction makes it transactional")
+def test_what_is_sent_in_a_transaction_waits_for_the_commit(gateway: Gateway, version: str) -> None:
+    client = gateway.client(version)
+    assert client.tell(subscribe("/queue/q"), begin("t"), send("/queue/q", "transaction:t")) == []
+    assert client.tell(commit("t", "receipt:r")) == [HEARD, "RECEIPT r"]
+
+
+@states("ABORT: it rolls back")
+def test_an_abort_forgets_what_was_sent(gateway: Gateway, version: str) -> None:
+    client = gateway.client(version)
+    client.tell(begin("t"), send("/queue/q", "transaction:t"), abort("t"))
+    assert client.tell(subscribe("/queue/q", "receipt:r")) == ["RECEIPT r"]
+
+
+@states("ABORT: it rolls back")
+def test_an_abort_forgets_acknowledgements(gateway: Gateway, version: str) -> None:
+    client = gateway.client(version)
+    client.tell(send("/queue/q"), subscribe("/queue/q", "ack:client"), begin("t"))
+    client.ack(0, "transaction:t")
+    client.tell(abort("t"))
+    client.lose()
+    assert gateway.waiting("q") == 1
+
+
+@states("BEGIN: sends and acknowledgements are one")
+def test_a_commit_is_all_or_nothing_on_the_disk(gateway: Gateway, version: str) -> None:
+    client = gateway.client(version)
+    client.tell(send("/queue/in", "persistent:true"), subscribe("/queue/in", "ack:client"), begin("t"))
+    client.ack(0, "transaction:t")
+    client.tell(*(send("/queue/out", "transaction:t", "persistent:true") for _ in range(3)))
+    client.machine.receive(commit("t", "receipt:r"))
+    assert client.hear_now() == []
+    before = gateway.crashed()
+    assert (len(before.vhost.queue("in")), len(before.vhost.queue("out"))) == (1, 0)
+    assert client.tell() == ["RECEIPT r"]
+    after = gateway.crashed()
+    assert (len(after.vhost.queue("in")), len(after.vhost.queue("out"))) == (0, 3)
+
+
+@states("BEGIN: sends and acknowledgements are one")
+def test_a_commit_that_cannot_be_done_does_nothing(gateway: Gateway, version: str) -> None:
+    client = gateway.client(version)
+    gateway.vhost.declare_exchange("doomed", "fanout")
+    client.tell(begin("t"), send("/queue/q", "transaction:t"), send("/exchange/doomed/k", "transaction:t"))
+    gateway.vhost.delete_exchange("doomed")
+    assert client.tell(commit("t", "receipt:r")) == list(error("not_found", "r"))
+    assert gateway.waiting("q") == 0
+
+
+@states("BEGIN: what is not committed is aborted at the end")
+@pytest.mark.parametrize("end", ["DISCONNECT", "a lost connection"])
+def test_what_is_not_committed_is_forgotten(gateway: Gateway, version: str, end: str) -> None:
+    client = gateway.client(version)
+    client.tell(
+        send("/queue/in"), subscribe("/queue/in", "ack:client"), begin("t"), send("/queue/out", "transaction:t")
+    )
+    client.ack(0, "transaction:t")
+    if end == "DISCONNECT":
+        client.tell(disconnect())
+    client.lose()
+    assert (gateway.waiting("in"), gateway.waiting("out")) == (1, 0)
+
+
+@states("ACK: transaction makes it part of the transaction")
+def test_an_acknowledgement_in_a_transaction_holds_once_committed(gateway: Gateway, version: str) -> None:
+    client = gateway.client(version)
+    client.tell(send("/queue/q"), subscribe("/queue/q", "ack:client"), begin("t"))
+    assert client.ack(0, "transaction:t", "receipt:a") == ["RECEIPT a"]
+    assert client.tell(commit("t"), unsubscribe()) == []
+    client.lose()
+    assert gateway.waiting("q") == 0

@@ -1,0 +1,182 @@
+"""stomp.py as the tests use it: what it calls back becomes an answer that is waited for, bounded in time."""
+
+import itertools
+import socket
+from queue import Empty, Queue
+from typing import Any, Final
+
+import stomp
+from stomp.exception import ConnectFailedException
+from stomp.utils import Frame
+
+from tests.interop.stomp_server import StompServer
+
+CONNECTIONS: Final = {
+    "1.0": stomp.StompConnection10,
+    "1.1": stomp.StompConnection11,
+    "1.2": stomp.StompConnection12,
+}
+
+#: How long an answer or a message that must come may take.
+ARRIVAL_TIMEOUT_S: Final = 15.0
+
+
+class Refused(Exception):
+    """CONNECT was answered with this ERROR."""
+
+    def __init__(self, frame: Frame) -> None:
+        super().__init__(frame.headers["message"])
+        self.frame = frame
+
+
+class Stomp(stomp.ConnectionListener):
+    """One client of a version. Its receiver runs in stomp.py's thread while it is connected."""
+
+    def __init__(
+        self, server: StompServer, version: str = "1.2", *, vhost: str = "/", heartbeats: tuple[int, int] = (0, 0)
+    ) -> None:
+        self._server = server
+        self._version = version
+        # Where the version has none, stomp.py does not take them.
+        options: dict[str, Any] = {} if version == "1.0" else {"heartbeats": heartbeats, "vhost": vhost}
+        where = [(server.host, server.port)]
+        self.connection = CONNECTIONS[version](where, reconnect_attempts_max=1, auto_decode=False, **options)
+        self.connection.set_listener("test", self)
+        self.welcome: dict[str, str] = {}
+        self.beats: Queue[None] = Queue()
+        self._messages: Queue[Frame] = Queue()
+        self._receipts: Queue[str] = Queue()
+        self._errors: Queue[Frame] = Queue()
+        self._ends: Queue[None] = Queue()
+        self._numbers = itertools.count(1)
+
+    # Connections
+
+    def connect(self, user: str | None = None, password: str | None = None, **headers: str) -> "Stomp":
+        """Connect as the server's user, unless told otherwise. :raises Refused: with the ERROR that came."""
+        try:
+            self.connection.connect(
+                user or self._server.user, password or self._server.password, wait=True, headers=headers
+            )
+        except ConnectFailedException:
+            raise Refused(self.error()) from None
+        return self
+
+    def disconnect(self) -> None:
+        """Say goodbye and wait for the receipt and the end."""
+        self.connection.disconnect(receipt="goodbye")
+        self.wait_for_receipt("goodbye")
+        self.wait_for_the_end()
+
+    def vanish(self) -> None:
+        """Cut the connection as a broken network does: without a DISCONNECT."""
+        self.connection.transport.socket.shutdown(socket.SHUT_RDWR)
+        self.wait_for_the_end()
+
+    def wait_for_the_end(self) -> None:
+        """Wait until the connection is gone."""
+        self._ends.get(timeout=ARRIVAL_TIMEOUT_S)
+
+    def close(self) -> None:
+        """Leave, whatever the state; harmless twice."""
+        if self.connection.is_connected():
+            self.connection.disconnect()
+
+    # Frames
+
+    def send(self, destination: str, body: bytes | str = b"hi", /, **headers: str) -> None:
+        """Send and wait for the receipt; ``_`` in the names of ``headers`` is ``-``."""
+        receipt = self._receipt()
+        self.connection.send(destination, body, headers=_spelled(headers), receipt=receipt)
+        self.wait_for_receipt(receipt)
+
+    def subscribe(self, destination: str, id: str = "s", ack: str = "auto", **headers: str) -> None:
+        """Subscribe and wait for the receipt."""
+        receipt = self._receipt()
+        self.connection.subscribe(destination, id=id, ack=ack, headers=_spelled(headers), receipt=receipt)
+        self.wait_for_receipt(receipt)
+
+    def unsubscribe(self, id: str = "s", **headers: str) -> None:
+        """Unsubscribe and wait for the receipt."""
+        receipt = self._receipt()
+        self.connection.unsubscribe(id=id, headers=_spelled(headers), receipt=receipt)
+        self.wait_for_receipt(receipt)
+
+    def ack(self, message: Frame, transaction: str | None = None) -> None:
+        """Acknowledge and wait for the receipt."""
+        receipt = self._receipt()
+        self.connection.ack(*self._named(message), transaction=transaction, receipt=receipt)
+        self.wait_for_receipt(receipt)
+
+    def nack(self, message: Frame, **headers: str) -> None:
+        """Refuse and wait for the receipt; stomp.py knows no NACK in 1.0."""
+        receipt = self._receipt()
+        self.connection.nack(*self._named(message), receipt=receipt, **headers)
+        self.wait_for_receipt(receipt)
+
+    def commit(self, transaction: str) -> None:
+        """Commit and wait for the receipt."""
+        receipt = self._receipt()
+        self.connection.commit(transaction, receipt=receipt)
+        self.wait_for_receipt(receipt)
+
+    def next(self) -> Frame:
+        """Return the next message that comes."""
+        try:
+            return self._messages.get(timeout=ARRIVAL_TIMEOUT_S)
+        except Empty:
+            raise AssertionError("no message came in time") from None
+
+    def bodies(self, count: int) -> list[bytes]:
+        """Return the bodies of the next ``count`` messages."""
+        return [self.next().body for _ in range(count)]
+
+    def hears_nothing_more(self) -> bool:
+        """Whether a message sent now, over this connection, is the next that comes."""
+        fence = f"fence-{self._receipt()}"
+        self.subscribe(f"/topic/{fence}", id=fence)
+        self.send(f"/topic/{fence}")
+        is_next: bool = self.next().headers["destination"] == f"/topic/{fence}"
+        return is_next
+
+    def error(self) -> Frame:
+        """Return the ERROR that comes."""
+        return self._errors.get(timeout=ARRIVAL_TIMEOUT_S)
+
+    def wait_for_receipt(self, wanted: str) -> None:
+        """Wait for this receipt, which is to be the next."""
+        assert self._receipts.get(timeout=ARRIVAL_TIMEOUT_S) == wanted
+
+    def _receipt(self) -> str:
+        return f"r-{next(self._numbers)}"
+
+    def _named(self, message: Frame) -> tuple[str, ...]:
+        """Return what the version names a message by."""
+        headers = message.headers
+        if self._version == "1.2":
+            return (headers["ack"],)
+        return (headers["message-id"], headers["subscription"])[: 1 if self._version == "1.0" else 2]
+
+    # What stomp.py calls
+
+    def on_connected(self, frame: Frame) -> None:
+        self.welcome = frame.headers
+
+    def on_message(self, frame: Frame) -> None:
+        self._messages.put(frame)
+
+    def on_receipt(self, frame: Frame) -> None:
+        self._receipts.put(frame.headers["receipt-id"])
+
+    def on_error(self, frame: Frame) -> None:
+        self._errors.put(frame)
+
+    def on_heartbeat(self) -> None:
+        self.beats.put(None)
+
+    def on_disconnected(self) -> None:
+        self._ends.put(None)
+
+
+def _spelled(headers: dict[str, str]) -> dict[str, str]:
+    return {name.replace("_", "-"): value for name, value in headers.items()}

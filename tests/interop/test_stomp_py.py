@@ -1,0 +1,254 @@
+"""stomp.py in all three versions of the protocol."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.interop.stomp_client import CONNECTIONS, Refused, Stomp
+from tests.interop.stomp_server import StompServer
+
+Client = Callable[[], Stomp]
+
+
+@pytest.fixture(params=CONNECTIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    found: str = request.param
+    return found
+
+
+@pytest.fixture
+def client(stomp: Callable[..., Stomp], version: str) -> Client:
+    """Connect a client of the version."""
+    return lambda: stomp(version).connect()
+
+
+@pytest.fixture
+def queue(name: str, client: Client) -> Iterator[str]:
+    """The destination of a queue that nobody else uses; what a test left in it is taken out."""
+    yield f"/queue/{name}"
+    one = client()
+    one.subscribe(f"/queue/{name}", id="leftovers")
+    one.unsubscribe(id="leftovers")
+
+
+def test_it_logs_in_and_out(client: Client, version: str) -> None:
+    one = client()
+    assert one.welcome["version"] == version
+    assert one.welcome["session"]
+    one.disconnect()
+
+
+def test_a_wrong_password_is_refused(stomp: Callable[..., Stomp], version: str) -> None:
+    with pytest.raises(Refused, match="Bad CONNECT"):
+        stomp(version).connect(password="wrong")
+
+
+def test_a_virtual_host_that_is_not_there_is_refused(stomp: Callable[..., Stomp]) -> None:
+    with pytest.raises(Refused, match="Bad CONNECT"):
+        stomp("1.2", vhost="nowhere").connect()
+
+
+BODIES = {"text": "hello", "other letters": "größe: 3 µm", "nothing": "", "every octet": bytes(range(256)) * 20}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_a_body_goes_through_a_queue(client: Client, queue: str, body: str | bytes) -> None:
+    one = client()
+    one.subscribe(queue)
+    one.send(queue, body)
+    message = one.next()
+    assert message.body == (body.encode() if isinstance(body, str) else body)
+    assert message.headers["destination"] == queue
+
+
+def test_headers_go_through_a_queue(client: Client, queue: str) -> None:
+    one = client()
+    one.subscribe(queue)
+    sent = {"content-type": "application/json", "correlation-id": "c", "colour": "blue", "persistent": "true"}
+    one.send(queue, "[]", **sent)
+    headers = one.next().headers
+    assert {name: headers[name] for name in sent} == sent
+    assert headers["subscription"] == "s"
+
+
+def test_headers_with_odd_characters_go_through(stomp: Callable[..., Stomp], queue: str) -> None:
+    one = stomp("1.2").connect()
+    one.subscribe(queue)
+    one.send(queue, odd="a:b\\c\nd\re")
+    assert one.next().headers["odd"] == "a:b\\c\nd\re"
+
+
+def test_messages_come_in_the_order_they_were_sent(client: Client, queue: str) -> None:
+    one, other = client(), client()
+    for number in range(50):
+        one.connection.send(queue, str(number))
+    one.send(queue, "last")
+    other.subscribe(queue)
+    assert other.bodies(51) == [*(str(number).encode() for number in range(50)), b"last"]
+
+
+def test_an_ack_of_a_client_subscription_is_for_all_before(client: Client, queue: str) -> None:
+    one = client()
+    for number in range(3):
+        one.send(queue, str(number))
+    one.subscribe(queue, ack="client")
+    messages = [one.next() for _ in range(3)]
+    one.ack(messages[1])
+    one.disconnect()
+    other = client()
+    other.subscribe(queue)
+    message = other.next()
+    assert (message.body, message.headers["redelivered"]) == (b"2", "true")
+    assert other.hears_nothing_more()
+
+
+def test_an_ack_of_a_client_individual_subscription_is_for_one(client: Client, queue: str) -> None:
+    one = client()
+    for number in range(3):
+        one.send(queue, str(number))
+    one.subscribe(queue, ack="client-individual")
+    messages = [one.next() for _ in range(3)]
+    one.ack(messages[1])
+    one.vanish()
+    other = client()
+    other.subscribe(queue)
+    assert other.bodies(2) == [b"0", b"2"]
+    assert other.hears_nothing_more()
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.2"], indirect=True)
+def test_a_nack_brings_a_message_again(client: Client, queue: str) -> None:
+    one = client()
+    one.send(queue)
+    one.subscribe(queue, ack="client-individual")
+    one.nack(one.next())
+    again = one.next()
+    assert again.headers["redelivered"] == "true"
+    one.nack(again, requeue="false")
+    assert one.hears_nothing_more()
+
+
+def test_prefetch_bounds_what_comes_unacknowledged(client: Client, queue: str) -> None:
+    one = client()
+    for number in range(3):
+        one.send(queue, str(number))
+    one.subscribe(queue, ack="client-individual", prefetch_count="1")
+    first = one.next()
+    assert one.hears_nothing_more()
+    one.ack(first)
+    assert one.next().body == b"1"
+
+
+def test_an_aborted_transaction_leaves_nothing_and_a_committed_one_everything(client: Client, queue: str) -> None:
+    one = client()
+    one.subscribe(queue)
+    for body in ("aborted", "committed"):
+        transaction = one.connection.begin()
+        one.connection.send(queue, f"{body} 1", transaction=transaction)
+        one.connection.send(queue, f"{body} 2", transaction=transaction)
+        if body == "aborted":
+            one.connection.abort(transaction)
+        else:
+            one.commit(transaction)
+    assert one.bodies(2) == [b"committed 1", b"committed 2"]
+    assert one.hears_nothing_more()
+
+
+def test_an_acknowledgement_in_a_transaction_waits_for_the_commit(client: Client, queue: str) -> None:
+    one = client()
+    one.send(queue)
+    one.subscribe(queue, ack="client-individual")
+    message = one.next()
+    transaction = one.connection.begin()
+    one.ack(message, transaction)
+    one.commit(transaction)
+    one.disconnect()
+    other = client()
+    other.subscribe(queue)
+    assert other.hears_nothing_more()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "key", "matches"),
+    [("{}.a", "{}.a", True), ("{}.*", "{}.a", True), ("{}.*", "{}.a.b", False), ("{}.#", "{}.a.b", True)],
+)
+def test_topics_match_as_amqp_s_do(client: Client, name: str, pattern: str, key: str, matches: bool) -> None:
+    one = client()
+    one.subscribe(f"/topic/{pattern.format(name)}")
+    one.send(f"/topic/{key.format(name)}")
+    if matches:
+        assert one.next().headers["destination"] == f"/topic/{key.format(name)}"
+    assert one.hears_nothing_more()
+
+
+def test_every_subscriber_of_a_topic_gets_it(client: Client, name: str) -> None:
+    clients = [client() for _ in range(3)]
+    for one in clients:
+        one.subscribe(f"/topic/{name}")
+    clients[0].send(f"/topic/{name}", "all")
+    assert [one.next().body for one in clients] == [b"all"] * 3
+
+
+def test_an_exchange_is_sent_to_and_subscribed_to(client: Client, name: str) -> None:
+    one = client()
+    one.subscribe(f"/exchange/amq.direct/{name}")
+    one.send(f"/exchange/amq.direct/{name}", "by key")
+    message = one.next()
+    assert (message.body, message.headers["destination"]) == (b"by key", f"/exchange/amq.direct/{name}")
+
+
+def test_a_durable_subscription_collects_while_nobody_is_there(client: Client, name: str) -> None:
+    one = client()
+    one.subscribe(f"/topic/{name}", id=name, durable="true", auto_delete="false")
+    one.disconnect()
+    other = client()
+    other.send(f"/topic/{name}", "meanwhile", persistent="true")
+    again = client()
+    again.subscribe(f"/topic/{name}", id=name, durable="true", auto_delete="false")
+    assert again.next().body == b"meanwhile"
+    again.unsubscribe(id=name, durable="true", auto_delete="false", destination=f"/topic/{name}")
+
+
+def test_a_question_is_answered_through_temporary_queues(client: Client, queue: str) -> None:
+    asker, answerer = client(), client()
+    answerer.subscribe(queue)
+    asker.send(queue, "question", reply_to="/temp-queue/answers")
+    question = answerer.next()
+    answerer.send(question.headers["reply-to"], "answer")
+    answer = asker.next()
+    assert (answer.body, answer.headers["subscription"]) == (b"answer", "/temp-queue/answers")
+
+
+def test_what_a_lost_client_held_comes_to_another(client: Client, queue: str) -> None:
+    one, other = client(), client()
+    one.send(queue)
+    one.subscribe(queue, ack="client")
+    one.next()
+    one.vanish()
+    other.subscribe(queue)
+    assert other.next().headers["redelivered"] == "true"
+
+
+def test_an_error_says_why(client: Client) -> None:
+    one = client()
+    one.connection.send("/nonsense/x", "hi", receipt="r")
+    failure = one.error()
+    assert failure.headers["message"] == "Unknown destination"
+    assert b"is not a valid destination" in failure.body
+
+
+def test_an_error_is_the_end(client: Client) -> None:
+    one = client()
+    one.connection.send("/nonsense/x", "hi")
+    one.wait_for_the_end()  # 1.2, "ERROR"; RabbitMQ goes on
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.2"])
+def test_heart_beats_keep_a_quiet_connection(stomp_server: StompServer, version: str) -> None:
+    one = Stomp(stomp_server, version, heartbeats=(1000, 1000)).connect()
+    try:
+        for _ in range(4):
+            one.beats.get(timeout=5)
+        assert one.connection.is_connected()
+    finally:
+        one.close()

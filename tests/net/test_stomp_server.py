@@ -1,0 +1,122 @@
+"""The server around the STOMP machine: heart-beats by ticks, time limits, and what listings show."""
+
+from twisted.internet.address import IPv4Address
+from twisted.internet.testing import StringTransport
+
+from gateway.kernel.connections import TICKS_PER_S
+from gateway_stomp.server import StompServer
+from tests.protocols.stomp.dialogue import Gateway, frame
+
+
+class Peer(StompServer):
+    """A server on a transport that keeps what is written."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        super().__init__(gateway.settings, gateway.turn)
+        self.gateway = gateway
+        self.line = Line(peerAddress=IPv4Address("TCP", "127.0.0.1", 50_000))
+        self.makeConnection(self.line)
+
+    def hear(self, data: bytes) -> None:
+        self.dataReceived(data)
+        self.gateway.settle()
+
+    def pass_ticks(self, seconds: float) -> None:
+        for _ in range(int(seconds * TICKS_PER_S)):
+            self.tick()
+
+    def said(self) -> bytes:
+        said = self.line.value()
+        self.line.clear()
+        return said
+
+
+class Line(StringTransport):
+    """What a Wire uses of Twisted's, over a socket that does not exist."""
+
+    aborted = False
+
+    def setTcpNoDelay(self, enabled: bool) -> None:  # noqa: N802 - Twisted's name
+        assert enabled
+
+    def abortConnection(self) -> None:  # noqa: N802 - Twisted's name
+        self.aborted = True
+
+
+def opened(heart_beat: str = "0,0", gateway: Gateway | None = None) -> Peer:
+    peer = Peer(gateway or Gateway())
+    told = {"login": "guest", "passcode": "guest", "accept-version": "1.1,1.2", "heart-beat": heart_beat}
+    peer.hear(frame("CONNECT", {**told, "client-id": "robot"}))
+    assert peer.said().startswith(b"CONNECTED\n")
+    peer.tick()
+    return peer
+
+
+def test_a_heart_beat_goes_out_before_its_interval_is_over() -> None:
+    peer = opened("0,4000")
+    peer.pass_ticks(1.5)
+    assert peer.said() == b""
+    peer.pass_ticks(0.5)
+    assert peer.said() == b"\n"
+    peer.pass_ticks(2)
+    assert peer.said() == b"\n"
+
+
+def test_other_frames_stand_for_heart_beats() -> None:
+    peer = opened("0,4000")
+    peer.pass_ticks(1.5)
+    peer.hear(frame("BEGIN", {"transaction": "t", "receipt": "r"}))
+    assert b"RECEIPT" in peer.said()
+    peer.pass_ticks(1.5)
+    assert peer.said() == b""
+
+
+def test_a_client_that_wants_none_gets_none() -> None:
+    peer = opened()
+    peer.pass_ticks(100)
+    assert peer.said() == b""
+    assert not peer.line.aborted
+
+
+def test_a_client_that_promised_heart_beats_and_is_silent_is_given_up() -> None:
+    peer = opened("2000,0")
+    peer.pass_ticks(4)
+    assert not peer.line.aborted
+    peer.pass_ticks(0.5)
+    assert peer.line.aborted
+
+
+def test_a_newline_is_a_heart_beat() -> None:
+    peer = opened("2000,0")
+    for _ in range(10):
+        peer.pass_ticks(3)
+        peer.hear(b"\n")
+    assert not peer.line.aborted
+
+
+def test_who_does_not_log_in_is_cut_off_in_time() -> None:
+    peer = Peer(Gateway(login_timeout_s=3))
+    peer.pass_ticks(2.5)
+    assert not peer.line.aborted
+    peer.pass_ticks(0.5)
+    assert peer.line.aborted
+
+
+def test_what_a_listing_shows() -> None:
+    gateway = Gateway()
+    peer = opened("5000,7000", gateway)
+    facts = peer.facts()
+    assert (facts.protocol, facts.state, facts.timeout_s) == ("STOMP 1.2", "running", 5)
+    assert facts.auth_mechanism == "PLAIN"
+    told = {"product": "STOMP client", "session": "session-token-1", "client_id": "robot"}
+    assert facts.client_properties == told
+    peer.hear(frame("SUBSCRIBE", {"id": "0", "destination": "/queue/q", "ack": "client"}))
+    gateway.publish("", "q")
+    (channel,) = peer.channels()
+    assert (channel.number, channel.unacknowledged, len(channel.consumers)) == (1, 1, 1)
+    assert (peer.vhost_name, peer.user_name, peer.channel_count) == ("/", "guest", 0)
+
+
+def test_before_it_is_open_it_has_no_version() -> None:
+    facts = Peer(Gateway()).facts()
+    assert (facts.protocol, facts.state) == ("STOMP", "entering")

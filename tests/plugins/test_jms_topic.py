@@ -1,0 +1,45 @@
+"""x-jms-topic asks each binding's selector, as JMS writes it or as RabbitMQ's JMS client compiles it."""
+
+import pytest
+
+from gateway.api import Arguments, PreconditionFailed
+from gateway.testing import StandIn, check_exchange_type, plain_message, stand_in_binding
+from gateway_exchanges.jms_topic import JmsTopic
+
+SELECTORS: list[Arguments] = [
+    {"x-jms-selector": "animal = 'dog'"},
+    {"x-jms-selector": "n > 1 OR animal IS NULL"},
+    {"rjms_erlang_selector": "{'=',{'ident',<<\"animal\">>},<<\"dog\">>}."},
+]
+
+
+def test_the_type_keeps_the_contract() -> None:
+    check_exchange_type(JmsTopic, binding_arguments=SELECTORS)
+
+
+def test_a_message_goes_where_the_selector_is_true_whatever_its_key() -> None:
+    exchange = JmsTopic({})
+    for number, arguments in enumerate(SELECTORS):
+        exchange.bind(stand_in_binding(StandIn(f"q{number}"), "key", arguments))
+    reached = [
+        [destination.name for destination in exchange.route(plain_message("other", headers))]
+        for headers in ({"animal": "dog"}, {"animal": "cat"}, {"animal": "dog", "n": 2}, {})
+    ]
+    assert reached == [["q0", "q2"], [], ["q0", "q1", "q2"], ["q1"]]
+
+
+REFUSED: list[tuple[Arguments, str]] = [
+    ({}, "has one of the arguments x-jms-selector and rjms_erlang_selector"),
+    ({"x-jms-selector": "TRUE", "rjms_erlang_selector": "'true'."}, "has one of the arguments"),
+    ({"x-jms-selector": 1}, "x-jms-selector is text"),
+    ({"x-jms-selector": "a ="}, "cannot parse x-jms-selector: expected a name or a value but found the end"),
+    ({"rjms_erlang_selector": "{a"}, "cannot parse rjms_erlang_selector: no Erlang term at character 3"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "reason"), REFUSED, ids=[row[1][:40] for row in REFUSED])
+def test_a_binding_without_one_good_selector_is_refused(arguments: Arguments, reason: str) -> None:
+    exchange = JmsTopic({})
+    with pytest.raises(PreconditionFailed, match=reason):
+        exchange.bind(stand_in_binding(StandIn("q"), "key", arguments))
+    assert exchange.route(plain_message("key")) == []

@@ -1,0 +1,371 @@
+"""A conversation with the STOMP machine: a real broker on a store in memory, no sockets, no reactor, a fake clock.
+
+``Gateway`` is the broker and its turns, ``Client`` somebody who is connected to it. Whatever a client says returns what
+it hears once that has had all its consequences, each frame as a value, the end of the connection as ``CLOSED``::
+
+    gateway = Gateway()
+    worker, shop = gateway.client(), gateway.client(version="1.0")
+    assert worker.say("SUBSCRIBE", id="0", destination="/queue/orders", receipt="r") == [receipt("r")]
+    shop.send("/queue/orders", b"one")
+    assert worker.bodies() == [b"one"]
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import count
+from typing import Any
+
+from gateway.access import Access, Authenticator, CertificateSubject
+from gateway.kernel.broker import Broker
+from gateway.kernel.connections import ChannelFacts, PeerFacts
+from gateway.kernel.message import Header, HeaderFormat, Message, Properties
+from gateway.kernel.plain import PLAIN, plain_header
+from gateway.kernel.records import PermissionRecord, TopicPermissionRecord, UserRecord
+from gateway.kernel.recovery import recover
+from gateway.kernel.vhost import VirtualHost
+from gateway.net.outbox import Outbox
+from gateway.net.turn import Turn
+from gateway.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
+from gateway.testing import FakeClock
+from gateway_memory import MemoryStore
+from gateway_stomp.connection import Connection
+from gateway_stomp.header import STOMP
+from gateway_stomp.settings import StompSettings
+from gateway_stomp.state import State
+
+
+@dataclass(frozen=True)
+class Heard:
+    """One frame, its headers without their escapes."""
+
+    verb: str
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    def __getitem__(self, name: str) -> str:
+        return self.headers[name]
+
+
+CLOSED = Heard("closed")
+
+
+def receipt(id: str) -> Heard:
+    """Return what confirms a frame with this ``receipt``."""
+    return Heard("RECEIPT", {"receipt-id": id})
+
+
+def frame(verb: str, headers: Mapping[str, str] | None = None, body: bytes = b"", version: str = "1.2") -> bytes:
+    """Return a frame as a client writes it, by hand from the specification."""
+    lines = [
+        verb,
+        *(f"{_escaped(name, version)}:{_escaped(value, version)}" for name, value in (headers or {}).items()),
+    ]
+    if body:
+        lines.append(f"content-length:{len(body)}")
+    return "\n".join(lines).encode() + b"\n\n" + body + b"\0"
+
+
+def heard_in(data: bytes, version: str) -> tuple[list[Heard], bytes]:
+    """Return the frames in ``data``, read by hand from the specification, and what is left."""
+    heard = []
+    while data:
+        if data[:1] == b"\n":
+            data = data[1:]
+            continue
+        head, found, rest = data.partition(b"\n\n")
+        if not found:
+            break
+        verb, *lines = head.decode().split("\n")
+        escapes = "1.0" if verb == "CONNECTED" else version
+        pairs = [line.split(":", 1) for line in lines]
+        headers = {_unescaped(name, escapes): _unescaped(value, escapes) for name, value in reversed(pairs)}
+        assert len(headers) == len(pairs), f"a header is repeated: {pairs}"
+        length = int(headers["content-length"]) if "content-length" in headers else rest.index(b"\0")
+        if len(rest) <= length:
+            break
+        assert rest[length] == 0
+        heard.append(Heard(verb, dict(reversed(headers.items())), rest[:length]))
+        data = rest[length + 1 :]
+    return heard, data
+
+
+@cache
+def _plugins() -> PluginRegistry:
+    return load_plugins()
+
+
+class Gateway:
+    """A broker with virtual host ``/`` and user guest, whose turns end when told.
+
+    It starts from what ``store`` holds; ``plugins`` are those it enables, ``settings`` are ``StompSettings``'.
+    ``authenticators`` take the place of those that plugins supply.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: MemoryStore | None = None,
+        clock: FakeClock | None = None,
+        plugins: tuple[str, ...] = (),
+        authenticators: Sequence[Authenticator] = (),
+        **settings: Any,  # Any: each setting of its own type
+    ) -> None:
+        self.store = store or MemoryStore()
+        self.clock = clock or FakeClock()
+        self._given = settings
+        self._authenticators = authenticators
+        self._views: dict[str, PluginView] = {}
+        formats: dict[str, HeaderFormat] = {STOMP.name: STOMP, PLAIN.name: PLAIN}
+        self.broker = Broker(self.store, self.clock, formats, self._view, node="gateway@here")
+        self.turn = Turn(self.broker.journal.flush, lambda call: None)
+        recover(self.broker, self.store.recover())
+        self.broker.declare_vhost("/", plugins={name: {} for name in plugins})
+        self.add_user("guest", "guest")
+        tokens = count(1)
+        self.settings = StompSettings(self.broker, self._access, lambda: f"token-{next(tokens)}", **settings)
+        self.settle()
+
+    @property
+    def vhost(self) -> VirtualHost:
+        """The default virtual host."""
+        return self.broker.vhost("/")
+
+    def add_user(self, name: str, password: str, may: tuple[str, str, str] = (".*", ".*", ".*")) -> None:
+        """Let somebody in; ``may`` are the patterns for configure, write and read."""
+        user = UserRecord(name, hash_password(password), DEFAULT_ALGORITHM, [], {})
+        self.broker.directory.put_user(user)
+        self.broker.directory.put_permission(PermissionRecord("/", name, *may))
+
+    def restrict_topics(self, user: str, write: str, read: str) -> None:
+        """Let somebody use topics of these patterns alone."""
+        self.broker.directory.put_topic_permission(TopicPermissionRecord("/", user, "amq.topic", write, read))
+
+    def publish(self, exchange: str, routing_key: str, body: bytes = b"", properties: Properties | None = None) -> None:
+        """Publish as somebody who does not speak STOMP."""
+        header: Header = plain_header(properties or Properties())
+        message = Message(exchange, routing_key, header, body)
+        self.vhost.publish(self.vhost.exchange(exchange), message)
+
+    def stranger(self, version: str = "1.2") -> "Client":
+        """Return somebody who has not said anything yet."""
+        return Client(self, version)
+
+    def client(self, version: str = "1.2", **headers: str) -> "Client":
+        """Return a client with an open connection; ``headers`` are those of its CONNECT."""
+        client = self.stranger(version)
+        heard = client.connect(**headers)
+        assert [frame.verb for frame in heard] == ["CONNECTED"], heard
+        return client
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass between two turns."""
+        self.settle()
+        self.clock.advance(seconds)
+        self.settle()
+
+    def end_turn(self) -> None:
+        """End the turn: what it recorded goes to the store, what is due goes out. Nothing is durable by that."""
+        self.turn.end()
+
+    def settle(self) -> None:
+        """End turns and commit until everything has had its consequences."""
+        for _ in range(4):
+            self.turn.end()
+            self.store.commit()
+        self.turn.end()
+
+    def crashed(self) -> "Gateway":
+        """Return the broker that starts from what was committed when this one died."""
+        return Gateway(store=self.store.reopened(), clock=self.clock, **self._given)
+
+    def _view(self, vhost: str, enabled: Mapping[str, Mapping[str, Any]]) -> PluginView:
+        self._views[vhost] = view = _plugins().view(vhost, {name: dict(given) for name, given in enabled.items()})
+        return view
+
+    @cache  # noqa: B019 - a gateway lives as long as its test
+    def _access(self, vhost: str) -> Access:
+        view, directory = self._views[vhost], self.broker.directory
+        return Access(self._authenticators or view.authenticators(directory), view.authorizers(directory))
+
+
+class Client:
+    """Somebody at the other end: the machine's driver, a speaker in turns, and one of the broker's connections.
+
+    ``welcome`` is the CONNECTED it got. With ``is_reading`` false its way is congested: what is sent to it stays in the
+    outbox.
+    """
+
+    peer_host = "127.0.0.1"
+    certificate: CertificateSubject | None = None
+
+    def __init__(self, gateway: Gateway, version: str = "1.2") -> None:
+        self.gateway = gateway
+        self.version = version
+        self.name = f"127.0.0.1:{len(gateway.broker.connections) + 40_000} -> 127.0.0.1:61613"
+        self.log_lines: list[tuple[str, dict[str, object]]] = []
+        self.is_reading = True
+        self.welcome = Heard("nothing")
+        self._unread = b""
+        self._heard: list[Heard] = []
+        self._has_heard_end = False
+        self.machine = Connection(gateway.settings, self, lambda: gateway.turn.awaken(self))
+        gateway.broker.connections.add(self)
+
+    # What a test does
+
+    def connect(self, **headers: str) -> list[Heard]:
+        """Say CONNECT as guest, unless ``headers`` say otherwise; ``_`` in their names is ``-``."""
+        told = {"login": "guest", "passcode": "guest"}
+        if self.version != "1.0":
+            told |= {"accept-version": self.version, "host": "/"}
+        told |= {name.replace("_", "-"): value for name, value in headers.items()}
+        heard = self.say_bytes(frame("CONNECT", told, version="1.0"))
+        if heard and heard[0].verb == "CONNECTED":
+            self.welcome = heard[0]
+        return heard
+
+    def say(self, verb: str, headers: Mapping[str, str] | None = None, body: bytes = b"", **more: str) -> list[Heard]:
+        """Send one frame; ``more`` headers are those whose names Python can spell. Return what is heard."""
+        return self.say_bytes(frame(verb, {**(headers or {}), **more}, body, self.version))
+
+    def say_bytes(self, data: bytes) -> list[Heard]:
+        """Send these very bytes; return what is heard."""
+        self.machine.receive(data)
+        return self.hear()
+
+    def send(self, destination: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> list[Heard]:
+        return self.say("SEND", {"destination": destination, **(headers or {})}, body)
+
+    def subscribe(self, destination: str, id: str = "0", **headers: str) -> list[Heard]:
+        """Subscribe; ``_`` in the names of ``headers`` is ``-``."""
+        told = {"id": id, "destination": destination}
+        return self.say("SUBSCRIBE", told | {name.replace("_", "-"): value for name, value in headers.items()})
+
+    def settle(self, verb: str, message: Heard, headers: Mapping[str, str] | None = None) -> list[Heard]:
+        """Say ACK or NACK of a message, in the words of the version."""
+        told = {"id": message["ack"]} if self.version == "1.2" else {"message-id": message["message-id"]}
+        if self.version == "1.1":
+            told["subscription"] = message["subscription"]
+        return self.say(verb, {**told, **(headers or {})})
+
+    def hear(self) -> list[Heard]:
+        """Return everything said to it, once all has had its consequences."""
+        self.gateway.settle()
+        assert not self._unread, self._unread
+        return self._taken()
+
+    def bodies(self) -> list[bytes]:
+        """Return the bodies of the messages that came."""
+        heard = self.hear()
+        assert all(frame.verb == "MESSAGE" for frame in heard), heard
+        return [frame.body for frame in heard]
+
+    def hear_now(self) -> list[Heard]:
+        """Return what is said to it by the end of this turn, nothing of it being durable yet."""
+        self.gateway.end_turn()
+        return self._taken()
+
+    def lose(self) -> None:
+        """The transport breaks."""
+        self.gateway.broker.connections.remove(self)
+        self.machine.lost()
+        self.gateway.settle()
+
+    def _taken(self) -> list[Heard]:
+        heard, self._heard = self._heard, []
+        return heard
+
+    # Driver
+
+    def log(self, event: str, **details: object) -> None:
+        self.log_lines.append((event, details))
+
+    def hang_up(self) -> None:
+        self.machine.outbox.wake()
+
+    def opened(self) -> None:
+        pass
+
+    def publishing(self) -> None:
+        self.weigh_publishing()
+
+    # Speaker: what PeerProtocol does in its turns
+
+    def end_turn(self) -> None:
+        self.machine.end_turn()
+
+    def flush(self) -> None:
+        outbox, journal = self.machine.outbox, self.gateway.broker.journal
+        outbox.is_awake = False
+        outbox.is_congested = not self.is_reading
+        if self.is_reading:
+            self._take(outbox, journal.watermark)
+        if outbox.awaited:
+            journal.when_durable(max(outbox.awaited, journal.pending_lsn), outbox.wake)
+        if outbox.weigh():
+            self.machine.resume()
+
+    def fail(self) -> None:
+        raise AssertionError("something broke at the end of a turn")
+
+    def _take(self, outbox: Outbox, watermark: int) -> None:
+        pieces, _ = outbox.take(watermark)
+        heard, self._unread = heard_in(self._unread + b"".join(pieces), self.version)
+        self._heard += heard
+        if self.machine.state is State.CLOSED and not outbox.pieces and not self._has_heard_end:
+            self._has_heard_end = True
+            self._heard.append(CLOSED)
+
+    # What the broker asks of any peer
+
+    @property
+    def vhost_name(self) -> str:
+        return self.machine.vhost.name if self.machine.vhost is not None else ""
+
+    @property
+    def user_name(self) -> str:
+        return self.machine.user_name
+
+    @property
+    def channel_count(self) -> int:
+        return 0
+
+    def facts(self) -> PeerFacts:
+        address = ("127.0.0.1", 61613, "127.0.0.1", 50000)
+        return PeerFacts("STOMP", "running", *address, False, 0, "", {}, 0, 0, 60, (0, 0), (0, 0))
+
+    def channels(self) -> list[ChannelFacts]:
+        return self.machine.channel_facts()
+
+    def force_close(self, reason: str) -> None:
+        self.machine.force_close(reason)
+
+    def fail_confirms(self) -> None:
+        self.machine.fail_confirms()
+
+    def weigh_publishing(self) -> None:
+        pass
+
+    def tick(self) -> None:
+        self.machine.mind_consumers()
+
+
+_ESCAPES = {
+    "1.0": {},
+    "1.1": {"\\": "\\\\", ":": "\\c", "\n": "\\n"},
+    "1.2": {"\\": "\\\\", ":": "\\c", "\n": "\\n", "\r": "\\r"},
+}
+
+
+def _escaped(text: str, version: str) -> str:
+    return "".join(_ESCAPES[version].get(letter, letter) for letter in text)
+
+
+def _unescaped(text: str, version: str) -> str:
+    meant = {escape: letter for letter, escape in _ESCAPES[version].items()}
+    letters, result = iter(text), ""
+    for letter in letters:
+        result += meant[letter + next(letters)] if letter == "\\" and meant else letter
+    return result

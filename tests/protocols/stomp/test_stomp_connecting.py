@@ -1,0 +1,254 @@
+"""CONNECT: versions, virtual hosts, logins, heart-beats, and what may come before and after."""
+
+import pytest
+
+from gateway.access import CertificateSubject
+from gateway_stomp.state import State
+from tests.protocols.stomp.dialogue import CLOSED, Gateway, Heard, frame
+
+
+def refusal(heard: list[Heard]) -> str:
+    """Return the ``message`` of the ERROR that ended a connection."""
+    assert [each.verb for each in heard] == ["ERROR", "closed"], heard
+    assert heard[0]["version"] == "1.0,1.1,1.2"
+    assert heard[0]["content-type"] == "text/plain"
+    return heard[0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("accepted", "version"),
+    [
+        (None, "1.0"),
+        ("1.0", "1.0"),
+        ("1.1", "1.1"),
+        ("1.2", "1.2"),
+        ("1.0,1.1,1.2", "1.2"),
+        ("1.1,1.0", "1.1"),
+        ("1.1, 1.2", "1.2"),
+        ("1.2,1.3,2.0", "1.2"),
+    ],
+)
+def test_the_highest_version_both_speak_is_spoken(accepted: str | None, version: str) -> None:
+    headers = {"login": "guest", "passcode": "guest"} | ({} if accepted is None else {"accept-version": accepted})
+    (welcome,) = Gateway().stranger().say_bytes(frame("CONNECT", headers, version="1.0"))
+    assert welcome.verb == "CONNECTED"
+    assert welcome["version"] == version
+    assert welcome["session"].startswith("session-")
+    assert welcome["server"] == "gateway"
+
+
+def test_no_common_version_is_refused_with_those_there_are() -> None:
+    heard = Gateway().stranger().connect(accept_version="2.0")
+    assert refusal(heard) == "Version mismatch"
+    assert b"1.0,1.1,1.2" in heard[0].body
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
+def test_stomp_is_another_word_for_connect(version: str) -> None:
+    told = {"login": "guest", "passcode": "guest", "accept-version": version}
+    (welcome,) = Gateway().stranger().say_bytes(frame("STOMP", told, version="1.0"))
+    assert (welcome.verb, welcome["version"]) == ("CONNECTED", version)
+
+
+def test_a_session_has_a_name_nobody_else_has() -> None:
+    gateway = Gateway()
+    assert gateway.client().welcome["session"] != gateway.client().welcome["session"]
+
+
+def test_the_host_is_the_virtual_host() -> None:
+    gateway = Gateway()
+    gateway.broker.declare_vhost("other")
+    assert refusal(gateway.stranger().connect(host="other")) == "Bad CONNECT"  # guest has no permission there
+    assert refusal(gateway.stranger().connect(host="none")) == "Bad CONNECT"
+    client = gateway.client(host="/")
+    assert client.vhost_name == "/"
+
+
+def test_without_a_host_it_is_that_of_the_settings() -> None:
+    assert refusal(Gateway(vhost="none").stranger("1.0").connect()) == "Bad CONNECT"
+    assert Gateway().client("1.0").vhost_name == "/"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"passcode": "wrong"},
+        {"passcode": ""},
+        {"login": "nobody"},
+        {"login": ""},
+    ],
+)
+def test_who_is_not_known_is_refused_and_counted(headers: dict[str, str]) -> None:
+    gateway = Gateway()
+    assert refusal(gateway.stranger().connect(**headers)) == "Bad CONNECT"
+    assert gateway.broker.connections.logins_by_protocol["stomp"].failed == 1
+
+
+def test_no_password_is_told_in_the_log_or_in_an_error() -> None:
+    client = Gateway().stranger()
+    heard = client.connect(login="guest", passcode="s3cret")
+    assert "s3cret" not in repr(client.log_lines) + repr(heard) + repr(vars(client.machine.opening))
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
+def test_a_client_without_a_login_is_nobody_unless_there_is_a_default_user(version: str) -> None:
+    connect = frame("CONNECT", {"accept-version": version}, version="1.0")
+    assert refusal(Gateway().stranger(version).say_bytes(connect)) == "Bad CONNECT"
+    gateway = Gateway(default_user="guest", default_passcode="guest")
+    client = gateway.stranger(version)
+    assert [heard.verb for heard in client.say_bytes(connect)] == ["CONNECTED"]
+    assert client.user_name == "guest"
+
+
+def test_a_login_counts_more_than_the_default_user() -> None:
+    gateway = Gateway(default_user="guest", default_passcode="guest")
+    gateway.add_user("ann", "secret")
+    assert gateway.client(login="ann", passcode="secret").user_name == "ann"
+    assert refusal(gateway.stranger().connect(login="ann", passcode="wrong")) == "Bad CONNECT"
+
+
+def test_connect_may_be_left_out_where_the_settings_say_so() -> None:
+    gateway = Gateway(default_user="guest", default_passcode="guest", implicit_connect=True)
+    client = gateway.stranger("1.0")
+    heard = client.say_bytes(
+        frame("SUBSCRIBE", {"destination": "/queue/q"}) + frame("SEND", {"destination": "/queue/q"}, b"hi")
+    )
+    assert [(each.verb, each.body) for each in heard] == [("MESSAGE", b"hi")]
+    assert client.user_name == "guest"
+
+
+def test_but_not_without_a_default_user() -> None:
+    client = Gateway(implicit_connect=True).stranger("1.0")
+    assert refusal(client.send("/queue/q")) == "Bad CONNECT"
+
+
+def test_a_client_is_who_its_certificate_says() -> None:
+    gateway = Gateway(plugins=("auth-certificate",))
+    gateway.add_user("CN=device", "unknown")
+    client = gateway.stranger()
+    client.certificate = CertificateSubject("device", "CN=device")
+    heard = client.say_bytes(frame("CONNECT", {"accept-version": "1.2"}, version="1.0"))
+    assert [each.verb for each in heard] == ["CONNECTED"]
+    assert (client.user_name, client.machine.opening.mechanism) == ("CN=device", "EXTERNAL")
+
+
+def test_a_login_counts_more_than_a_certificate() -> None:
+    gateway = Gateway(plugins=("auth-certificate",))
+    client = gateway.stranger()
+    client.certificate = CertificateSubject("device", "CN=device")
+    client.connect()
+    assert client.user_name == "guest"
+
+
+def test_certificates_count_for_nothing_where_the_settings_say_so() -> None:
+    gateway = Gateway(plugins=("auth-certificate",), certificate_login=False)
+    gateway.add_user("CN=device", "unknown")
+    client = gateway.stranger()
+    client.certificate = CertificateSubject("device", "CN=device")
+    assert refusal(client.say_bytes(frame("CONNECT", {"accept-version": "1.2"}))) == "Bad CONNECT"
+
+
+@pytest.mark.parametrize("limit", [{"max-connections": 0}])
+def test_limits_of_connections_are_kept(limit: dict[str, int]) -> None:
+    gateway = Gateway()
+    gateway.broker.limit_vhost("/", limit)
+    assert refusal(gateway.stranger().connect()) == "Bad CONNECT"
+
+
+@pytest.mark.parametrize("verb", ["SEND", "SUBSCRIBE", "BEGIN", "DISCONNECT", "ACK", "NONSENSE"])
+def test_connect_comes_first(verb: str) -> None:
+    assert refusal(Gateway().stranger().say(verb)) == "Illegal command"
+
+
+@pytest.mark.parametrize("verb", ["CONNECT", "STOMP"])
+def test_connect_comes_once(verb: str) -> None:
+    assert refusal(Gateway().client().say(verb)) == "Illegal command"
+
+
+@pytest.mark.parametrize("verb", ["NONSENSE", "send", "MESSAGE", "RECEIPT", "ERROR", "CONNECTED"])
+def test_what_is_no_frame_of_a_client_is_refused(verb: str) -> None:
+    assert refusal(Gateway().client().say(verb)) == "Bad command"
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "promised"),
+    [
+        (None, "0,0", (0, 0)),
+        ("0,0", "0,0", (0, 0)),
+        ("0,5000", "5000,0", (5, 0)),
+        ("5000,0", "0,5000", (0, 5)),
+        ("1,1", "1000,1000", (1, 1)),
+        ("1999,2500", "2000,1000", (2, 1)),
+    ],
+)
+def test_heart_beats_are_promised_as_asked(asked: str | None, answered: str, promised: tuple[int, int]) -> None:
+    client = Gateway().client(**({} if asked is None else {"heart_beat": asked}))
+    assert client.welcome["heart-beat"] == answered
+    assert (client.machine.opening.heartbeats.send_s, client.machine.opening.heartbeats.expect_s) == promised
+
+
+@pytest.mark.parametrize("asked", ["", "1", "a,b", "-1,0", "1,2,3"])
+def test_heart_beats_that_are_no_two_numbers_are_refused(asked: str) -> None:
+    assert refusal(Gateway().stranger().connect(heart_beat=asked)) == "Invalid header"
+
+
+def test_heart_beats_of_the_client_mean_nothing_else() -> None:
+    client = Gateway().client()
+    assert client.say_bytes(b"\n\n\r\n\n") == []
+    assert client.machine.state is State.OPEN
+
+
+def test_a_frame_larger_than_allowed_before_login_ends_the_connection() -> None:
+    gateway = Gateway(max_frame_size_unauthenticated=1024)
+    connect = frame("CONNECT", {"login": "guest", "passcode": "guest"}, b"x" * 1024)
+    assert refusal(gateway.stranger().say_bytes(connect)) == "Frame too large"
+
+
+def test_larger_frames_are_allowed_afterwards_up_to_a_limit() -> None:
+    gateway = Gateway(max_frame_size_unauthenticated=1024, max_frame_size=4096)
+    client = gateway.client()
+    assert client.send("/queue/q", b"x" * 3000) == []
+    assert refusal(client.send("/queue/q", b"x" * 4096)) == "Frame too large"
+
+
+def test_too_many_headers_end_the_connection() -> None:
+    client = Gateway(max_headers=10).client()
+    assert refusal(client.send("/queue/q", b"", {str(number): "" for number in range(10)})) == "Invalid frame"
+
+
+def test_disconnect_is_answered_then_the_connection_ends() -> None:
+    client = Gateway().client()
+    assert client.say("DISCONNECT", receipt="bye") == [Heard("RECEIPT", {"receipt-id": "bye"}), CLOSED]
+
+
+def test_disconnect_without_a_receipt_ends_it_too() -> None:
+    assert Gateway().client().say("DISCONNECT") == [CLOSED]
+
+
+def test_nothing_after_disconnect_counts() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.say_bytes(frame("DISCONNECT") + frame("SEND", {"destination": "/queue/q"}, b"late"))
+    client.say_bytes(frame("SEND", {"destination": "/queue/q"}, b"later"))
+    assert "q" not in gateway.vhost.queue_by_name
+
+
+def test_and_nothing_of_it_is_kept() -> None:
+    client = Gateway().client()
+    client.machine.receive(frame("SEND", {"destination": "/queue/q", "receipt": "1"}) + frame("DISCONNECT"))
+    client.machine.receive(b"x" * 100)
+    assert client.machine._decoder.kept == 0
+
+
+def test_an_operator_may_end_a_connection_and_say_why() -> None:
+    client = Gateway().client()
+    client.force_close("because")
+    heard = client.hear()
+    assert refusal(heard) == "connection_forced"
+    assert heard[0].body == b"because"
+
+
+def test_a_fault_of_ours_tells_nothing_of_it() -> None:
+    client = Gateway().client()
+    client.machine.fault()
+    assert refusal(client.hear()) == "Processing error"

@@ -1,0 +1,50 @@
+"""The page about STOMP names every message of an ERROR, queue argument, destination and setting there is."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gateway.config.settings import Settings
+from gateway_stomp import queue_headers, translate
+from gateway_stomp.destinations import Kind
+from gateway_stomp.errors import MESSAGES
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs" / "protocols" / "stomp.md").read_text(encoding="utf-8")
+SOURCES = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "protocols" / "gateway_stomp").glob("*.py"))
+
+SAID = sorted(
+    set(re.findall(r'StompError\(\s*"([^"]+)"', SOURCES)) | set(re.findall(r'self\._end\("([^"]+)"', SOURCES))
+)
+
+
+def test_there_are_messages_to_look_for() -> None:
+    assert len(SAID) > 15
+
+
+@pytest.mark.parametrize("message", [*SAID, *MESSAGES.values(), "Processing error"])
+def test_every_message_is_explained(message: str) -> None:
+    assert f"`{message}`" in PAGE
+
+
+@pytest.mark.parametrize("header", sorted(translate.TEXTS.keys() | translate.OF_FRAMES))
+def test_every_header_with_a_meaning_is_named(header: str) -> None:
+    assert f"`{header}`" in PAGE
+
+
+@pytest.mark.parametrize(
+    "argument", [*queue_headers.TEXTS, *queue_headers.NUMBERS, *queue_headers.BOOLEANS], ids=lambda argument: argument
+)
+def test_every_argument_of_queues_is_named(argument: str) -> None:
+    assert f"`{argument}`" in PAGE or argument.startswith("x-stream-") or argument == "x-max-age"
+
+
+@pytest.mark.parametrize("kind", Kind, ids=lambda kind: kind.name)
+def test_every_kind_of_destination_is_explained(kind: Kind) -> None:
+    assert f"| `{kind.value}/" in PAGE
+
+
+@pytest.mark.parametrize(("section", "name"), sorted(set(re.findall(r"`(stomps?|web_stomps?)\.(\w+)", PAGE))))
+def test_every_setting_that_is_named_exists(section: str, name: str) -> None:
+    assert name in type(getattr(Settings(), section)).model_fields

@@ -1,0 +1,92 @@
+"""What a user may do: the AMQP operations behind each destination take the same permissions."""
+
+import pytest
+
+from gateway_stomp.state import State
+from tests.protocols.stomp.dialogue import Client, Gateway
+from tests.protocols.stomp.test_stomp_connecting import refusal
+
+#: Patterns for configure, write and read.
+May = tuple[str, str, str]
+
+
+def someone(may: May) -> tuple[Gateway, Client]:
+    gateway = Gateway()
+    gateway.vhost.declare_queue("there", is_durable=True)
+    gateway.add_user("ann", "secret", may)
+    return gateway, gateway.client(login="ann", passcode="secret")
+
+
+SUBSCRIPTION = "^stomp-subscription-"
+
+
+@pytest.mark.parametrize(
+    ("verb", "destination", "may", "is_allowed"),
+    [
+        ("SEND", "/queue/q", ("^q$", "^amq.default$", ""), True),
+        ("SEND", "/queue/q", ("", "^amq.default$", ""), False),
+        ("SEND", "/queue/q", ("^q$", "", ""), False),
+        ("SEND", "/amq/queue/there", ("", "^amq.default$", ""), True),
+        ("SEND", "/topic/t", ("", "^amq.topic$", ""), True),
+        ("SEND", "/topic/t", (".*", "", ".*"), False),
+        ("SEND", "/exchange/amq.direct/k", ("", "^amq.direct$", ""), True),
+        ("SEND", "/exchange/amq.direct/k", ("", "^amq.topic$", ""), False),
+        ("SUBSCRIBE", "/queue/q", ("^q$", "", "^q$"), True),
+        ("SUBSCRIBE", "/queue/q", ("", "", "^q$"), False),
+        ("SUBSCRIBE", "/queue/q", ("^q$", "", ""), False),
+        ("SUBSCRIBE", "/amq/queue/there", ("", "", "^there$"), True),
+        ("SUBSCRIBE", "/amq/queue/there", (".*", ".*", ""), False),
+        ("SUBSCRIBE", "/topic/t", (SUBSCRIPTION, SUBSCRIPTION, f"{SUBSCRIPTION}|^amq.topic$"), True),
+        ("SUBSCRIBE", "/topic/t", ("", SUBSCRIPTION, f"{SUBSCRIPTION}|^amq.topic$"), False),
+        ("SUBSCRIBE", "/topic/t", (SUBSCRIPTION, "", f"{SUBSCRIPTION}|^amq.topic$"), False),
+        ("SUBSCRIBE", "/topic/t", (SUBSCRIPTION, SUBSCRIPTION, SUBSCRIPTION), False),
+        ("SUBSCRIBE", "/topic/t", (SUBSCRIPTION, SUBSCRIPTION, "^amq.topic$"), False),
+    ],
+)
+def test_what_each_destination_takes(verb: str, destination: str, may: May, is_allowed: bool) -> None:
+    gateway, client = someone(may)
+    heard = client.say(verb, id="0", destination=destination)
+    if is_allowed:
+        assert heard == []
+    else:
+        assert refusal(heard) == "access_refused"
+        assert set(gateway.vhost.queue_by_name) == {"there"}
+
+
+def test_a_temporary_queue_takes_configure_and_read() -> None:
+    _, client = someone(("^q$|^stomp.gen-", ".*", "^stomp.gen-"))
+    assert client.send("/queue/q", b"", {"reply-to": "/temp-queue/x"}) == []
+    _, client = someone(("^q$", ".*", "^stomp.gen-"))
+    assert refusal(client.send("/queue/q", b"", {"reply-to": "/temp-queue/x"})) == "access_refused"
+
+
+def test_naming_an_exchange_for_dead_letters_takes_write_on_it() -> None:
+    _, client = someone((".*", "^amq.default$", ".*"))
+    heard = client.send("/queue/q", b"", {"x-dead-letter-exchange": "amq.topic"})
+    assert refusal(heard) == "access_refused"
+
+
+def test_giving_up_a_durable_subscription_takes_configure() -> None:
+    gateway, client = someone((".*", ".*", ".*"))
+    client.subscribe("/topic/t", "0", durable="true")
+    gateway.add_user("ann", "secret", ("", ".*", ".*"))
+    assert refusal(client.say("UNSUBSCRIBE", id="0", durable="true")) == "access_refused"
+
+
+@pytest.mark.parametrize(
+    ("verb", "key", "is_allowed"),
+    [("SEND", "ann.x", True), ("SEND", "bob.x", False), ("SUBSCRIBE", "news.x", True), ("SUBSCRIBE", "ann.x", False)],
+)
+def test_topics_may_be_restricted(verb: str, key: str, is_allowed: bool) -> None:
+    gateway, client = someone((".*", ".*", ".*"))
+    gateway.restrict_topics("ann", write="^{username}\\.", read="^news\\.")
+    heard = client.say(verb, id="0", destination=f"/topic/{key}")
+    assert heard == [] if is_allowed else refusal(heard) == "access_refused"
+
+
+def test_permissions_that_change_count_for_those_who_are_there() -> None:
+    gateway, client = someone((".*", ".*", ".*"))
+    assert client.send("/queue/q") == []
+    gateway.add_user("ann", "secret", ("", "", ""))
+    assert refusal(client.send("/queue/q")) == "access_refused"
+    assert client.machine.state is State.CLOSED

@@ -1,0 +1,95 @@
+"""Destinations as clients write them and as consumers see them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway_stomp.destinations import Destination, Kind, parse, shown, with_wildcards
+from gateway_stomp.errors import StompError
+
+TOPICS = "amq.topic"
+
+
+@pytest.mark.parametrize(
+    ("written", "kind", "exchange", "name"),
+    [
+        ("orders", Kind.QUEUE, "", "orders"),
+        ("/queue/orders", Kind.QUEUE, "", "orders"),
+        ("/queue/a%2Fb", Kind.QUEUE, "", "a/b"),
+        ("/queue/a%2fb%20", Kind.QUEUE, "", "a%2fb%20"),
+        ("/amq/queue/orders", Kind.AMQ_QUEUE, "", "orders"),
+        ("/reply-queue/a/b%2F", Kind.REPLY_QUEUE, "", "a/b%2F"),
+        ("/temp-queue/x", Kind.TEMP_QUEUE, "", "x"),
+        ("/topic/a.*.#", Kind.TOPIC, TOPICS, "a.*.#"),
+        ("/exchange/x", Kind.EXCHANGE, "x", ""),
+        ("/exchange/x/", Kind.EXCHANGE, "x", ""),
+        ("/exchange/x/a.b", Kind.EXCHANGE, "x", "a.b"),
+        ("/exchange/a%2Fb/c%2Fd", Kind.EXCHANGE, "a/b", "c/d"),
+    ],
+)
+def test_what_a_destination_means(written: str, kind: Kind, exchange: str, name: str) -> None:
+    assert parse(written, TOPICS) == Destination(kind, name, exchange, written)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("", "Unknown destination"),
+        ("/", "Unknown destination"),
+        ("/nowhere/a", "Unknown destination"),
+        ("a/b", "Unknown destination"),
+        ("/queues/a", "Unknown destination"),
+        ("/queue", "Invalid destination"),
+        ("/queue/", "Invalid destination"),
+        ("/queue/a/b", "Invalid destination"),
+        ("/topic/", "Invalid destination"),
+        ("/topic/a/b", "Invalid destination"),
+        ("/amq/queue/", "Invalid destination"),
+        ("/reply-queue/", "Invalid destination"),
+        ("/exchange", "Invalid destination"),
+        ("/exchange/", "Invalid destination"),
+        ("/exchange//k", "Invalid destination"),
+        ("/exchange/x/a/b", "Invalid destination"),
+    ],
+)
+def test_what_is_no_destination(written: str, message: str) -> None:
+    with pytest.raises(StompError) as caught:
+        parse(written, TOPICS)
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("exchange", "routing_key", "destination"),
+    [
+        ("", "orders", "/queue/orders"),
+        ("", "a/b", "/queue/a%2Fb"),
+        ("amq.topic", "a.b", "/topic/a.b"),
+        ("amq.direct", "k", "/exchange/amq.direct/k"),
+        ("amq.fanout", "", "/exchange/amq.fanout"),
+        ("a/b", "50%", "/exchange/a%2Fb/50%25"),
+        ("", "\x01ö", "/queue/%01%C3%B6"),
+    ],
+)
+def test_the_destination_a_consumer_sees(exchange: str, routing_key: str, destination: str) -> None:
+    assert shown(exchange, routing_key, TOPICS) == destination
+
+
+def test_another_exchange_may_be_that_of_topics() -> None:
+    assert parse("/topic/a", "events").exchange == "events"
+    assert shown("events", "a", "events") == "/topic/a"
+    assert shown("amq.topic", "a", "events") == "/exchange/amq.topic/a"
+
+
+@given(
+    name=st.text(st.characters(codec="ascii", exclude_characters="%", min_codepoint=32, max_codepoint=126), min_size=1)
+)
+def test_a_reply_finds_its_way_back(name: str) -> None:
+    assert parse(shown("", name, TOPICS), TOPICS).name == name
+
+
+@pytest.mark.parametrize(
+    ("written", "pattern"),
+    [("/topic/A.>", "A.#"), ("/topic/>", "#"), ("/topic/A.*.B", "A.*.B"), ("/topic/A.>.B", "A.>.B"), ("/queue/>", ">")],
+)
+def test_wildcards_as_activemq_writes_them(written: str, pattern: str) -> None:
+    assert with_wildcards(parse(written, TOPICS)).name == pattern

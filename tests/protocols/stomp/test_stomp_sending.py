@@ -1,0 +1,354 @@
+"""SEND: where messages go, what they carry, and when the receipt comes."""
+
+import pytest
+
+from gateway.kernel.message import Arguments, Properties
+from gateway_stomp.state import State
+from tests.protocols.stomp.dialogue import CLOSED, Gateway, frame, receipt
+from tests.protocols.stomp.test_stomp_connecting import refusal
+
+
+@pytest.mark.parametrize("destination", ["/queue/orders", "orders"])
+def test_a_queue_is_made_by_sending_to_it(destination: str) -> None:
+    gateway = Gateway()
+    assert gateway.client().send(destination, b"one") == []
+    queue = gateway.vhost.queue("orders")
+    assert len(queue) == 1
+    assert (queue.is_durable, queue.is_auto_delete, queue.owner, dict(queue.arguments)) == (True, False, None, {})
+
+
+def test_a_queue_is_made_once_in_a_session() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.send("/queue/q")
+    gateway.vhost.delete_queue(gateway.vhost.queue("q"))
+    assert client.send("/queue/q") == []
+    assert "q" not in gateway.vhost.queue_by_name
+
+
+def test_a_queue_that_must_be_there_already_is_not_made() -> None:
+    gateway = Gateway()
+    assert gateway.client().send("/amq/queue/q", b"lost") == []
+    assert "q" not in gateway.vhost.queue_by_name
+    gateway.vhost.declare_queue("q")
+    gateway.client().send("/amq/queue/q", b"kept")
+    assert len(gateway.vhost.queue("q")) == 1
+
+
+@pytest.mark.parametrize(
+    ("destination", "exchange", "routing_key"),
+    [
+        ("/topic/a.b", "amq.topic", "a.b"),
+        ("/exchange/amq.direct/k", "amq.direct", "k"),
+        ("/exchange/amq.fanout", "amq.fanout", ""),
+        ("/reply-queue/a", "", "a"),
+        ("/amq/queue/a", "", "a"),
+    ],
+)
+def test_messages_go_to_the_exchange_of_their_destination(destination: str, exchange: str, routing_key: str) -> None:
+    gateway = Gateway()
+    queue = gateway.vhost.declare_queue("a")
+    if exchange:
+        gateway.vhost.bind(gateway.vhost.exchange(exchange), queue, routing_key)
+    gateway.client().send(destination, b"hi")
+    entry = queue.get()
+    assert entry is not None
+    assert (entry.message.exchange, entry.message.routing_key, entry.message.body) == (exchange, routing_key, b"hi")
+
+
+def test_an_exchange_has_to_be_there() -> None:
+    assert refusal(Gateway().client().send("/exchange/none/k")) == "not_found"
+
+
+def test_nobody_sends_to_an_internal_exchange() -> None:
+    assert refusal(Gateway().client().send("/exchange/amq.rabbitmq.trace/k")) == "access_refused"
+
+
+def test_nobody_makes_a_queue_with_a_reserved_name() -> None:
+    assert refusal(Gateway().client().send("/queue/amq.mine")) == "access_refused"
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
+def test_a_destination_is_needed(version: str) -> None:
+    assert refusal(Gateway().client(version).say("SEND")) == "Missing destination"
+
+
+def test_a_temporary_queue_is_for_replies_alone() -> None:
+    assert refusal(Gateway().client().send("/temp-queue/x")) == "Invalid destination"
+
+
+def test_a_client_does_not_choose_message_ids() -> None:
+    assert refusal(Gateway().client().send("/queue/q", b"", {"message-id": "1"})) == "Invalid header"
+
+
+def test_a_user_id_has_to_be_the_senders() -> None:
+    gateway = Gateway()
+    assert gateway.client().send("/queue/q", b"", {"user-id": "guest"}) == []
+    assert refusal(gateway.client().send("/queue/q", b"", {"user-id": "other"})) == "precondition_failed"
+
+
+@pytest.mark.parametrize("headers", [{"priority": "x"}, {"expiration": "x"}, {"timestamp": "x"}])
+def test_properties_that_are_none_are_refused(headers: dict[str, str]) -> None:
+    assert refusal(Gateway().client().send("/queue/q", b"", headers)) == "precondition_failed"
+
+
+def test_a_queue_may_be_given_arguments_by_headers() -> None:
+    gateway = Gateway()
+    asked = {
+        "x-message-ttl": "60000",
+        "x-max-length": " 10 ",
+        "x-max-length-bytes": "1000",
+        "x-expires": "1000",
+        "x-max-priority": "5",
+        "x-overflow": "reject-publish",
+        "x-dead-letter-exchange": "amq.topic",
+        "x-dead-letter-routing-key": "dead",
+        "x-queue-type": "classic",
+    }
+    gateway.client().send("/queue/q", b"", asked)
+    numbers = {"x-message-ttl": 60000, "x-max-length": 10, "x-max-length-bytes": 1000, "x-expires": 1000}
+    assert gateway.vhost.queue("q").arguments == {**asked, **numbers, "x-max-priority": 5}
+
+
+def test_arguments_that_make_no_sense_are_refused() -> None:
+    assert refusal(Gateway().client().send("/queue/q", b"", {"x-message-ttl": "soon"})) == "precondition_failed"
+    assert refusal(Gateway().client().send("/queue/q", b"", {"x-queue-type": "odd"})) == "precondition_failed"
+
+
+def test_a_queue_that_is_there_has_to_be_what_is_asked_for() -> None:
+    gateway = Gateway()
+    gateway.vhost.declare_queue("q", is_durable=True, arguments={"x-max-length": 5})
+    assert refusal(gateway.client().send("/queue/q")) == "precondition_failed"
+    assert gateway.client().send("/queue/q", b"", {"x-max-length": "5"}) == []
+    assert gateway.client().send("/amq/queue/q") == []
+
+
+def test_a_queue_may_be_transient_and_is_then_the_clients_own() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.send("/queue/q", b"", {"durable": "false"})
+    queue = gateway.vhost.queue("q")
+    assert (queue.is_durable, queue.is_auto_delete, queue.owner) == (False, True, client.machine)
+    client.lose()
+    assert "q" not in gateway.vhost.queue_by_name
+
+
+def test_unless_it_says_otherwise() -> None:
+    gateway = Gateway()
+    gateway.client().send("/queue/q", b"", {"durable": "false", "auto-delete": "false", "exclusive": "false"})
+    queue = gateway.vhost.queue("q")
+    assert (queue.is_durable, queue.is_auto_delete, queue.owner) == (False, False, None)
+
+
+def test_whether_a_message_is_persistent_says_nothing_of_the_queue() -> None:
+    gateway = Gateway()
+    gateway.client().send("/queue/q", b"", {"persistent": "false"})
+    assert gateway.vhost.queue("q").is_durable
+
+
+# Receipts
+
+
+def test_a_receipt_comes_once_the_message_is_on_disk() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.send("/queue/q")
+    client.machine.receive(frame("SEND", {"destination": "/queue/q", "persistent": "true", "receipt": "r"}, b"kept"))
+    assert client.hear_now() == []
+    assert client.hear() == [receipt("r")]
+    assert len(gateway.crashed().vhost.queue("q")) == 1
+
+
+def test_the_receipt_of_a_transient_message_waits_for_no_disk() -> None:
+    client = Gateway().client()
+    client.send("/queue/q")
+    client.machine.receive(frame("SEND", {"destination": "/queue/q", "receipt": "r"}))
+    assert client.hear_now() == [receipt("r")]
+
+
+def test_a_message_that_reaches_no_queue_has_its_receipt_too() -> None:
+    assert Gateway().client().send("/topic/nobody", b"", {"receipt": "r"}) == [receipt("r")]
+
+
+def test_a_message_that_a_queue_refuses_has_none() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    full = {"x-max-length": "1", "x-overflow": "reject-publish"}
+    assert client.send("/queue/q", b"1", {**full, "receipt": "1"}) == [receipt("1")]
+    assert client.send("/queue/q", b"2", {"receipt": "2"}) == []
+    assert client.send("/queue/r", b"3", {"receipt": "3"}) == [receipt("3")]
+
+
+def test_receipts_come_in_the_order_of_the_messages() -> None:
+    client = Gateway().client()
+    sends = [
+        frame("SEND", {"destination": "/queue/q", "receipt": str(number), "persistent": str(number % 2 == 0).lower()})
+        for number in range(10)
+    ]
+    assert client.say_bytes(b"".join(sends)) == [receipt(str(number)) for number in range(10)]
+
+
+def test_receipts_come_before_the_connection_ends() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    send = frame("SEND", {"destination": "/queue/q", "persistent": "true", "receipt": "1"}, b"kept")
+    client.machine.receive(send + frame("DISCONNECT", {"receipt": "2"}))
+    assert client.hear_now() == []
+    assert client.machine.state is State.LEAVING
+    assert client.hear() == [receipt("1"), receipt("2"), CLOSED]
+
+
+def test_a_refused_message_does_not_keep_the_connection_from_ending() -> None:
+    client = Gateway().client()
+    client.send("/queue/q", b"1", {"x-max-length": "1", "x-overflow": "reject-publish"})
+    client.machine.receive(frame("SEND", {"destination": "/queue/q", "receipt": "1"}) + frame("DISCONNECT"))
+    assert client.hear() == [CLOSED]
+
+
+def test_not_even_one_that_another_queue_has_to_store() -> None:
+    gateway = Gateway()
+    full: Arguments = {"x-max-length": 0, "x-overflow": "reject-publish"}
+    for name in ("kept", "full"):
+        queue = gateway.vhost.declare_queue(name, is_durable=True, arguments=full if name == "full" else {})
+        gateway.vhost.bind(gateway.vhost.exchange("amq.fanout"), queue, "")
+    client = gateway.client()
+    told = {"destination": "/exchange/amq.fanout", "persistent": "true", "receipt": "1"}
+    client.machine.receive(frame("SEND", told) + frame("DISCONNECT"))
+    assert client.hear_now() == []
+    assert client.hear() == [CLOSED]
+
+
+def test_an_error_names_the_receipt_of_its_frame() -> None:
+    heard = Gateway().client().send("/nowhere/x", b"", {"receipt": "r:1"})
+    assert refusal(heard) == "Unknown destination"
+    assert heard[0]["receipt-id"] == "r:1"
+
+
+def test_after_a_failure_of_the_store_no_receipt_comes() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.machine.receive(frame("SEND", {"destination": "/queue/q", "persistent": "true", "receipt": "1"}))
+    gateway.end_turn()
+    client.fail_confirms()
+    assert client.hear() == []
+
+
+# Other protocols
+
+
+def test_other_protocols_see_what_was_sent() -> None:
+    gateway = Gateway()
+    gateway.client().send("/queue/q", b"{}", {"content-type": "application/json", "persistent": "true", "a": "b"})
+    entry = gateway.vhost.queue("q").get()
+    assert entry is not None
+    assert entry.is_durable
+    assert entry.message.properties == Properties(content_type="application/json", delivery_mode=2, headers={"a": "b"})
+
+
+def test_stored_messages_come_back_as_they_were() -> None:
+    gateway = Gateway()
+    sent = {"content-type": "text/plain", "persistent": "true", "odd:name": "odd\\value"}
+    gateway.client().send("/queue/q", b"kept", sent)
+    after = gateway.crashed()
+    client = after.client()
+    (message,) = client.subscribe("/queue/q")
+    assert message.body == b"kept"
+    assert sent.items() <= message.headers.items()
+
+
+# Replies
+
+
+def test_a_temporary_queue_brings_replies_back() -> None:
+    gateway = Gateway()
+    asker, server = gateway.client(), gateway.client()
+    server.subscribe("/queue/rpc")
+    assert asker.send("/queue/rpc", b"2+2", {"reply-to": "/temp-queue/mine"}) == []
+    (request,) = server.hear()
+    assert request["reply-to"].startswith("/reply-queue/stomp.gen-")
+    server.send(request["reply-to"], b"4", {"correlation-id": "c"})
+    (reply,) = asker.hear()
+    assert (reply["subscription"], reply.body, reply["correlation-id"]) == ("/temp-queue/mine", b"4", "c")
+
+
+def test_one_temporary_queue_serves_all_requests_of_its_id() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    for number in range(3):
+        client.send("/queue/rpc", b"", {"reply-to": "/temp-queue/mine", "number": str(number)})
+    assert sum(name.startswith("stomp.gen-") for name in gateway.vhost.queue_by_name) == 1
+
+
+def test_a_temporary_queue_ends_with_its_connection() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.send("/queue/rpc", b"", {"reply-to": "/temp-queue/mine"})
+    client.say("DISCONNECT")
+    assert list(gateway.vhost.queue_by_name) == ["rpc"]
+
+
+@pytest.mark.parametrize("reply_to", ["/queue/answers", "/topic/answers", "answers"])
+def test_another_reply_to_goes_as_it_is(reply_to: str) -> None:
+    gateway = Gateway()
+    gateway.client().send("/queue/rpc", b"", {"reply-to": reply_to})
+    entry = gateway.vhost.queue("rpc").get()
+    assert entry is not None
+    assert entry.message.properties.reply_to == reply_to
+
+
+def test_a_reply_to_that_is_no_destination_is_refused() -> None:
+    assert refusal(Gateway().client().send("/queue/rpc", b"", {"reply-to": "/nowhere"})) == "Unknown destination"
+
+
+def test_a_message_of_another_protocol_can_be_answered() -> None:
+    gateway = Gateway()
+    server = gateway.client()
+    server.subscribe("/queue/rpc")
+    answers = gateway.vhost.declare_queue("answers")
+    gateway.publish("", "rpc", b"?", Properties(reply_to="answers"))
+    (request,) = server.hear()
+    assert server.send(request["reply-to"], b"!") == []
+    assert len(answers) == 1
+
+
+def test_dead_letters_tell_how_they_died() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.subscribe("/topic/dead.#", "dead")
+    client.send(
+        "/queue/q",
+        b"late",
+        {
+            "x-dead-letter-exchange": "amq.topic",
+            "x-dead-letter-routing-key": "dead.q",
+            "expiration": "1000",
+            "colour": "red",
+        },
+    )
+    gateway.advance(2)
+    (letter,) = client.hear()
+    assert (letter["destination"], letter.body, letter["colour"]) == ("/topic/dead.q", b"late", "red")
+    assert (letter["x-first-death-queue"], letter["x-first-death-reason"]) == ("q", "expired")
+    assert '"original-expiration":"1000"' in letter["x-death"]
+    assert "expiration" not in letter.headers
+
+
+def test_a_message_may_be_delayed() -> None:
+    gateway = Gateway()
+    gateway.vhost.declare_queue("q", is_durable=True, arguments={"x-delayed-delivery": True})
+    client = gateway.client()
+    client.subscribe("/amq/queue/q")
+    assert client.send("/amq/queue/q", b"later", {"x-delay": "5000"}) == []
+    gateway.advance(5)
+    assert client.bodies() == [b"later"]
+
+
+def test_what_is_counted() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.subscribe("/queue/q", ack="client-individual")
+    client.send("/queue/q", b"1", {"receipt": "1"})
+    client.send("/topic/nobody")
+    (facts,) = client.channels()
+    assert (facts.counters.publish, facts.counters.deliver, facts.unacknowledged) == (2, 1, 1)
+    assert (facts.confirmed, facts.unroutable, len(facts.consumers)) == (1, 1, 1)

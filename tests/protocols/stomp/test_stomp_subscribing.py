@@ -1,0 +1,352 @@
+"""SUBSCRIBE and UNSUBSCRIBE: queues, topics, exchanges, durable subscriptions, prefetch, and what a MESSAGE says."""
+
+import pytest
+
+from tests.protocols.stomp.dialogue import CLOSED, Gateway, Heard, receipt
+from tests.protocols.stomp.test_stomp_connecting import refusal
+
+VERSIONS = ("1.0", "1.1", "1.2")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_a_message_says(version: str) -> None:
+    client = Gateway().client(version)
+    client.subscribe("/queue/q", "7")
+    (message,) = client.send("/queue/q", b"hi\0there", {"content-type": "text/plain", "a": "b"})
+    assert message == Heard(
+        "MESSAGE",
+        {
+            "subscription": "7",
+            "destination": "/queue/q",
+            "message-id": f"T_7@@{client.welcome['session']}@@1",
+            "redelivered": "false",
+            "content-type": "text/plain",
+            "a": "b",
+            "content-length": "8",
+        },
+        b"hi\0there",
+    )
+
+
+def test_an_empty_body_is_told_as_such() -> None:
+    client = Gateway().client()
+    client.subscribe("/queue/q")
+    (message,) = client.send("/queue/q")
+    assert (message.body, message["content-length"]) == (b"", "0")
+
+
+def test_1_0_may_leave_the_id_out() -> None:
+    client = Gateway().client("1.0")
+    assert client.say("SUBSCRIBE", destination="/queue/q") == []
+    (message,) = client.send("/queue/q", b"hi")
+    assert "subscription" not in message.headers
+    assert message["message-id"] == f"Q_/queue/q@@{client.welcome['session']}@@1"
+    assert client.say("UNSUBSCRIBE", destination="/queue/q") == []
+    assert client.send("/queue/q", b"hi") == []
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.2"])
+@pytest.mark.parametrize("verb", ["SUBSCRIBE", "UNSUBSCRIBE"])
+def test_the_others_may_not(version: str, verb: str) -> None:
+    assert refusal(Gateway().client(version).say(verb, destination="/queue/q")) == "Missing Header"
+
+
+@pytest.mark.parametrize(
+    ("headers", "message"),
+    [
+        ({"id": "0"}, "Missing destination"),
+        ({"id": "0", "destination": "/nowhere"}, "Unknown destination"),
+        ({"id": "0", "destination": "/temp-queue/x"}, "Invalid destination"),
+        ({"id": "/temp-queue/x", "destination": "/queue/q"}, "Invalid id"),
+        ({"id": "0", "destination": "/queue/q", "ack": "sometimes"}, "Invalid header"),
+        ({"id": "0", "destination": "/queue/q", "prefetch-count": "many"}, "precondition_failed"),
+        ({"id": "0", "destination": "/queue/q", "prefetch-count": "-1"}, "precondition_failed"),
+        ({"id": "0", "destination": "/queue/q", "x-priority": "high"}, "precondition_failed"),
+        ({"id": "0", "destination": "/queue/q", "x-stream-offset": "first"}, "precondition_failed"),
+        ({"id": "0", "destination": "/amq/queue/none"}, "not_found"),
+        ({"id": "0", "destination": "/reply-queue/none"}, "not_found"),
+        ({"id": "0", "destination": "/exchange/none/k"}, "not_found"),
+    ],
+    ids=lambda value: " ".join(f"{name}={each}" for name, each in value.items()) if isinstance(value, dict) else value,
+)
+def test_subscriptions_that_cannot_be(headers: dict[str, str], message: str) -> None:
+    assert refusal(Gateway().client().say("SUBSCRIBE", headers)) == message
+
+
+def test_an_id_is_taken_once() -> None:
+    client = Gateway().client()
+    client.subscribe("/queue/a", "0")
+    assert refusal(client.subscribe("/queue/b", "0")) == "Duplicated subscription identifier"
+
+
+def test_an_id_may_be_used_again_and_message_ids_go_on() -> None:
+    client = Gateway().client()
+    client.subscribe("/queue/a", "0")
+    (first,) = client.send("/queue/a")
+    client.say("UNSUBSCRIBE", id="0")
+    client.subscribe("/queue/a", "0")
+    (second,) = client.send("/queue/a")
+    assert first["message-id"] != second["message-id"]
+
+
+@pytest.mark.parametrize("headers", [{"id": "9"}, {"id": "9", "destination": "/queue/q"}])
+def test_what_is_not_subscribed_to_cannot_be_left(headers: dict[str, str]) -> None:
+    assert refusal(Gateway().client().say("UNSUBSCRIBE", headers)) == "No subscription found"
+
+
+def test_a_temporary_queue_is_not_left_by_the_client() -> None:
+    client = Gateway().client()
+    client.send("/queue/q", b"", {"reply-to": "/temp-queue/x"})
+    assert refusal(client.say("UNSUBSCRIBE", id="/temp-queue/x")) == "Invalid id"
+
+
+def test_receipts_of_both() -> None:
+    client = Gateway().client()
+    assert client.subscribe("/queue/q", receipt="1") == [receipt("1")]
+    assert client.say("UNSUBSCRIBE", id="0", receipt="2") == [receipt("2")]
+
+
+def test_a_queue_that_is_made_is_durable_when_the_receipt_comes() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.machine.receive(b"SUBSCRIBE\nid:0\ndestination:/queue/q\nreceipt:r\n\n\0")
+    assert client.hear_now() == []
+    assert client.hear() == [receipt("r")]
+    assert "q" in gateway.crashed().vhost.queue_by_name
+
+
+def test_a_queue_may_be_given_arguments_by_headers() -> None:
+    gateway = Gateway()
+    gateway.client().subscribe("/queue/q", x_max_length="5", x_single_active_consumer="true")
+    assert gateway.vhost.queue("q").arguments == {"x-max-length": 5, "x-single-active-consumer": True}
+
+
+def test_persistent_is_another_word_for_durable() -> None:
+    gateway = Gateway()
+    gateway.client().subscribe("/queue/q", persistent="false")
+    assert not gateway.vhost.queue("q").is_durable
+
+
+def test_two_subscriptions_share_a_queue() -> None:
+    gateway = Gateway()
+    one, two = gateway.client(), gateway.client()
+    one.subscribe("/queue/q")
+    two.subscribe("/queue/q")
+    for number in range(4):
+        gateway.publish("", "q", b"%d" % number)
+    assert (one.bodies(), two.bodies()) == ([b"0", b"2"], [b"1", b"3"])
+
+
+def test_the_higher_priority_comes_first() -> None:
+    gateway = Gateway()
+    low, high = gateway.client(), gateway.client()
+    low.subscribe("/queue/q")
+    high.subscribe("/queue/q", x_priority="10")
+    for _ in range(3):
+        gateway.publish("", "q")
+    assert (len(low.hear()), len(high.hear())) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("subscribed", "sent", "comes"),
+    [
+        ("/topic/a.b", "/topic/a.b", True),
+        ("/topic/a.*", "/topic/a.b", True),
+        ("/topic/a.#", "/topic/a.b.c", True),
+        ("/topic/a.b", "/topic/a.c", False),
+        ("/exchange/amq.topic/a.*", "/topic/a.b", True),
+        ("/exchange/amq.fanout", "/exchange/amq.fanout/any", True),
+        ("/exchange/amq.direct/k", "/exchange/amq.direct/k", True),
+        ("/exchange/amq.direct/k", "/exchange/amq.direct/l", False),
+    ],
+)
+def test_topics_and_exchanges(subscribed: str, sent: str, comes: bool) -> None:
+    client = Gateway().client()
+    client.subscribe(subscribed)
+    assert [message.body for message in client.send(sent, b"hi")] == [b"hi"] * comes
+
+
+def test_the_destination_of_a_message_is_where_it_was_sent() -> None:
+    client = Gateway().client()
+    client.subscribe("/topic/#")
+    (message,) = client.send("/topic/a.b")
+    assert message["destination"] == "/topic/a.b"
+
+
+@pytest.mark.parametrize(("destination", "is_exclusive"), [("/topic/t", False), ("/exchange/amq.topic/t", True)])
+def test_a_subscription_has_a_queue_of_its_own_while_it_lasts(destination: str, is_exclusive: bool) -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.subscribe(destination)
+    (queue,) = gateway.vhost.queue_by_name.values()
+    assert queue.name.startswith("stomp-subscription-")
+    assert (queue.is_durable, queue.is_auto_delete, queue.owner is not None) == (False, True, is_exclusive)
+    client.say("UNSUBSCRIBE", id="0")
+    assert not gateway.vhost.queue_by_name
+
+
+def test_the_queue_of_a_subscription_may_have_a_name_of_the_clients() -> None:
+    gateway = Gateway()
+    gateway.client().subscribe("/topic/t", x_queue_name="mine")
+    assert list(gateway.vhost.queue_by_name) == ["mine"]
+
+
+# Durable subscriptions
+
+
+@pytest.mark.parametrize("header", ["durable", "persistent"])
+def test_a_durable_subscription_collects_while_nobody_is_there(header: str) -> None:
+    gateway = Gateway()
+    first = gateway.client()
+    first.subscribe("/topic/news", "reader", **{header: "true"})
+    first.say("DISCONNECT")
+    gateway.client().send("/topic/news", b"missed", {"persistent": "true"})
+    after = gateway.crashed()
+    second = after.client()
+    (message,) = second.subscribe("/topic/news", "reader", **{header: "true"})
+    assert message.body == b"missed"
+
+
+def test_its_queue_has_the_name_that_rabbitmq_gives_it() -> None:
+    gateway = Gateway()
+    gateway.client().subscribe("/topic/news", "reader", durable="true")
+    (queue,) = gateway.vhost.queue_by_name.values()
+    assert queue.name == "stomp-subscription-4nVvzVGvGXmuH5JXuuSbkA"
+    assert (queue.is_durable, queue.is_auto_delete, queue.owner) == (True, False, None)
+
+
+def test_so_a_subscription_made_by_rabbitmq_goes_on() -> None:
+    gateway = Gateway()
+    name = "stomp-subscription-4nVvzVGvGXmuH5JXuuSbkA"
+    queue = gateway.vhost.declare_queue(name, is_durable=True, is_auto_delete=True)
+    assert gateway.client().subscribe("/topic/news", "reader", durable="true") == []
+    assert len(queue.consumers) == 1
+
+
+def test_or_the_one_the_client_wants() -> None:
+    gateway = Gateway()
+    gateway.client().subscribe("/topic/news", "reader", durable="true", x_queue_name="mine")
+    assert gateway.vhost.queue("mine").is_durable
+
+
+def test_a_durable_subscription_needs_an_id() -> None:
+    heard = Gateway().client("1.0").say("SUBSCRIBE", destination="/topic/t", durable="true")
+    assert refusal(heard) == "Missing Header"
+
+
+def test_it_ends_when_the_client_says_so() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.subscribe("/topic/news", "reader", durable="true")
+    client.say("UNSUBSCRIBE", id="reader", durable="true")
+    assert not gateway.vhost.queue_by_name
+
+
+def test_and_not_when_it_only_leaves() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.subscribe("/topic/news", "reader", durable="true")
+    client.say("UNSUBSCRIBE", id="reader")
+    assert len(gateway.vhost.queue_by_name) == 1
+
+
+def test_a_queue_is_never_deleted_by_leaving_it() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.subscribe("/queue/q", "0", durable="true")
+    client.say("UNSUBSCRIBE", id="0", durable="true")
+    assert "q" in gateway.vhost.queue_by_name
+
+
+# Flow
+
+
+def test_prefetch_limits_what_is_not_acknowledged() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.subscribe("/queue/q", ack="client-individual", prefetch_count="2")
+    for number in range(3):
+        gateway.publish("", "q", b"%d" % number)
+    first, second = client.hear()
+    assert client.settle("ACK", second)[0].body == b"2"
+    assert client.settle("ACK", first) == []
+
+
+def test_prefetch_means_nothing_where_nothing_is_acknowledged() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.subscribe("/queue/q", prefetch_count="1")
+    for _ in range(5):
+        gateway.publish("", "q")
+    assert len(client.hear()) == 5
+
+
+def test_a_client_that_does_not_read_is_passed_over() -> None:
+    gateway = Gateway()
+    slow, other = gateway.client(), gateway.client()
+    slow.subscribe("/queue/q")
+    slow.is_reading = False
+    for _ in range(20):
+        gateway.publish("", "q", b"x" * 100_000)
+    gateway.settle()
+    assert 0 < len(gateway.vhost.queue("q")) < 20
+    other.subscribe("/queue/q")
+    assert not len(gateway.vhost.queue("q"))
+    slow.is_reading = True
+    slow.machine.outbox.wake()
+    assert slow.hear()
+
+
+# Ends
+
+
+def test_a_subscription_whose_queue_is_deleted_ends_the_connection() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.subscribe("/queue/q", "7")
+    gateway.vhost.delete_queue(gateway.vhost.queue("q"))
+    heard = client.hear()
+    assert refusal(heard) == "Server cancelled subscription"
+    assert heard[0]["subscription"] == "7"
+
+
+def test_what_was_delivered_of_a_deleted_queue_leaves_the_store_too() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.subscribe("/queue/q", ack="client-individual")
+    client.send("/queue/q", b"kept", {"persistent": "true"})
+    ((_, subscription),) = client.machine.conversation.subscribing._subscription_by_tag.items()  # type: ignore[union-attr]
+    (delivery,) = subscription.ledger
+    stored = delivery.entry.message.id
+    assert gateway.store.messages([stored]) != [None]
+    gateway.vhost.delete_queue(gateway.vhost.queue("q"))
+    client.hear()
+    assert gateway.store.messages([stored]) == [None]
+
+
+def test_an_exclusive_queue_of_another_is_locked() -> None:
+    gateway = Gateway()
+    gateway.vhost.declare_queue("q", owner=gateway)
+    assert refusal(gateway.client().subscribe("/amq/queue/q")) == "resource_locked"
+
+
+def test_everything_ends_with_the_connection() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.subscribe("/topic/t", "t")
+    client.subscribe("/exchange/amq.topic/t", "x")
+    client.subscribe("/queue/q", "q")
+    client.lose()
+    assert list(gateway.vhost.queue_by_name) == ["q"]
+    assert not len(gateway.vhost.queue("q").consumers)
+
+
+def test_a_body_on_anything_but_send_is_refused_since_1_1() -> None:
+    assert refusal(Gateway().client().say("SUBSCRIBE", {"id": "0"}, b"body")) == "Invalid frame"
+    assert refusal(Gateway().client("1.1").say("BEGIN", {"transaction": "t"}, b"body")) == "Invalid frame"
+    assert Gateway().client("1.0").say("BEGIN", {"transaction": "t"}, b"body") == []
+
+
+def test_the_last_frame_is_the_last() -> None:
+    heard = Gateway().client().say("NONSENSE")
+    assert heard[-1] == CLOSED

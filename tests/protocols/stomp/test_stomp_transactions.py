@@ -1,0 +1,230 @@
+"""BEGIN, COMMIT and ABORT: all of a transaction happens in one step, or nothing."""
+
+import pytest
+
+from gateway_stomp.transactions import MOST_ACTIONS, MOST_TRANSACTIONS
+from tests.protocols.stomp.dialogue import Client, Gateway, Heard, frame, receipt
+from tests.protocols.stomp.test_stomp_connecting import refusal
+
+
+def waiting(gateway: Gateway, name: str = "q") -> int:
+    queue = gateway.vhost.queue_by_name.get(name)
+    return 0 if queue is None else len(queue)
+
+
+def begun(gateway: Gateway) -> Client:
+    client = gateway.client()
+    assert client.say("BEGIN", transaction="t") == []
+    return client
+
+
+def delivered(gateway: Gateway, client: Client, count: int) -> list[Heard]:
+    client.subscribe("/queue/in", ack="client-individual")
+    for number in range(count):
+        gateway.publish("", "in", b"%d" % number)
+    return client.hear()
+
+
+def test_messages_wait_for_the_commit() -> None:
+    gateway = Gateway()
+    client = begun(gateway)
+    for _ in range(3):
+        client.send("/queue/q", b"hi", {"transaction": "t"})
+    assert waiting(gateway) == 0
+    assert client.say("COMMIT", transaction="t") == []
+    assert waiting(gateway) == 3
+
+
+def test_an_abort_forgets_them() -> None:
+    gateway = Gateway()
+    client = begun(gateway)
+    client.send("/queue/q", b"hi", {"transaction": "t"})
+    assert client.say("ABORT", transaction="t") == []
+    assert refusal(client.say("COMMIT", transaction="t")) == "Bad transaction"
+    assert waiting(gateway) == 0
+
+
+def test_so_does_the_end_of_the_connection() -> None:
+    gateway = Gateway()
+    client = begun(gateway)
+    client.send("/queue/q", b"hi", {"transaction": "t"})
+    client.say("DISCONNECT")
+    assert waiting(gateway) == 0
+
+
+def test_acknowledgements_wait_too() -> None:
+    gateway = Gateway()
+    client = begun(gateway)
+    (message,) = delivered(gateway, client, 1)
+    client.settle("ACK", message, {"transaction": "t"})
+    (facts,) = client.channels()
+    assert (facts.acks_uncommitted, gateway.vhost.queue("in").unsettled) == (1, 1)
+    client.say("COMMIT", transaction="t")
+    assert gateway.vhost.queue("in").unsettled == 0
+
+
+def test_an_abort_takes_them_back() -> None:
+    gateway = Gateway()
+    client = begun(gateway)
+    first, second = delivered(gateway, client, 2)
+    client.settle("ACK", first, {"transaction": "t"})
+    client.settle("NACK", second, {"transaction": "t", "requeue": "false"})
+    client.say("ABORT", transaction="t")
+    assert client.settle("ACK", first) == []
+    client.lose()
+    assert waiting(gateway, "in") == 1
+
+
+def test_even_when_the_subscription_has_ended() -> None:
+    gateway = Gateway()
+    client = begun(gateway)
+    (message,) = delivered(gateway, client, 1)
+    client.settle("ACK", message, {"transaction": "t"})
+    client.say("UNSUBSCRIBE", id="0")
+    client.say("ABORT", transaction="t")
+    assert client.settle("ACK", message) == []
+
+
+def test_or_another_follows_under_its_id() -> None:
+    gateway = Gateway()
+    client = begun(gateway)
+    (message,) = delivered(gateway, client, 1)
+    client.settle("ACK", message, {"transaction": "t"})
+    client.say("UNSUBSCRIBE", id="0")
+    client.subscribe("/queue/in", ack="client-individual")
+    client.say("ABORT", transaction="t")
+    assert client.settle("ACK", message) == []
+
+
+def test_what_is_not_committed_comes_back_with_the_connection() -> None:
+    gateway = Gateway()
+    client = begun(gateway)
+    (message,) = delivered(gateway, client, 1)
+    client.settle("ACK", message, {"transaction": "t"})
+    client.lose()
+    assert waiting(gateway, "in") == 1
+
+
+def test_a_commit_is_one_step_of_the_store() -> None:
+    gateway = Gateway()
+    client = begun(gateway)
+    client.subscribe("/queue/in", ack="client-individual")
+    (message,) = client.send("/queue/in", b"work", {"persistent": "true"})
+    client.settle("ACK", message, {"transaction": "t"})
+    for number in range(3):
+        client.send(f"/queue/out{number}", b"done", {"persistent": "true", "transaction": "t"})
+    gateway.settle()
+    before = gateway.broker.journal.lsn
+    client.machine.receive(frame("COMMIT", {"transaction": "t", "receipt": "r"}))
+    assert client.hear_now() == []
+    assert gateway.broker.journal.lsn == before + 1
+    assert client.hear() == [receipt("r")]
+    after = gateway.crashed()
+    assert [waiting(after, f"out{number}") for number in range(3)] == [1, 1, 1]
+    assert waiting(after, "in") == 0
+
+
+def test_a_commit_that_was_not_answered_happened_whole_or_not_at_all() -> None:
+    gateway = Gateway()
+    client = begun(gateway)
+    client.send("/queue/a", b"", {"persistent": "true", "transaction": "t"})
+    client.send("/queue/b", b"", {"persistent": "true", "transaction": "t"})
+    gateway.settle()
+    client.machine.receive(frame("COMMIT", {"transaction": "t", "receipt": "r"}))
+    assert client.hear_now() == []
+    after = gateway.crashed()
+    assert (waiting(after, "a"), waiting(after, "b")) == (0, 0)
+
+
+def test_the_receipts_of_what_it_holds_come_with_the_commit() -> None:
+    client = begun(Gateway())
+    assert client.send("/queue/q", b"", {"transaction": "t", "receipt": "1"}) == []
+    heard = client.say("COMMIT", transaction="t", receipt="2")
+    assert sorted(each["receipt-id"] for each in heard) == ["1", "2"]
+
+
+def test_a_commit_that_a_queue_refuses_has_no_receipt() -> None:
+    client = Gateway().client()
+    client.send("/queue/q", b"1", {"x-max-length": "1", "x-overflow": "reject-publish"})
+    client.say("BEGIN", transaction="t")
+    client.send("/queue/q", b"2", {"transaction": "t"})
+    assert client.say("COMMIT", transaction="t", receipt="r") == []
+
+
+def test_what_may_not_be_done_any_more_keeps_everything_from_being_done() -> None:
+    gateway = Gateway()
+    gateway.add_user("ann", "secret")
+    client = gateway.client(login="ann", passcode="secret")
+    client.say("BEGIN", transaction="t")
+    client.send("/queue/a", b"", {"transaction": "t"})
+    client.send("/exchange/amq.topic/b", b"", {"transaction": "t"})
+    gateway.add_user("ann", "secret", ("", "amq.default", ""))
+    assert refusal(client.say("COMMIT", transaction="t", receipt="r")) == "access_refused"
+    assert waiting(gateway, "a") == 0
+
+
+@pytest.mark.parametrize("destination", ["/nowhere/x", "/exchange/none/k", "/temp-queue/x"])
+def test_what_cannot_be_done_is_refused_at_once(destination: str) -> None:
+    client = begun(Gateway())
+    heard = client.send(destination, b"", {"transaction": "t", "receipt": "r"})
+    assert refusal(heard) in ("Unknown destination", "not_found", "Invalid destination")
+    assert heard[0]["receipt-id"] == "r"
+
+
+def test_transactions_do_not_mix() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    for name in ("a", "b"):
+        client.say("BEGIN", transaction=name)
+        client.send(f"/queue/{name}", b"", {"transaction": name})
+    client.say("COMMIT", transaction="b")
+    client.say("ABORT", transaction="a")
+    assert (waiting(gateway, "a"), waiting(gateway, "b")) == (0, 1)
+
+
+def test_what_is_outside_does_not_wait() -> None:
+    gateway = Gateway()
+    client = begun(gateway)
+    client.send("/queue/q")
+    assert waiting(gateway) == 1
+
+
+@pytest.mark.parametrize("verb", ["BEGIN", "COMMIT", "ABORT"])
+def test_a_transaction_has_a_name(verb: str) -> None:
+    assert refusal(Gateway().client().say(verb)) == "Missing transaction"
+
+
+@pytest.mark.parametrize("verb", ["COMMIT", "ABORT", "SEND", "ACK", "NACK"])
+def test_a_transaction_is_begun_first(verb: str) -> None:
+    heard = Gateway().client().say(verb, {"destination": "/queue/q", "id": "1", "transaction": "t"})
+    assert refusal(heard) == "Bad transaction"
+
+
+def test_and_once() -> None:
+    assert refusal(begun(Gateway()).say("BEGIN", transaction="t")) == "Bad transaction"
+
+
+def test_a_name_may_be_used_again() -> None:
+    client = begun(Gateway())
+    client.say("COMMIT", transaction="t")
+    assert client.say("BEGIN", transaction="t") == []
+
+
+def test_there_are_only_so_many() -> None:
+    client = Gateway().client()
+    for number in range(MOST_TRANSACTIONS):
+        assert client.say("BEGIN", transaction=str(number)) == []
+    assert refusal(client.say("BEGIN", transaction="more")) == "Transaction limit exceeded"
+
+
+def test_of_a_limited_size() -> None:
+    client = begun(Gateway())
+    send = frame("SEND", {"destination": "/queue/q", "transaction": "t"})
+    assert client.say_bytes(send * MOST_ACTIONS) == []
+    assert refusal(client.say_bytes(send)) == "Transaction too large"
+
+
+def test_receipts_of_begin_and_abort() -> None:
+    client = Gateway().client()
+    assert client.say("BEGIN", transaction="t", receipt="1") == [receipt("1")]
+    assert client.say("ABORT", transaction="t", receipt="2") == [receipt("2")]

@@ -1,0 +1,37 @@
+"""The page about selectors says what is so: what it shows parses, and what it names is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gateway.selectors import Selector
+from gateway.selectors.parser import MAX_DEPTH
+from gateway.selectors.selector import MAX_LENGTH
+from gateway.selectors.values import FIELDS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "selectors.md").read_text(encoding="utf-8")
+SHOWN = [
+    span
+    for span in re.findall(r"`([^`\n]+)`", PAGE)
+    if re.match(r"(NOT )?[\w\"-]+ (=|<>|<|>|NOT|IN|LIKE|BETWEEN|IS) ?.", span)
+]
+
+
+@pytest.mark.parametrize("text", SHOWN)
+def test_what_the_page_shows_is_a_selector(text: str) -> None:
+    assert Selector.parse(text).text == text
+
+
+def test_the_page_shows_each_operator() -> None:
+    assert len(SHOWN) >= 15
+
+
+def test_the_page_names_every_field() -> None:
+    named = set(re.findall(r"`(JMS\w+)`", PAGE))
+    assert named == {*FIELDS, "JMSXDeliveryCount"}
+
+
+def test_the_page_names_the_bounds() -> None:
+    assert f"at most {MAX_LENGTH} characters" in PAGE
+    assert f"at most {MAX_DEPTH} deep" in PAGE
