@@ -6,7 +6,6 @@
     assert client.tell(subscribe("/queue/q"), send("/queue/q", "receipt:r")) == ["MESSAGE s /queue/q 'hi'", "RECEIPT r"]
 """
 
-from gateway.net.outbox import Outbox
 from tests.conformance.stomp.ear import Ear, Heard
 from tests.conformance.stomp.frames import frame
 from tests.protocols.stomp import dialogue
@@ -62,9 +61,11 @@ class Client(dialogue.Client):
     def nack(self, number: int, *lines: str) -> list[str]:
         return self.tell(self.settled("NACK", number, *lines))
 
-    def _take(self, outbox: Outbox, watermark: int) -> None:
-        pieces, _ = outbox.take(watermark)
-        self._heard += self._ear.listen(b"".join(pieces))
-        if self.machine.state is dialogue.State.CLOSED and not outbox.pieces and not self._has_heard_end:
-            self._has_heard_end = True
-            self._heard.append(Heard("closed"))
+    def read(self, data: bytes) -> list[dialogue.Heard]:
+        """Return the frames in these bytes."""
+        return [*self._ear.listen(data)]
+
+    @property
+    def closed(self) -> Heard:
+        """What stands for the end of the connection."""
+        return Heard("closed")

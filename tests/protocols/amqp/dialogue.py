@@ -20,7 +20,6 @@ from gateway.kernel.ports import Clock
 from gateway.kernel.records import PermissionRecord, UserRecord
 from gateway.kernel.recovery import recover
 from gateway.kernel.vhost import VirtualHost
-from gateway.net.outbox import Outbox
 from gateway.net.turn import Turn
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
 from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
@@ -28,10 +27,10 @@ from gateway_amqp.connection import Connection
 from gateway_amqp.handshake import PROTOCOL_HEADER
 from gateway_amqp.header import AMQP
 from gateway_amqp.settings import AmqpSettings
-from gateway_amqp.state import State
 from gateway_memory import MemoryStore
 from tests.protocols.amqp.ear import EOF, Ear, Heard
 from tests.protocols.amqp.frames import ALL_CAPABILITIES, Sent, asked, start_ok, wire
+from tests.protocols.other_end import OtherEnd
 
 
 class StillClock:
@@ -129,8 +128,8 @@ class Gateway:
         return Access(view.authenticators(directory), view.authorizers(directory))
 
 
-class Peer:
-    """Somebody at the other end: the machine's driver, a speaker in turns, and one of the broker's connections.
+class Peer(OtherEnd[Connection, Heard]):
+    """Somebody at the other end.
 
     With ``is_reading`` false its way is congested: what is sent to it stays in the outbox.
     """
@@ -138,17 +137,11 @@ class Peer:
     def __init__(
         self, gateway: Gateway, host: str = "127.0.0.1", certificate: CertificateSubject | None = None
     ) -> None:
+        super().__init__(gateway, 5672, host, certificate)
         self.gateway = gateway
-        self.name = f"{host}:{len(gateway.broker.connections) + 40_000} -> 127.0.0.1:5672"
-        self.peer_host = host
-        self.certificate = certificate
-        self.log_lines: list[tuple[str, dict[str, object]]] = []
-        self.is_reading = True
         self._octets = 0
         self._ear = Ear()
-        self._heard: list[Heard] = []
-        self.machine = Connection(gateway.settings, self, lambda: gateway.turn.awaken(self))
-        gateway.broker.connections.add(self)
+        self.join(Connection(gateway.settings, self, self.awaken))
 
     # What a test does
 
@@ -192,69 +185,22 @@ class Peer:
         self.gateway.end_turn()
         return [str(heard) for heard in self._taken()]
 
-    def lose(self) -> None:
-        """The transport breaks."""
-        self.gateway.broker.connections.remove(self)
-        self.machine.lost()
-
     def read_again(self) -> None:
         """Take what waits, and go on reading."""
         self.is_reading = True
         self.machine.outbox.is_congested = False
         self.machine.outbox.wake()
 
-    def _taken(self) -> list[Heard]:
-        heard, self._heard = self._heard, []
-        return heard
+    def read(self, data: bytes) -> list[Heard]:
+        """Return the frames in these bytes."""
+        return self._ear.listen(data)
 
-    # Driver
-
-    def log(self, event: str, **details: object) -> None:
-        self.log_lines.append((event, details))
-
-    def hang_up(self) -> None:
-        self.machine.outbox.wake()
-
-    def opened(self) -> None:
-        pass
-
-    def publishing(self) -> None:
-        self.weigh_publishing()
-
-    # Speaker: what PeerProtocol does in its turns
-
-    def end_turn(self) -> None:
-        self.machine.end_turn()
-
-    def flush(self) -> None:
-        outbox, journal = self.machine.outbox, self.gateway.broker.journal
-        outbox.is_awake = False
-        outbox.is_congested = not self.is_reading
-        if self.is_reading:
-            self._take(outbox, journal.watermark)
-        if outbox.awaited:
-            journal.when_durable(max(outbox.awaited, journal.pending_lsn), outbox.wake)
-        if outbox.weigh():
-            self.machine.resume()
-
-    def fail(self) -> None:
-        raise AssertionError("something broke at the end of a turn")
-
-    def _take(self, outbox: Outbox, watermark: int) -> None:
-        pieces, _ = outbox.take(watermark)
-        self._heard += self._ear.listen(b"".join(pieces))
-        if self.machine.state is State.CLOSED and not outbox.pieces and EOF not in self._heard:
-            self._heard.append(EOF)
+    @property
+    def closed(self) -> Heard:
+        """What stands for the end of the connection."""
+        return EOF
 
     # What the broker asks of any peer
-
-    @property
-    def vhost_name(self) -> str:
-        return self.machine.vhost.name if self.machine.vhost is not None else ""
-
-    @property
-    def user_name(self) -> str:
-        return self.machine.user_name
 
     @property
     def channel_count(self) -> int:
@@ -278,12 +224,6 @@ class Peer:
 
     def channels(self) -> list[ChannelFacts]:
         return self.machine.channel_facts()
-
-    def force_close(self, reason: str) -> None:
-        self.machine.force_close(reason)
-
-    def fail_confirms(self) -> None:
-        self.machine.fail_confirms()
 
     def weigh_publishing(self) -> None:
         alarms = self.gateway.broker.alarms

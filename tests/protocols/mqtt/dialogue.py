@@ -15,15 +15,14 @@ from functools import cache
 from itertools import count
 from typing import Any, ClassVar, Self
 
-from gateway.access import Access, AuthenticationMethod, CertificateSubject
+from gateway.access import Access, AuthenticationMethod
 from gateway.kernel.broker import Broker
-from gateway.kernel.connections import ChannelFacts, PeerFacts
+from gateway.kernel.connections import PeerFacts
 from gateway.kernel.message import HeaderFormat, Value
 from gateway.kernel.plain import PLAIN
 from gateway.kernel.records import PermissionRecord, UserRecord
 from gateway.kernel.recovery import recover
 from gateway.kernel.vhost import VirtualHost
-from gateway.net.outbox import Outbox
 from gateway.net.turn import Turn
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
 from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
@@ -33,9 +32,9 @@ from gateway_mqtt.connection import Connection
 from gateway_mqtt.header import MQTT
 from gateway_mqtt.login import LoginSettings
 from gateway_mqtt.settings import MqttSettings
-from gateway_mqtt.state import State
 from tests.protocols.mqtt.ear import CLOSED, Ear, Heard
 from tests.protocols.mqtt.packets import WRITERS, session_expiry
+from tests.protocols.other_end import OtherEnd
 
 
 @cache
@@ -133,29 +132,21 @@ class Gateway:
         return Access(view.authenticators(directory), view.authorizers(directory), methods=self._methods)
 
 
-class Client:
-    """Somebody at the other end: the machine's driver, a speaker in turns, and one of the broker's connections.
+class Client(OtherEnd[Connection, Heard]):
+    """Somebody at the other end.
 
     ``welcome`` is the CONNACK it got, ``backlog`` what came right behind it if ``Gateway.client`` made it. With
     ``is_reading`` false its way is congested: what is sent to it stays in the outbox.
     """
 
-    peer_host = "127.0.0.1"
-    certificate: CertificateSubject | None = None
-
     def __init__(self, gateway: Gateway, version: int = 5) -> None:
+        super().__init__(gateway, 1883)
         self.gateway = gateway
         self.write = WRITERS[version]
-        self.name = f"127.0.0.1:{len(gateway.broker.connections) + 40_000} -> 127.0.0.1:1883"
-        self.log_lines: list[tuple[str, dict[str, object]]] = []
-        self.is_reading = True
         self.welcome = Heard("nothing")
         self.backlog: list[str] = []
         self._ear = Ear(version)
-        self._heard: list[Heard] = []
-        self._has_heard_end = False
-        self.machine = Connection(gateway.settings, self, lambda: gateway.turn.awaken(self))
-        gateway.broker.connections.add(self)
+        self.join(Connection(gateway.settings, self, self.awaken))
 
     # What a test does
 
@@ -219,85 +210,18 @@ class Client:
         self.gateway.end_turn()
         return [str(heard) for heard in self._taken()]
 
-    def lose(self) -> None:
-        """The transport breaks."""
-        self.gateway.broker.connections.remove(self)
-        self.machine.lost()
-        self.gateway.settle()
-
-    def _taken(self) -> list[Heard]:
-        heard, self._heard = self._heard, []
-        return heard
-
-    # Driver
-
-    def log(self, event: str, **details: object) -> None:
-        self.log_lines.append((event, details))
-
-    def hang_up(self) -> None:
-        self.machine.outbox.wake()
-
-    def opened(self) -> None:
-        pass
-
-    def publishing(self) -> None:
-        self.weigh_publishing()
-
-    # Speaker: what PeerProtocol does in its turns
-
-    def end_turn(self) -> None:
-        self.machine.end_turn()
-
-    def flush(self) -> None:
-        outbox, journal = self.machine.outbox, self.gateway.broker.journal
-        outbox.is_awake = False
-        outbox.is_congested = not self.is_reading
-        if self.is_reading:
-            self._take(outbox, journal.watermark)
-        if outbox.awaited:
-            journal.when_durable(max(outbox.awaited, journal.pending_lsn), outbox.wake)
-        if outbox.weigh():
-            self.machine.resume()
-
-    def fail(self) -> None:
-        raise AssertionError("something broke at the end of a turn")
-
-    def _take(self, outbox: Outbox, watermark: int) -> None:
-        pieces, _ = outbox.take(watermark)
-        self._heard += self._ear.listen(b"".join(pieces))
-        if self.machine.state is State.CLOSED and not outbox.pieces and not self._has_heard_end:
-            self._has_heard_end = True
-            self._heard.append(CLOSED)
-
-    # What the broker asks of any peer
+    def read(self, data: bytes) -> list[Heard]:
+        """Return the packets in these bytes."""
+        return self._ear.listen(data)
 
     @property
-    def vhost_name(self) -> str:
-        return self.machine.vhost.name if self.machine.vhost is not None else ""
-
-    @property
-    def user_name(self) -> str:
-        return self.machine.user_name
-
-    @property
-    def channel_count(self) -> int:
-        return 0
+    def closed(self) -> Heard:
+        """What stands for the end of the connection."""
+        return CLOSED
 
     def facts(self) -> PeerFacts:
         address = ("127.0.0.1", 1883, "127.0.0.1", 50000)
         return PeerFacts("MQTT", "running", *address, False, 0, "", {}, 0, 0, 60, (0, 0), (0, 0))
-
-    def channels(self) -> list[ChannelFacts]:
-        return []
-
-    def force_close(self, reason: str) -> None:
-        self.machine.force_close(reason)
-
-    def fail_confirms(self) -> None:
-        self.machine.fail_confirms()
-
-    def weigh_publishing(self) -> None:
-        pass
 
     def tick(self) -> None:
         self.machine.opening.tick()

@@ -5,10 +5,10 @@ from typing import Final
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.net.outbox import Outbox
 from gateway_mqtt.state import State
 from tests.protocols.mqtt.client_packets import text
 from tests.protocols.mqtt.dialogue import Client, Gateway
+from tests.protocols.mqtt.ear import Heard
 from tests.protocols.mqtt.packets import (
     FIVE,
     FOUR,
@@ -63,9 +63,10 @@ KEPT_AT_MOST: Final = 128 * 1024
 class Babbler(Client):
     """Somebody whose bytes decide in which version it is answered; the answers are well formed in any."""
 
-    def _take(self, outbox: Outbox, watermark: int) -> None:
+    def read(self, data: bytes) -> list[Heard]:
+        """Return the packets in these bytes."""
         self._ear.version = self.machine.version or 4  # refused before it had one, see ``connect_version``
-        super()._take(outbox, watermark)
+        return super().read(data)
 
 
 def witnessed(gateway: Gateway) -> Client:

@@ -16,7 +16,7 @@ from functools import cache
 from itertools import count
 from typing import Any
 
-from gateway.access import Access, Authenticator, CertificateSubject
+from gateway.access import Access, Authenticator
 from gateway.kernel.broker import Broker
 from gateway.kernel.connections import ChannelFacts, PeerFacts
 from gateway.kernel.message import Header, HeaderFormat, Message, Properties
@@ -24,7 +24,6 @@ from gateway.kernel.plain import PLAIN, plain_header
 from gateway.kernel.records import PermissionRecord, TopicPermissionRecord, UserRecord
 from gateway.kernel.recovery import recover
 from gateway.kernel.vhost import VirtualHost
-from gateway.net.outbox import Outbox
 from gateway.net.turn import Turn
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
 from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
@@ -33,7 +32,7 @@ from gateway_memory import MemoryStore
 from gateway_stomp.connection import Connection
 from gateway_stomp.header import STOMP
 from gateway_stomp.settings import StompSettings
-from gateway_stomp.state import State
+from tests.protocols.other_end import OtherEnd
 
 
 @dataclass(frozen=True)
@@ -190,28 +189,20 @@ class Gateway:
         return Access(self._authenticators or view.authenticators(directory), view.authorizers(directory))
 
 
-class Client:
-    """Somebody at the other end: the machine's driver, a speaker in turns, and one of the broker's connections.
+class Client(OtherEnd[Connection, Heard]):
+    """Somebody at the other end.
 
     ``welcome`` is the CONNECTED it got. With ``is_reading`` false its way is congested: what is sent to it stays in the
     outbox.
     """
 
-    peer_host = "127.0.0.1"
-    certificate: CertificateSubject | None = None
-
     def __init__(self, gateway: Gateway, version: str = "1.2") -> None:
+        super().__init__(gateway, 61613)
         self.gateway = gateway
         self.version = version
-        self.name = f"127.0.0.1:{len(gateway.broker.connections) + 40_000} -> 127.0.0.1:61613"
-        self.log_lines: list[tuple[str, dict[str, object]]] = []
-        self.is_reading = True
         self.welcome = Heard("nothing")
         self._unread = b""
-        self._heard: list[Heard] = []
-        self._has_heard_end = False
-        self.machine = Connection(gateway.settings, self, lambda: gateway.turn.awaken(self))
-        gateway.broker.connections.add(self)
+        self.join(Connection(gateway.settings, self, self.awaken))
 
     # What a test does
 
@@ -267,70 +258,15 @@ class Client:
         self.gateway.end_turn()
         return self._taken()
 
-    def lose(self) -> None:
-        """The transport breaks."""
-        self.gateway.broker.connections.remove(self)
-        self.machine.lost()
-        self.gateway.settle()
-
-    def _taken(self) -> list[Heard]:
-        heard, self._heard = self._heard, []
+    def read(self, data: bytes) -> list[Heard]:
+        """Return the frames in these bytes."""
+        heard, self._unread = heard_in(self._unread + data, self.version)
         return heard
 
-    # Driver
-
-    def log(self, event: str, **details: object) -> None:
-        self.log_lines.append((event, details))
-
-    def hang_up(self) -> None:
-        self.machine.outbox.wake()
-
-    def opened(self) -> None:
-        pass
-
-    def publishing(self) -> None:
-        self.weigh_publishing()
-
-    # Speaker: what PeerProtocol does in its turns
-
-    def end_turn(self) -> None:
-        self.machine.end_turn()
-
-    def flush(self) -> None:
-        outbox, journal = self.machine.outbox, self.gateway.broker.journal
-        outbox.is_awake = False
-        outbox.is_congested = not self.is_reading
-        if self.is_reading:
-            self._take(outbox, journal.watermark)
-        if outbox.awaited:
-            journal.when_durable(max(outbox.awaited, journal.pending_lsn), outbox.wake)
-        if outbox.weigh():
-            self.machine.resume()
-
-    def fail(self) -> None:
-        raise AssertionError("something broke at the end of a turn")
-
-    def _take(self, outbox: Outbox, watermark: int) -> None:
-        pieces, _ = outbox.take(watermark)
-        heard, self._unread = heard_in(self._unread + b"".join(pieces), self.version)
-        self._heard += heard
-        if self.machine.state is State.CLOSED and not outbox.pieces and not self._has_heard_end:
-            self._has_heard_end = True
-            self._heard.append(CLOSED)
-
-    # What the broker asks of any peer
-
     @property
-    def vhost_name(self) -> str:
-        return self.machine.vhost.name if self.machine.vhost is not None else ""
-
-    @property
-    def user_name(self) -> str:
-        return self.machine.user_name
-
-    @property
-    def channel_count(self) -> int:
-        return 0
+    def closed(self) -> Heard:
+        """What stands for the end of the connection."""
+        return CLOSED
 
     def facts(self) -> PeerFacts:
         address = ("127.0.0.1", 61613, "127.0.0.1", 50000)
@@ -338,15 +274,6 @@ class Client:
 
     def channels(self) -> list[ChannelFacts]:
         return self.machine.channel_facts()
-
-    def force_close(self, reason: str) -> None:
-        self.machine.force_close(reason)
-
-    def fail_confirms(self) -> None:
-        self.machine.fail_confirms()
-
-    def weigh_publishing(self) -> None:
-        pass
 
     def tick(self) -> None:
         self.machine.mind_consumers()
