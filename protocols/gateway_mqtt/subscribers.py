@@ -56,17 +56,11 @@ class AtMostOnce:
         self._deliver_special(consumer, message, redelivered)
 
     def _deliver_special(self, consumer: Consumer, message: Message, redelivered: bool) -> None:
-        terms, facts = self._terms(message.routing_key), facts_of(message.header)
-        if not facts.is_copy:
-            if terms is None:
-                if message.routing_key.startswith("$"):  # for those who ask for it by name alone (MQTT-4.7.2-1)
-                    return
-            elif facts.client_id == self._client_id:
-                terms = terms.own
-                if terms is None:
-                    return
-            if terms is not None and terms.qos:
-                return
+        terms = wanted(self._terms(message.routing_key), message, self._client_id)
+        if terms is _UNWANTED:
+            return
+        if terms is not None and terms.qos and not facts_of(message.header).is_copy:
+            return
         if self._delivering.send_special(message, terms, qos=0):
             self._delivering.count(consumer, message, redelivered)
 
@@ -132,15 +126,10 @@ class Acknowledged:
     def _wanted(self, message: Message) -> Terms | None:
         """Return on which terms a message is wanted, ``None`` for no particular ones, ``_UNWANTED`` for not at all."""
         terms = self._terms(message.routing_key)
-        facts = facts_of(message.header)
-        if facts.is_copy:
-            return terms
-        if terms is None:  # topics of the server are for those who ask for them by name alone (MQTT-4.7.2-1)
-            return _UNWANTED if message.routing_key.startswith("$") else None
-        if terms.own is terms or facts.client_id != self._client_id:
-            return terms
-        own = terms.own
-        return own if own is not None and own.qos else _UNWANTED  # of the rest, the queue of QoS 0 brings what there is
+        found = wanted(terms, message, self._client_id)
+        if found is not terms and found is not None and not found.qos:
+            return _UNWANTED  # of its own messages, the queue of QoS 0 brings what there is
+        return found
 
     def _numbered(self, message: Message, terms: Terms | None) -> tuple[int, int]:
         """Return a new identifier and the QoS of a message; QoS 0 has no identifier."""
@@ -188,3 +177,19 @@ class Shared(Acknowledged):
 
     def _recalled(self, entry: "QueuedMessage") -> None:
         """Return nothing: what a connection left open of a group is not in its queue, see ``Session.held``."""
+
+
+def wanted(terms: Terms | None, message: Message, client_id: str) -> Terms | None:
+    """Return on which of its terms a client wants a message: ``None`` for no particular ones, or ``_UNWANTED``.
+
+    Topics of the server are for those who ask for them by name alone (MQTT-4.7.2-1), and what a client published itself
+    for those who do not say *no local* (MQTT-3.8.3-3). A copy of a retained message was asked for.
+    """
+    facts = facts_of(message.header)
+    if facts.is_copy:
+        return terms
+    if terms is None:
+        return _UNWANTED if message.routing_key.startswith("$") else None
+    if terms.own is terms or facts.client_id != client_id:
+        return terms
+    return _UNWANTED if terms.own is None else terms.own
