@@ -322,6 +322,6 @@ def _scheduler(reactor: Any) -> Callable[[Callable[[], None]], object]:
 
 
 def _log_event(event: Event) -> None:
-    is_warning = event.name.startswith("store.") or event.name == "queue.advice"
+    is_warning = event.name.startswith("store.") or event.name in ("queue.advice", "retained.refused")
     level = _log.warning if is_warning else _log.debug
     level(event.name, vhost=event.vhost, subject=event.subject, **event.details)

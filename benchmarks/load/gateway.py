@@ -11,13 +11,13 @@ from typing import Final
 from benchmarks.load.amqp.client import amqp_product
 from benchmarks.load.processes import free_port
 from benchmarks.load.running import Broker, running
-from benchmarks.load.workloads import AMQP, MQTT, STOMP
+from benchmarks.load.workloads import AMQP, MQTT, STOMP, WEB_STOMP
 
 #: The port of the management API, beside those of protocols.
 MANAGEMENT: Final = "management"
 
 #: Every listener that is there unless it is switched off.
-LISTENERS: Final = (AMQP, MQTT, "web_mqtt", STOMP, "web_stomp", MANAGEMENT)
+LISTENERS: Final = (AMQP, MQTT, "web_mqtt", STOMP, WEB_STOMP, MANAGEMENT)
 
 #: Deliveries an MQTT client may leave unacknowledged: its peer is set up to allow as many.
 PREFETCH: Final = 1000
@@ -32,7 +32,7 @@ def absence() -> str | None:
 @contextmanager
 def launch(directory: Path) -> Iterator[Broker]:
     """Run it without management: Debian's RabbitMQ, its peer, comes without as well."""
-    with _launch(directory, AMQP, MQTT, STOMP) as broker:
+    with _launch(directory, AMQP, MQTT, STOMP, WEB_STOMP) as broker:
         yield broker
 
 

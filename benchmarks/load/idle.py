@@ -12,7 +12,8 @@ from benchmarks.load.amqp.client import connected as amqp_connected
 from benchmarks.load.mqtt.client import connected as mqtt_connected
 from benchmarks.load.peers import Peer
 from benchmarks.load.processes import resident_bytes
-from benchmarks.load.workloads import AMQP, MQTT
+from benchmarks.load.stomp.client import connected as stomp_connected
+from benchmarks.load.workloads import AMQP, MQTT, STOMP
 
 #: Opened before the first look at the memory, so that code and pools that all connections share do not count.
 WARM_UP: Final = 20
@@ -27,7 +28,10 @@ SPARE_DESCRIPTORS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Idleness:
-    """Connections of one protocol that say nothing: how the ``number``-th is opened, and KiB each that are owed."""
+    """Connections of one protocol that say nothing: how the ``number``-th is opened, and KiB each that are owed.
+
+    0 is none.
+    """
 
     name: str
     protocol: str
@@ -38,6 +42,7 @@ class Idleness:
 IDLENESS: Final = (
     Idleness("idle", AMQP, lambda port, number: amqp_connected(port), owed_kib=20.0),
     Idleness("mqtt idle", MQTT, lambda port, number: mqtt_connected(port, f"idle-{number}"), owed_kib=8.0),
+    Idleness("stomp idle", STOMP, lambda port, number: stomp_connected(port), owed_kib=0.0),
 )
 
 

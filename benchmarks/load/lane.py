@@ -36,12 +36,17 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request and its answer: the sockets they go over, the bytes of the one and the size of the other."""
+    """One request and its answer: the sockets they go over, the bytes of the one and the size of the other.
+
+    Where the size is not known, ``answer_bytes`` is 0, the answer is over with its first ``end``, and ends of lines may
+    come behind.
+    """
 
     outward: socket.socket
     inward: socket.socket
     message: bytes
     answer_bytes: int
+    end: bytes = b""
 
 
 class Lane(Protocol):
@@ -66,12 +71,16 @@ class Lane(Protocol):
         """Compare the broker's numbers between two probes. :raises Lost: when they differ from the messages counted."""
 
 
-class QueueLane(Lane, Protocol):
-    """A lane whose messages may also wait in a queue, or be exchanged one by one, each in bytes of a known number."""
+class ExchangeLane(Lane, Protocol):
+    """A lane whose messages may also be exchanged one by one."""
 
     def delivery(self, probe: Probe) -> Exchange:
         """The exchange of a message for its delivery, as large as the probe's."""
         ...
+
+
+class QueueLane(ExchangeLane, Protocol):
+    """A lane whose messages may also wait in a queue, or be exchanged for a confirm."""
 
     def confirm(self) -> Exchange:
         """The exchange of a message for its confirm."""

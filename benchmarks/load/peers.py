@@ -8,7 +8,7 @@ from typing import Final
 
 from benchmarks.load import gateway, mosquitto, rabbitmq
 from benchmarks.load.running import Broker
-from benchmarks.load.workloads import AMQP, MQTT, STOMP
+from benchmarks.load.workloads import AMQP, MQTT, STOMP, WEB_STOMP
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ SUBJECT: Final = Peer(
     "gateway",
     gateway.absence,
     gateway.launch,
-    {AMQP, MQTT, STOMP},
-    {AMQP: 5000, MQTT: 10_000},
+    {AMQP, MQTT, STOMP, WEB_STOMP},
+    {AMQP: 5000, MQTT: 10_000, STOMP: 5000},
     backlog_messages=1_000_000,
 )
 #: The same with an operator's way in, for measurements in which one takes part.
@@ -46,6 +46,13 @@ MANAGED: Final = replace(SUBJECT, launch=gateway.launch_managed)
 #: The subject first: where two peers are compared, it is the one that must win.
 PEERS: Final = (
     SUBJECT,
-    Peer("rabbitmq", rabbitmq.absence, rabbitmq.launch, {AMQP, STOMP}, {AMQP: 1000}, backlog_messages=200_000),
+    Peer(
+        "rabbitmq",
+        rabbitmq.absence,
+        rabbitmq.launch,
+        {AMQP, STOMP, WEB_STOMP},
+        {AMQP: 1000, STOMP: 1000},
+        backlog_messages=200_000,
+    ),
     Peer("mosquitto", mosquitto.absence, mosquitto.launch, {MQTT}, {MQTT: 10_000}, backlog_messages=0),
 )

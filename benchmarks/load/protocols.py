@@ -5,15 +5,16 @@ from contextlib import AbstractContextManager
 from typing import Final, Protocol, TypeAlias
 
 from benchmarks.load.amqp.lane import open_lanes as open_amqp_lanes
-from benchmarks.load.lane import Lane, QueueLane
+from benchmarks.load.lane import ExchangeLane, Lane, QueueLane
 from benchmarks.load.running import Broker
 from benchmarks.load.stomp.lane import open_lanes as open_stomp_lanes
-from benchmarks.load.workloads import AMQP, STOMP, Workload
+from benchmarks.load.workloads import AMQP, STOMP, WEB_STOMP, Workload
 
 #: Where a broker listens on loopback, by protocol.
 Ports: TypeAlias = Mapping[str, int]
 
 OpenLanes: TypeAlias = Callable[[Ports, Workload], AbstractContextManager[Sequence[Lane]]]
+OpenExchangeLanes: TypeAlias = Callable[[Ports, Workload], AbstractContextManager[Sequence[ExchangeLane]]]
 
 
 class OpenQueueLanes(Protocol):
@@ -28,9 +29,17 @@ class OpenQueueLanes(Protocol):
 LANES: Final[Mapping[str, OpenLanes]] = {
     AMQP: open_amqp_lanes,
     STOMP: open_stomp_lanes,
+    WEB_STOMP: open_stomp_lanes,
 }
 
-#: For messages that wait, or come one by one.
+#: For messages that come one by one.
+EXCHANGE_LANES: Final[Mapping[str, OpenExchangeLanes]] = {
+    AMQP: open_amqp_lanes,
+    STOMP: open_stomp_lanes,
+    WEB_STOMP: open_stomp_lanes,
+}
+
+#: For messages that wait, or are confirmed one by one.
 QUEUE_LANES: Final[Mapping[str, OpenQueueLanes]] = {
     AMQP: open_amqp_lanes,
 }
@@ -39,6 +48,11 @@ QUEUE_LANES: Final[Mapping[str, OpenQueueLanes]] = {
 def open_lanes(broker: Broker, workload: Workload) -> AbstractContextManager[Sequence[Lane]]:
     """Open the lanes of a workload in its protocol."""
     return LANES[workload.protocol](broker.ports, workload)
+
+
+def open_exchange_lanes(broker: Broker, workload: Workload) -> AbstractContextManager[Sequence[ExchangeLane]]:
+    """Open the lanes of a workload in its protocol, whose messages come one by one."""
+    return EXCHANGE_LANES[workload.protocol](broker.ports, workload)
 
 
 def open_queue_lanes(

@@ -2,8 +2,8 @@
 
 The node has its own name, ports, cookie and directories, and a port mapper
 (epmd) of its own, so that stopping both leaves nothing behind. Its settings
-are RabbitMQ's defaults, with the plugin rabbitmq_stomp, which is part of the
-package, enabled.
+are RabbitMQ's defaults, with the plugins rabbitmq_stomp and rabbitmq_web_stomp,
+which are part of the package, enabled.
 """
 
 import os
@@ -19,7 +19,7 @@ from typing import Final
 from benchmarks.load.amqp.client import amqp_product
 from benchmarks.load.processes import free_port, stop
 from benchmarks.load.running import Broker, running
-from benchmarks.load.workloads import AMQP, STOMP
+from benchmarks.load.workloads import AMQP, STOMP, WEB_STOMP
 
 #: Debian's wrapper in /usr/sbin insists on the system's directories and user; this is the script behind it.
 SERVER: Final = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
@@ -49,9 +49,9 @@ def absence() -> str | None:
 @contextmanager
 def launch(directory: Path) -> Iterator[Broker]:
     """Run a node on a directory until the context ends."""
-    ports = {AMQP: free_port(), STOMP: free_port()}
-    (directory / PLUGINS).write_text("[rabbitmq_stomp].")
-    (directory / CONFIGURATION).write_text(_configuration(ports[STOMP]))
+    ports = {AMQP: free_port(), STOMP: free_port(), WEB_STOMP: free_port()}
+    (directory / PLUGINS).write_text("[rabbitmq_stomp, rabbitmq_web_stomp].")
+    (directory / CONFIGURATION).write_text(_configuration(ports[STOMP], ports[WEB_STOMP]))
     with _port_mapper(directory) as environment:
         node = {**environment, **_node_environment(directory, ports[AMQP])}
         # Erlang takes some seconds to boot, more with a backlog to recover.
@@ -100,9 +100,11 @@ def _node_environment(directory: Path, port: int) -> Mapping[str, str]:
     }
 
 
-def _configuration(stomp_port: int) -> str:
+def _configuration(stomp_port: int, web_stomp_port: int) -> str:
     """Settings that the environment cannot give."""
-    return f'[{{rabbitmq_stomp, [{{tcp_listeners, [{{"127.0.0.1", {stomp_port}}}]}}]}}].\n'
+    stomp = f'{{rabbitmq_stomp, [{{tcp_listeners, [{{"127.0.0.1", {stomp_port}}}]}}]}}'
+    web_stomp = f'{{rabbitmq_web_stomp, [{{tcp_config, [{{ip, "127.0.0.1"}}, {{port, {web_stomp_port}}}]}}]}}'
+    return f"[{stomp}, {web_stomp}].\n"
 
 
 def _install() -> None:

@@ -35,7 +35,7 @@ def report(
         parts[0].append(f"Generator alone: {', '.join(map(str, floors))}.")
     for protocol in dict.fromkeys(workload.protocol for workload in workloads):
         spoken = [each for each in workloads if each.protocol == protocol]
-        parts.extend(_side_by_side(results, spoken, peers, protocol.upper()))
+        parts.extend(_side_by_side(results, spoken, peers, protocol.upper().replace("_", " ")))
     if any((premium.of(each), SUBJECT.name) in results.runs for premium in PREMIUMS for each in OVER_QUEUES):
         parts.append(["## What queues cost over a plain one: broker CPU a message", "", *table(_premiums(results))])
     if results.figures:
@@ -123,7 +123,7 @@ def _idle(results: Results) -> Iterable[Row]:
     for (protocol, peer), idle in results.idle.items():
         figures = [f"{idle.connections:,}", mb(idle.baseline_bytes), mb(idle.resident_bytes)]
         most = owed_kib[protocol]
-        owed = [f"< {most:.0f}", met(idle.kib_each < most)] if peer == SUBJECT.name else ["", ""]
+        owed = [f"< {most:.0f}", met(idle.kib_each < most)] if most and peer == SUBJECT.name else ["", ""]
         yield [protocol, peer, *figures, f"{idle.kib_each:.1f}", *owed]
 
 

@@ -8,14 +8,14 @@ from time import perf_counter
 from benchmarks.load.lane import Exchange, Lost
 from benchmarks.load.latency import latency
 from benchmarks.load.measurement import Measurement, Stopwatch, stopwatch
-from benchmarks.load.protocols import open_queue_lanes
+from benchmarks.load.protocols import open_exchange_lanes, open_queue_lanes
 from benchmarks.load.running import Broker
 from benchmarks.load.workloads import Workload
 
 
 def measure_round_trip(broker: Broker, workload: Workload, seconds: float) -> Measurement:
     """Publish, wait for the delivery, repeat."""
-    with open_queue_lanes(broker, workload) as (lane,):
+    with open_exchange_lanes(broker, workload) as (lane,):
         before = lane.probe()
         waits, watch = _repeat(broker, lane.delivery(before), seconds)
         lane.check(before, lane.probe(), len(waits))
@@ -35,7 +35,7 @@ def _repeat(broker: Broker, exchange: Exchange, seconds: float) -> tuple[Sequenc
     """Exchange one message at a time for so many seconds; return how long each took."""
     for connection in {exchange.outward, exchange.inward}:
         _make_blocking(connection)
-    send, receive, message = exchange.outward.sendall, _reader(exchange.inward, exchange.answer_bytes), exchange.message
+    send, receive, message = exchange.outward.sendall, _reader(exchange), exchange.message
     waits = []
     with stopwatch(broker.pid) as watch:
         end = perf_counter() + seconds
@@ -52,7 +52,25 @@ def _make_blocking(connection: socket.socket) -> None:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 30, 0))
 
 
-def _reader(connection: socket.socket, size: int) -> Callable[[], None]:
+def _reader(exchange: Exchange) -> Callable[[], None]:
+    """Return a function that reads one answer."""
+    if exchange.end:
+        return _reader_to(exchange.inward, exchange.end)
+    return _reader_of(exchange.inward, exchange.answer_bytes)
+
+
+def _reader_to(connection: socket.socket, end: bytes) -> Callable[[], None]:
+    """Return a function that reads until one answer has ended."""
+
+    def read() -> None:
+        while end not in (octets := connection.recv(65536)):
+            if not octets:
+                raise ConnectionError("the broker closed a connection under load")
+
+    return read
+
+
+def _reader_of(connection: socket.socket, size: int) -> Callable[[], None]:
     """Return a function that reads one answer of exactly this size."""
     buffer = memoryview(bytearray(size))
 

@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Final
 
 #: Protocols, under the names their listeners have in the settings.
-AMQP, MQTT, STOMP = "amqp", "mqtt", "stomp"
+AMQP, MQTT, STOMP, WEB_STOMP = "amqp", "mqtt", "stomp", "web_stomp"
 
 
 class Shape(Enum):

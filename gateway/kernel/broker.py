@@ -128,6 +128,7 @@ class Broker:
         self.connections.force_close(f"vhost '{name}' is deleted", lambda peer: peer.vhost_name == name)
         vhost.wills.erase()
         vhost.sessions.end_all()
+        vhost.sessions.groups.erase()
         vhost.retained.erase()
         vhost.queues.delete_all()
         vhost.exchanges.delete_all()

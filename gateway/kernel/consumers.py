@@ -1,7 +1,6 @@
-"""Someone a queue delivers to, how much they may hold unsettled, and whose turn it is."""
+"""Someone a queue delivers to, and how much they may hold unsettled."""
 
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from gateway.kernel.counters import Counters
@@ -36,6 +35,17 @@ class Subscriber(Protocol):
         ...
 
 
+class Selection(Protocol):
+    """Which messages of a queue a consumer wants."""
+
+    def wants(self, message: Message, deliveries: int, is_redelivered: bool) -> bool:
+        """Whether it wants this one, which was delivered so often before, and which somebody may have seen.
+
+        Asked once for each time a message is there to be had; never raises.
+        """
+        ...
+
+
 class Credit:
     """How many unsettled deliveries are allowed; a limit of 0 means any number (R84)."""
 
@@ -55,8 +65,8 @@ class Consumer:
     """One subscription to one queue.
 
     ``credit`` is its own, ``shared_credit`` the channel's where one was asked for; both bind (R85). ``is_unlimited``
-    says that neither does. ``is_waiting`` says that the queue does not consider it until ``reconsider``. ``counters``
-    are its subscriber's, to count deliveries in.
+    says that neither does. ``is_waiting`` says that the queue does not consider it until ``reconsider``. ``selection``
+    tells what it wants, ``None`` everything. ``counters`` are its subscriber's, to count deliveries in.
     """
 
     __slots__ = (
@@ -71,6 +81,7 @@ class Consumer:
         "outlet",
         "priority",
         "queue",
+        "selection",
         "shared_credit",
         "subscriber",
         "tag",
@@ -89,6 +100,7 @@ class Consumer:
         credit: Credit | None = None,
         shared_credit: Credit | None = None,
         arguments: Arguments | None = None,
+        selection: Selection | None = None,
     ) -> None:
         self.queue = queue
         self.tag = tag
@@ -100,6 +112,7 @@ class Consumer:
         self.priority = priority
         self.credit = credit or Credit()
         self.arguments: Arguments = arguments or {}
+        self.selection = selection
         self.counters = Counters()
         self.is_waiting = False
         self.share(shared_credit)
@@ -121,6 +134,11 @@ class Consumer:
     def has_capacity(self) -> bool:
         """Whether the next message may be handed to it now."""
         return self.outlet.is_open and self.has_credit
+
+    def wants(self, entry: "QueuedMessage") -> bool:
+        """Whether it wants a message that waits."""
+        selection = self.selection
+        return selection is None or selection.wants(entry.message, entry.deliveries, entry.is_redelivered)
 
     def charge(self) -> None:
         """Count one more unsettled delivery."""
@@ -155,117 +173,3 @@ class Resumption:
             start = self._times % len(waiting)
             for consumer in waiting[start:] + waiting[:start]:
                 consumer.queue.reconsider(consumer)
-
-
-class Round(Protocol):
-    """The consumers of one queue, and the choice among them. ``permit_exclusive``: one may ask to be the only one."""
-
-    permit_exclusive: bool
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        ...
-
-    def __iter__(self) -> Iterator[Consumer]:
-        """Iterate over all of them, in the order they came."""
-        ...
-
-    def __contains__(self, consumer: Consumer) -> bool:
-        """Return whether it is one of them."""
-        ...
-
-    def is_active(self, consumer: Consumer) -> bool:
-        """Return whether it gets messages while it has capacity."""
-        ...
-
-    def add(self, consumer: Consumer) -> None:
-        """Let a consumer take part."""
-        ...
-
-    def remove(self, consumer: Consumer) -> None:
-        """Take a consumer out for good."""
-        ...
-
-    def resume(self, consumer: Consumer) -> None:
-        """Let a consumer that waited take part again."""
-        ...
-
-    def next(self) -> Consumer | None:
-        """Return the consumer whose turn it is; ``None`` if nobody can take a message now."""
-        ...
-
-
-class Members:
-    """Who takes part in a round of consumers, in the order they came."""
-
-    __slots__ = ("_members",)
-
-    def __init__(self) -> None:
-        self._members: dict[Consumer, None] = {}
-
-    def __len__(self) -> int:
-        return len(self._members)
-
-    def __iter__(self) -> Iterator[Consumer]:
-        return iter(tuple(self._members))
-
-    def __contains__(self, consumer: Consumer) -> bool:
-        return consumer in self._members
-
-
-class Consumers(Members):
-    """The consumers of one queue, and whose turn it is: highest priority first, round-robin among equals (R82, R92).
-
-    Those without capacity are out of the round until they are ``resumed``, so that finding the next one does not
-    depend on how many wait.
-    """
-
-    __slots__ = ("_levels",)
-
-    permit_exclusive = True
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._levels: list[tuple[int, deque[Consumer]]] = []
-
-    def is_active(self, consumer: Consumer) -> bool:
-        """Whether it gets messages while it has capacity: each of them does."""
-        return consumer in self._members
-
-    def add(self, consumer: Consumer) -> None:
-        """Let a consumer take part."""
-        self._members[consumer] = None
-        self._round(consumer.priority).append(consumer)
-
-    def remove(self, consumer: Consumer) -> None:
-        """Take a consumer out for good."""
-        del self._members[consumer]
-        if not consumer.is_waiting:
-            self._round(consumer.priority).remove(consumer)
-        if all(member.priority != consumer.priority for member in self._members):
-            self._levels = [level for level in self._levels if level[0] != consumer.priority]
-
-    def resume(self, consumer: Consumer) -> None:
-        """Let a consumer that waited take part again."""
-        consumer.is_waiting = False
-        self._round(consumer.priority).append(consumer)
-
-    def next(self) -> Consumer | None:
-        """Return the consumer whose turn it is, having moved it to the end of the round; ``None`` if all are busy."""
-        for _, ring in self._levels:
-            while ring:
-                consumer = ring[0]
-                if consumer.outlet.is_open and (consumer.is_unlimited or consumer.has_credit):
-                    ring.rotate(-1)
-                    return consumer
-                ring.popleft()
-                consumer.is_waiting = True
-        return None
-
-    def _round(self, priority: int) -> deque[Consumer]:
-        for level, ring in self._levels:
-            if level == priority:
-                return ring
-        ring = deque[Consumer]()
-        self._levels = sorted([*self._levels, (priority, ring)], key=lambda pair: -pair[0])
-        return ring

@@ -143,4 +143,4 @@ class Exchanges:
     def _let_go(self, exchange: Exchange, message: Message) -> None:
         """Route a message that an exchange held back."""
         for queue in self._commons.router.route_past_guard(exchange, message).queues:
-            queue.arrive(message)
+            queue.holding_back().arrive(message)

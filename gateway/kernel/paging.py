@@ -38,24 +38,31 @@ class Paging:
     def page_in(self, segment: Segment) -> list[QueuedMessage]:
         """Return the entries of a segment with their contents; spilled contents leave the store."""
         entries = []
-        contents = self._journal.contents(segment.content_ids.tolist())
-        for index, stored in enumerate(contents):
-            if stored is None:  # removed behind the kernel's back: nothing is left to deliver
-                self._journal.lost(segment.positions[index])
+        for row, entry in enumerate(self.look(segment)):
+            if entry is None:  # removed behind the kernel's back: nothing is left to deliver
+                self._journal.lost(segment.positions[row])
                 continue
             self.reads += 1
-            message = self.message(stored)
-            flags = segment.flags[index]
-            is_durable = bool(flags & DURABLE)
-            if is_durable:
-                message.id = segment.content_ids[index]
-            else:
-                self._journal.unspilled(segment.content_ids[index])
-            entry = QueuedMessage(message, segment.positions[index], segment.enqueued_at_ms[index], is_durable)
-            entry.is_redelivered = bool(flags & REDELIVERED)
-            entry.deliveries = segment.delivery_counts[index]
+            if not entry.is_durable:
+                self._journal.unspilled(segment.content_ids[row])
             entries.append(entry)
         return entries
+
+    def look(self, segment: Segment) -> list[QueuedMessage | None]:
+        """Return the same for somebody who only looks: all stays as it is. ``None`` stands for a lost content."""
+        contents = self._journal.contents(segment.content_ids.tolist())
+        return [None if stored is None else self._entry(segment, row, stored) for row, stored in enumerate(contents)]
+
+    def _entry(self, segment: Segment, row: int, stored: StoredMessage) -> QueuedMessage:
+        message = self.message(stored)
+        flags = segment.flags[row]
+        is_durable = bool(flags & DURABLE)
+        if is_durable:
+            message.id = segment.content_ids[row]
+        entry = QueuedMessage(message, segment.positions[row], segment.enqueued_at_ms[row], is_durable)
+        entry.is_redelivered = bool(flags & REDELIVERED)
+        entry.deliveries = segment.delivery_counts[row]
+        return entry
 
     def _spilled(self, message: Message) -> int:
         self.spills += 1

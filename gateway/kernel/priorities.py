@@ -4,32 +4,29 @@ Each row is a ``Ready`` of its own, so order, paging and the way back to a messa
 priority as in a plain queue. Rows are made when their first message comes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.message import Arguments
-from gateway.kernel.ready import Ready, Waiting
+from gateway.kernel.ready import Ready
 from gateway.kernel.segment import Segment
+from gateway.kernel.waiting import Waiting
 
 if TYPE_CHECKING:
     from gateway.kernel.changes import Enqueued
+    from gateway.kernel.paging import Paging
     from gateway.kernel.queued_message import QueuedMessage
 
 #: The fewest messages a row keeps in memory, however many rows share what the queue may keep.
 _FEWEST_RESIDENT: Final = 64
 
 
-def ready_for(
-    arguments: Arguments,
-    page_out: "Callable[[list[QueuedMessage]], Segment]",
-    page_in: "Callable[[Segment], list[QueuedMessage]]",
-    resident: int,
-) -> Waiting:
+def ready_for(arguments: Arguments, paging: "Paging", resident: int) -> Waiting:
     """Return an empty place for waiting messages, as the queue's arguments ask for it."""
     highest = arguments.get("x-max-priority", 0)
     if isinstance(highest, int) and highest > 0:
-        return PriorityReady(highest, page_out, page_in, resident)
-    return Ready(page_out, page_in, resident)
+        return PriorityReady(highest, paging, resident)
+    return Ready(paging, resident)
 
 
 class PriorityReady:
@@ -40,18 +37,11 @@ class PriorityReady:
     ``resident`` is shared out among the rows.
     """
 
-    __slots__ = ("_filled", "_highest", "_page_in", "_page_out", "_resident", "_rows", "bytes", "length")
+    __slots__ = ("_filled", "_highest", "_paging", "_resident", "_rows", "bytes", "length")
 
-    def __init__(
-        self,
-        highest: int,
-        page_out: "Callable[[list[QueuedMessage]], Segment]",
-        page_in: "Callable[[Segment], list[QueuedMessage]]",
-        resident: int,
-    ) -> None:
+    def __init__(self, highest: int, paging: "Paging", resident: int) -> None:
         self._highest = highest
-        self._page_out = page_out
-        self._page_in = page_in
+        self._paging = paging
         self._resident = min(resident, max(_FEWEST_RESIDENT, resident // (highest + 1)))
         self._rows: list[Ready | None] = [None] * (highest + 1)
         self._filled = 0
@@ -112,6 +102,18 @@ class PriorityReady:
         self.length += 1
         self.bytes += change.body_size
 
+    def take_out(self, seen: "QueuedMessage") -> "QueuedMessage | None":
+        """Remove and return the message that was seen in its row; ``None`` when it is gone."""
+        entry = self._row(seen.message.header.priority).take_out(seen)
+        if entry is not None:
+            self.length -= 1
+            self.bytes -= len(entry.message.body)
+        return entry
+
+    def rows(self) -> Iterator[Ready]:
+        """Iterate over the rows of the priorities there are, the highest first."""
+        return self._served()
+
     def remove(self, positions: set[int]) -> "list[QueuedMessage]":
         """Remove those messages that are there, wherever they stand; return them in the order of their positions."""
         removed = [entry for row in self._served() for entry in row.remove(positions)]
@@ -155,7 +157,7 @@ class PriorityReady:
             priority = self._highest
         row = self._rows[priority]
         if row is None:
-            row = self._rows[priority] = Ready(self._page_out, self._page_in, self._resident)
+            row = self._rows[priority] = Ready(self._paging, self._resident)
         self._filled |= 1 << priority
         return row
 

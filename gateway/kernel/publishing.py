@@ -76,6 +76,7 @@ class Confirms:
         self._waiting.clear()
         self._refused.clear()
         self._answered = self._published
+        self._answer = _to_nobody  # its method: the two would keep each other until the next full collection
 
     def _release(self) -> None:
         watermark, released = self._journal.watermark, 0
@@ -101,3 +102,7 @@ class Confirms:
         if number > self._answered:
             self._answer(number, number > self._answered + 1, True)
             self._answered = number
+
+
+def _to_nobody(number: int, is_multiple: bool, is_accepted: bool) -> None:
+    """Answer a publisher that is gone."""

@@ -10,28 +10,27 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.changes import Enqueued
-from gateway.kernel.consumers import Consumer, Credit, Outlet, Subscriber
+from gateway.kernel.consumers import Consumer, Credit, Outlet, Selection, Subscriber
 from gateway.kernel.counters import Counters, Weight
 from gateway.kernel.declared import Declared
-from gateway.kernel.delays import Delays
 from gateway.kernel.errors import AccessRefused, NotImplementedHere
 from gateway.kernel.features.base import QueueFeature, Reason
 from gateway.kernel.features.moments import Moments
+from gateway.kernel.held_back import HeldBack
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.paging import Paging
 from gateway.kernel.priorities import ready_for
 from gateway.kernel.queued_message import QueuedMessage
+from gateway.kernel.selecting import Selecting
 from gateway.kernel.settings import effective
 from gateway.kernel.single_active import consumers_for
 
 if TYPE_CHECKING:
+    from gateway.kernel.delays import Delays
     from gateway.kernel.journal import Journal
 
 #: How many messages of a long queue stay in memory (R134).
 RESIDENT_MESSAGES: Final = 2048
-
-#: How long a message waits that is too large for its queue even while that is empty, in milliseconds.
-HOPELESS_MS: Final = 10_000
 
 
 class Outcome(Enum):
@@ -45,10 +44,10 @@ class Outcome(Enum):
 class Queue(Declared):
     """One queue of one virtual host. Owns its waiting messages and its round of consumers.
 
-    ``settings`` are what its arguments and the policies make of it; ``delays`` holds messages back once there are any.
-    ``has_expirations`` says that some message asked to expire. The *unsettled* messages are with consumers, ``stored``
-    is how many were written down to survive, ``used_at_ms`` when somebody last had to do with the queue itself.
-    ``refit`` is called when the queue turns out to need other features than it has.
+    ``settings`` are what its arguments and the policies make of it; ``held_back`` is there once messages are held back,
+    ``selecting`` while some consumer does not want everything. ``has_expirations`` says that some message asked to
+    expire. The *unsettled* messages are with consumers, ``stored`` counts those written down to survive, ``used_at_ms``
+    is when somebody last had to do with the queue itself. ``refit`` is called when it needs other features than it has.
     """
 
     __slots__ = (
@@ -58,11 +57,12 @@ class Queue(Declared):
         "_refit",
         "consumers",
         "counters",
-        "delays",
         "had_consumer",
         "has_expirations",
+        "held_back",
         "is_deleted",
         "ready",
+        "selecting",
         "settings",
         "stored",
         "unsettled_durable",
@@ -87,10 +87,11 @@ class Queue(Declared):
     ) -> None:
         super().__init__(vhost_name, name, id, is_durable, is_auto_delete, owner, arguments)
         self.consumers = consumers_for(self.arguments)
+        self.selecting: Selecting | None = None
         self.counters = Counters()
-        self.delays: Delays | None = None
         self.had_consumer = False
         self.has_expirations = False
+        self.held_back: HeldBack | None = None
         self.is_deleted = False
         self.settings = effective(self.arguments)
         self.stored = 0
@@ -101,7 +102,7 @@ class Queue(Declared):
         self._refit = refit
         self._moments = Moments()
         self._paging = Paging(journal)
-        self.ready = ready_for(self.arguments, self._paging.page_out, self._paging.page_in, resident_messages)
+        self.ready = ready_for(self.arguments, self._paging, resident_messages)
         self.equip(features)
 
     def __len__(self) -> int:
@@ -139,8 +140,8 @@ class Queue(Declared):
         """End: no feature does anything any more, and what was held back is gone. Waiting messages are purged apart."""
         self.is_deleted = True
         self.equip(())
-        if self.delays is not None:
-            self.delays.clear()
+        if self.held_back is not None:
+            self.held_back.delays.clear()
 
     # Messages in
 
@@ -154,11 +155,13 @@ class Queue(Declared):
             return refusal
         self.counters.publish += 1
         consumer = None if self.ready.length else self.consumers.next()
+        if consumer is None and self.selecting is not None:
+            consumer = self.selecting.taker(message)
         if consumer is not None and not consumer.needs_settling:
             self.counters.deliver_no_ack += 1
             consumer.deliver(consumer, message, False, None)
             return None
-        entry = self._enter(message)
+        entry = self.enter(message)
         if consumer is not None:
             unsettled = self.unsettled_durable if entry.is_durable else self.unsettled_transient
             unsettled.count += 1
@@ -175,27 +178,13 @@ class Queue(Declared):
             moments.enqueued(self, entry)
         return None
 
-    def offer_late(self, message: Message) -> Reason | None:
-        """Take in a message whose time has come, or return why it has to wait on.
-
-        There is nobody left to refuse it to. Where there is no room it becomes a dead letter; where those go nowhere
-        it must not be lost.
-        """
-        refusal = self._moments.admit(self, message)
-        if refusal is None:
-            return self.offer(message, has_waited=True)
-        if not self._moments.dropping:
-            return refusal
-        self.drop(message, refusal)
-        return None
-
     def _expect_expirations(self) -> None:
         """A message will expire on its own: no policy says so, so the queue may lack what it takes (R51)."""
         self.has_expirations = True
         self._refit(self)
 
-    def _enter(self, message: Message, due_at_ms: int = 0) -> QueuedMessage:
-        """Give a message its place, in the store too if it has to survive."""
+    def enter(self, message: Message, due_at_ms: int = 0) -> QueuedMessage:
+        """Give a message its place, in the store too if it has to survive; who calls puts it there."""
         journal = self._journal
         journal.position = position = journal.position + 1
         now_ms = journal.turn_ms or journal.now_ms
@@ -209,7 +198,7 @@ class Queue(Declared):
     def restore(self, change: Enqueued, is_redelivered: bool) -> None:
         """Take in a message that recovery found in the store. Nothing is dropped before all of them are there."""
         if change.due_at_ms:
-            self.delaying().restore(change, is_redelivered)
+            self.holding_back().delays.restore(change, is_redelivered)
             return
         self.ready.restore(change, is_redelivered)
         if change.expires_at_ms and not self.has_expirations:
@@ -223,45 +212,29 @@ class Queue(Declared):
 
     # Messages held back
 
-    def delaying(self, release: "Callable[[QueuedMessage], Reason | None] | None" = None) -> Delays:
-        """Return what the queue holds back, an empty place from now on; ``release`` unless said otherwise follows."""
-        if self.delays is None:
-            self.delays = Delays(self._journal, release or self.release)
-        return self.delays
+    @property
+    def delays(self) -> "Delays | None":
+        """What is held back, ``None`` where that never happened."""
+        return None if self.held_back is None else self.held_back.delays
 
-    def hold(self, message: Message, due_at_ms: int) -> None:
-        """Give a message that just came its place, where it does not take part before ``due_at_ms``."""
-        self.delaying().hold(self._enter(message, due_at_ms), due_at_ms)
+    def holding_back(self, release: "Callable[[QueuedMessage], Reason | None] | None" = None) -> HeldBack:
+        """Return the place for what is held back, from now on there; ``release`` is as ``HeldBack`` has it."""
+        if self.held_back is None:
+            self.held_back = HeldBack(self, self._journal, release)
+        return self.held_back
 
-    def hold_again(self, entry: QueuedMessage, due_at_ms: int) -> None:
-        """Count a message back from a consumer, into a place where it does not take part before ``due_at_ms``."""
-        entry.deliveries += 1
-        entry.is_redelivered = True
-        if entry.is_durable:
-            self._journal.requeued(self.id, entry, due_at_ms)
-        self.delaying().hold(entry, due_at_ms)
+    def offer_late(self, message: Message) -> Reason | None:
+        """Take in a message whose time has come, or return why it has to wait on.
 
-    def arrive(self, message: Message) -> None:
-        """Take in a message that an exchange held back; without room it waits for it here."""
-        if self.offer_late(message) is not None:
-            self.hold(message, self._journal.now_ms)
-
-    def release(self, entry: QueuedMessage) -> Reason | None:
-        """Let a message take part that was held back, or return why it has to wait on.
-
-        It gets its old place if it has been out, else it is the youngest.
+        Nobody is left to refuse it to: without room it is a dead letter; where those go nowhere it must not be lost.
         """
-        if entry.deliveries:
-            self._come_back(entry)
-            self.dispatch()
-            return None
-        refusal = self.offer_late(entry.message)
+        refusal = self._moments.admit(self, message)
         if refusal is None:
-            self.forget(entry)
-        elif not self.ready.length:  # alone it is too much: others may have room
-            self.delaying().hold(entry, self._journal.now_ms + HOPELESS_MS)
-            return None
-        return refusal
+            return self.offer(message, has_waited=True)
+        if not self._moments.dropping:
+            return refusal
+        self.drop(message, refusal)
+        return None
 
     # Messages out
 
@@ -290,31 +263,48 @@ class Queue(Declared):
             return entry
         return None
 
+    def pick(self, seen: QueuedMessage) -> QueuedMessage | None:
+        """Take a message out of the midst of the waiting ones, if it is still there; the caller settles it later."""
+        entry = self.ready.take_out(seen)
+        if entry is not None:
+            self._hold(entry)
+            self._moments.taken(self)
+        return entry
+
+    def drops_if_due(self, seen: QueuedMessage) -> bool:
+        """Discard a waiting message that is not worth delivering any more; return whether it is such a one."""
+        reason = self._moments.due(self, seen)
+        if reason is not None and (entry := self.ready.take_out(seen)) is not None:
+            self.discard(entry, reason)
+        return reason is not None
+
     def dispatch(self) -> None:
         """Hand waiting messages out for as long as somebody has capacity."""
         while self.ready.length:
             consumer = self.consumers.next()
             if consumer is None:
+                if self.selecting is not None:
+                    self.selecting.search()
                 return
             entry = self.take()
             if entry is None:
                 return
-            if consumer.needs_settling:
-                self._hand_over(consumer, entry)
-            else:
-                self.counters.deliver_no_ack += 1
-                self.counters.redeliver += entry.is_redelivered
-                self.consumed(entry)
-                consumer.deliver(consumer, self.shown(entry), entry.is_redelivered, None)
+            self.hand_over(consumer, entry)
 
-    def _hand_over(self, consumer: Consumer, entry: QueuedMessage) -> None:
-        self.counters.deliver += 1
-        if entry.is_redelivered:
+    def hand_over(self, consumer: Consumer, entry: QueuedMessage) -> None:
+        """Give a message that was taken to a consumer; with that it is consumed where no settling is needed."""
+        redelivered = entry.is_redelivered
+        if redelivered:
             self.counters.redeliver += 1
-        consumer.charge()
-        consumer.deliver(
-            consumer, self.shown(entry) if entry.deliveries else entry.message, entry.is_redelivered, entry
-        )
+        message = self._moments.shown(self, entry) if entry.deliveries else entry.message
+        if consumer.needs_settling:
+            self.counters.deliver += 1
+            consumer.charge()
+            consumer.deliver(consumer, message, redelivered, entry)
+            return
+        self.counters.deliver_no_ack += 1
+        self.consumed(entry)
+        consumer.deliver(consumer, message, redelivered, None)
 
     def shown(self, entry: QueuedMessage) -> Message:
         """Return the message of a delivery as the consumer is to see it: what is stored stays as it was published."""
@@ -333,7 +323,7 @@ class Queue(Declared):
 
     def consumed(self, entry: QueuedMessage) -> None:
         """Conclude a message that was taken and needs no settling."""
-        self._unheld(entry)
+        self._let_go(entry)
         self.forget(entry)
 
     def settle(self, entry: QueuedMessage, outcome: Outcome) -> None:
@@ -345,20 +335,26 @@ class Queue(Declared):
         if outcome is Outcome.ACCEPTED or self.is_deleted:
             self.accept(entry)
             return
-        self._unheld(entry)
+        self._let_go(entry)
         if outcome is Outcome.REQUEUED:
             entry.deliveries += 1
             entry.is_redelivered = True
-            self._come_back(entry)
+            self.come_back(entry)
         elif not self._moments.retries(self, entry):
             self.discard(entry, Reason.REJECTED)
 
-    def _unheld(self, entry: QueuedMessage) -> None:
+    def _hold(self, entry: QueuedMessage) -> None:
+        unsettled = self.unsettled_durable if entry.is_durable else self.unsettled_transient
+        unsettled.count += 1
+        unsettled.bytes += len(entry.message.body)
+
+    def _let_go(self, entry: QueuedMessage) -> None:
         unsettled = self.unsettled_durable if entry.is_durable else self.unsettled_transient
         unsettled.count -= 1
         unsettled.bytes -= len(entry.message.body)
 
-    def _come_back(self, entry: QueuedMessage) -> None:
+    def come_back(self, entry: QueuedMessage) -> None:
+        """Let a message wait again in the place it was taken from; the next ``dispatch`` hands it out."""
         if (reason := self._moments.returning(self, entry)) is not None:
             self.discard(entry, reason)
             return
@@ -375,9 +371,7 @@ class Queue(Declared):
         """Take those of the messages at these positions that wait, for somebody with a claim on them to settle."""
         entries = self.ready.remove(positions)
         for entry in entries:
-            unsettled = self.unsettled_durable if entry.is_durable else self.unsettled_transient
-            unsettled.count += 1
-            unsettled.bytes += len(entry.message.body)
+            self._hold(entry)
         return entries
 
     def discard_head(self, reason: Reason) -> None:
@@ -393,8 +387,7 @@ class Queue(Declared):
         """Let go of a message that is in none of the queue's places any more, and tell the features why."""
         if reason is Reason.MAXLEN:
             self.counters.dropped += 1
-        if entry.is_durable:
-            self._journal.dequeued(entry.position, entry.message)
+        self.forget(entry)
         self._moments.dropped(self, entry.message, reason)
 
     def drop(self, message: Message, reason: Reason) -> None:
@@ -430,6 +423,7 @@ class Queue(Declared):
         credit: Credit | None = None,
         shared_credit: Credit | None = None,
         arguments: Arguments | None = None,
+        selection: Selection | None = None,
     ) -> Consumer:
         """Add a consumer; deliveries start with the next ``dispatch``.
 
@@ -452,7 +446,10 @@ class Queue(Declared):
             credit=credit,
             shared_credit=shared_credit,
             arguments=arguments,
+            selection=selection,
         )
+        if selection is not None and self.selecting is None:
+            self.consumers = self.selecting = Selecting(self, self.consumers, self._journal)
         self.consumers.add(consumer)
         self.had_consumer = True
         self.used_at_ms = self._journal.now_ms
@@ -465,6 +462,8 @@ class Queue(Declared):
         """
         if consumer in self.consumers:
             self.consumers.remove(consumer)
+            if self.selecting is not None and not self.selecting.is_needed:
+                self.consumers, self.selecting = self.selecting.end(), None
             self.use()
 
     def use(self) -> None:

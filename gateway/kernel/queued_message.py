@@ -28,3 +28,8 @@ class QueuedMessage:
     def outlast(self) -> None:
         """Expire no more: somebody was sent it, and its exactly-once delivery is to be completed (MQTT-4.3.3-7)."""
         self.enqueued_at_ms = _NEVER_MS
+
+    @property
+    def outlasts(self) -> bool:
+        """Whether it expires no more."""
+        return self.enqueued_at_ms == _NEVER_MS

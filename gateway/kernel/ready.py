@@ -1,120 +1,69 @@
 """The messages of a queue that wait for a consumer, in order; of a long queue, most of them as numbers only.
 
-In order of position: those that were *returned* by a consumer, the *head* in memory, the *paged* segments whose
-contents are in the store, and the *tail* in memory, which becomes the next segment. A short queue is all head. A paged
-message costs some 30 bytes, whatever its size.
+In order of position: the *head* in memory, the *paged* segments whose contents are in the store, and the *tail* in
+memory, which becomes the next segment. A short queue is all head. A paged message costs some 30 bytes, whatever its
+size. Those that were *returned* by a consumer are kept apart and go first where their positions say so.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Iterator
-from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.returned import Returned
 from gateway.kernel.segment import DURABLE, REDELIVERED, Segment
+from gateway.kernel.segments import Segments
 
 if TYPE_CHECKING:
     from gateway.kernel.changes import Enqueued
+    from gateway.kernel.paging import Paging
     from gateway.kernel.queued_message import QueuedMessage
 
 #: How many messages leave memory, and come back to it, at a time; fewer where fewer may be resident.
 SEGMENT_LENGTH: Final = 512
 
-
-class Waiting(Protocol):
-    """The waiting messages of one queue. ``length`` is how many, ``bytes`` the sum of their bodies' sizes."""
-
-    length: int
-    bytes: int
-
-    def __len__(self) -> int:
-        """Return ``length``."""
-        ...
-
-    def append(self, entry: "QueuedMessage") -> None:
-        """Add the youngest message."""
-        ...
-
-    def popleft(self) -> "QueuedMessage":
-        """Remove and return the message that is next. :raises IndexError: when there is none."""
-        ...
-
-    def peek(self) -> "QueuedMessage | None":
-        """Return the message that is next, and leave it where it is; ``None`` when there is none."""
-        ...
-
-    def put_back(self, entry: "QueuedMessage") -> None:
-        """Return a message to the place it was taken from (R88)."""
-        ...
-
-    def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
-        """Add the youngest message as recovery finds it: in the store."""
-        ...
-
-    def remove(self, positions: set[int]) -> "list[QueuedMessage]":
-        """Remove those messages that are there, wherever they stand; return them in the order of their positions."""
-        ...
-
-    def positions(self) -> Iterator[int]:
-        """Iterate over the positions of all messages, in no particular order."""
-        ...
-
-    def heads(self) -> "Iterator[QueuedMessage]":
-        """Iterate over the oldest message of each priority there is."""
-        ...
-
-    def paged(self) -> Iterator[Segment]:
-        """Iterate over the messages that are not in memory."""
-        ...
-
-    def clear(self) -> "tuple[list[QueuedMessage], list[Segment]]":
-        """Remove everything; return the entries that were in memory and the segments that were not."""
-        ...
-
-    def resident(self) -> "Iterator[QueuedMessage]":
-        """Iterate over the messages in memory, oldest first within each part."""
-        ...
+#: How many messages are shown at a time to somebody who looks for one, and, paged, how many bytes of them.
+RUN_LENGTH: Final = 64
+RUN_BYTES: Final = 2**20
 
 
 class Ready:
-    """Waiting messages in the order of their positions.
+    """Waiting messages in the order of their positions: a *row*.
 
-    ``page_out`` turns entries into a segment whose contents are in the store, ``page_in`` brings one back. ``resident``
-    is how many messages gather in memory before others are paged out.
+    ``paging`` moves contents to the store and back. ``resident`` is how many messages gather in memory before others
+    are paged out. ``returns`` counts how often a message came back.
     """
 
     __slots__ = (
         "_head",
-        "_page_in",
-        "_page_out",
         "_paged",
+        "_paging",
         "_resident",
         "_returned",
         "_segment_length",
         "_tail",
         "bytes",
         "length",
+        "returns",
     )
 
-    def __init__(
-        self,
-        page_out: "Callable[[list[QueuedMessage]], Segment]",
-        page_in: "Callable[[Segment], list[QueuedMessage]]",
-        resident: int,
-    ) -> None:
-        self._page_out = page_out
-        self._page_in = page_in
+    def __init__(self, paging: "Paging", resident: int) -> None:
+        self._paging = paging
         self._resident = resident
         self._segment_length = min(SEGMENT_LENGTH, resident)
         self.length = 0
         self.bytes = 0
-        self._returned: list[tuple[int, QueuedMessage]] = []
+        self.returns = 0
+        self._returned: Returned | None = None
         self._head: deque[QueuedMessage] = deque()
-        self._paged: deque[Segment] | None = None
+        self._paged: Segments | None = None
         self._tail: list[QueuedMessage] = []
 
     def __len__(self) -> int:
         return self.length
+
+    # At the ends
 
     def append(self, entry: "QueuedMessage") -> None:
         """Add the youngest message."""
@@ -123,19 +72,21 @@ class Ready:
         if self._paged is None:
             self._head.append(entry)
             if len(self._head) >= self._resident:
-                self._paged = deque()
+                self._paged = Segments()
         else:
             self._tail.append(entry)
             if len(self._tail) >= self._segment_length:
-                self._paged.append(self._page_out(self._tail))
+                self._paged.append(self._paging.page_out(self._tail))
                 self._tail = []
 
     def popleft(self) -> "QueuedMessage":
         """Remove and return the oldest message. :raises IndexError: when there is none."""
         if not self._head and self._paged is not None:
             self._refill()
-        if self._returned and (not self._head or self._returned[0][0] < self._head[0].position):
-            entry = heappop(self._returned)[1]
+        returned = self._returned
+        if returned is not None and (not self._head or returned.first < self._head[0].position):
+            entry = returned.peek()
+            self._pop_returned(entry.position)
         else:
             entry = self._head.popleft()
         self.length -= 1
@@ -146,20 +97,24 @@ class Ready:
         """Return the oldest message, and leave it where it is; ``None`` when there is none."""
         if not self._head and self._paged is not None:
             self._refill()
-        if self._returned and (not self._head or self._returned[0][0] < self._head[0].position):
-            return self._returned[0][1]
+        returned = self._returned
+        if returned is not None and (not self._head or returned.first < self._head[0].position):
+            return returned.peek()
         return self._head[0] if self._head else None
 
     def put_back(self, entry: "QueuedMessage") -> None:
         """Return a message to the place it was taken from (R88)."""
         self.length += 1
         self.bytes += len(entry.message.body)
-        heappush(self._returned, (entry.position, entry))
+        self.returns += 1
+        if self._returned is None:
+            self._returned = Returned()
+        self._returned.add(entry, self.returns)
 
     def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
         """Add the youngest message as recovery finds it: in the store."""
         if self._paged is None:
-            self._paged = deque()
+            self._paged = Segments()
         if not self._paged or len(self._paged[-1]) >= self._segment_length:
             self._paged.append(Segment())
         flags = DURABLE | REDELIVERED if is_redelivered else DURABLE
@@ -169,34 +124,89 @@ class Ready:
         self.length += 1
         self.bytes += change.body_size
 
+    # In the midst
+
+    @property
+    def newest(self) -> int:
+        """The last position, that of a message which came back not counted; 0 when there is none."""
+        if self._tail:
+            return self._tail[-1].position
+        if self._paged:
+            return self._paged.newest
+        return self._head[-1].position if self._head else 0
+
+    def after(self, position: int) -> "list[QueuedMessage]":
+        """Return the next few messages behind a position, those that came back left out; all stay where they are."""
+        head = self._head
+        if head and head[-1].position > position:
+            first = bisect_right(head, position, key=_position)
+            return list(islice(head, first, first + RUN_LENGTH))
+        while self._paged and self._paged.newest > position:
+            run = self._paged.run_after(position, RUN_LENGTH, RUN_BYTES)
+            seen = [entry for entry in self._paging.look(run) if entry is not None]
+            if len(seen) == len(run):
+                return seen
+            self.remove(set(run.positions) - {entry.position for entry in seen})  # they lost their contents
+        first = bisect_right(self._tail, position, key=_position)
+        return self._tail[first : first + RUN_LENGTH]
+
+    def came_back(self, position: int) -> "QueuedMessage | None":
+        """Return the message that came back to a position; ``None`` when none waits there."""
+        return None if self._returned is None else self._returned.find(position)
+
+    def came_back_since(self, number: int) -> list[int]:
+        """Return the positions of those that came back after so many ``returns`` and wait still."""
+        return [] if self._returned is None else self._returned.since(number)
+
+    def take_out(self, seen: "QueuedMessage") -> "QueuedMessage | None":
+        """Remove and return the message that was seen here; ``None`` when it is gone."""
+        entry = self._pop_returned(seen.position) or self._out_of_the_midst(seen.position)
+        if entry is not None:
+            self.length -= 1
+            self.bytes -= len(entry.message.body)
+            if not self._head and self._paged is not None:
+                self._refill()
+        return entry
+
+    def rows(self) -> "Iterator[Ready]":
+        """Iterate over this row, there being no other."""
+        yield self
+
     def remove(self, positions: set[int]) -> "list[QueuedMessage]":
         """Remove those messages that are there, wherever they stand; return them in the order of their positions."""
         removed = [entry for entry in self.resident() if entry.position in positions]
         if removed:
-            self._returned = [pair for pair in self._returned if pair[0] not in positions]
-            heapify(self._returned)
+            for entry in removed:
+                self._pop_returned(entry.position)
             self._head = deque(entry for entry in self._head if entry.position not in positions)
             self._tail = [entry for entry in self._tail if entry.position not in positions]
         if self._paged is not None:
-            removed += self._remove_paged(positions)
+            for segment in self._paged.take(positions):
+                removed += self._paged_in(segment)
         self.length -= len(removed)
         self.bytes -= sum(len(entry.message.body) for entry in removed)
-        return sorted(removed, key=lambda entry: entry.position)
+        return sorted(removed, key=_position)
 
-    def _remove_paged(self, positions: set[int]) -> "list[QueuedMessage]":
-        """Bring those back that are among the paged ones; segments that others are in become shorter."""
-        assert self._paged is not None
-        wanted = sorted(positions)
-        removed: list[QueuedMessage] = []
-        for segment in self._paged:
-            first = bisect_left(wanted, segment.positions[0])
-            if first == len(wanted) or wanted[first] > segment.positions[-1]:
-                continue
-            taken = segment.split(positions)
-            if len(taken):
-                removed += self._paged_in(taken)
-        self._paged = deque(segment for segment in self._paged if len(segment))
-        return removed
+    def _pop_returned(self, position: int) -> "QueuedMessage | None":
+        if self._returned is None:
+            return None
+        entry = self._returned.pop(position)
+        if not len(self._returned):
+            self._returned = None
+        return entry
+
+    def _out_of_the_midst(self, position: int) -> "QueuedMessage | None":
+        """Remove and return the message at a position of the head, the paged ones or the tail."""
+        part: deque[QueuedMessage] | list[QueuedMessage]
+        for part in (self._head, self._tail):
+            index = bisect_left(part, position, key=_position)
+            if index < len(part) and (entry := part[index]).position == position:
+                del part[index]
+                return entry
+        taken = None if self._paged is None else self._paged.take_one(position)
+        return None if taken is None else next(iter(self._paged_in(taken)), None)
+
+    # All of it
 
     def positions(self) -> Iterator[int]:
         """Iterate over the positions of all messages, in no particular order."""
@@ -215,16 +225,16 @@ class Ready:
 
     def clear(self) -> "tuple[list[QueuedMessage], list[Segment]]":
         """Remove everything; return the entries that were in memory and the segments that were not."""
-        entries = [entry for _, entry in sorted(self._returned, key=lambda pair: pair[0])]
+        entries = sorted(self._returned or (), key=_position)
         entries += [*self._head, *self._tail]
         segments = list(self._paged or ())
-        self._returned, self._tail, self._paged, self.length, self.bytes = [], [], None, 0, 0
+        self._returned, self._tail, self._paged, self.length, self.bytes = None, [], None, 0, 0
         self._head.clear()
         return entries, segments
 
     def resident(self) -> "Iterator[QueuedMessage]":
-        """Iterate over the messages in memory, oldest first within each part."""
-        yield from (entry for _, entry in self._returned)
+        """Iterate over the messages in memory, oldest first within the head and the tail."""
+        yield from self._returned or ()
         yield from self._head
         yield from self._tail
 
@@ -241,8 +251,12 @@ class Ready:
 
     def _paged_in(self, segment: Segment) -> "list[QueuedMessage]":
         """Return the messages of a segment, having forgotten those that lost their contents."""
-        entries = self._page_in(segment)
+        entries = self._paging.page_in(segment)
         if len(entries) < len(segment):
             self.length -= len(segment) - len(entries)
             self.bytes -= sum(segment.body_sizes) - sum(len(entry.message.body) for entry in entries)
         return entries
+
+
+def _position(entry: "QueuedMessage") -> int:
+    return entry.position

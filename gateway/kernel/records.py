@@ -211,6 +211,17 @@ class SubscriptionRecord(Entity):
 
 
 @dataclass(frozen=True, slots=True)
+class GroupRecord(Entity):
+    """That a queue was made for a group of subscribers, and goes with the last of them. ``queue_id`` says which one."""
+
+    kind: ClassVar[str] = "group"
+    key_width: ClassVar[int] = 2
+    vhost: str
+    queue: str
+    queue_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class HandshakeRecord(Entity):
     """An exactly-once delivery under way, by its packet identifier.
 
@@ -286,6 +297,7 @@ ENTITY_BY_KIND: dict[str, type[Entity]] = {
         ParameterRecord,
         SessionRecord,
         SubscriptionRecord,
+        GroupRecord,
         HandshakeRecord,
         RetainedRecord,
         WillRecord,

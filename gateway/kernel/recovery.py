@@ -1,7 +1,7 @@
 """From what the store kept to a broker as it was: entities first, in the order they need each other, then messages."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from gateway.kernel.changes import Enqueued, Put, Removed
 from gateway.kernel.errors import ConfigurationError, Refused, StorageError
@@ -12,6 +12,7 @@ from gateway.kernel.records import (
     CleanStopRecord,
     Entity,
     ExchangeRecord,
+    GroupRecord,
     HandshakeRecord,
     ParameterRecord,
     PolicyRecord,
@@ -26,6 +27,11 @@ from gateway.kernel.records import (
 if TYPE_CHECKING:
     from gateway.kernel.broker import Broker
     from gateway.kernel.changes import Change
+
+#: What subscribers keep.
+SubscriberState: TypeAlias = (
+    SessionRecord | SubscriptionRecord | GroupRecord | HandshakeRecord | RetainedRecord | WillRecord
+)
 
 #: Each kind after those it refers to.
 ORDER = (
@@ -42,6 +48,7 @@ ORDER = (
     "binding",
     "session",
     "subscription",
+    "group",
     "handshake",
     "retained",
     "will",
@@ -126,22 +133,22 @@ def _install_one(broker: "Broker", entity: Entity) -> object:
         return None
     if isinstance(entity, ParameterRecord):
         return broker.parameters.setdefault(entity.key, entity)
-    if isinstance(entity, SessionRecord | SubscriptionRecord | HandshakeRecord | RetainedRecord | WillRecord):
+    if isinstance(entity, SubscriberState):
         _install_subscriber_state(broker, entity)
         return None
     broker.directory.apply(Put(entity))
     return None
 
 
-def _install_subscriber_state(
-    broker: "Broker", entity: SessionRecord | SubscriptionRecord | HandshakeRecord | RetainedRecord | WillRecord
-) -> None:
+def _install_subscriber_state(broker: "Broker", entity: SubscriberState) -> None:
     vhost = broker.vhost(entity.vhost)
     match entity:
         case SessionRecord():
             vhost.sessions.install(entity)
         case SubscriptionRecord():
             vhost.sessions.install_subscription(entity)
+        case GroupRecord():
+            vhost.sessions.groups.install(entity)
         case HandshakeRecord():
             vhost.sessions.install_handshake(entity)
         case RetainedRecord():

@@ -6,6 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.changes import Put, Removed
+from gateway.kernel.events import Event, Events
 from gateway.kernel.message import Message
 from gateway.kernel.records import RetainedRecord
 from gateway.kernel.subscriptions import is_pattern, may_match
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 #: How often what has expired is looked for, in seconds, and how often at most when there is no room.
 _SWEEP_S: Final = 60.0
 _LOOK_S: Final = 1.0
+
+#: How often it is told at most that there was no room, in seconds: a publisher repeats itself.
+_TELL_S: Final = 60.0
 
 #: What one message costs besides its body, in bytes: keeps a limit in bytes honest for empty bodies.
 _OVERHEAD: Final = 200
@@ -54,12 +58,13 @@ class Retained:
 
     ``max_messages`` and ``max_bytes`` bound them; a new topic that does not fit is refused, one that is there already
     is replaced. ``count`` and ``bytes`` tell how much is kept, ``body_bytes`` how much of that are bodies, all of them
-    without what is transient.
+    without what is transient. ``refused`` are those there was no room for.
     """
 
-    def __init__(self, vhost_name: str, journal: "Journal") -> None:
+    def __init__(self, vhost_name: str, journal: "Journal", events: Events) -> None:
         self._vhost_name = vhost_name
         self._journal = journal
+        self._events = events
         self._root = _Level()
         self.count = 0
         self.bytes = 0
@@ -67,6 +72,8 @@ class Retained:
         self._expiring = 0
         self._sweeper: Timer | None = None
         self._looked_at_s = -inf
+        self._told_at_s = -inf
+        self.refused = 0
         self.max_messages = 100_000
         self.max_bytes = 1_000_000_000
 
@@ -87,6 +94,7 @@ class Retained:
         if not self._has_room(kept):
             self._sweep_when_full()
             if not self._has_room(kept):
+                self._refuse(message)
                 return False
         self._install(kept)
         header = message.header
@@ -170,6 +178,15 @@ class Retained:
         if replaced is not None and not replaced.is_transient:
             return self.bytes - replaced.size + kept.size <= self.max_bytes
         return self.count < self.max_messages and self.bytes + kept.size <= self.max_bytes
+
+    def _refuse(self, message: Message) -> None:
+        """Count a message that is not retained, and tell that there are such."""
+        self.refused += 1
+        now_s = self._journal.clock.monotonic_s()
+        if now_s >= self._told_at_s + _TELL_S:
+            self._told_at_s = now_s
+            details = {"routing_key": message.routing_key, "kept": self.count, "refused": self.refused}
+            self._events.emit(Event("retained.refused", self._vhost_name, message.exchange, details))
 
     def _install(self, kept: RetainedMessage) -> None:
         level = self._root

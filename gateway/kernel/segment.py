@@ -64,6 +64,18 @@ class Segment:
             self.flags[row],
         )
 
+    def part(self, first: int, last: int) -> "Segment":
+        """Return a copy of the messages from the ``first`` row up to, and without, the ``last``."""
+        part = Segment()
+        for column in Segment.__slots__:
+            setattr(part, column, getattr(self, column)[first:last])
+        return part
+
+    def remove(self, row: int) -> None:
+        """Take one message out."""
+        for column in Segment.__slots__:
+            del getattr(self, column)[row]
+
     def split(self, positions: set[int]) -> "Segment":
         """Take the messages at these positions out; return them as another segment."""
         taken, kept = Segment(), Segment()

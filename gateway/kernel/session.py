@@ -137,7 +137,10 @@ class Session:
         is_own = not self.is_durable and not subscription.group
         arguments = self.limits[level_of(subscription.qos)]
         owner = self if is_own else None
-        return self._vhost.declare_queue(name, is_durable=True, owner=owner, arguments=arguments)
+        queue = self._vhost.declare_queue(name, is_durable=True, owner=owner, arguments=arguments)
+        if subscription.group:
+            self._vhost.sessions.groups.made(queue)
+        return queue
 
     # Subscriptions
 

@@ -1,11 +1,12 @@
 """The sessions of one virtual host: who is there, who left and may come back, and until when."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from gateway.kernel.groups import Groups
 from gateway.kernel.message import Arguments
 from gateway.kernel.records import HandshakeRecord, SessionRecord, SubscriptionRecord
-from gateway.kernel.session import NEVER_S, SHARED_PREFIX, Holder, Session, shared_queue_name
+from gateway.kernel.session import NEVER_S, Holder, Session
 
 if TYPE_CHECKING:
     from gateway.kernel.journal import Journal
@@ -13,16 +14,14 @@ if TYPE_CHECKING:
     from gateway.kernel.vhost import VirtualHost
     from gateway.kernel.wills import Wills
 
-#: How long the queue of a group waits after a start for somebody to come back to it, in seconds.
-_REJOIN_S: Final = 300
-
 
 class Sessions:
     """Owns the sessions of a virtual host and the clockwork of their ends.
 
-    ``limits`` are the arguments of the queues it declares, by level: 0 for QoS 0, 1 for those above. ``connected``
-    have a client now, ``most_connected`` had one at the same time; ``expired`` ended because theirs stayed away.
-    ``dropped`` are messages that there was no room for in the queues of sessions that ended.
+    ``groups`` are those that share messages. ``limits`` are the arguments of the queues it declares, by level: 0 for
+    QoS 0, 1 for those above. ``connected`` have a client now, ``most_connected`` had one at the same time; ``expired``
+    ended because theirs stayed away. ``dropped`` are messages that there was no room for in the queues of sessions that
+    ended.
     """
 
     def __init__(self, vhost: "VirtualHost", journal: "Journal", clock: "Clock", wills: "Wills") -> None:
@@ -32,7 +31,7 @@ class Sessions:
         self._wills = wills
         self._session_by_client: dict[str, Session] = {}
         self._timers: dict[str, Timer] = {}
-        self._members: dict[str, dict[Session, None]] = {}
+        self.groups = Groups(vhost, journal)
         self.limits: dict[int, Arguments] = {0: {}, 1: {}}
         self.connected = 0
         self.most_connected = 0
@@ -94,7 +93,7 @@ class Sessions:
         self._wills.hurry(session.client_id)
         for subscription in session.subscriptions:
             if subscription.group:
-                self.left(session, subscription)
+                self.groups.left(session, subscription)
         session.erase()
 
     def expel(self, session: Session, reason: str) -> None:
@@ -108,25 +107,6 @@ class Sessions:
         """Forget all of them: the virtual host goes."""
         for session in self:
             self.end(session)
-
-    # Groups
-
-    def joined(self, session: Session, subscription: SubscriptionRecord) -> None:
-        """Count a member of a group that shares messages."""
-        name = shared_queue_name(subscription.group, subscription.binding_key)
-        self._members.setdefault(name, {})[session] = None
-
-    def left(self, session: Session, subscription: SubscriptionRecord) -> None:
-        """A member left its group; the queue goes with the last one, unless others consume from it."""
-        name = shared_queue_name(subscription.group, subscription.binding_key)
-        members = self._members.get(name, {})
-        members.pop(session, None)
-        if members:
-            return
-        self._members.pop(name, None)
-        queue = self._vhost.queue_by_name.get(name)
-        if queue is not None and not len(queue.consumers):
-            self._vhost.delete_queue(queue)
 
     # Recovery
 
@@ -147,7 +127,7 @@ class Sessions:
         session = self._session_by_client[record.client_id]
         session.subscriptions.put(record)
         if record.group:
-            self.joined(session, record)
+            self.groups.joined(session, record)
 
     def install_handshake(self, record: HandshakeRecord) -> None:
         """Bring an unfinished delivery back."""
@@ -158,7 +138,7 @@ class Sessions:
 
         It is taken out of the queue of a group, and does not expire in one of the session's own.
         """
-        self._clock.call_later(_REJOIN_S, self._delete_abandoned)
+        self.groups.reclaim(self._clock)
         for session in self:
             positions = set(session.handshakes.remembered)
             if not positions:
@@ -173,13 +153,6 @@ class Sessions:
                     packet_id, _ = session.handshakes.remembered.pop(entry.position)
                     assert queue is not None
                     session.held[packet_id] = (queue, entry)
-
-    def _delete_abandoned(self) -> None:
-        """Delete the queues of groups whose members ended with the broker, if nobody came back to them."""
-        for queue in list(self._vhost.queue_by_name.values()):
-            is_abandoned = queue.name not in self._members and not len(queue.consumers)
-            if queue.name.startswith(SHARED_PREFIX) and is_abandoned:
-                self._vhost.delete_queue(queue)
 
     # Time
 

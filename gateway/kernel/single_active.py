@@ -1,7 +1,8 @@
 """A queue that serves one consumer at a time: the others are there to take its place (R93-R96)."""
 
-from gateway.kernel.consumers import Consumer, Consumers, Members, Round
+from gateway.kernel.consumers import Consumer
 from gateway.kernel.message import Arguments
+from gateway.kernel.round import Consumers, Members, Round
 
 
 def consumers_for(arguments: Arguments) -> Round:
@@ -51,3 +52,11 @@ class SingleActive(Members):
             active.is_waiting = True
             return None
         return active
+
+    def able(self) -> list[Consumer]:
+        """Return the active consumer alone, or nobody while it has no capacity."""
+        active = self.next()
+        return [] if active is None else [active]
+
+    def served(self, consumer: Consumer) -> None:
+        """Do nothing: whoever is active has every turn."""

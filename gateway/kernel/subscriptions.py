@@ -12,56 +12,86 @@ _OF_THE_BROKER: Final = "$SYS"
 #: Routing keys whose terms are remembered before the memory is emptied.
 _TERMS_KEPT: Final = 256
 
+#: With more subscriptions than this the index is kept from the start: making it at once would hold up everybody else.
+_FEW: Final = 32
+
 
 class Terms:
     """How a message is delivered: the most QoS, the identifiers to tell, whether it shows that it was retained.
 
-    ``is_plain`` says that the client sees the message as every other one of its QoS does. ``own`` are the terms for a
-    message that the session's client published itself, ``None`` when it wants none of them (MQTT 5.0, 3.8.3.1).
+    ``is_plain`` says that the client sees the message as every other one of its QoS does; all such terms are one of a
+    few objects. ``own`` are the terms for a message that the session's client published itself, ``None`` when it wants
+    none of them (MQTT 5.0, 3.8.3.1).
     """
 
     __slots__ = ("identifiers", "is_plain", "own", "qos", "retain_as_published")
 
-    def __init__(self, matching: Sequence[SubscriptionRecord]) -> None:
-        self.qos = 0
-        self.identifiers: tuple[int, ...] = ()
-        self.retain_as_published = False
+    def __init__(self, qos: int = 0, retain_as_published: bool = False, identifiers: tuple[int, ...] = ()) -> None:
+        self.qos = qos
+        self.retain_as_published = retain_as_published
+        self.identifiers = identifiers
         self.own: Terms | None = self
-        for subscription in matching:
-            if subscription.qos > self.qos:
-                self.qos = subscription.qos
-            if subscription.identifier:
-                self.identifiers += (subscription.identifier,)
-            if subscription.retain_as_published:
-                self.retain_as_published = True
-            if subscription.no_local:
-                self.own = None
-        if self.own is None:
-            not_local = [subscription for subscription in matching if not subscription.no_local]
-            self.own = Terms(not_local) if not_local else None
-        self.is_plain = not self.identifiers and self.own is self
+        self.is_plain = not identifiers
 
+    @staticmethod
+    def of(subscription: SubscriptionRecord) -> "Terms":
+        """Return the terms of a message that one subscription matches."""
+        if not subscription.identifier and not subscription.no_local:
+            return _PLAIN[subscription.qos][subscription.retain_as_published]
+        identifiers = (subscription.identifier,) if subscription.identifier else ()
+        terms = Terms(subscription.qos, subscription.retain_as_published, identifiers)
+        if subscription.no_local:
+            terms._tell_apart(None)
+        return terms
+
+    @staticmethod
+    def together(each: "Sequence[Terms]") -> "Terms":
+        """Return the terms of a message that several subscriptions match: it is delivered once (MQTT-3.3.4-2)."""
+        qos, retain_as_published, is_plain = 0, False, True
+        for terms in each:
+            if terms.qos > qos:
+                qos = terms.qos
+            if terms.retain_as_published:
+                retain_as_published = True
+            if not terms.is_plain:
+                is_plain = False
+        if is_plain:
+            return _PLAIN[qos][retain_as_published]
+        together = Terms(qos, retain_as_published, tuple(number for terms in each for number in terms.identifiers))
+        not_local = [terms for terms in each if terms.own is not None]
+        if len(not_local) < len(each):
+            together._tell_apart(Terms.together(not_local) if not_local else None)
+        return together
+
+    def _tell_apart(self, own: "Terms | None") -> None:
+        """Deliver what the session's client published on its ``own`` terms."""
+        self.own = own
+        self.is_plain = False
+
+
+#: The plain terms, by QoS and by whether they show what was retained.
+_PLAIN: Final = tuple((Terms(qos), Terms(qos, True)) for qos in range(3))
 
 #: What is remembered of a routing key that was not looked at yet.
-_UNKNOWN: Final = Terms(())
+_UNKNOWN: Final = Terms()
 
 
 class Subscriptions:
     """The subscriptions of one session by filter; those it shares with others are kept, but match nothing here.
 
     ``shared`` counts these, ``to_broker`` the others that ask for topics of the broker itself. ``_alike`` are the terms
-    of all others while those are the same, as they are for most clients: nobody need look which of them match.
+    of all others while those are the same, as they are for most clients: nobody need look which of them match. The
+    ``_index`` by words is made when somebody does, or when there are many.
     """
 
-    __slots__ = ("_alike", "_by_filter", "_exact", "_patterns", "_terms", "shared", "to_broker")
+    __slots__ = ("_alike", "_by_filter", "_index", "_terms", "shared", "to_broker")
 
     def __init__(self) -> None:
         self.shared = 0
         self.to_broker = 0
         self._alike: Terms | None = None
         self._by_filter: dict[str, SubscriptionRecord] = {}
-        self._exact: dict[str, dict[str, SubscriptionRecord]] = {}
-        self._patterns: TopicTrie[str, SubscriptionRecord] | None = None
+        self._index: TopicTrie[str, Terms] | None = None
         self._terms: dict[str, Terms | None] = {}
 
     def __len__(self) -> int:
@@ -81,18 +111,17 @@ class Subscriptions:
         if subscription.group:
             self.shared += 1
             return
+        terms = Terms.of(subscription)
         is_first = len(self) - self.shared == 1
         if is_first:
-            self._alike = Terms([subscription])
-        elif self._alike is not None and not _is_alike(self._alike, subscription):
+            self._alike = terms
+        elif self._alike is not terms:
             self._alike = None
         self.to_broker += subscription.binding_key.startswith(_OF_THE_BROKER)
-        if is_pattern(subscription.binding_key):
-            if self._patterns is None:
-                self._patterns = TopicTrie()
-            self._patterns.insert(subscription.binding_key, subscription.filter, subscription)
-        else:
-            self._exact.setdefault(subscription.binding_key, {})[subscription.filter] = subscription
+        if self._index is not None:
+            self._index.insert(subscription.binding_key, subscription.filter, terms)
+        elif len(self) > _FEW:
+            self._make_index()
 
     def remove(self, filter: str) -> SubscriptionRecord | None:
         """Forget a subscription; return it, if there was one."""
@@ -104,14 +133,8 @@ class Subscriptions:
             self.shared -= 1
             return subscription
         self.to_broker -= subscription.binding_key.startswith(_OF_THE_BROKER)
-        if is_pattern(subscription.binding_key):
-            assert self._patterns is not None
-            self._patterns.remove(subscription.binding_key, filter)
-        else:
-            exact = self._exact[subscription.binding_key]
-            del exact[filter]
-            if not exact:
-                del self._exact[subscription.binding_key]
+        if self._index is not None:
+            self._index.remove(subscription.binding_key, filter)
         return subscription
 
     def terms(self, routing_key: str) -> Terms | None:
@@ -132,24 +155,18 @@ class Subscriptions:
     def _learn(self, routing_key: str) -> Terms | None:
         if len(self._terms) >= _TERMS_KEPT:
             self._terms.clear()
-        matching = self._matching(routing_key)
-        terms = self._terms[routing_key] = Terms(matching) if matching else None
+        index = self._make_index() if self._index is None else self._index
+        matching = index.match(routing_key, begins_with_its_word=routing_key[:1] == "$")  # MQTT-4.7.2-1
+        terms = self._terms[routing_key] = Terms.together(matching) if matching else None
         return terms
 
-    def _matching(self, routing_key: str) -> list[SubscriptionRecord]:
-        exact = self._exact.get(routing_key)
-        matching = list(exact.values()) if exact else []
-        if self._patterns is None:
-            return matching
-        if routing_key[:1] == "$":
-            return matching + [s for s in self._patterns.match(routing_key) if may_match(s.binding_key, routing_key)]
-        return matching + self._patterns.match(routing_key)
-
-
-def _is_alike(terms: Terms, subscription: SubscriptionRecord) -> bool:
-    """Whether messages that match this subscription too are delivered on the same terms."""
-    is_plain = terms.is_plain and not subscription.identifier and not subscription.no_local
-    return is_plain and terms.qos == subscription.qos and terms.retain_as_published == subscription.retain_as_published
+    def _make_index(self) -> TopicTrie[str, Terms]:
+        """Return the terms of all subscriptions that are not shared, by their words."""
+        index = self._index = TopicTrie[str, Terms]()
+        for subscription in self._by_filter.values():
+            if not subscription.group:
+                index.insert(subscription.binding_key, subscription.filter, Terms.of(subscription))
+        return index
 
 
 def is_pattern(binding_key: str) -> bool:

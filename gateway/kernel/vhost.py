@@ -80,7 +80,7 @@ class VirtualHost:
         self._commons = Commons(record, journal, events, router, self.bindings, self.equipment, next_queue_id)
         self.exchanges = Exchanges(self._commons, self.exchange_by_name, exchange_types, self.outdate)
         self.queues = Queues(self._commons, self.queue_by_name, self.traffic, queue_rules)
-        self.retained = Retained(self.name, journal)
+        self.retained = Retained(self.name, journal, events)
         self.wills = Wills(self.name, journal, clock, self.publish_will)
         self.sessions = Sessions(self, journal, clock, self.wills)
 
@@ -197,11 +197,14 @@ class VirtualHost:
 
     def delete_queue(self, queue: Queue, *, if_unused: bool = False, if_empty: bool = False) -> int:
         """Delete a queue; return how many messages waited. Raises as ``Queues.delete`` does."""
-        return self.queues.delete(queue, if_unused=if_unused, if_empty=if_empty)
+        count = self.queues.delete(queue, if_unused=if_unused, if_empty=if_empty)
+        self.sessions.groups.deleted(queue)
+        return count
 
     def delete_queue_if_done(self, queue: Queue) -> None:
-        """Delete an auto-delete queue whose last consumer went (R32)."""
-        if queue.is_auto_delete and queue.is_unused and not queue.is_deleted:
+        """Delete an auto-delete queue whose last consumer went (R32), or one that a group left behind."""
+        is_done = (queue.is_auto_delete and queue.is_unused) or self.sessions.groups.is_over(queue)
+        if is_done and not queue.is_deleted:
             self.delete_queue(queue)
 
     def release(self, owner: object) -> None:

@@ -1,7 +1,7 @@
 """What the machine of a connection and whoever moves its bytes need of each other, whatever the protocol."""
 
 from enum import Enum, auto
-from typing import Protocol
+from typing import Final, Protocol
 
 from gateway.access import CertificateSubject
 from gateway.kernel.vhost import VirtualHost
@@ -105,3 +105,45 @@ class Machine(Protocol):
     def fail_confirms(self) -> None:
         """Refuse every publish that waits for its confirm."""
         ...
+
+
+class Gone:
+    """The machine of a connection that is over: asks for nothing, holds nothing.
+
+    It takes the other's place so that a connection, whose parts know each other, is no cycle: what 5,000 who leave at
+    once leave behind is freed at once, not by a collection that stops everybody (290 to 800 ms).
+    """
+
+    has_published = False
+    has_unsettled = False
+    phase = Phase.LEAVING
+    vhost: VirtualHost | None = None
+    user_name = ""
+
+    def __init__(self) -> None:
+        self.outbox = Outbox(lambda: None)
+
+    def receive(self, data: bytes) -> None:
+        """Hear nothing."""
+
+    def end_turn(self) -> None:
+        """Say nothing."""
+
+    def resume(self) -> None:
+        """Serve nobody."""
+
+    def lost(self) -> None:
+        """Be gone already."""
+
+    def fault(self) -> None:
+        """End no more."""
+
+    def force_close(self, reason: str) -> None:
+        """End no more."""
+
+    def fail_confirms(self) -> None:
+        """Answer nothing."""
+
+
+#: One for all of them.
+GONE: Final = Gone()

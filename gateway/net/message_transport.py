@@ -8,7 +8,7 @@ from wsproto.events import BytesMessage, CloseConnection, Event, Ping, TextMessa
 from zope.interface import implementer  # type: ignore[import-untyped]
 
 #: What a protocol over WebSocket may ask of the connection below it as it is.
-_PASSED_ON: Final = ("getPeer", "getHost", "setTcpNoDelay", "abortConnection", "getPeerCertificate")
+_PASSED_ON: Final = ("getPeer", "getHost", "setTcpNoDelay", "abortConnection", "getPeerCertificate", "let_in")
 
 
 class MessageTransport:

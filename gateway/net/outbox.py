@@ -35,13 +35,17 @@ class Outbox:
         self.size += len(frame)
         self.wake()
 
-    def promise(self, lsn: int) -> None:
+    def promise(self, lsn: int, since: int | None = None) -> None:
         """Let what is written from now on leave only once the store is durable up to ``lsn``.
 
         An answer that promises durability goes out when the promise holds, and the order of frames is kept with it.
+        ``since`` makes it hold for what was written already, from that piece on.
         """
+        if since is not None:
+            while self._promises and self._promises[-1][1] >= since and self._promises[-1][0] <= lsn:
+                self._promises.pop()
         if not self._promises or lsn > self._promises[-1][0]:
-            self._promises.append((lsn, len(self.pieces)))
+            self._promises.append((lsn, len(self.pieces) if since is None else since))
 
     def wake(self) -> None:
         """Make sure that the outbox is taken from at the end of this turn."""

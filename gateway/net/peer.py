@@ -16,7 +16,7 @@ from gateway.logs import Log
 from gateway.net.certificates import subject_of
 from gateway.net.handshakes import tls_facts
 from gateway.net.listeners import plain_host
-from gateway.net.machine import Machine, Phase
+from gateway.net.machine import GONE, Machine, Phase
 from gateway.net.outbox import FLOOD
 from gateway.net.turn import Turn
 from gateway.net.wire import Wire
@@ -111,7 +111,7 @@ class PeerProtocol(Protocol):
             self.machine.lost()
         except Exception:  # as above; the others still need what it held
             self._log.error("internal error", exc_info=True, connection=self.name)
-        self._wire = None
+        self._wire, self.machine = None, GONE
         self._turn.touch()
         self._log.info("connection closed", connection=self.name, user=user, vhost=vhost, reason=why)
 
@@ -130,6 +130,9 @@ class PeerProtocol(Protocol):
 
     def opened(self) -> None:
         """The connection is in its virtual host."""
+        let_in = getattr(self.transport, "let_in", None)
+        if let_in is not None:
+            let_in()
         self.log("connection in use", user=self.user_name, vhost=self.vhost_name)
 
     def hang_up(self) -> None:

@@ -1,8 +1,8 @@
 """A WebSocket before a protocol: the handshake, then messages that carry the protocol's bytes, cut anywhere.
 
-wsproto knows WebSocket, as it does for Twisted's own resource, which is not used here: that one chooses no subprotocol,
-collects a message of any size before it passes it on, and leaves a peer that breaks the rules without a close code.
-Here every part of a message goes on as it comes, so the size of frames needs no limit of its own.
+wsproto knows WebSocket, as it does for Twisted's own resource, which is not used here (docs/adr/0009): that one chooses
+no subprotocol, collects a message of any size before it passes it on, and leaves a peer that breaks the rules without a
+close code. Here every part of a message goes on as it comes, so the size of frames needs no limit of its own.
 """
 
 from collections.abc import Callable, Mapping

@@ -53,12 +53,15 @@ class Selector:
         _check_length(text)
         return cls(text, expression_of_term(text))
 
-    def matches(self, properties: Properties, delivery_count: int | None = None) -> bool:
+    def matches(
+        self, properties: Properties, delivery_count: int | None = None, is_redelivered: bool | None = None
+    ) -> bool:
         """Whether a message matches: what is false or unknown does not. Never raises.
 
         :param delivery_count: which delivery this is, 1 for the first; ``None`` where it is not known.
+        :param is_redelivered: whether somebody may have seen the message before; ``None`` where it is not known.
         """
-        values = MessageValues(properties, delivery_count, converts_text=self._converts_text)
+        values = MessageValues(properties, delivery_count, is_redelivered, converts_text=self._converts_text)
         return self._condition.value(values) is True
 
     def __repr__(self) -> str:

@@ -17,19 +17,30 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 class MessageValues:
-    """The values of one message. A header goes before the field of its name: RabbitMQ's JMS client sends headers."""
+    """The values of one message. A header goes before the field of its name: RabbitMQ's JMS client sends headers.
+
+    Which delivery this is goes before all, where it is known: 1 is the first.
+    """
 
     def __init__(
-        self, properties: Properties, delivery_count: int | None = None, *, converts_text: bool = False
+        self,
+        properties: Properties,
+        delivery_count: int | None = None,
+        is_redelivered: bool | None = None,
+        *,
+        converts_text: bool = False,
     ) -> None:
         self._properties = properties
         self._delivery_count = delivery_count
+        self._is_redelivered = is_redelivered
         self._converts_text = converts_text
 
     def value(self, name: str) -> Operand:
         """Return the header or field of this name, ``None`` if there is none."""
         if name == "JMSXDeliveryCount" and self._delivery_count is not None:
             return self._delivery_count
+        if name == "JMSRedelivered" and self._is_redelivered is not None:
+            return self._is_redelivered
         headers = self._properties.headers
         if name in headers:
             return self._converted(operand(headers[name]))

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gateway.kernel.broker import Broker
-from gateway.kernel.consumers import Consumer, Credit
+from gateway.kernel.consumers import Consumer, Credit, Selection
 from gateway.kernel.ledger import Ledger, settle_all
 from gateway.kernel.message import Header, Message, Properties, Value
 from gateway.kernel.plain import PLAIN, plain_header
@@ -170,6 +170,7 @@ class Recipient:
         settles: bool = True,
         priority: int = 0,
         is_exclusive: bool = False,
+        selection: Selection | None = None,
     ) -> Consumer:
         """Consume from a queue, settling each delivery or having it settled by handing it over."""
         consumer = queue.consume(
@@ -181,6 +182,7 @@ class Recipient:
             priority=priority,
             credit=Credit(prefetch),
             shared_credit=self._shared_credit,
+            selection=selection,
         )
         self.consumers.append(consumer)
         queue.dispatch()

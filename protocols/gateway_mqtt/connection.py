@@ -34,7 +34,7 @@ from gateway_mqtt.properties import Properties, Property
 from gateway_mqtt.reasons import Reason, reason_for
 from gateway_mqtt.settings import MqttSettings
 from gateway_mqtt.state import State
-from gateway_mqtt.wire import LARGEST_PACKET
+from gateway_mqtt.wire import LARGEST_PACKET, require_minimal
 
 _PUBLISH: Final = PacketType.PUBLISH
 
@@ -131,6 +131,8 @@ class Connection:
                 if found is None:
                     break
                 length, start = found
+                if self.version == 5:
+                    require_minimal(length, start - at - 1)
             stop = start + length
             if stop > end:
                 missing = stop - end
@@ -138,7 +140,7 @@ class Connection:
             self._packets += 1
             conversation = self.conversation
             if conversation is None:
-                self._greet(first, data[start:stop])
+                self._greet(first, data[start:stop], start - at - 1)
             elif first >> 4 == _PUBLISH:
                 conversation.publishing.publish(first, data, start, stop)
             else:
@@ -171,14 +173,19 @@ class Connection:
             raise protocol_error(f"{_name(first)} from a client")
         perform(self, first & 0x0F, body)
 
-    def _greet(self, first: int, body: bytes) -> None:
-        """Take a packet before the connection is open: CONNECT, or AUTH where a method asks for more."""
+    def _greet(self, first: int, body: bytes, length_size: int) -> None:
+        """Take a packet before the connection is open: CONNECT, or AUTH where a method asks for more.
+
+        The remaining length of the first took ``length_size`` bytes; 5.0 alone forbids more than it needs.
+        """
         packet_type = first >> 4
         if self.state is State.GREETING:
             if packet_type != PacketType.CONNECT:
                 raise protocol_error(f"{_name(first)} before CONNECT")  # MQTT-3.1.0-1
             self.version = connect_version(body)
             self.settings.meter.connects += 1
+            if self.version == 5:
+                require_minimal(len(body), length_size)
             check_flags(4, packet_type, first & 0x0F)
             self.opening.connect(decode_connect(body))
         elif packet_type == PacketType.AUTH:
@@ -289,12 +296,22 @@ class Connection:
         if self.state is State.CLOSED:
             return
         self.driver.log("connection closing", reason=text)
-        word = self._last_word(reason, {Property.REASON_STRING: text[:_LONGEST_REASON]} if self.explains else {})
-        if len(word) > self.max_packet_size:
-            word = self._last_word(reason, {})  # MQTT-3.2.2-19, MQTT-3.14.2-3
+        word = self.explained(text, lambda said: self._last_word(reason, said))
         if 0 < len(word) <= self.max_packet_size:
             self.outbox.write(word)
         self.close()
+
+    def explained(self, text: str, write: Callable[[Properties], bytes]) -> bytes:
+        """Return a packet that says why, in words too if the client wants them (MQTT-3.1.2-29) and can take them.
+
+        ``write`` makes it of its properties. It goes without words that would make it too large (MQTT-3.2.2-19,
+        MQTT-3.4.2-2, MQTT-3.5.2-2, MQTT-3.7.2-2, MQTT-3.9.2-1, MQTT-3.11.2-1, MQTT-3.14.2-3).
+        """
+        if self.explains and self.version == 5:
+            packet = write({Property.REASON_STRING: text[:_LONGEST_REASON]})
+            if len(packet) <= self.max_packet_size:
+                return packet
+        return write({})
 
     def _last_word(self, reason: Reason, said: Properties) -> bytes:
         """Return the packet that tells why the connection ends; empty where there is none, or nobody to tell."""
@@ -327,9 +344,11 @@ class Connection:
         self.end(Reason.UNSPECIFIED_ERROR, "internal error")
 
     def lost(self) -> None:
-        """The transport is gone: release everything."""
+        """The transport is gone: release everything, with what knows us, so that no cycle is left of it."""
         self.state = State.CLOSED
         self._let_go()
+        self.conversation = None
+        del self.opening
 
     def _let_go(self) -> None:
         if self.conversation is not None:

@@ -1,6 +1,7 @@
 """Messages to the client: one consumer for each queue of its session, and the packets they become."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import inf
 from typing import Final
 
@@ -70,7 +71,7 @@ class Delivering:
             self._attach(queue)
         self._take_held()
         for consumer in self.consumers:
-            consumer.queue.dispatch()
+            self._hand_out([consumer.queue], consumer.queue.dispatch)
         acknowledged = self.session.queue_of(1)
         if acknowledged is None or not len(acknowledged):
             self.inflight.give_up_before(inf)
@@ -79,7 +80,7 @@ class Delivering:
         """Consume from a queue of the session, if that is not done already."""
         if queue not in self._consumer_by_queue:
             self._attach(queue)
-        queue.dispatch()
+        self._hand_out([queue], queue.dispatch)
 
     def leave(self, queue: Queue) -> None:
         """Consume from a queue no longer; what was sent of it may still be acknowledged."""
@@ -99,8 +100,23 @@ class Delivering:
             self._send_held()
         for consumer in self._consumer_by_queue.values():
             if consumer.is_waiting:
-                self._resumption.serve([consumer for consumer in self.consumers if consumer.is_waiting])
+                waiting = [consumer for consumer in self.consumers if consumer.is_waiting]
+                self._hand_out([each.queue for each in waiting], partial(self._resumption.serve, waiting))
                 return
+
+    def _hand_out(self, queues: Sequence[Queue], dispatch: Callable[[], None]) -> None:
+        """Send what waits. What comes with QoS 0 leaves once it is durable that it left its queue.
+
+        Otherwise a crash would bring it back and send it again, and at most once is at most once (MQTT-4.3.1-1). What
+        does not wait never was in the queue.
+        """
+        is_kept = self.session.is_durable and any(
+            len(queue) and self.session.is_at_most_once(queue) for queue in queues
+        )
+        first = len(self._outbox.pieces)
+        dispatch()
+        if is_kept and len(self._outbox.pieces) > first:
+            self._outbox.promise(self._journal.pending_lsn, since=first)
 
     def close(self) -> None:
         """End: consumers stop first, so that what goes back is not sent again."""

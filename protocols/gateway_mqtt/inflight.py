@@ -133,7 +133,9 @@ class Inflight:
 
     def put_back(self) -> None:
         """The connection ends: messages go back to their places, or wait for this client alone (MQTT-4.8.2-4)."""
-        deliveries, self.deliveries = self.deliveries, {}
+        deliveries = dict(self.deliveries)
+        self.deliveries.clear()  # the same one for all who know it: each delivery knows them, by way of its consumer
+        self._releasing.clear()
         for packet_id, delivery in deliveries.items():
             queue, entry = delivery.consumer.queue, delivery.entry
             if self._session.owns(queue):

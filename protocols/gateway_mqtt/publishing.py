@@ -1,5 +1,6 @@
 """Messages from the client: PUBLISH in, and the acknowledgement when the message is safe (MQTT 5.0, 3.3 and 4.3)."""
 
+from functools import partial
 from typing import Final
 
 from gateway.kernel.errors import AccessRefused
@@ -45,14 +46,15 @@ class Target:
 
 
 class Answer:
-    """An acknowledgement the client waits for."""
+    """An acknowledgement the client waits for. ``text`` says in words why it is a refusal."""
 
-    __slots__ = ("packet_id", "packet_type", "reason")
+    __slots__ = ("packet_id", "packet_type", "reason", "text")
 
-    def __init__(self, packet_type: PacketType, packet_id: int, reason: Reason) -> None:
+    def __init__(self, packet_type: PacketType, packet_id: int, reason: Reason, text: str) -> None:
         self.packet_type = packet_type
         self.packet_id = packet_id
         self.reason = reason
+        self.text = text
 
 
 class Publishing:
@@ -75,6 +77,7 @@ class Publishing:
         self._confirms = Confirms(scope.journal, self._answer)
         self._answers: list[Answer] = []
         self._answered = 0
+        self._pubacks = 0  # how many of the answers are those of QoS 1
         self._receive_maximum = scope.settings.receive_maximum
 
     def publish(self, first: int, data: bytes, start: int, end: int) -> None:
@@ -135,8 +138,7 @@ class Publishing:
 
         Those of QoS 2 count until they are released, whether or not their PUBREC is still to come.
         """
-        pubacks = sum(answer.packet_type is PacketType.PUBACK for answer in self._answers)
-        if pubacks + len(self._handshakes.received) >= self._receive_maximum:
+        if self._pubacks + len(self._handshakes.received) >= self._receive_maximum:
             raise MqttError(Reason.RECEIVE_MAXIMUM_EXCEEDED, f"more than {self._receive_maximum} publishes unanswered")
 
     @property
@@ -157,8 +159,12 @@ class Publishing:
         is_known = self._handshakes.release(packet_id)
         if self._handshakes.is_durable:
             self._scope.outbox.promise(self._scope.journal.pending_lsn)
-        reason = Reason.SUCCESS if is_known else Reason.PACKET_IDENTIFIER_NOT_FOUND
-        self._scope.outbox.write(ack(PacketType.PUBCOMP, self._scope.version, packet_id, reason))
+        if is_known:
+            self._scope.outbox.write(ack(PacketType.PUBCOMP, self._scope.version, packet_id))
+        else:
+            reason = Reason.PACKET_IDENTIFIER_NOT_FOUND
+            write = partial(ack, PacketType.PUBCOMP, self._scope.version, packet_id, reason)
+            self._scope.outbox.write(self._scope.host.explained("no such publish is under way", write))
 
     # Answers
 
@@ -174,13 +180,22 @@ class Publishing:
         """Answer nothing any more."""
         self._confirms.abandon()
         self._answers.clear()
+        self._pubacks = 0
 
     def _await(
-        self, packet_type: PacketType, packet_id: int, verdict: Verdict, is_stored: bool, reason: Reason | None = None
+        self,
+        packet_type: PacketType,
+        packet_id: int,
+        verdict: Verdict,
+        is_stored: bool,
+        reason: Reason | None = None,
+        text: str = "",
     ) -> None:
         if reason is None:
             reason = Reason.NO_MATCHING_SUBSCRIBERS if verdict is Verdict.UNROUTED else Reason.SUCCESS
-        self._answers.append(Answer(packet_type, packet_id, reason))
+        self._answers.append(Answer(packet_type, packet_id, reason, text))
+        if packet_type is PacketType.PUBACK:
+            self._pubacks += 1
         self._confirms.published(verdict is not Verdict.REFUSED, is_stored)
         self._scope.host.awaits_turn()
 
@@ -192,13 +207,25 @@ class Publishing:
         del self._answers[:count]
         packets = []
         for answer in answers:
-            reason = answer.reason if is_accepted else Reason.QUOTA_EXCEEDED
-            if version == 5 or is_accepted:  # 3.x cannot say no: the client hears nothing, and may try again
-                packets.append(ack(answer.packet_type, version, answer.packet_id, reason))
+            if answer.packet_type is PacketType.PUBACK:
+                self._pubacks -= 1
+            if not is_accepted:
+                if version < 5:
+                    continue  # 3.x cannot say no: the client hears nothing, and may try again
+                answer.reason, answer.text = Reason.QUOTA_EXCEEDED, self._why_refused
+            if answer.text:
+                write = partial(ack, answer.packet_type, version, answer.packet_id, answer.reason)
+                packets.append(self._scope.host.explained(answer.text, write))
+            else:
+                packets.append(ack(answer.packet_type, version, answer.packet_id, answer.reason))
         self._answered = number
         if packets:
             self._vhost.traffic.confirmed += count if is_accepted else 0
             self._scope.outbox.write_all(packets)
+
+    @property
+    def _why_refused(self) -> str:
+        return "the store failed" if self._scope.journal.has_failed else "a queue does not take the message"
 
     def _refuse(self, qos: int, packet_id: int, topic: bytes) -> None:
         """Decline a publish that permissions forbid; by default the connection ends, as in RabbitMQ."""
@@ -213,7 +240,7 @@ class Publishing:
         if not qos:
             raise MqttError(reason, text)
         packet_type = PacketType.PUBACK if qos == 1 else PacketType.PUBREC
-        self._await(packet_type, packet_id, Verdict.TAKEN, False, reason)
+        self._await(packet_type, packet_id, Verdict.TAKEN, False, reason, text)
 
     # What topics and properties mean
 

@@ -1,6 +1,6 @@
 """What the parts of one connection share once it is in its virtual host."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from gateway.access import Operation, Permissions
@@ -10,6 +10,7 @@ from gateway.kernel.ports import Origin
 from gateway.kernel.session import Session
 from gateway.kernel.vhost import VirtualHost
 from gateway_mqtt.packet_outbox import PacketOutbox
+from gateway_mqtt.properties import Properties
 from gateway_mqtt.settings import MqttSettings
 from gateway_mqtt.topics import TopicMapping
 
@@ -33,6 +34,10 @@ class Host(Protocol):
 
     def awaits_turn(self) -> None:
         """Something was published in this turn whose answer is due at its end."""
+        ...
+
+    def explained(self, text: str, write: Callable[[Properties], bytes]) -> bytes:
+        """Return the packet that ``write`` makes, with why in words if the client wants and can take them."""
         ...
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 #: The terms of a message that the client does not want.
-_UNWANTED: Final = Terms(())
+_UNWANTED: Final = Terms()
 
 
 class AtMostOnce:
@@ -170,7 +170,7 @@ class Shared(Acknowledged):
 
     def __init__(self, delivering: "Delivering", subscription: SubscriptionRecord) -> None:
         super().__init__(delivering)
-        terms, binding_key = Terms([subscription]), subscription.binding_key
+        terms, binding_key = Terms.of(subscription), subscription.binding_key
         self._terms = self._terms_of_a_match = lambda routing_key: (
             terms if may_match(binding_key, routing_key) else None
         )

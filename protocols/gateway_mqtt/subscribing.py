@@ -1,6 +1,7 @@
 """SUBSCRIBE and UNSUBSCRIBE: what the client wants to hear, from now on and from before (MQTT 5.0, 3.8 to 3.11)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from gateway.access import Operation
 from gateway.kernel.errors import Refused
@@ -13,7 +14,7 @@ from gateway_mqtt.encoding import suback, unsuback
 from gateway_mqtt.errors import MqttError
 from gateway_mqtt.header import retained_header
 from gateway_mqtt.packets import Subscribe, SubscriptionRequest, Unsubscribe
-from gateway_mqtt.properties import Property
+from gateway_mqtt.properties import Properties, Property
 from gateway_mqtt.reasons import Reason, reason_for
 from gateway_mqtt.scope import Scope
 from gateway_mqtt.topics import parse_filter
@@ -37,6 +38,7 @@ class Subscribing:
         """Take each filter or say why not, then send what is retained. The answer waits until all of it is durable."""
         identifiers = packet.properties.get(Property.SUBSCRIPTION_IDENTIFIER, [0])
         reasons: list[Reason] = []
+        refusals: list[str] = []
         taken: list[tuple[SubscriptionRecord, Queue, bool]] = []
         for request in packet.filters:
             try:
@@ -46,10 +48,12 @@ class Subscribing:
                 if error.reason is not Reason.TOPIC_FILTER_INVALID or self._scope.version < 4:
                     raise
                 reasons.append(error.reason)
+                refusals.append(str(error))
             except Refused as refusal:
                 reasons.append(reason_for(refusal))
+                refusals.append(str(refusal))
         self._promise()
-        self._scope.outbox.write(suback(self._scope.version, packet.packet_id, reasons))
+        self._answer(refusals, partial(suback, self._scope.version, packet.packet_id, reasons))
         for subscription, queue, sends_retained in taken:
             if sends_retained:
                 self._offer_retained(subscription, queue)
@@ -57,9 +61,15 @@ class Subscribing:
 
     def unsubscribe(self, packet: Unsubscribe) -> None:
         """Let no further messages come for these filters."""
-        reasons = [self._unsubscribe(filter) for filter in packet.filters]
+        refusals: list[str] = []
+        reasons = [self._unsubscribe(filter, refusals) for filter in packet.filters]
         self._promise()
-        self._scope.outbox.write(unsuback(self._scope.version, packet.packet_id, reasons))
+        self._answer(refusals, partial(unsuback, self._scope.version, packet.packet_id, reasons))
+
+    def _answer(self, refusals: list[str], write: Callable[[Properties], bytes]) -> None:
+        """Send the packet that ``write`` makes, with why what was refused was."""
+        scope = self._scope
+        scope.outbox.write(scope.host.explained("; ".join(refusals), write) if refusals else write({}))
 
     def _subscribe(self, request: SubscriptionRequest, identifier: int) -> tuple[SubscriptionRecord, Queue, bool]:
         """Return the subscription, its queue, and whether retained messages go with it."""
@@ -80,7 +90,7 @@ class Subscribing:
         earlier = self._session.subscriptions.get(request.filter)
         queue = self._session.subscribe(scope.exchange, subscription)
         if shared is not None:
-            scope.vhost.sessions.joined(self._session, subscription)
+            scope.vhost.sessions.groups.joined(self._session, subscription)
             if earlier is not None:
                 self._delivering.leave(queue)  # the terms may be others
         wants = request.retain_handling == _RETAINED_ALWAYS
@@ -99,10 +109,11 @@ class Subscribing:
                 Operation.READ, scope.exchange_name, subscription.binding_key, scope.topic_variables
             )
 
-    def _unsubscribe(self, filter: str) -> Reason:
+    def _unsubscribe(self, filter: str, refusals: list[str]) -> Reason:
         try:
             parse_filter(filter)
         except MqttError as error:
+            refusals.append(str(error))
             return error.reason
         subscription = self._session.unsubscribe(self._scope.exchange, filter)
         if subscription is None:
@@ -111,7 +122,7 @@ class Subscribing:
             queue = self._scope.vhost.queue_by_name.get(self._session.queue_name(subscription))
             if queue is not None:
                 self._delivering.leave(queue)
-            self._scope.vhost.sessions.left(self._session, subscription)
+            self._scope.vhost.sessions.groups.left(self._session, subscription)
         return Reason.SUCCESS
 
     def _offer_retained(self, subscription: SubscriptionRecord, queue: Queue) -> None:

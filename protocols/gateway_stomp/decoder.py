@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from gateway_stomp.errors import StompError
-from gateway_stomp.frames import Head
+from gateway_stomp.frames import NEVER_REPEATED, Head
 from gateway_stomp.versions import Version
 
 #: What may stand between frames: ends of lines, which are heart-beats, and, as with RabbitMQ, more NULs.
 _BETWEEN: Final = frozenset(b"\n\r\0")
 
-_LENGTH: Final = re.compile(r" *([0-9]{1,18}) *")
+_MOST_DIGITS: Final = 18
+_LENGTH: Final = re.compile(rf" *([0-9]{{1,{_MOST_DIGITS}}}) *")
 
 #: Heads kept per connection; when there are more, all are forgotten.
 _HEADS_KEPT: Final = 1024
@@ -23,9 +24,8 @@ _HEADS_KEPT: Final = 1024
 #: Longer heads are not kept: what is long is seldom repeated.
 _LONGEST_KEPT: Final = 512
 
-#: Headers whose values clients never use twice, or seldom: to keep such a head costs a seventh of its message and is
-#: for nothing.
-_NEVER_REPEATED: Final = frozenset({"receipt", "transaction", "correlation-id", "amqp-message-id"})
+#: Looked up once: the interpreter takes its time over a member of an enumeration.
+_V10: Final = Version.V10
 
 
 class FrameDecoder:
@@ -176,7 +176,7 @@ class FrameDecoder:
                 raise StompError("Invalid frame", f"The headers take more than {self.headers_limit} bytes")
             return None
         head = self._read(block)
-        if head.verb == "SEND" and len(block) <= _LONGEST_KEPT and _NEVER_REPEATED.isdisjoint(head.headers):
+        if head.verb == "SEND" and len(block) <= _LONGEST_KEPT and NEVER_REPEATED.isdisjoint(head.headers):
             if len(self._heads) >= _HEADS_KEPT:
                 self._heads.clear()
             self._heads[block] = head
@@ -187,7 +187,8 @@ class FrameDecoder:
             text = block.decode()
         except UnicodeDecodeError:
             raise StompError("Invalid frame", "The headers are not UTF-8") from None
-        verb, *lines = (text.replace("\r\n", "\n").removesuffix("\r") if "\r" in text else text).split("\n")
+        lines = (text.replace("\r\n", "\n").removesuffix("\r") if "\r" in text else text).split("\n")
+        verb = lines.pop(0)
         if len(lines) > self.count_limit:
             raise StompError("Invalid frame", f"{len(lines)} headers, allowed are {self.count_limit}")
         headers: dict[str, str] = {}
@@ -198,8 +199,8 @@ class FrameDecoder:
             if name not in headers:
                 headers[name] = value
         # before a version is agreed on, and in CONNECT at any time, nothing is escaped (1.2, "Value Encoding")
-        version = Version.V10 if self.version is None or verb in ("CONNECT", "STOMP") else self.version
-        if version is Version.V10:
+        version = _V10 if self.version is None or verb in ("CONNECT", "STOMP") else self.version
+        if version is _V10:
             # 1.0 ends names with ": " in places, so spaces are dropped, as RabbitMQ does
             headers = {name: value.lstrip(" ") for name, value in headers.items()}
         elif "\\" in text:
@@ -220,6 +221,8 @@ def _content_length(written: str | None) -> int:
     """Return the length of the body, -1 where none is written."""
     if written is None:
         return -1
+    if len(written) <= _MOST_DIGITS and written.isascii() and written.isdecimal():
+        return int(written)
     number = _LENGTH.fullmatch(written)
     if number is None:
         raise StompError("Invalid frame", f"'{written[:80]}' is not a content-length")

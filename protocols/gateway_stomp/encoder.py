@@ -57,7 +57,8 @@ class Encoder:
         """Return the rest of the head; a body of any bytes needs its length told (1.2, "Header content-length")."""
         told = b"true" if redelivered else b"false"
         tail = b"\nredelivered:%b\n%bcontent-length:%d\n\n" % (told, self._lines(header), size)
-        if len(tail) <= _LONGEST_KEPT:
+        is_unique = isinstance(header, StompHeader) and header.is_unique
+        if len(tail) <= _LONGEST_KEPT and not is_unique:
             if len(self._tails) >= _KEPT:
                 self._tails.clear()
             self._tails[header, size, redelivered] = tail
@@ -65,7 +66,7 @@ class Encoder:
 
     def _lines(self, header: Header) -> bytes:
         """Return the lines that tell what the publisher said."""
-        if header.format is STOMP and not isinstance(header, StompHeader):
+        if not isinstance(header, StompHeader) and header.format is STOMP:
             header = STOMP.header(header.raw)  # edited by the kernel, which does not know that class
         if isinstance(header, StompHeader) and header.is_plain:
             return header.lines

@@ -10,13 +10,16 @@ from typing import Final
 from gateway.kernel.errors import ProtocolViolation
 from gateway.kernel.message import Header, Properties, Value
 from gateway.kernel.values import dumps, loads
+from gateway_stomp.frames import NEVER_REPEATED
 from gateway_stomp.translate import (
     OF_FRAMES,
+    SURELY_SHORT,
     expiration_ms_of,
     is_true,
     priority_of,
     properties_of,
-    require_readable,
+    require_short,
+    require_time,
 )
 from gateway_stomp.versions import Version
 
@@ -28,19 +31,34 @@ MAX_SHARED_BYTES: Final = 512
 
 _NUL: Final = b"\0"
 
+#: What holds one of these is not shared.
+_UNIQUE: Final = NEVER_REPEATED - OF_FRAMES
+
+#: Headers that say more of a message than what AMQP's text properties or its headers table hold.
+_TELLING: Final = frozenset({"persistent", "priority", "expiration", "timestamp", "user-id", "reply-to"})
+
 
 class StompHeader(Header):
     """A header with what MESSAGE frames ask of it.
 
     ``lines`` are good for every version as they stand if ``is_plain``: nothing in them is escaped, nothing was added,
-    and no reply-to has to be rewritten.
+    and no reply-to has to be rewritten. ``is_unique`` says that hardly another message has the same.
     """
 
-    __slots__ = ("is_plain", "lines")
+    __slots__ = ("is_plain", "is_unique", "lines")
 
     def __init__(self, raw: bytes, headers: Mapping[str, str]) -> None:
         """Make a header of these bytes, whose lines say this. :raises PreconditionFailed: when a property is none."""
-        require_readable(headers)
+        if len(raw) > SURELY_SHORT:
+            require_short(headers)
+        lines, _, added = raw.partition(_NUL)
+        self.lines = lines
+        self.is_unique = not _UNIQUE.isdisjoint(headers)
+        self.is_plain = not added and b"\\" not in lines
+        if _TELLING.isdisjoint(headers):
+            super().__init__(STOMP, raw)
+            return
+        require_time(headers)
         super().__init__(
             STOMP,
             raw,
@@ -50,10 +68,8 @@ class StompHeader(Header):
             user_id=headers.get("user-id"),
             is_ordinary="user-id" not in headers,
         )
-        lines, _, added = raw.partition(_NUL)
-        is_shown_as_sent = "reply-to" not in headers and headers.get("persistent", "true") == "true"
-        self.lines = lines
-        self.is_plain = is_shown_as_sent and not added and b"\\" not in lines
+        if "reply-to" in headers or headers.get("persistent", "true") != "true":
+            self.is_plain = False
 
 
 class StompHeaderFormat:
@@ -92,9 +108,15 @@ class StompHeaderFormat:
 
         :raises PreconditionFailed: for a property that is none, or that no AMQP client could read.
         """
-        said = {name: value for name, value in headers.items() if name not in OF_FRAMES}
-        raw = written(said)
-        return self._shared.get(raw) or self._learn(raw, said)
+        lines = [f"{name}:{value}\n" for name, value in headers.items() if name not in OF_FRAMES]
+        text = "".join(lines)
+        if is_plain(text, len(lines)):
+            raw = text.encode()
+        else:
+            raw = written({name: value for name, value in headers.items() if name not in OF_FRAMES})
+        if _UNIQUE.isdisjoint(headers):
+            return self._shared.get(raw) or self._learn(raw, headers)
+        return StompHeader(raw, headers)
 
     def _learn(self, raw: bytes, headers: Mapping[str, str]) -> StompHeader:
         header = StompHeader(raw, headers)
@@ -109,11 +131,16 @@ STOMP: Final = StompHeaderFormat()
 """The one format object of the process: every STOMP header is shared through it."""
 
 
+def is_plain(text: str, count: int) -> bool:
+    """Whether there is nothing to escape in the lines of so many headers, as nearly always."""
+    return text.count(":") == count and text.count("\n") == count and "\\" not in text and "\r" not in text
+
+
 def written(headers: Mapping[str, str]) -> bytes:
     """Return header lines, each with its newline."""
     text = "".join([f"{name}:{value}\n" for name, value in headers.items()])
-    if "\\" not in text and "\r" not in text and text.count(":") == text.count("\n") == len(headers):
-        return text.encode()  # nothing to escape, as nearly always
+    if is_plain(text, len(headers)):
+        return text.encode()
     escape = Version.V12.escape
     return "".join([f"{escape(name)}:{escape(value)}\n" for name, value in headers.items()]).encode()
 

@@ -10,7 +10,7 @@ from gateway.kernel.tallies import Tallies
 from gateway.kernel.vhost import VirtualHost
 from gateway.net.outbox import Outbox
 from gateway_stomp.destinations import Destination, parse, with_wildcards
-from gateway_stomp.frames import encode
+from gateway_stomp.frames import END
 from gateway_stomp.settings import StompSettings
 from gateway_stomp.versions import Version
 
@@ -99,4 +99,4 @@ class Scope:
 
     def receipt(self, receipt: str) -> None:
         """Tell the client that a frame was taken, and everything before it (1.2, "RECEIPT")."""
-        self.outbox.write(encode("RECEIPT", (("receipt-id", receipt),), self.version))
+        self.outbox.write(f"RECEIPT\nreceipt-id:{self.version.escape(receipt)}\n\n".encode() + END)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.kernel.consumers import Consumer, Credit, Resumption
+from gateway.kernel.consumers import Consumer, Credit, Resumption, Selection
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.ledger import Delivery, Ledger, settle_all
 from gateway.kernel.queue import Outcome, Queue
@@ -66,11 +66,13 @@ class Subscribing:
         destination = self._scope.destination(written)
         mode = _ack_mode(headers.get("ack", "auto"))
         credit, priority = Credit(_prefetch(headers, self._scope.settings.activemq)), _priority(headers)
-        selection = selection_for(headers, destination, self._scope.settings)
+        selection = selection_for(headers, self._scope.settings)
         name = self._endpoints.durable_name(destination, headers)
         queue = self._endpoints.queue_to_consume(destination, headers, name)
-        subscription = Subscription(self._scope, id, tag, destination, mode, self._ledger(tag), selection)
-        self._consume(subscription, queue, credit, priority)
+        # others may want what is left in a queue; what is left in a topic's own queue nobody would ever take
+        own, shared = (None, selection) if destination.is_queue else (selection, None)
+        subscription = Subscription(self._scope, id, tag, destination, mode, self._ledger(tag), own)
+        self._consume(subscription, queue, credit, priority, shared)
 
     def receive_replies(self, id: str, queue: Queue) -> None:
         """Consume replies under this id, without acknowledgements."""
@@ -121,7 +123,14 @@ class Subscribing:
         limits = (each.patience.exhausted(each.ledger, now_s, default_ms) for each in self._all())
         return next((limit_ms for limit_ms in limits if limit_ms is not None), None)
 
-    def _consume(self, subscription: Subscription, queue: Queue, credit: Credit, priority: int) -> None:
+    def _consume(
+        self,
+        subscription: Subscription,
+        queue: Queue,
+        credit: Credit,
+        priority: int,
+        selection: Selection | None = None,
+    ) -> None:
         consumer = queue.consume(
             subscription.tag,
             subscription,
@@ -129,6 +138,7 @@ class Subscribing:
             needs_settling=subscription.mode is not AckMode.AUTO,
             priority=priority,
             credit=credit,
+            selection=selection,
         )
         consumer.counters = self._scope.tallies.at(queue)
         subscription.consumer = consumer

@@ -1,9 +1,9 @@
 """One subscription: a consumer of one queue, and the MESSAGE frames it brings."""
 
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.consumers import Consumer
+from gateway.kernel.consumers import Consumer, Selection
 from gateway.kernel.ledger import Ledger
 from gateway.kernel.message import Message
 from gateway.kernel.patience import Patience
@@ -28,19 +28,12 @@ class AckMode(Enum):
     INDIVIDUAL = "client-individual"  # by an ACK each
 
 
-class Selection(Protocol):
-    """Which messages a subscription wants."""
-
-    def wants(self, message: Message) -> bool:
-        """Whether it wants this one."""
-        ...
-
-
 class Subscription:
     """What one SUBSCRIBE asked for; a kernel ``Subscriber``. ``tag`` is its name in message-ids.
 
     Owns the ``ledger`` of what its client has not settled yet. ``is_forgettable`` says that it is durable, so an
-    UNSUBSCRIBE may ask for its end. ``consumer`` is set once, by who made it.
+    UNSUBSCRIBE may ask for its end. ``consumer`` is set once, by who made it. A ``selection`` is for a queue of
+    its own: what it does not want is consumed unseen.
     """
 
     __slots__ = (
@@ -92,9 +85,11 @@ class Subscription:
 
     def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage | None") -> None:
         """Write a MESSAGE into the outbox, which closes to further deliveries when it is full."""
-        if self._selection is not None and not self._selection.wants(message):
-            self._pass_over(consumer, entry)
-            return
+        if self._selection is not None:
+            deliveries = 0 if entry is None else entry.deliveries
+            if not self._selection.wants(message, deliveries, redelivered):
+                self._pass_over(consumer, entry)
+                return
         ledger = self.ledger
         if entry is None:
             ledger.last_tag = tag = ledger.last_tag + 1

@@ -34,8 +34,8 @@ _OTHERS: Final = frozenset({"persistent", "priority", "timestamp"})
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _LONGEST_SHORT_STRING: Final = 255
 
-#: A text of no more characters is short enough, whichever they are: UTF-8 takes four bytes for one at most.
-_SURELY_SHORT: Final = _LONGEST_SHORT_STRING // 4
+SURELY_SHORT: Final = _LONGEST_SHORT_STRING // 4
+"""A text of no more characters is short enough, whichever they are: UTF-8 takes four bytes for one at most."""
 
 #: The end of the year 9999, the last that a datetime knows.
 _LATEST_S: Final = 253_402_300_799
@@ -47,7 +47,7 @@ _PREFIXES: Final = ("/temp-queue", "/exchange", "/topic", "/amq/queue", "/queue"
 def properties_of(headers: Mapping[str, str], added: Mapping[str, Value]) -> Properties:
     """Return what the headers of a SEND say in the kernel's terms; ``added`` replace what they say themselves.
 
-    A name that no AMQP client could read is left out. The values are those that ``require_readable`` let pass.
+    A name that no AMQP client could read is left out. The values are those of a ``StompHeader``.
     """
     texts = {property: headers[name] for name, property in TEXTS.items() if name in headers}
     own = TEXTS.keys() | _OTHERS
@@ -100,11 +100,15 @@ def reply_destination(reply_to: str) -> str:
     return reply_to if reply_to.startswith(_PREFIXES) else f"/reply-queue/{reply_to}"
 
 
-def require_readable(headers: Mapping[str, str]) -> None:
-    """Refuse what AMQP could not carry. :raises PreconditionFailed: for a text too long, or a time that is none."""
+def require_short(headers: Mapping[str, str]) -> None:
+    """Refuse what AMQP could not carry. :raises PreconditionFailed: for a text that is too long."""
     for name, value in headers.items():
-        if len(value) > _SURELY_SHORT and name in TEXTS and len(value.encode()) > _LONGEST_SHORT_STRING:
+        if len(value) > SURELY_SHORT and name in TEXTS and len(value.encode()) > _LONGEST_SHORT_STRING:
             raise PreconditionFailed(f"header '{name}' is longer than {_LONGEST_SHORT_STRING} bytes")
+
+
+def require_time(headers: Mapping[str, str]) -> None:
+    """Refuse a time that is none. :raises PreconditionFailed: when ``timestamp`` says one."""
     _timestamp(headers.get("timestamp"))
 
 

@@ -219,3 +219,20 @@ def test_a_message_that_nobody_had_heard_comes_once(gateway: Gateway, connect: O
     gateway.start()
     for name, version in CLIENTS.items():
         assert Reader(connect(name, version, is_present=True)).read(1).bodies == [name]
+
+
+def test_a_message_of_qos_1_comes_once_to_who_asked_for_qos_0(gateway: Gateway, connect: Open) -> None:
+    gateway.start()
+    for name, version in CLIENTS.items():
+        app = connect(name, version, is_present=False)
+        subscribe(app, f"t/{name}", 0)
+        app.break_off()
+    publish(connect, {f"t/{name}": name for name in CLIENTS}, 1)
+    gateway.kill()
+    gateway.start()
+    for name, version in CLIENTS.items():
+        assert connect(name, version, is_present=True).hear() == f"PUBLISH t/{name} '{name}'"
+    gateway.kill()
+    gateway.start()
+    for name, version in CLIENTS.items():
+        assert connect(name, version, is_present=True).hear_up_to_now() == []

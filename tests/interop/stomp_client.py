@@ -30,17 +30,28 @@ class Refused(Exception):
 
 
 class Stomp(stomp.ConnectionListener):
-    """One client of a version. Its receiver runs in stomp.py's thread while it is connected."""
+    """One client of a version. Its receiver runs in stomp.py's thread while it is connected.
+
+    ``tls`` are options of ``set_ssl``: it connects by TLS then.
+    """
 
     def __init__(
-        self, server: StompServer, version: str = "1.2", *, vhost: str = "/", heartbeats: tuple[int, int] = (0, 0)
+        self,
+        server: StompServer,
+        version: str = "1.2",
+        *,
+        vhost: str = "/",
+        heartbeats: tuple[int, int] = (0, 0),
+        tls: dict[str, str] | None = None,
     ) -> None:
         self._server = server
         self._version = version
         # Where the version has none, stomp.py does not take them.
         options: dict[str, Any] = {} if version == "1.0" else {"heartbeats": heartbeats, "vhost": vhost}
-        where = [(server.host, server.port)]
+        where = [(server.host, server.port if tls is None else server.ports["stomps"])]
         self.connection = CONNECTIONS[version](where, reconnect_attempts_max=1, auto_decode=False, **options)
+        if tls is not None:
+            self.connection.set_ssl(for_hosts=where, **tls)
         self.connection.set_listener("test", self)
         self.welcome: dict[str, str] = {}
         self.beats: Queue[None] = Queue()
@@ -52,12 +63,17 @@ class Stomp(stomp.ConnectionListener):
 
     # Connections
 
+    def connect_by_certificate(self) -> "Stomp":
+        """Connect without a login. :raises Refused: with the ERROR that came."""
+        return self._connect(None, None)
+
     def connect(self, user: str | None = None, password: str | None = None, **headers: str) -> "Stomp":
         """Connect as the server's user, unless told otherwise. :raises Refused: with the ERROR that came."""
+        return self._connect(user or self._server.user, password or self._server.password, **headers)
+
+    def _connect(self, user: str | None, password: str | None, **headers: str) -> "Stomp":
         try:
-            self.connection.connect(
-                user or self._server.user, password or self._server.password, wait=True, headers=headers
-            )
+            self.connection.connect(user, password, wait=True, headers=headers)
         except ConnectFailedException:
             raise Refused(self.error()) from None
         return self

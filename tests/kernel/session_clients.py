@@ -41,14 +41,14 @@ class Client:
         subscription = subscribed(filter, qos, client_id=self.client_id)
         queue = self.session.subscribe(self.broker.vhost.exchange("amq.topic"), subscription)
         if subscription.group:
-            self.broker.vhost.sessions.joined(self.session, subscription)
+            self.broker.vhost.sessions.groups.joined(self.session, subscription)
         return queue
 
     def unsubscribe(self, filter: str) -> None:
         subscription = self.session.unsubscribe(self.broker.vhost.exchange("amq.topic"), filter)
         assert subscription is not None, f"{self.client_id} has not subscribed to {filter}"
         if subscription.group:
-            self.broker.vhost.sessions.left(self.session, subscription)
+            self.broker.vhost.sessions.groups.left(self.session, subscription)
 
 
 def subscribed(

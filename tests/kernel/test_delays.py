@@ -147,7 +147,7 @@ def test_a_restart_keeps_what_is_held_back_and_its_time(broker: MemoryBroker) ->
     restarted = broker.crashed()
     queue = restarted.vhost.queue("q")
     assert ready(queue) == []
-    assert [held.message.body for held in queue.delaying().listing()] == [b"persistent"]
+    assert [held.message.body for held in queue.holding_back().delays.listing()] == [b"persistent"]
     restarted.clock.advance(0.5)
     assert ready(queue) == [b"persistent"]
 
@@ -180,7 +180,7 @@ def test_held_back_messages_are_listed_by_time_and_cancelled(broker: MemoryBroke
     queue = delayed_queue(broker)
     for delay in (300, 100, 200, 400):
         send(broker, b"%d" % delay, delay, is_persistent=delay % 200 == 0)
-    delays = queue.delaying()
+    delays = queue.holding_back().delays
     beginning_ms = broker.clock.wall_ms()
     listed = delays.listing()
     assert [held.message.body for held in listed] == [b"100", b"200", b"300", b"400"]
@@ -201,7 +201,7 @@ def test_cancelled_rows_are_used_again(broker: MemoryBroker) -> None:
     for cycle in range(5):
         send(broker, b"a%d" % cycle, 100)
         send(broker, b"b%d" % cycle, 100)
-        queue.delaying().cancel([queue.delaying().listing()[0].position])
+        queue.holding_back().delays.cancel([queue.holding_back().delays.listing()[0].position])
         broker.clock.advance(0.1)
     assert ready(queue) == [b"b%d" % cycle for cycle in range(5)]
 
@@ -259,7 +259,7 @@ def test_a_delayed_exchange_survives_a_restart_with_what_it_holds(broker: Memory
     guard = restarted.vhost.exchange("later").guard
     assert guard is not None
     assert guard.waiting is not None
-    assert [held.message.body for held in guard.waiting.delaying().listing()] == [b"persistent"]
+    assert [held.message.body for held in guard.waiting.holding_back().delays.listing()] == [b"persistent"]
     assert ready(restarted.vhost.queue("q")) == []
     restarted.clock.advance(1)
     assert ready(restarted.vhost.queue("q")) == [b"persistent"]

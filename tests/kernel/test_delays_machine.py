@@ -93,16 +93,16 @@ class DelaysMachine(RuleBasedStateMachine):
             message.tries += 1
             self.waiting[entry.message.body] = message
 
-    @precondition(lambda self: len(self.queue.delaying()) > 0)
+    @precondition(lambda self: len(self.queue.holding_back().delays) > 0)
     @rule(choice=st.randoms(use_true_random=False), count=st.integers(1, 4))
     def cancel(self, choice: Random, count: int) -> None:
-        listed = self.queue.delaying().listing(0, 1000)
+        listed = self.queue.holding_back().delays.listing(0, 1000)
         chosen = choice.sample(listed, min(count, len(listed)))
-        assert self.queue.delaying().cancel([held.position for held in chosen]) == len(chosen)
+        assert self.queue.holding_back().delays.cancel([held.position for held in chosen]) == len(chosen)
         for held in chosen:
             del self.waiting[held.message.body]
 
-    @precondition(lambda self: len(self.queue.delaying()) > 2)
+    @precondition(lambda self: len(self.queue.holding_back().delays) > 2)
     @rule()
     def kill(self) -> None:
         """What was persistent waits again; what was out is back."""
@@ -118,9 +118,9 @@ class DelaysMachine(RuleBasedStateMachine):
     @invariant()
     def what_is_held_back_is_listed_by_time(self) -> None:
         if hasattr(self, "queue"):
-            listed = self.queue.delaying().listing(0, 1000)
+            listed = self.queue.holding_back().delays.listing(0, 1000)
             assert {held.message.body for held in listed} == self.held
-            assert len(listed) == len(self.queue.delaying())
+            assert len(listed) == len(self.queue.holding_back().delays)
             times = [held.due_at_ms for held in listed]
             assert times == sorted(times)
             assert times == [self.waiting[held.message.body].due_ms for held in listed]
@@ -137,7 +137,7 @@ class DelaysMachine(RuleBasedStateMachine):
         for entry, _ in self.out:
             self.queue.accept(entry)
         self.queue.purge()
-        self.queue.delaying().clear()
+        self.queue.holding_back().delays.clear()
         self.broker.commit()
         self.patch.stop()
         assert self.broker.store.held_ids == frozenset()

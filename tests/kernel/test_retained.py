@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.kernel.events import Event
 from gateway.kernel.message import Message, Properties
 from gateway.kernel.plain import plain_header
 from gateway.testing import MemoryBroker
@@ -180,6 +181,19 @@ def test_a_full_store_looks_for_room_once_a_second_at_most(house: MemoryBroker) 
     assert retained.keep(message("new")), "the expired one made room"
     keep(house, "b", expiry_s=1)
     assert not retained.keep(message("newer"))
+
+
+def test_that_there_is_no_room_is_told_once_a_minute(house: MemoryBroker) -> None:
+    told: list[Event] = []
+    house.kernel.events.subscribe(told.append)
+    retained = house.vhost.retained
+    retained.max_messages = len(retained)
+    for _ in range(3):
+        assert not retained.keep(message("new"))
+    assert [(event.name, event.vhost, event.details["refused"]) for event in told] == [("retained.refused", "/", 1)]
+    house.advance(60)
+    assert not retained.keep(message("new"))
+    assert [event.details["refused"] for event in told] == [1, 4]
 
 
 # ---- Restarts --------------------------------------------------------------------------------------------------------

@@ -382,6 +382,57 @@ def test_a_group_survives_a_crash_with_its_members(members: list[Client], broker
     assert "mqtt-shared-group-t" not in started.vhost.queue_by_name
 
 
+def test_a_group_that_a_consumer_outlived_ends_with_that_consumer(members: list[Client], broker: MemoryBroker) -> None:
+    queue = members[0].subscribe("$share/group/t")
+    worker = Recipient()
+    consumer = worker.consume(queue)
+    for member in members:
+        member.unsubscribe("$share/group/t")
+    assert not queue.is_deleted
+    queue.cancel(consumer)
+    broker.vhost.delete_queue_if_done(queue)
+    assert queue.is_deleted
+    broker.commit()
+    assert durable_entities(broker, "group") == []
+
+
+def test_a_group_with_members_does_not_end_with_a_consumer(members: list[Client], broker: MemoryBroker) -> None:
+    queue = members[0].subscribe("$share/group/t")
+    queue.cancel(Recipient().consume(queue))
+    broker.vhost.delete_queue_if_done(queue)
+    assert not queue.is_deleted
+
+
+def test_a_queue_that_was_there_before_the_group_stays_after_it(broker: MemoryBroker) -> None:
+    """Whatever its name is: somebody else declared it."""
+    queue = broker.vhost.declare_queue("mqtt-shared-group-t", is_durable=True)
+    member = Client(broker)
+    member.connect(expiry_s=0)
+    assert member.subscribe("$share/group/t") is queue
+    member.unsubscribe("$share/group/t")
+    assert not queue.is_deleted
+
+
+def test_a_queue_that_only_looks_like_that_of_a_group_survives_a_start(broker: MemoryBroker) -> None:
+    broker.vhost.declare_queue("mqtt-shared-orders", is_durable=True)
+    broker.commit()
+    started = broker.crashed()
+    started.advance(1000)
+    assert "mqtt-shared-orders" in started.vhost.queue_by_name
+
+
+def test_nor_is_one_taken_for_it_that_took_its_name(members: list[Client], broker: MemoryBroker) -> None:
+    queue = members[0].subscribe("$share/group/t")
+    broker.vhost.queues.delete(queue)
+    broker.vhost.declare_queue("mqtt-shared-group-t", is_durable=True)
+    broker.commit()
+    started = broker.crashed()
+    started.advance(1000)
+    assert "mqtt-shared-group-t" in started.vhost.queue_by_name
+    started.commit()
+    assert durable_entities(started, "group") == []
+
+
 @pytest.mark.parametrize("who", ["nobody", "a member", "a consumer"])
 def test_a_group_whose_members_ended_with_the_broker_has_a_while_to_come_back(broker: MemoryBroker, who: str) -> None:
     client = Client(broker)

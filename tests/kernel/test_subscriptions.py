@@ -134,6 +134,13 @@ def test_terms_that_were_asked_for_before_change_with_the_subscriptions() -> Non
     assert kept.remove("+") is None
 
 
+def test_many_subscriptions_are_told_apart_as_few_are() -> None:
+    kept = with_these(*(subscribed(f"site/{number}/+", number % 3) for number in range(100)))
+    found = [kept.terms(f"site.{number}.x") for number in range(4)]
+    assert [None if terms is None else terms.qos for terms in found] == [0, 1, 2, 0]
+    assert kept.terms("site.100.x") is None
+
+
 def test_many_topics_do_not_gather_in_memory() -> None:
     kept = with_these(subscribed("#"))
     for number in range(1000):

@@ -85,30 +85,111 @@ def test_faults_of_one_neither_stop_the_loop_nor_the_rest_of_the_turn() -> None:
     """) == ["read", "end"]
 
 
-def test_a_turn_serves_a_bounded_number_and_everybody_before_anybody_again() -> None:
-    assert run("""
-        import socket
-        from gateway.net.reactor import MOST_EVENTS
-        COUNT = 3 * MOST_EVENTS
-        turns, served = [0], []
-        class Ready:
-            def __init__(self, number):
-                self.number = number
-                self.near, self.far = socket.socketpair()
-                self.far.send(b"x")
-            def fileno(self): return self.near.fileno()
-            def logPrefix(self): return "ready"
-            def doRead(self):
-                served.append(self.number)
-                if not turns[-1]: reactor.at_end_of_turn(lambda: turns.append(0))
-                turns[-1] += 1
-                if len(served) >= COUNT: reactor.stop()
-            def connectionLost(self, reason): pass
-        for number in range(COUNT):
-            reactor.addReader(Ready(number))
-        reactor.addSystemEventTrigger("after", "shutdown", lambda: (say(max(turns) <= MOST_EVENTS),
-            say(sorted(served[:COUNT]) == list(range(COUNT)))))
-    """) == ["True", "True"]
+READY = """
+    import socket
+    from gateway.net.reactor import MOST_EVENTS
+    COUNT = 3 * MOST_EVENTS
+    turns, served = [0], []
+    class Ready:
+        def __init__(self, number):
+            self.number = number
+            self.near, self.far = socket.socketpair()
+            self.far.send(b"x")
+        def fileno(self): return self.near.fileno()
+        def logPrefix(self): return "ready"
+        def doRead(self):
+            if is_reading: self.near.recv(1)
+            served.append(self.number)
+            if not turns[-1]: reactor.at_end_of_turn(lambda: turns.append(0))
+            turns[-1] += 1
+            if len(served) >= COUNT: reactor.stop()
+        def connectionLost(self, reason): pass
+    reactor.seconds = clock
+    for number in range(COUNT):
+        reactor.addReader(Ready(number))
+    reactor.addSystemEventTrigger("after", "shutdown", lambda: (say(max(turns) // MOST_EVENTS),
+        say(sorted(served[:COUNT]) == list(range(COUNT)))))
+"""
+
+
+def test_a_long_turn_serves_a_bounded_number_and_everybody_before_anybody_again() -> None:
+    assert run("from itertools import count\nclock, is_reading = count().__next__, False\n" + dedent(READY)) == [
+        "1",
+        "True",
+    ]
+
+
+def test_a_turn_in_which_little_is_done_goes_on_with_those_who_wait() -> None:
+    assert run("clock, is_reading = lambda: 0.0, True\n" + dedent(READY)) == ["3", "True"]
+
+
+GUESTS = """
+    import socket
+    COUNT = 200
+    class Serving(Protocol):
+        def connectionMade(self): guests.append(self)
+        def dataReceived(self, data): heard.append(data)
+        def connectionLost(self, reason): lost.append(self)
+    guests, heard, lost, clients = [], [], [], []
+    def end():
+        then()
+        if reactor.running: reactor.at_end_of_turn(end)
+    port = reactor.listenTCP(0, Factory.forProtocol(Serving), 512, "127.0.0.1")
+    clients = [socket.create_connection(("127.0.0.1", port.getHost().port)) for _ in range(COUNT)]
+    reactor.at_end_of_turn(end)
+"""
+
+
+def test_who_was_let_in_is_served_before_the_many_who_were_not() -> None:
+    assert run(
+        GUESTS
+        + """
+    from gateway.net.reactor import MOST_NEWCOMERS
+    def then():
+        if len(guests) == COUNT:
+            guests.append(None)
+            guests[-2].transport.let_in()
+            for client in clients[:-1]: client.send(b"login")
+            clients[-1].send(b"ping")
+        if b"ping" in heard:
+            say(len(heard) <= MOST_NEWCOMERS + 1)
+            heard.clear()
+            reactor.stop()
+    """
+    ) == ["True"]
+
+
+def test_those_who_leave_together_are_seen_off_a_few_in_each_turn_and_all_in_the_end() -> None:
+    assert run(
+        GUESTS
+        + """
+    from gateway.net.reactor import MOST_LEAVING
+    counts = []
+    def then():
+        if len(guests) < COUNT: return
+        for guest in guests: guest.transport.let_in()
+        for client in clients: client.close()
+        clients.clear()
+        counts.append(len(lost))
+        if counts.count(COUNT) == 1 and counts[-1] == COUNT:
+            say(max(after - before for before, after in zip(counts, counts[1:])) <= MOST_LEAVING)
+            say(len({id(guest) for guest in lost}))
+            reactor.stop()
+    """
+    ) == ["True", "200"]
+
+
+def test_a_stop_forgets_nobody_who_was_leaving() -> None:
+    assert run(
+        GUESTS
+        + """
+    reactor.addSystemEventTrigger("after", "shutdown", lambda: say(len(lost)))
+    def then():
+        if len(guests) < COUNT: return
+        for client in clients: client.close()
+        if lost: reactor.stop()
+    """
+    ) == ["200"]
 
 
 def test_a_listener_lets_a_few_in_during_one_turn_and_the_others_in_the_next() -> None:

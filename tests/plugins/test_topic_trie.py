@@ -34,6 +34,19 @@ def test_matching_agrees_with_the_definition(filters: list[str], topic: str) -> 
     assert sorted(trie.match(topic)) == expected
 
 
+@given(filters=st.lists(FILTERS, max_size=8), topic=FILTERS)
+def test_a_topic_may_ask_for_filters_that_begin_with_its_word(filters: list[str], topic: str) -> None:
+    trie: TopicTrie[int, int] = TopicTrie()
+    for number, filter in enumerate(filters):
+        trie.insert(filter, number, number)
+    expected = [
+        number
+        for number, filter in enumerate(filters)
+        if filter.partition(".")[0] not in ("*", "#") and filter and matches(words(filter), words(topic))
+    ]
+    assert sorted(trie.match(topic, begins_with_its_word=True)) == expected
+
+
 @given(kept=st.lists(FILTERS, max_size=6), gone=st.lists(FILTERS, max_size=6), topic=FILTERS)
 def test_what_was_removed_matches_no_more_and_the_rest_still_does(kept: list[str], gone: list[str], topic: str) -> None:
     trie: TopicTrie[object, str] = TopicTrie()

@@ -245,6 +245,16 @@ def test_a_header_goes_before_the_field_of_its_name() -> None:
     assert Selector.parse("JMSPriority = 9").matches(Properties(headers={"JMSPriority": 9}, priority=1))
 
 
+@pytest.mark.parametrize("is_redelivered", [True, False])
+def test_redelivery_is_what_the_consumer_s_side_knows(is_redelivered: bool) -> None:
+    selector = Selector.parse("JMSRedelivered")
+    assert selector.matches(Properties(), 1, is_redelivered) == is_redelivered
+    assert selector.matches(Properties(headers={"JMSRedelivered": not is_redelivered}), 1, is_redelivered) == (
+        is_redelivered
+    )
+    assert not selector.matches(Properties())
+
+
 def test_the_delivery_count_is_what_the_consumer_s_side_knows() -> None:
     selector = Selector.parse("JMSXDeliveryCount > 1")
     assert [selector.matches(Properties(), count) for count in (None, 1, 2)] == [False, False, True]

@@ -29,7 +29,7 @@ def test_the_page_shows_each_operator() -> None:
 
 def test_the_page_names_every_field() -> None:
     named = set(re.findall(r"`(JMS\w+)`", PAGE))
-    assert named == {*FIELDS, "JMSXDeliveryCount"}
+    assert named == {*FIELDS, "JMSXDeliveryCount", "JMSRedelivered"}
 
 
 def test_the_page_names_the_bounds() -> None:

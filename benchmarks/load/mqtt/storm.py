@@ -1,10 +1,10 @@
-"""Five thousand clients whose sessions were kept come back at once: does anybody else have to wait for that?"""
+"""Five thousand clients whose sessions were kept come back at once, then leave at once: has anybody else to wait?"""
 
 import select
 import socket
 from collections.abc import Sequence
 from contextlib import closing
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Final
 
 from benchmarks.load.drive import STALL_S, Stalled
@@ -23,6 +23,8 @@ EVERY, WAITING = 5, 3
 BODY: Final = bytes(100)
 #: Sessions made at a time: one by one each would wait for the disk.
 AT_A_TIME: Final = 250
+#: Seconds in which the broker has certainly noticed that all of them left.
+LEAVING_S: Final = 3.0
 #: Milliseconds another client may wait.
 LONGEST_MS: Final = 250.0
 
@@ -74,16 +76,19 @@ class Returner:
 
 
 def measure_storm(broker: Broker) -> Sequence[Figure]:
-    """Make the sessions, leave, publish to some of them; come back, while another client pings all the time."""
+    """Make the sessions, leave, publish to some of them; come back and leave, while another client pings on and on."""
     port = broker.ports[MQTT]
     _make_sessions(port)
     _publish(port)
     with connected(port, "bystander") as bystander, asking(bystander.ping) as pings, stopwatch(broker.pid) as watch:
         returners = _come_back(port)
-    for returner in returners:
-        returner.socket.close()
+    with connected(port, "bystander") as bystander, asking(bystander.ping) as partings:
+        for returner in returners:
+            returner.socket.close()
+        sleep(LEAVING_S)
     return [
         at_most("longest wait of another client meanwhile, ms", pings.longest_ms, LONGEST_MS),
+        at_most("and while all of them leave, ms", partings.longest_ms, LONGEST_MS),
         Figure("until all are back with their messages, s", f"{watch.wall_s:.1f}"),
         Figure("broker CPU a client, µs", f"{watch.broker_cpu_s * 1e6 / CLIENTS:.0f}"),
     ]

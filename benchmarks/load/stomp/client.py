@@ -28,14 +28,17 @@ class Message(Arrival):
 
 
 class Client:
-    """One connection, heart-beats off and TCP_NODELAY on."""
+    """One connection, heart-beats off and TCP_NODELAY on. Owns what is ``unread``."""
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._unread = bytearray()
-        self._asked = 0
-        self.socket.sendall(wire.connect())
+        self.unread = bytearray()
+        self.open()
+
+    def open(self) -> None:
+        """Log in."""
+        self.send(wire.connect())
         self.expect("CONNECTED")
 
     def close(self) -> None:
@@ -44,20 +47,20 @@ class Client:
 
     def quiet_socket(self) -> socket.socket:
         """The socket, for counting frames from here on; everything read so far was asked for."""
-        if self._unread.strip(b"\n"):
+        if self.unread.strip(b"\n"):
             raise BrokerRefused("the broker sent more than was asked for")
-        self._unread.clear()
+        self.unread.clear()
         return self.socket
 
     def subscribe(self, destination: str, ack_mode: str) -> None:
         """Subscribe, and wait until that is done."""
-        self.socket.sendall(wire.subscribe(destination, ack_mode, "subscribed"))
+        self.send(wire.subscribe(destination, ack_mode, "subscribed"))
         self.expect("RECEIPT")
 
     def sync(self) -> None:
         """Return once the broker has looked at everything sent: receipts come in turn (STOMP 1.2, "RECEIPT")."""
         for verb in ("BEGIN", "ABORT"):
-            self.socket.sendall(wire.frame(verb, (("transaction", "sync"), ("receipt", verb))))
+            self.send(wire.frame(verb, (("transaction", "sync"), ("receipt", verb))))
             self.expect("RECEIPT", receipt=verb)
 
     def read_message(self, body: bytes) -> Message:
@@ -88,31 +91,40 @@ class Client:
 
     def _read_to(self, delimiter: bytes) -> bytes:
         """Read up to a delimiter and with it; ends of lines before a frame are not one."""
-        while (at := self._unread.find(delimiter, self._blank())) < 0:
-            self._receive()
+        while (at := self.unread.find(delimiter, self._blank())) < 0:
+            self.receive()
         return self._read(at + len(delimiter))
 
     def _blank(self) -> int:
-        return len(self._unread) - len(self._unread.lstrip(b"\n"))
+        return len(self.unread) - len(self.unread.lstrip(b"\n"))
 
     def _read(self, size: int) -> bytes:
-        while len(self._unread) < size:
-            self._receive()
-        octets = bytes(self._unread[:size])
-        del self._unread[:size]
+        while len(self.unread) < size:
+            self.receive()
+        octets = bytes(self.unread[:size])
+        del self.unread[:size]
         return octets
 
-    def _receive(self) -> None:
+    def send(self, frame: bytes) -> None:
+        """Send a frame."""
+        self.socket.sendall(frame)
+
+    def receive(self) -> None:
+        """Wait for more of what the broker says."""
+        self.unread += self.received()
+
+    def received(self) -> bytes:
+        """Wait for octets. :raises ConnectionError: at the end of the connection."""
         chunk = self.socket.recv(65536)
         if not chunk:
             raise ConnectionError("the broker closed the connection")
-        self._unread += chunk
+        return chunk
 
 
 @contextmanager
-def connected(port: int) -> Iterator[Client]:
-    """Open a client and close it again."""
-    client = Client(port)
+def connected(port: int, kind: type[Client] = Client) -> Iterator[Client]:
+    """Open a client of a kind and close it again."""
+    client = kind(port)
     try:
         yield client
     finally:

@@ -14,13 +14,14 @@ from benchmarks.load.amqp.client import Client as AmqpClient
 from benchmarks.load.amqp.client import connected as amqp_connected
 from benchmarks.load.consumer import Consumer
 from benchmarks.load.drive import Flow
-from benchmarks.load.lane import Arrival, Lost, Probe
+from benchmarks.load.lane import Arrival, Exchange, Lost, Probe
 from benchmarks.load.link import Link
 from benchmarks.load.publisher import Cycle, Publisher
 from benchmarks.load.stomp import wire
 from benchmarks.load.stomp.client import Client, Message, connected
 from benchmarks.load.stomp.receipts import NUMBERS, Acks, Frames, Receipts
-from benchmarks.load.workloads import AMQP, STOMP, Shape, Workload
+from benchmarks.load.stomp.web import WebClient, WebFrames, framed
+from benchmarks.load.workloads import AMQP, WEB_STOMP, Shape, Workload
 
 FANOUT_SUBSCRIBERS: Final = 10
 #: A stream ends by time, not by number.
@@ -61,6 +62,11 @@ class StompLane:
         ends = zip(self.consumers, probe.arrivals, strict=True)
         return Flow(publisher, [self._consumer(client, poll, arrival) for client, arrival in ends])
 
+    def delivery(self, probe: Probe) -> Exchange:
+        """The exchange of a message for its delivery, whose size grows with the number in its message-id."""
+        (consumer,) = self.consumers
+        return Exchange(self.publisher.quiet_socket(), consumer.quiet_socket(), self.cycle.first, 0, wire.BODY_END)
+
     def settle(self) -> None:
         """Wait until acknowledgements were looked at, then ask for what is left in the queue."""
         for consumer in self.consumers:
@@ -79,7 +85,7 @@ class StompLane:
         link = Link(client.quiet_socket(), poll)
         every = self.workload.ack_every
         acks = Acks(link, arrival.ack_beginning, arrival.tag + 1, every) if every else None
-        return Consumer(link, Frames(), acks)
+        return Consumer(link, WebFrames() if _is_web(self.workload) else Frames(), acks)
 
 
 @contextmanager
@@ -89,13 +95,18 @@ def open_lanes(ports: Mapping[str, int], workload: Workload) -> Iterator[Sequenc
     queue = None if workload.shape is Shape.FANOUT else name
     destination = f"/topic/{name}" if queue is None else f"/queue/{name}"
     with amqp_connected(ports[AMQP]) as control, ExitStack() as stack:
-        consumers = [stack.enter_context(connected(ports[STOMP])) for _ in range(_subscribers(workload))]
+        port, kind = ports[workload.protocol], WebClient if _is_web(workload) else Client
+        consumers = [stack.enter_context(connected(port, kind)) for _ in range(_subscribers(workload))]
         for consumer in consumers:
             consumer.subscribe(destination, _ack_mode(workload))
-        publisher = stack.enter_context(connected(ports[STOMP]))
+        publisher = stack.enter_context(connected(port, kind))
         yield [StompLane(workload, queue, _cycle(workload, destination), publisher, consumers, control)]
         if queue is not None:
             control.delete_queue(queue)
+
+
+def _is_web(workload: Workload) -> bool:
+    return workload.protocol == WEB_STOMP
 
 
 def _subscribers(workload: Workload) -> int:
@@ -109,7 +120,7 @@ def _ack_mode(workload: Workload) -> str:
 
 def _body(workload: Workload) -> bytes:
     """No NULs, so that frames can be told by theirs."""
-    return b"x" * workload.body_bytes
+    return wire.BODY_LETTER * workload.body_bytes
 
 
 def _cycle(workload: Workload, destination: str) -> Cycle:
@@ -126,4 +137,6 @@ def _cycle(workload: Workload, destination: str) -> Cycle:
         )
         for number in numbers
     ]
+    if _is_web(workload):
+        messages = list(map(framed, messages))
     return Cycle(b"".join(messages), len(messages[0]))

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from typing import Final
 
 END: Final = b"\0"
+#: The end of a message: bodies are made of this letter.
+BODY_LETTER: Final = b"x"
+BODY_END: Final = BODY_LETTER + END
 #: Between frames there may be ends of lines.
 NEWLINE: Final = 0x0A
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from benchmarks.load.workloads import BULK, STOMP, Shape, Workload
+from benchmarks.load.workloads import BULK, STOMP, WEB_STOMP, Measure, Shape, Workload
 
 #: The factor owed: throughput per CPU second over the peer. Nothing is owed by the other rows.
 OWED: Final = 5.0
@@ -37,4 +37,7 @@ WORKLOADS: Final = (
     Workload("stomp receipts 100 B", 100, WINDOW, NOTHING, confirms=True, protocol=STOMP),
     _persistent(WINDOW),
     _persistent(DEEP),
+    Workload("stomp round trip 100 B", 100, 1, NOTHING, measure=Measure.ROUND_TRIP, protocol=STOMP),
+    Workload("web stomp auto 100 B", 100, WINDOW, NOTHING, protocol=WEB_STOMP),
+    Workload("web stomp round trip 100 B", 100, 1, NOTHING, measure=Measure.ROUND_TRIP, protocol=WEB_STOMP),
 )

@@ -64,14 +64,14 @@ class Delaying(QueueFeature):
 
     def fitted(self, queue: "Queue") -> None:
         """Say what happens to messages whose time has come, before recovery brings some."""
-        queue.delaying(self._release)
+        queue.holding_back(self._release)
 
     def diverts(self, queue: "Queue", message: Message) -> bool:
         """Hold a message back that asks for it."""
         if not self._delays_arrivals or not (delay := delay_ms(message)):
             return False
         due_at_ms = self._clock.wall_ms() + delay
-        queue.hold(message, due_at_ms)
+        queue.holding_back().hold(message, due_at_ms)
         return True
 
     def retries(self, queue: "Queue", entry: "QueuedMessage") -> bool:
@@ -79,5 +79,5 @@ class Delaying(QueueFeature):
         if entry.deliveries >= len(self._retry_delays_ms):
             return False
         due_at_ms = self._clock.wall_ms() + self._retry_delays_ms[entry.deliveries]
-        queue.hold_again(entry, due_at_ms)
+        queue.holding_back().hold_again(entry, due_at_ms)
         return True

@@ -136,11 +136,19 @@ class ExpireAnywhere(QueueFeature):
         now_ms = self._clock.wall_ms()
         expired = set(self._take_expired(now_ms))
         if expired:
-            queue.discard_these(expired, Reason.EXPIRED)
+            self._let_go(queue, expired)
         if self._ttl_ms is not None:
             self._expire_heads(queue, self._ttl_ms, now_ms)
         if self._index:
             self._ring_by(queue, self._index[0] >> _POSITION_BITS)
+
+    def _let_go(self, queue: "Queue", expired: set[int]) -> None:
+        """Discard those of the messages at these positions that wait, but for what must be delivered to its end."""
+        for entry in queue.ready.remove(expired):
+            if entry.outlasts:
+                queue.ready.put_back(entry)
+            else:
+                queue.discard(entry, Reason.EXPIRED)
 
     def _take_expired(self, now_ms: int) -> "list[int]":
         end = (now_ms + 1) << _POSITION_BITS

@@ -39,7 +39,7 @@ def exchange_view(call: Call, exchange: Exchange) -> Fields:
         fields["policy"] = settings.policy.name
     waiting = exchange.guard.waiting if exchange.guard is not None else None
     if waiting is not None:
-        fields["messages_delayed"] = len(waiting.delaying())
+        fields["messages_delayed"] = len(waiting.delays or ())
     counts = exchange_counts(exchange)
     if any(counts.values()):
         fields["message_stats"] = with_rates(counts, counts, call.trend(key_of(exchange)))

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from gateway.kernel.connections import TICKS_PER_S
+from gateway.kernel.message import Value
 from gateway_mqtt.properties import Property
 from gateway_mqtt.server import MqttServer
 from tests.conformance.mqtt.edge import transport
 from tests.conformance.mqtt.tables import CLOSED, statements, worded
 from tests.protocols.mqtt.dialogue import Client, Gateway
-from tests.protocols.mqtt.ear import Ear
+from tests.protocols.mqtt.ear import Ear, Heard
 from tests.protocols.mqtt.packets import (
     FIVE,
     WRITERS,
@@ -195,26 +196,52 @@ def test_response_information_is_not_given_unasked(gateway: Gateway, version: in
     assert client.welcome.all(Property.RESPONSE_INFORMATION) == []
 
 
-@statements("3.1.2-29")
-def test_who_wants_no_problem_information_gets_none(version: int) -> None:
+def refused(properties: bytes) -> list[Heard]:
+    """What a client with these properties hears of requests all of which are refused, or refused in part."""
     gateway = Gateway(disconnect_on_unauthorized=False)
     gateway.add_user("reader", "reader", may=("^$", "^$", "^$"))
-    properties = request_problem_information(0)
     client = gateway.client("c", username="reader", password=b"reader", properties=properties)
     sent = [
         FIVE.publish("t", qos=1, id=1),
         FIVE.publish("t", qos=2, id=2),
         FIVE.publish("t", b"\xff", qos=1, id=3, properties=b"\x01\x01"),
         FIVE.pubrel(9),
-        FIVE.pubrec(9),
         FIVE.subscribe(("t", 0), ("#/t", 0)),
         FIVE.unsubscribe("t", "#/t"),
     ]
     client.machine.receive(b"".join(sent))
     heard = client.listen()
     kinds = [packet.line.split()[0] for packet in heard]
-    assert sorted(kinds) == ["PUBACK", "PUBACK", "PUBCOMP", "PUBREC", "PUBREL", "SUBACK", "UNSUBACK"]
-    assert [packet.properties for packet in heard] == [[]] * 7
+    assert sorted(kinds) == ["PUBACK", "PUBACK", "PUBCOMP", "PUBREC", "SUBACK", "UNSUBACK"]
+    return heard
+
+
+@statements("3.1.2-29")
+def test_who_wants_no_problem_information_gets_none(version: int) -> None:
+    assert [packet.properties for packet in refused(request_problem_information(0))] == [[]] * 6
+
+
+@pytest.mark.parametrize("properties", [b"", request_problem_information(1)])
+def test_who_wants_it_hears_in_words_why_something_is_refused(properties: bytes) -> None:
+    for heard in refused(properties):
+        assert [key for key, _ in heard.properties] == [Property.REASON_STRING], heard.line
+        assert all(heard.all(Property.REASON_STRING))
+
+
+@statements("3.4.2-2 3.5.2-2 3.7.2-2 3.9.2-1 3.11.2-1")
+def test_words_that_would_make_a_packet_too_large_are_left_out(version: int) -> None:
+    assert [packet.properties for packet in refused(maximum_packet_size(20))] == [[]] * 6
+
+
+def test_a_publish_that_a_queue_refuses_is_told_so_in_words(gateway: Gateway) -> None:
+    limits: dict[str, Value] = {"x-max-length": 0, "x-overflow": "reject-publish"}
+    full = gateway.vhost.declare_queue("full", is_durable=True, arguments=limits)
+    gateway.vhost.bind(gateway.vhost.exchange("amq.topic"), full, "t")
+    client = gateway.client("c")
+    client.machine.receive(FIVE.publish("t", qos=1, id=1))
+    (puback,) = client.listen()
+    assert puback.line == "PUBACK #1 QUOTA_EXCEEDED"
+    assert puback.all(Property.REASON_STRING) == ["a queue does not take the message"]
 
 
 @statements("3.1.2-29 3.14.2-1")

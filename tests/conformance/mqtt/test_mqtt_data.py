@@ -124,6 +124,9 @@ PADDED: list[Row] = [
           lambda _: packet(0x82, b"\0\1" + b"\x03\x0b\x81\x00" + text("t") + b"\0"), *MALFORMED),
     *rows("a length of five bytes", "1.5.5-1", "", lambda _: packet(0x30, text("t") + b"\x80\x80\x80\x80\x01"),
           *MALFORMED),
+    *rows("a remaining length of two bytes", "1.5.5-1", "", lambda _: b"\xc0\x80\x00", *MALFORMED),
+    *rows("a remaining length of four bytes", "1.5.5-1", "",
+          lambda _: b"\x82\x87\x80\x80\x00" + b"\0\1" + b"\0" + text("t") + b"\0", *MALFORMED),
     *rows("a remaining length of five bytes", "4.13.1-1", "4.8.0-1", lambda _: b"\xc0\x80\x80\x80\x80\x01",
           *MALFORMED),
 ]  # fmt: skip
@@ -134,6 +137,21 @@ def test_a_number_takes_no_more_bytes_than_it_needs(
     gateway: Gateway, version: int, sent: bytes, heard: list[str]
 ) -> None:
     assert gateway.client("c", version).say(sent) == heard
+
+
+@statements("1.5.5-1")
+def test_nor_does_that_of_the_first_packet(gateway: Gateway, version: int) -> None:
+    stranger = gateway.stranger(version)
+    connect = stranger.write.connect("c")
+    padded = connect[:1] + bytes((connect[1] | 0x80, 0)) + connect[2:]
+    refused = ["CONNACK MALFORMED_PACKET", "closed"]
+    assert [line.partition(" REASON_STRING")[0] for line in stranger.say(padded)][:2] == (
+        refused if version == 5 else ["CONNACK"]
+    )
+
+
+def test_before_5_0_a_number_may_take_more(gateway: Gateway) -> None:
+    assert gateway.client("c", 4).say(b"\xc0\x80\x00") == ["PINGRESP"]
 
 
 @statements("1.5.5-1")

@@ -4,15 +4,23 @@
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import stompit from "stompit";
 
+/** What TLS takes: the files that the query of a URL names, `ca` and, for a certificate of the client, `cert` and `key`. */
+function tls(protocol, query) {
+  if (protocol !== "stomps:") return {};
+  const files = [...query].map(([name, file]) => [name, readFileSync(file)]);
+  return { ssl: true, ...Object.fromEntries(files) };
+}
+
 /** Connects with the newest version both sides know; `headers` are further ones of CONNECT. */
 export async function connect(url, headers = {}) {
-  const { hostname, port, username, password } = new URL(url);
-  const login = { host: "/", login: username, passcode: password, "heart-beat": "0,0" };
-  const options = { host: hostname, port: Number(port), connectHeaders: { ...login, ...headers } };
-  return promisify(stompit.connect)(options);
+  const { protocol, hostname, port, username, password, searchParams } = new URL(url);
+  const login = username ? { login: username, passcode: password } : {};
+  const connectHeaders = { host: "/", "heart-beat": "0,0", ...login, ...headers };
+  return promisify(stompit.connect)({ host: hostname, port: Number(port), connectHeaders, ...tls(protocol, searchParams) });
 }
 
 export const close = (client) => client.destroy();

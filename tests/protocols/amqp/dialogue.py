@@ -5,24 +5,16 @@ is heard; ``hear`` ends turns and commits until nothing more happens, ``hear_now
 """
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 from pamqp import commands
 
 from gateway.access import Access, CertificateSubject
-from gateway.kernel.broker import Broker
 from gateway.kernel.connections import ChannelFacts, PeerFacts
 from gateway.kernel.message import HeaderFormat, Value
 from gateway.kernel.plain import PLAIN
 from gateway.kernel.ports import Clock
-from gateway.kernel.records import PermissionRecord, UserRecord
-from gateway.kernel.recovery import recover
-from gateway.kernel.vhost import VirtualHost
-from gateway.net.turn import Turn
-from gateway.passwords import DEFAULT_ALGORITHM, hash_password
-from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
 from gateway_amqp.connection import Connection
 from gateway_amqp.handshake import PROTOCOL_HEADER
 from gateway_amqp.header import AMQP
@@ -30,6 +22,7 @@ from gateway_amqp.settings import AmqpSettings
 from gateway_memory import MemoryStore
 from tests.protocols.amqp.ear import EOF, Ear, Heard
 from tests.protocols.amqp.frames import ALL_CAPABILITIES, Sent, asked, start_ok, wire
+from tests.protocols.near_end import ALL, NearEnd
 from tests.protocols.other_end import OtherEnd
 
 
@@ -49,16 +42,10 @@ class StillClock:
         pass
 
 
-@cache
-def _plugins() -> PluginRegistry:
-    return load_plugins()
+class Gateway(NearEnd):
+    """A broker that speaks AMQP; ``limits`` are ``AmqpSettings``'. Time stands still, unless a ``clock`` is given."""
 
-
-class Gateway:
-    """A broker with virtual host ``/`` and user guest, whose turns end when told. ``limits`` are ``AmqpSettings``'.
-
-    It starts from what ``store`` holds. Time stands still, unless a ``clock`` is given.
-    """
+    formats: ClassVar[tuple[HeaderFormat, ...]] = (AMQP, PLAIN)
 
     def __init__(
         self,
@@ -68,14 +55,7 @@ class Gateway:
         clock: Clock | None = None,
         **limits: Any,  # Any: each setting of its own type
     ) -> None:
-        self.store = store or MemoryStore()
-        self._views: dict[str, PluginView] = {}
-        formats: dict[str, HeaderFormat] = {AMQP.name: AMQP, PLAIN.name: PLAIN}
-        self.broker = Broker(self.store, clock or StillClock(), formats, self._view, node="gateway@here")
-        self.turn = Turn(self.broker.journal.flush, lambda call: None)
-        recover(self.broker, self.store.recover())
-        self.broker.declare_vhost("/")
-        self.add_user("guest", "guest", "/")
+        super().__init__(store, clock or StillClock())
         tokens = count(1)
         self.settings = AmqpSettings(
             self.broker,
@@ -86,18 +66,9 @@ class Gateway:
         )
         self.settle()
 
-    @property
-    def vhost(self) -> VirtualHost:
-        """The default virtual host."""
-        return self.broker.vhost("/")
-
-    def add_user(
-        self, name: str, password: str, vhost: str, may: tuple[str, str, str] = (".*", ".*", ".*"), *tags: Value
-    ) -> None:
+    def add_user(self, name: str, password: str, vhost: str, may: tuple[str, str, str] = ALL, *tags: Value) -> None:
         """Let somebody in; ``may`` are the patterns for configure, write and read."""
-        user = UserRecord(name, hash_password(password), DEFAULT_ALGORITHM, list(tags), {})
-        self.broker.directory.put_user(user)
-        self.broker.directory.put_permission(PermissionRecord(vhost, name, *may))
+        self.put_user(name, password, *tags, vhost=vhost, may=may)
 
     def connect(self, **options: Any) -> "Peer":  # Any: those of Peer.open
         """Return a peer with an open connection and channel 1."""
@@ -106,26 +77,6 @@ class Gateway:
         peer.send(commands.Channel.Open())
         assert peer.hear() == ["Channel.OpenOk(channel_id='')"]
         return peer
-
-    def end_turn(self) -> None:
-        """End the turn: what it recorded goes to the store, what is due goes out. Nothing is durable by that."""
-        self.turn.end()
-
-    def settle(self) -> None:
-        """End turns and commit until everything has had its consequences."""
-        for _ in range(4):
-            self.turn.end()
-            self.store.commit()
-        self.turn.end()
-
-    def _view(self, vhost: str, enabled: Mapping[str, Mapping[str, Value]]) -> PluginView:
-        self._views[vhost] = view = _plugins().view(vhost, {name: dict(given) for name, given in enabled.items()})
-        return view
-
-    @cache  # noqa: B019 - a gateway lives as long as its test
-    def _access(self, vhost: str) -> Access:
-        view, directory = self._views[vhost], self.broker.directory
-        return Access(view.authenticators(directory), view.authorizers(directory))
 
 
 class Peer(OtherEnd[Connection, Heard]):

@@ -54,6 +54,20 @@ def test_what_promises_durability_waits_for_it_and_what_is_behind_waits_too() ->
     assert (outbox.take(5), outbox.awaited, outbox.size) == (([b"five"], 4), 0, 0)
 
 
+def test_a_promise_may_be_made_for_what_was_written_already() -> None:
+    outbox = Outbox(Woken())
+    outbox.write(b"before")
+    outbox.promise(2)
+    outbox.write(b"two")
+    outbox.promise(3)
+    outbox.write(b"three")
+    outbox.promise(4, since=2)
+    outbox.write(b"behind")
+    assert outbox.take(1) == ([b"before"], 6)
+    assert outbox.take(3) == ([b"two"], 3)
+    assert outbox.take(4) == ([b"three", b"behind"], 11)
+
+
 def test_an_outbox_closes_at_high_water_and_says_when_it_opens_again() -> None:
     outbox = Outbox(Woken())
     outbox.write(bytes(HIGH_WATER))

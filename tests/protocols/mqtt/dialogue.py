@@ -11,21 +11,15 @@ it hears once that has had all its consequences::
 """
 
 from collections.abc import Mapping
-from functools import cache
 from itertools import count
 from typing import Any, ClassVar, Self
 
 from gateway.access import Access, AuthenticationMethod
-from gateway.kernel.broker import Broker
 from gateway.kernel.connections import PeerFacts
-from gateway.kernel.message import HeaderFormat, Value
+from gateway.kernel.directory import Directory
+from gateway.kernel.message import HeaderFormat
 from gateway.kernel.plain import PLAIN
-from gateway.kernel.records import PermissionRecord, UserRecord
-from gateway.kernel.recovery import recover
-from gateway.kernel.vhost import VirtualHost
-from gateway.net.turn import Turn
-from gateway.passwords import DEFAULT_ALGORITHM, hash_password
-from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
+from gateway.plugin_registry import PluginView
 from gateway.testing import FakeClock
 from gateway_memory import MemoryStore
 from gateway_mqtt.connection import Connection
@@ -34,19 +28,13 @@ from gateway_mqtt.login import LoginSettings
 from gateway_mqtt.settings import MqttSettings
 from tests.protocols.mqtt.ear import CLOSED, Ear, Heard
 from tests.protocols.mqtt.packets import WRITERS, session_expiry
+from tests.protocols.near_end import ALL, NearEnd
 from tests.protocols.other_end import OtherEnd
 
 
-@cache
-def _plugins() -> PluginRegistry:
-    return load_plugins()
-
-
-class Gateway:
-    """A broker with virtual host ``/`` and user guest, whose turns end when told.
-
-    It starts from what ``store`` holds. ``methods`` are authentication methods by name, besides those of plugins;
-    ``limits`` are ``MqttSettings``'.
+class Gateway(NearEnd):
+    """A broker that speaks MQTT. ``methods`` are authentication methods by name, besides those of plugins; ``limits``
+    are ``MqttSettings``'.
     """
 
     formats: ClassVar[tuple[HeaderFormat, ...]] = (MQTT, PLAIN)
@@ -59,17 +47,9 @@ class Gateway:
         methods: Mapping[str, AuthenticationMethod] | None = None,
         **limits: Any,  # Any: each setting of its own type
     ) -> None:
-        self.store = store or MemoryStore()
-        self.clock = clock or FakeClock()
         self._methods = dict(methods or {})
         self._limits = limits
-        self._views: dict[str, PluginView] = {}
-        formats = {format.name: format for format in self.formats}
-        self.broker = Broker(self.store, self.clock, formats, self._view, node="gateway@here")
-        self.turn = Turn(self.broker.journal.flush, lambda call: None)
-        recover(self.broker, self.store.recover())
-        self.broker.declare_vhost("/")
-        self.add_user("guest", "guest")
+        super().__init__(store, clock or FakeClock())
         tokens = count(1)
         login = LoginSettings(self.broker, self._access, refusal_delay_s=0)
         self.settings = MqttSettings(
@@ -77,16 +57,9 @@ class Gateway:
         )
         self.settle()
 
-    @property
-    def vhost(self) -> VirtualHost:
-        """The default virtual host."""
-        return self.broker.vhost("/")
-
-    def add_user(self, name: str, password: str, may: tuple[str, str, str] = (".*", ".*", ".*")) -> None:
+    def add_user(self, name: str, password: str, may: tuple[str, str, str] = ALL) -> None:
         """Let somebody in; ``may`` are the patterns for configure, write and read."""
-        user = UserRecord(name, hash_password(password), DEFAULT_ALGORITHM, [], {})
-        self.broker.directory.put_user(user)
-        self.broker.directory.put_permission(PermissionRecord("/", name, *may))
+        self.put_user(name, password, may=may)
 
     def stranger(self, version: int = 5) -> "Client":
         """Return somebody who has not said anything yet."""
@@ -101,34 +74,11 @@ class Gateway:
         client.backlog = heard[1:]
         return client
 
-    def advance(self, seconds: float) -> None:
-        """Let time pass between two turns."""
-        self.settle()
-        self.clock.advance(seconds)
-        self.settle()
-
-    def end_turn(self) -> None:
-        """End the turn: what it recorded goes to the store, what is due goes out. Nothing is durable by that."""
-        self.turn.end()
-
-    def settle(self) -> None:
-        """End turns and commit until everything has had its consequences."""
-        for _ in range(4):
-            self.turn.end()
-            self.store.commit()
-        self.turn.end()
-
     def crashed(self) -> Self:
         """Return the broker that starts from what was committed when this one died."""
-        return type(self)(store=self.store.reopened(), clock=self.clock, methods=self._methods, **self._limits)
+        return type(self)(store=self.store.reopened(), clock=self.fake_clock, methods=self._methods, **self._limits)
 
-    def _view(self, vhost: str, enabled: Mapping[str, Mapping[str, Value]]) -> PluginView:
-        self._views[vhost] = view = _plugins().view(vhost, {name: dict(given) for name, given in enabled.items()})
-        return view
-
-    @cache  # noqa: B019 - a gateway lives as long as its test
-    def _access(self, vhost: str) -> Access:
-        view, directory = self._views[vhost], self.broker.directory
+    def _access_by(self, view: PluginView, directory: Directory) -> Access:
         return Access(view.authenticators(directory), view.authorizers(directory), methods=self._methods)
 
 

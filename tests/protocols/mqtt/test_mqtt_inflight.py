@@ -1,5 +1,9 @@
 """Deliveries under way: whose they are, what becomes of them when the client goes, and of identifiers left behind."""
 
+import pytest
+
+from gateway.kernel.message import Value
+from gateway.kernel.records import PolicyRecord
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.packets import message_expiry, options, receive_maximum
 
@@ -108,3 +112,23 @@ def test_an_expired_message_does_not_hold_its_identifier() -> None:
     gateway.advance(6)
     published(gateway, "t", b"lasting", qos=1)
     assert lasting(gateway).backlog == ["PUBLISH q1 #1 t 'lasting'"]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_was_sent_exactly_once_does_not_expire_anywhere(restarts: bool) -> None:
+    """Not even where a policy lets messages expire wherever they stand: it is delivered to its end (MQTT-4.3.3-7)."""
+    gateway = Gateway()
+    definition: dict[str, Value] = {"expire-mode": "anywhere"}
+    gateway.broker.put_policy(PolicyRecord("/", "p", False, "^mqtt-", "queues", 0, definition))
+    app = lasting(gateway)
+    app.subscribe("t", 2)
+    app.lose()
+    published(gateway, "t", b"under way", b"waiting", properties=message_expiry(5))
+    app = lasting(gateway, window=1)
+    assert app.backlog == ["PUBLISH q2 #1 t 'under way' MESSAGE_EXPIRY_INTERVAL=5"]
+    app.lose()
+    if restarts:
+        gateway = gateway.crashed()
+    gateway.advance(60)
+    again = lasting(gateway)
+    assert [line.split(" MESSAGE")[0] for line in again.backlog] == ["PUBLISH q2 #1 dup t 'under way'"]

@@ -33,18 +33,19 @@ def said(client: Client, packet: bytes) -> list[str]:
     return client.hear_now()
 
 
-def lost(client: Client) -> None:
-    """The transport breaks, and nothing of that is durable yet."""
+def lost(client: Client) -> str:
+    """The transport breaks, and nothing of that is durable yet. Return the client's identifier."""
+    name = client.machine.opening.client_id
     client.gateway.broker.connections.remove(client)
     client.machine.lost()
     client.gateway.end_turn()
+    return name
 
 
-def back(client: Client) -> tuple[Client, list[str]]:
+def back(client: Client, name: str) -> tuple[Client, list[str]]:
     """The client connects again at once, before anything more is durable; return what it hears but for the CONNACK."""
     version = client.write.version
     again = client.gateway.stranger(version)
-    name = client.machine.opening.client_id
     options = b"\x11" + FOR_A_DAY.to_bytes(4, "big") if version == 5 else b""
     heard = said(again, again.write.connect(name, is_clean=False, properties=options))
     assert heard[0].startswith("CONNACK present")
@@ -90,8 +91,7 @@ def test_an_identifier_is_remembered_before_pubrec_says_so(gateway: Gateway) -> 
 def test_one_that_is_sent_again_is_answered_no_sooner_than_the_first(gateway: Gateway) -> None:
     sensor = durable(gateway, "sensor")
     assert said(sensor, sensor.write.publish("t", qos=2, id=7)) == []
-    lost(sensor)
-    again, heard = back(sensor)
+    again, heard = back(sensor, lost(sensor))
     assert heard == []
     assert said(again, again.write.publish("t", qos=2, id=7, dup=True)) == []
     assert again.hear() == ["PUBREC #7"]
@@ -109,8 +109,7 @@ def test_nor_is_it_said_to_who_asks_a_second_time(gateway: Gateway) -> None:
     sensor = durable(gateway, "sensor")
     sensor.publish("t", qos=2, id=7)
     assert said(sensor, sensor.write.pubrel(7)) == []
-    lost(sensor)
-    again, _ = back(sensor)
+    again, _ = back(sensor, lost(sensor))
     assert said(again, again.write.pubrel(7)) == []
     assert again.hear() == ["PUBCOMP #7 PACKET_IDENTIFIER_NOT_FOUND"]
 
@@ -159,8 +158,7 @@ def test_nor_is_it_released_sooner_by_coming_back(gateway: Gateway, app: Client)
     published(gateway)
     app.hear()
     assert said(app, app.write.pubrec(1)) == []
-    lost(app)
-    again, heard = back(app)
+    again, heard = back(app, lost(app))
     assert heard == []
     assert said(again, again.write.pubrec(1)) == []
     assert again.hear() == ["PUBREL #1", "PUBREL #1"]
@@ -240,3 +238,45 @@ def test_what_a_group_brings_does_not_make_a_session_forget_what_it_was_sent(gat
             heard += again.say(again.write.pubrec(packet_id), again.write.pubcomp(packet_id))
     assert [line for line in heard if "two" in line] == ["PUBLISH q2 #2 dup t 'two'"]
     assert [line for line in heard if "three" in line] == ["PUBLISH q2 #3 u 'three'"]
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_what_waited_with_qos_0_is_sent_once_it_cannot_come_back(gateway: Gateway, version: int) -> None:
+    app = durable(gateway, "app", version)
+    app.subscribe("t", 0)
+    app.lose()
+    gateway.client("sensor").publish("t", b"kept", qos=1, id=1)
+    gateway.settle()
+    assert gateway.crashed().vhost.queue("mqtt-subscription-appqos0").ready.length == 1
+    again = gateway.stranger(version)
+    options = b"\x11" + FOR_A_DAY.to_bytes(4, "big") if version == 5 else b""
+    heard = said(again, again.write.connect("app", is_clean=False, properties=options))
+    assert [line.split()[0] for line in heard] == ["CONNACK"]
+    assert again.hear() == ["PUBLISH t 'kept'"]
+    assert gateway.crashed().vhost.queue("mqtt-subscription-appqos0").ready.length == 0
+
+
+def test_nor_is_it_sent_sooner_to_who_could_not_take_it(gateway: Gateway) -> None:
+    app = durable(gateway, "app")
+    app.subscribe("t", 0)
+    app.is_reading = False
+    for number in range(15):
+        gateway.client("sensor").publish("t", bytes(50_000), qos=1, id=number + 1)
+    gateway.settle()
+    waiting = gateway.crashed().vhost.queue("mqtt-subscription-appqos0").ready.length
+    assert waiting > 0
+    app.is_reading = True
+    app.machine.outbox.is_congested = False
+    app.machine.outbox.wake()
+    sent = app.hear_now() + app.hear_now()
+    assert len(sent) == 15 - waiting
+    assert len(app.hear()) == waiting
+
+
+def test_what_comes_with_qos_0_to_who_is_there_waits_for_nothing(gateway: Gateway) -> None:
+    app = durable(gateway, "app")
+    app.subscribe("t", 0)
+    gateway.settle()
+    sensor = gateway.client("sensor")
+    sensor.machine.receive(sensor.write.publish("t", b"now", qos=1, id=1))
+    assert app.hear_now() == ["PUBLISH t 'now'"]

@@ -56,12 +56,11 @@ class World:
             person.hear(person.link.hear_now())
 
     def crashed(self) -> None:
-        """The broker died and was started again."""
+        """The broker died and was started again. A group's queue may be back that was deleted, but not durably."""
         self.life += 1
-        lingering = [group for group in self.groups.values() if group.members or self.now_s < group.lingers_until_s]
         for person in self.people:
             person.crashed()
-        for group in lingering:
+        for group in self.groups.values():
             group.lingers_until_s = self.now_s + REJOIN_S
 
     def require_what_is_owed(self) -> None:

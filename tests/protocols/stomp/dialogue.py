@@ -12,26 +12,22 @@ it hears once that has had all its consequences, each frame as a value, the end 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 from gateway.access import Access, Authenticator
-from gateway.kernel.broker import Broker
 from gateway.kernel.connections import ChannelFacts, PeerFacts
+from gateway.kernel.directory import Directory
 from gateway.kernel.message import Header, HeaderFormat, Message, Properties
 from gateway.kernel.plain import PLAIN, plain_header
-from gateway.kernel.records import PermissionRecord, TopicPermissionRecord, UserRecord
-from gateway.kernel.recovery import recover
-from gateway.kernel.vhost import VirtualHost
-from gateway.net.turn import Turn
-from gateway.passwords import DEFAULT_ALGORITHM, hash_password
-from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
+from gateway.kernel.records import TopicPermissionRecord
+from gateway.plugin_registry import PluginView
 from gateway.testing import FakeClock
 from gateway_memory import MemoryStore
 from gateway_stomp.connection import Connection
 from gateway_stomp.header import STOMP
 from gateway_stomp.settings import StompSettings
+from tests.protocols.near_end import ALL, NearEnd
 from tests.protocols.other_end import OtherEnd
 
 
@@ -90,17 +86,13 @@ def heard_in(data: bytes, version: str) -> tuple[list[Heard], bytes]:
     return heard, data
 
 
-@cache
-def _plugins() -> PluginRegistry:
-    return load_plugins()
+class Gateway(NearEnd):
+    """A broker that speaks STOMP; ``settings`` are ``StompSettings``'.
 
-
-class Gateway:
-    """A broker with virtual host ``/`` and user guest, whose turns end when told.
-
-    It starts from what ``store`` holds; ``plugins`` are those it enables, ``settings`` are ``StompSettings``'.
     ``authenticators`` take the place of those that plugins supply.
     """
+
+    formats: ClassVar[tuple[HeaderFormat, ...]] = (STOMP, PLAIN)
 
     def __init__(
         self,
@@ -111,31 +103,16 @@ class Gateway:
         authenticators: Sequence[Authenticator] = (),
         **settings: Any,  # Any: each setting of its own type
     ) -> None:
-        self.store = store or MemoryStore()
-        self.clock = clock or FakeClock()
         self._given = settings
         self._authenticators = authenticators
-        self._views: dict[str, PluginView] = {}
-        formats: dict[str, HeaderFormat] = {STOMP.name: STOMP, PLAIN.name: PLAIN}
-        self.broker = Broker(self.store, self.clock, formats, self._view, node="gateway@here")
-        self.turn = Turn(self.broker.journal.flush, lambda call: None)
-        recover(self.broker, self.store.recover())
-        self.broker.declare_vhost("/", plugins={name: {} for name in plugins})
-        self.add_user("guest", "guest")
+        super().__init__(store, clock or FakeClock(), plugins)
         tokens = count(1)
         self.settings = StompSettings(self.broker, self._access, lambda: f"token-{next(tokens)}", **settings)
         self.settle()
 
-    @property
-    def vhost(self) -> VirtualHost:
-        """The default virtual host."""
-        return self.broker.vhost("/")
-
-    def add_user(self, name: str, password: str, may: tuple[str, str, str] = (".*", ".*", ".*")) -> None:
+    def add_user(self, name: str, password: str, may: tuple[str, str, str] = ALL) -> None:
         """Let somebody in; ``may`` are the patterns for configure, write and read."""
-        user = UserRecord(name, hash_password(password), DEFAULT_ALGORITHM, [], {})
-        self.broker.directory.put_user(user)
-        self.broker.directory.put_permission(PermissionRecord("/", name, *may))
+        self.put_user(name, password, may=may)
 
     def restrict_topics(self, user: str, write: str, read: str) -> None:
         """Let somebody use topics of these patterns alone."""
@@ -158,34 +135,11 @@ class Gateway:
         assert [frame.verb for frame in heard] == ["CONNECTED"], heard
         return client
 
-    def advance(self, seconds: float) -> None:
-        """Let time pass between two turns."""
-        self.settle()
-        self.clock.advance(seconds)
-        self.settle()
-
-    def end_turn(self) -> None:
-        """End the turn: what it recorded goes to the store, what is due goes out. Nothing is durable by that."""
-        self.turn.end()
-
-    def settle(self) -> None:
-        """End turns and commit until everything has had its consequences."""
-        for _ in range(4):
-            self.turn.end()
-            self.store.commit()
-        self.turn.end()
-
     def crashed(self) -> "Gateway":
         """Return the broker that starts from what was committed when this one died."""
-        return Gateway(store=self.store.reopened(), clock=self.clock, **self._given)
+        return Gateway(store=self.store.reopened(), clock=self.fake_clock, **self._given)
 
-    def _view(self, vhost: str, enabled: Mapping[str, Mapping[str, Any]]) -> PluginView:
-        self._views[vhost] = view = _plugins().view(vhost, {name: dict(given) for name, given in enabled.items()})
-        return view
-
-    @cache  # noqa: B019 - a gateway lives as long as its test
-    def _access(self, vhost: str) -> Access:
-        view, directory = self._views[vhost], self.broker.directory
+    def _access_by(self, view: PluginView, directory: Directory) -> Access:
         return Access(self._authenticators or view.authenticators(directory), view.authorizers(directory))
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gateway.kernel.message import Properties
 from tests.protocols.stomp.dialogue import Client, Gateway
 from tests.protocols.stomp.test_stomp_connecting import refusal
 
@@ -82,8 +83,91 @@ def test_a_text_that_is_no_selector_is_refused() -> None:
     assert refusal(client()[1].subscribe("/topic/t", selector="colour =")) == "Invalid selector"
 
 
-def test_a_queue_is_not_chosen_from() -> None:
-    assert refusal(client()[1].subscribe("/queue/q", selector="a = 'b'")) == "Invalid selector"
+@pytest.mark.parametrize("destination", ["/queue/q", "/amq/queue/q", "/reply-queue/q"])
+@pytest.mark.parametrize("ack", ["auto", "client"])
+def test_a_selector_leaves_others_in_a_queue(destination: str, ack: str) -> None:
+    gateway, reader = client()
+    reader.send("/queue/q", b"blue, waiting", {"colour": "blue"})
+    reader.send("/queue/q", b"red, waiting", {"colour": "red"})
+    heard = reader.subscribe(destination, selector="colour = 'red'", ack=ack)
+    assert [message.body for message in heard] == [b"red, waiting"]
+    assert reader.send("/queue/q", b"blue", {"colour": "blue"}) == []
+    (message,) = reader.send("/queue/q", b"red", {"colour": "red"})
+    assert message.body == b"red"
+    assert len(gateway.vhost.queue("q")) == 2
+    left = gateway.client().subscribe("/queue/q")
+    assert [message.body for message in left] == [b"blue, waiting", b"blue"]
+
+
+def test_readers_of_a_queue_share_it_by_their_selectors() -> None:
+    gateway, small = client()
+    large, both = gateway.client(), gateway.client()
+    small.subscribe("/queue/q", selector="size < 10")
+    large.subscribe("/queue/q", selector="size >= 10")
+    both.subscribe("/queue/q", selector="size BETWEEN 8 AND 12")
+    sender = gateway.client()
+    for size in ("1", "20", "9", "9", "11", "11"):
+        sender.send("/queue/q", size.encode(), {"size": size})
+    assert (small.bodies(), large.bodies(), both.bodies()) == ([b"1", b"9"], [b"20", b"11"], [b"9", b"11"])
+
+
+def test_credit_of_a_queue_is_for_what_was_chosen() -> None:
+    gateway, reader = client()
+    reader.subscribe("/queue/q", selector="wanted = 'yes'", ack="client-individual", prefetch_count="1")
+    for number, wanted in enumerate(("no", "yes", "no", "yes")):
+        gateway.client().send("/queue/q", b"%d" % number, {"wanted": wanted})
+    (first,) = reader.hear()
+    (second,) = reader.settle("ACK", first)
+    assert (first.body, second.body) == (b"1", b"3")
+    assert reader.settle("ACK", second) == []
+
+
+@pytest.mark.parametrize(
+    ("selector", "is_seen_again"),
+    [
+        ("JMSXDeliveryCount = 1", False),
+        ("JMSXDeliveryCount <= 2", True),
+        ("JMSRedelivered = FALSE", False),
+        ("NOT JMSRedelivered", False),
+        ("colour = 'red' OR JMSRedelivered", True),
+    ],
+)
+@pytest.mark.parametrize("destination", ["/queue/q", "/topic/q"])
+def test_a_selector_may_ask_how_often_a_message_came(destination: str, selector: str, is_seen_again: bool) -> None:
+    gateway, reader = client()
+    reader.subscribe(destination, selector=selector, ack="client-individual")
+    (message,) = reader.send(destination, b"hi", {"colour": "red"})
+    again = reader.settle("NACK", message)
+    assert [message.body for message in again] == [b"hi"] * is_seen_again
+    (queue,) = gateway.vhost.queue_by_name.values()
+    assert len(queue) == (0 if is_seen_again or destination == "/topic/q" else 1)
+
+
+def test_what_a_selecting_reader_held_comes_to_another_that_wants_it() -> None:
+    gateway, reader = client()
+    reader.subscribe("/queue/q", selector="colour = 'red'", ack="client")
+    reader.send("/queue/q", b"red", {"colour": "red"})
+    blue, red = gateway.client(), gateway.client()
+    blue.subscribe("/queue/q", selector="colour = 'blue'")
+    red.subscribe("/queue/q", selector="colour IN ('red', 'green')")
+    reader.lose()
+    (message,) = red.hear()
+    assert (message.body, message["redelivered"]) == (b"red", "true")
+    assert blue.hear() == []
+
+
+def test_messages_of_other_protocols_are_chosen_by_their_properties() -> None:
+    gateway, reader = client()
+    reader.subscribe("/queue/q", selector="JMSPriority > 5 AND weight BETWEEN 2 AND 3")
+    gateway.publish("", "q", b"light", Properties(priority=9, headers={"weight": 1}))
+    gateway.publish("", "q", b"right", Properties(priority=9, headers={"weight": 2.5}))
+    assert reader.bodies() == [b"right"]
+
+
+def test_a_text_that_is_no_selector_is_refused_for_a_queue_too() -> None:
+    gateway, reader = client()
+    assert refusal(reader.subscribe("/queue/q", selector="a = ")) == "Invalid selector"
+    assert not gateway.vhost.queue_by_name
 
 
 NAMED = {"id": "7", "destination": "/topic/news", "activemq.subscriptionName": "mine"}

@@ -1,0 +1,89 @@
+"""STOMP inside WebSocket frames (RFC 6455), as the load generator speaks it: one STOMP frame in each."""
+
+import struct
+from typing import Final
+
+from benchmarks.load.lane import BrokerRefused
+from benchmarks.load.stomp import wire
+from benchmarks.load.stomp.client import Client
+
+#: The first octet of a whole message of text.
+_TEXT: Final = 0x81
+_MASKED: Final = 0x80
+#: A key that changes nothing: frames of clients have to be masked (RFC 6455, 5.3), and masking costs only brokers.
+_KEY: Final = bytes(4)
+
+_LONG, _HUGE = 126, 127
+
+_UPGRADE: Final = (
+    b"GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Protocol: v12.stomp\r\n\r\n"
+)
+
+
+def framed(payload: bytes) -> bytes:
+    """Return a client's WebSocket frame of so few octets that two tell how many."""
+    size = len(payload)
+    if size < _LONG:
+        return bytes((_TEXT, _MASKED | size)) + _KEY + payload
+    return struct.pack(">BBH", _TEXT, _MASKED | _LONG, size) + _KEY + payload
+
+
+class WebClient(Client):
+    """A client over WebSocket. Owns the octets of WebSocket frames that are not whole yet."""
+
+    def open(self) -> None:
+        """Go through the upgrade, then as any client."""
+        self._octets = bytearray()
+        self.socket.sendall(_UPGRADE)
+        while b"\r\n\r\n" not in self._octets:
+            self._octets += self.received()
+        answer, _, rest = bytes(self._octets).partition(b"\r\n\r\n")
+        if b" 101 " not in answer.partition(b"\r\n")[0]:
+            raise BrokerRefused(answer.decode("latin-1"))
+        self._octets = bytearray(rest)
+        super().open()
+
+    def send(self, frame: bytes) -> None:
+        """Send a STOMP frame in one of WebSocket's."""
+        self.socket.sendall(framed(frame))
+
+    def receive(self) -> None:
+        """Wait for more of what the broker says, and take it out of its WebSocket frames."""
+        self._octets += self.received()
+        while (payload := self._payload()) is not None:
+            self.unread += payload
+
+    def _payload(self) -> bytes | None:
+        """Take out the next whole frame; ``None`` when there is none."""
+        octets = self._octets
+        if len(octets) < 2:
+            return None
+        size, start = octets[1], 2
+        if size in (_LONG, _HUGE):
+            start = 4 if size == _LONG else 10
+            size = int.from_bytes(octets[2:start], "big")
+        if len(octets) < start + size:
+            return None
+        payload = bytes(octets[start : start + size])
+        del octets[: start + size]
+        return payload
+
+
+class WebFrames:
+    """Counts deliveries by the end of the body and the NUL behind it: the heads of WebSocket frames hold NULs, too."""
+
+    def __init__(self) -> None:
+        self.delivered = 0
+        self.is_whole = True
+        self._last = b""
+
+    def feed(self, data: memoryview) -> None:
+        """Count ends; behind the last one only ends of lines may come before the next frame."""
+        octets = self._last + bytes(data)
+        self.delivered += octets.count(wire.BODY_END)
+        end = octets.rfind(wire.BODY_END)
+        rest = octets[end + len(wire.BODY_END) :] if end >= 0 else octets
+        self.is_whole = not rest.strip(b"\n") and (end >= 0 or self.is_whole)
+        self._last = octets[-1:]

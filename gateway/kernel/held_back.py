@@ -1,0 +1,68 @@
+"""What a queue holds back: messages that do not take part before their time, and how they get in then."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.delays import Delays
+from gateway.kernel.features.base import Reason
+from gateway.kernel.message import Message
+from gateway.kernel.queued_message import QueuedMessage
+
+if TYPE_CHECKING:
+    from gateway.kernel.journal import Journal
+    from gateway.kernel.queue import Queue
+
+#: How long a message waits that is too large for its queue even while that is empty, in milliseconds.
+HOPELESS_MS: Final = 10_000
+
+
+class HeldBack:
+    """The messages of one queue whose time has not come; ``delays`` has them until then.
+
+    ``release`` is what happens to one whose time has come, and returns why it has to wait on; unless given, the queue
+    takes it in.
+    """
+
+    __slots__ = ("_journal", "_queue", "delays")
+
+    def __init__(
+        self, queue: "Queue", journal: "Journal", release: Callable[[QueuedMessage], Reason | None] | None = None
+    ) -> None:
+        self._queue = queue
+        self._journal = journal
+        self.delays = Delays(journal, release or self.release)
+
+    def hold(self, message: Message, due_at_ms: int) -> None:
+        """Give a message that just came its place, where it does not take part before ``due_at_ms``."""
+        self.delays.hold(self._queue.enter(message, due_at_ms), due_at_ms)
+
+    def hold_again(self, entry: QueuedMessage, due_at_ms: int) -> None:
+        """Count a message back from a consumer, into a place where it does not take part before ``due_at_ms``."""
+        entry.deliveries += 1
+        entry.is_redelivered = True
+        if entry.is_durable:
+            self._journal.requeued(self._queue.id, entry, due_at_ms)
+        self.delays.hold(entry, due_at_ms)
+
+    def arrive(self, message: Message) -> None:
+        """Let the queue take in a message that an exchange held back; without room it waits for it here."""
+        if self._queue.offer_late(message) is not None:
+            self.hold(message, self._journal.now_ms)
+
+    def release(self, entry: QueuedMessage) -> Reason | None:
+        """Let a message take part that was held back, or return why it has to wait on.
+
+        It gets its old place if it has been out, else it is the youngest.
+        """
+        queue = self._queue
+        if entry.deliveries:
+            queue.come_back(entry)
+            queue.dispatch()
+            return None
+        refusal = queue.offer_late(entry.message)
+        if refusal is None:
+            queue.forget(entry)
+        elif not queue.ready.length:  # alone it is too much: others may have room
+            self.delays.hold(entry, self._journal.now_ms + HOPELESS_MS)
+            return None
+        return refusal

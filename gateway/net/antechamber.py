@@ -1,0 +1,66 @@
+"""Where connections wait before they have said who they are: an epoll of their own, inside the one of the reactor.
+
+epoll reports whoever is ready in rounds, so a newcomer is as good as anybody else in it. When 5,000 clients log in at
+once, whoever has been there longer would wait for a whole round of logins each time it says something (337 ms).
+"""
+
+from select import EPOLLIN, epoll
+
+
+class Antechamber:
+    """Looks like one ``epoll`` and is two: descriptors that are registered ``while_admitting`` go into the inner one.
+
+    The inner one is itself registered in the outer: it is one of those that are ready while anybody in it is.
+    """
+
+    def __init__(self) -> None:
+        self.while_admitting = False
+        self._settled = epoll()
+        self._newcomers = epoll()
+        self._flags_of: dict[int, int] = {}
+        self._settled.register(self._newcomers.fileno(), EPOLLIN)
+
+    @property
+    def door(self) -> int:
+        """The descriptor that ``poll`` reports when somebody in the antechamber is ready."""
+        return self._newcomers.fileno()
+
+    def let_in(self, descriptor: int) -> None:
+        """Serve this one with those who have been here longer from now on; harmless when it is among them."""
+        flags = self._flags_of.pop(descriptor, None)
+        if flags is not None:
+            self._newcomers.unregister(descriptor)
+            self._settled.register(descriptor, flags)
+
+    def poll(self, timeout: float, most: int) -> list[tuple[int, int]]:
+        """Return who is ready."""
+        return self._settled.poll(timeout, most)
+
+    def poll_newcomers(self, most: int) -> list[tuple[int, int]]:
+        """Return who is ready in the antechamber, without waiting."""
+        return self._newcomers.poll(0, most)
+
+    # What Twisted's reactor asks of an epoll
+
+    def register(self, descriptor: int, flags: int) -> None:
+        """Watch a descriptor."""
+        if self.while_admitting:
+            self._newcomers.register(descriptor, flags)
+            self._flags_of[descriptor] = flags
+        else:
+            self._settled.register(descriptor, flags)
+
+    def modify(self, descriptor: int, flags: int) -> None:
+        """Watch it for something else."""
+        if descriptor in self._flags_of:
+            self._newcomers.modify(descriptor, flags)
+            self._flags_of[descriptor] = flags
+        else:
+            self._settled.modify(descriptor, flags)
+
+    def unregister(self, descriptor: int) -> None:
+        """Watch it no longer."""
+        if self._flags_of.pop(descriptor, None) is None:
+            self._settled.unregister(descriptor)
+        else:
+            self._newcomers.unregister(descriptor)

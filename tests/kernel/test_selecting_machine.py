@@ -1,0 +1,252 @@
+"""Whatever selecting consumers do: each gets the first message it wants of those that wait, and nothing waits in vain.
+
+Three queues (a durable one, one with priorities, one with a single active consumer) whose messages have colours, and
+four recipients who want some colours, or the first delivery only, or everything. So few messages may stay in memory
+that paging goes on all the time. The model is a sorted list for each queue.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Final
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from gateway.kernel.consumers import Consumer
+from gateway.kernel.features.base import Reason
+from gateway.kernel.message import Message, Properties, Value
+from gateway.kernel.plain import plain_header
+from gateway.kernel.queue import Outcome, Queue
+from gateway.testing import MemoryBroker, Received, Recipient
+from tests.kernel.wanting import Wanting
+
+QUEUES: Final[dict[str, dict[str, Value]]] = {
+    "durable": {},
+    "ranked": {"x-max-priority": 2},
+    "single": {"x-single-active-consumer": True},
+}
+RECIPIENTS: Final = 4
+#: So few wait that a consumer of higher priority has always looked at all of them before another one looks.
+MOST_WAITING: Final = 30
+
+WORDS: Final = (b"red", b"green", b"blue")
+SELECTIONS: Final[tuple[Callable[[], Wanting | None], ...]] = (
+    lambda: None,
+    lambda: Wanting(b"red"),
+    lambda: Wanting(b"green", b"red"),
+    lambda: Wanting(b"blue", first_only=True),
+    lambda: Wanting(b"no such thing"),
+)
+
+
+@dataclass
+class Waiting:
+    """What the model knows of a message in one queue."""
+
+    rank: int
+    order: int
+    body: bytes
+    deliveries: int = 0
+
+    def is_wanted_by(self, consumer: Consumer) -> bool:
+        selection = consumer.selection
+        assert selection is None or isinstance(selection, Wanting)
+        return selection is None or selection.would_want(self.body, self.deliveries)
+
+
+class SelectingMachine(RuleBasedStateMachine):
+    """Random use of three queues by four recipients, checked step by step."""
+
+    @initialize(resident_messages=st.sampled_from([1, 3, 8, 2048]))
+    def start(self, resident_messages: int) -> None:
+        self.orders = count()
+        self.broker = MemoryBroker(resident_messages=resident_messages)
+        self.queues: dict[str, Queue] = {
+            name: self.broker.vhost.declare_queue(name, is_durable=True, arguments=arguments)
+            for name, arguments in QUEUES.items()
+        }
+        self.ready: dict[str, list[Waiting]] = {name: [] for name in QUEUES}
+        self.log: list[tuple[Recipient, Received]] = []
+        self.recipients = [Recipient(self.log) for _ in range(RECIPIENTS)]
+        self.held: dict[tuple[Recipient, int], Waiting] = {}
+
+    # What may happen
+
+    @rule(
+        name=st.sampled_from(list(QUEUES)),
+        messages=st.lists(st.tuples(st.sampled_from(WORDS), st.integers(0, 3), st.booleans()), min_size=1, max_size=8),
+    )
+    def publish(self, name: str, messages: list[tuple[bytes, int, bool]]) -> None:
+        queue, ready = self.queues[name], self.ready[name]
+        for word, priority, is_persistent in messages[: MOST_WAITING - len(ready)]:
+            rank = -min(priority, 2) if name == "ranked" else 0
+            waiting = Waiting(rank, next(self.orders), b"%b %d" % (word, priority))
+            properties = Properties(priority=priority, delivery_mode=2 if is_persistent else 1)
+            self.wait(ready, waiting)
+            queue.offer(Message("", name, plain_header(properties), waiting.body))
+            self.absorb()
+
+    @rule(
+        who=st.integers(0, RECIPIENTS - 1),
+        name=st.sampled_from(list(QUEUES)),
+        prefetch=st.integers(0, 3),
+        settles=st.sampled_from([True, True, False]),
+        priority=st.sampled_from([0, 0, 1]),
+        selection=st.sampled_from(SELECTIONS),
+    )
+    def consume(
+        self,
+        who: int,
+        name: str,
+        prefetch: int,
+        settles: bool,
+        priority: int,
+        selection: Callable[[], Wanting | None],
+    ) -> None:
+        queue = self.queues[name]
+        if len(queue.consumers) < 5:
+            self.recipients[who].consume(
+                queue,
+                f"consumer {next(self.orders)}",
+                prefetch=prefetch,
+                settles=settles,
+                priority=priority,
+                selection=selection(),
+            )
+            self.absorb()
+
+    @rule(who=st.integers(0, RECIPIENTS - 1), name=st.sampled_from(list(QUEUES)))
+    def get(self, who: int, name: str) -> None:
+        """Fetching takes the oldest, whatever consumers want."""
+        recipient, ready = self.recipients[who], self.ready[name]
+        received = recipient.get(self.queues[name])
+        assert (received is not None) == bool(ready)
+        if received is not None:
+            assert received.tag is not None
+            self.log.pop()
+            assert received.body == ready[0].body
+            self.held[recipient, received.tag] = ready.pop(0)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), outcome=st.sampled_from(Outcome), up_to=st.booleans())
+    def settle(self, data: st.DataObject, outcome: Outcome, up_to: bool) -> None:
+        who, tag = data.draw(st.sampled_from(list(self.held)), label="delivery")
+        for held in [held for held in self.held if held[0] is who and (held[1] == tag or (up_to and held[1] < tag))]:
+            self.conclude(held, outcome)
+        who.settle(tag, outcome, up_to=up_to)
+        self.absorb()
+
+    @rule(data=st.data(), who=st.integers(0, RECIPIENTS - 1))
+    def cancel(self, data: st.DataObject, who: int) -> None:
+        recipient = self.recipients[who]
+        if recipient.consumers:
+            recipient.cancel(data.draw(st.sampled_from(recipient.consumers), label="consumer"))
+            self.absorb()
+
+    @rule(who=st.integers(0, RECIPIENTS - 1))
+    def leave(self, who: int) -> None:
+        recipient = self.recipients[who]
+        for held in [held for held in self.held if held[0] is recipient]:
+            self.conclude(held, Outcome.REQUEUED)
+        recipient.leave()
+        self.absorb()
+
+    @rule(who=st.integers(0, RECIPIENTS - 1))
+    def close_or_open_the_way(self, who: int) -> None:
+        recipient = self.recipients[who]
+        recipient.is_open = not recipient.is_open
+        if recipient.is_open:
+            recipient.resume()
+        self.absorb()
+
+    @rule(name=st.sampled_from(list(QUEUES)))
+    def purge(self, name: str) -> None:
+        assert self.queues[name].purge() == len(self.ready[name])
+        self.ready[name].clear()
+
+    @rule(name=st.sampled_from(list(QUEUES)), which=st.integers(0, MOST_WAITING))
+    def discard_one_in_the_midst(self, name: str, which: int) -> None:
+        """As limits and times to live may."""
+        queue, ready = self.queues[name], self.ready[name]
+        if which < len(ready):
+            gone = ready.pop(which)
+            older = sum(waiting.order < gone.order for waiting in ready)
+            queue.discard_these({sorted(queue.ready.positions())[older]}, Reason.EXPIRED)
+
+    @rule()
+    def end_turn(self) -> None:
+        self.broker.end_turn()
+
+    # What the model makes of it
+
+    def wait(self, ready: list[Waiting], waiting: Waiting) -> None:
+        ready.append(waiting)
+        ready.sort(key=lambda each: (each.rank, each.order))
+
+    def absorb(self) -> None:
+        """Check every delivery since the last look: of what waits, it is the first that its consumer wants."""
+        for recipient, received in self.log:
+            ready = self.ready[received.queue]
+            consumer = self.consumer(recipient, received)
+            wanted = next(waiting for waiting in ready if waiting.is_wanted_by(consumer))
+            assert received.body == wanted.body
+            assert received.redelivered == (wanted.deliveries > 0)
+            ready.remove(wanted)
+            if received.tag is not None:
+                self.held[recipient, received.tag] = wanted
+        self.log.clear()
+
+    def consumer(self, recipient: Recipient, received: Received) -> Consumer:
+        return next(consumer for consumer in recipient.consumers if consumer.tag == received.consumer_tag)
+
+    def conclude(self, held: tuple[Recipient, int], outcome: Outcome) -> None:
+        delivery = next(delivery for delivery in held[0].ledger if delivery.tag == held[1])
+        waiting = self.held.pop(held)
+        if outcome is Outcome.REQUEUED:
+            waiting.deliveries += 1
+            self.wait(self.ready[delivery.queue.name], waiting)
+
+    # What holds between any two steps
+
+    @invariant()
+    def queues_count_as_the_model_does(self) -> None:
+        for name, queue in self.queues.items():
+            assert len(queue) == len(self.ready[name])
+            assert queue.ready.bytes == sum(len(waiting.body) for waiting in self.ready[name])
+        assert sum(queue.unsettled for queue in self.queues.values()) == len(self.held)
+
+    @invariant()
+    def credit_is_never_exceeded(self) -> None:
+        for recipient in self.recipients:
+            for consumer in recipient.consumers:
+                assert consumer.credit.used <= (consumer.credit.limit or len(self.held))
+
+    @invariant()
+    def nobody_waits_beside_a_message_it_wants(self) -> None:
+        for name, queue in self.queues.items():
+            for consumer in queue.consumers:
+                if consumer.has_capacity and queue.consumers.is_active(consumer):
+                    assert not any(waiting.is_wanted_by(consumer) for waiting in self.ready[name])
+
+    @invariant()
+    def a_queue_selects_while_somebody_does(self) -> None:
+        for queue in self.queues.values():
+            selects = any(consumer.selection is not None for consumer in queue.consumers)
+            assert (queue.selecting is not None) == selects
+
+    def teardown(self) -> None:
+        """Once everything is consumed and settled, the store is empty."""
+        if not hasattr(self, "broker"):
+            return
+        for recipient in self.recipients:
+            recipient.leave()
+        for queue in self.queues.values():
+            queue.purge()
+        self.broker.commit()
+        assert self.broker.store.held_ids == frozenset()
+
+
+TestSelectingMachine = SelectingMachine.TestCase
+TestSelectingMachine.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)

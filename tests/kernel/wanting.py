@@ -1,0 +1,20 @@
+"""A selection by the first word of the body, which counts how often it is asked."""
+
+from gateway.kernel.message import Message
+
+
+class Wanting:
+    """Wants these words; ``first_only`` those that were not delivered before."""
+
+    def __init__(self, *words: bytes, first_only: bool = False) -> None:
+        self.words = words
+        self.first_only = first_only
+        self.asked = 0
+
+    def wants(self, message: Message, deliveries: int, is_redelivered: bool) -> bool:
+        self.asked += 1
+        return self.would_want(message.body, deliveries)
+
+    def would_want(self, body: bytes, deliveries: int) -> bool:
+        """Say the same without being asked."""
+        return body.split()[0] in self.words and not (self.first_only and deliveries)

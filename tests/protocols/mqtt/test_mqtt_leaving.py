@@ -1,0 +1,51 @@
+"""What a connection leaves behind: nothing that only a collection of garbage would find."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from gateway.net.machine import GONE
+from tests.protocols.mqtt.dialogue import Client, Gateway
+
+
+@pytest.fixture
+def gateway() -> Gateway:
+    return Gateway()
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def leave(client: Client) -> None:
+    """The transport is gone, and whoever moved its bytes lets go of the machine."""
+    client.lose()
+    client.machine = GONE  # type: ignore[assignment]  # as ``PeerProtocol`` does, to which any machine is good
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_connection_that_ends_in_the_midst_of_its_work_is_freed_at_once(
+    gateway: Gateway, no_collector: None, version: int
+) -> None:
+    listener, sensor = gateway.client("listener", version), gateway.client("sensor", version)
+    listener.subscribe("t", 2)
+    sensor.say(sensor.write.publish("t", qos=2, id=1), sensor.write.publish("t", qos=2, id=2))
+    listener.hear()
+    listener.say(listener.write.pubrec(1))
+    gc.collect()
+    leave(listener)
+    leave(sensor)
+    del listener, sensor
+    assert gc.collect() == 0
+
+
+def test_one_that_never_said_who_it_is_is_freed_at_once(gateway: Gateway, no_collector: None) -> None:
+    stranger = gateway.stranger(5)
+    gc.collect()
+    leave(stranger)
+    del stranger
+    assert gc.collect() == 0

@@ -1,0 +1,98 @@
+"""The end of a conversation that is under test: a real broker on a store in memory, no sockets, no reactor.
+
+A protocol's ``dialogue.py`` adds the settings of its machines, and the clients.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, ClassVar
+
+from gateway.access import Access
+from gateway.kernel.broker import Broker
+from gateway.kernel.directory import Directory
+from gateway.kernel.message import HeaderFormat, Value
+from gateway.kernel.ports import Clock
+from gateway.kernel.records import PermissionRecord, UserRecord
+from gateway.kernel.recovery import recover
+from gateway.kernel.vhost import VirtualHost
+from gateway.net.turn import Turn
+from gateway.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
+from gateway.testing import FakeClock
+from gateway_memory import MemoryStore
+
+ALL = (".*", ".*", ".*")
+
+
+@cache
+def _plugins() -> PluginRegistry:
+    return load_plugins()
+
+
+class NearEnd:
+    """A broker with virtual host ``/`` and user guest, whose turns end when told.
+
+    It starts from what ``store`` holds; ``plugins`` are those that the virtual host enables. A subclass says which
+    ``formats`` there are.
+    """
+
+    formats: ClassVar[tuple[HeaderFormat, ...]]
+
+    def __init__(self, store: MemoryStore | None, clock: Clock, plugins: tuple[str, ...] = ()) -> None:
+        self.store = store or MemoryStore()
+        self.clock = clock
+        self._views: dict[str, PluginView] = {}
+        formats = {format.name: format for format in self.formats}
+        self.broker = Broker(self.store, clock, formats, self._view, node="gateway@here")
+        self.turn = Turn(self.broker.journal.flush, lambda call: None)
+        recover(self.broker, self.store.recover())
+        self.broker.declare_vhost("/", plugins={name: {} for name in plugins})
+        self.put_user("guest", "guest")
+
+    @property
+    def vhost(self) -> VirtualHost:
+        """The default virtual host."""
+        return self.broker.vhost("/")
+
+    def put_user(
+        self, name: str, password: str, *tags: Value, vhost: str = "/", may: tuple[str, str, str] = ALL
+    ) -> None:
+        """Let somebody in; ``may`` are the patterns for configure, write and read."""
+        user = UserRecord(name, hash_password(password), DEFAULT_ALGORITHM, list(tags), {})
+        self.broker.directory.put_user(user)
+        self.broker.directory.put_permission(PermissionRecord(vhost, name, *may))
+
+    @property
+    def fake_clock(self) -> FakeClock:
+        """The clock, where a test may move its hands."""
+        assert isinstance(self.clock, FakeClock)
+        return self.clock
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass between two turns."""
+        self.settle()
+        self.fake_clock.advance(seconds)
+        self.settle()
+
+    def end_turn(self) -> None:
+        """End the turn: what it recorded goes to the store, what is due goes out. Nothing is durable by that."""
+        self.turn.end()
+
+    def settle(self) -> None:
+        """End turns and commit until everything has had its consequences."""
+        for _ in range(4):
+            self.turn.end()
+            self.store.commit()
+        self.turn.end()
+
+    def _view(self, vhost: str, enabled: Mapping[str, Mapping[str, Any]]) -> PluginView:
+        self._views[vhost] = view = _plugins().view(vhost, {name: dict(given) for name, given in enabled.items()})
+        return view
+
+    @cache  # noqa: B019 - it lives as long as its test
+    def _access(self, vhost: str) -> Access:
+        return self._access_by(self._views[vhost], self.broker.directory)
+
+    def _access_by(self, view: PluginView, directory: Directory) -> Access:
+        """Return who may do what, as the plugins of a virtual host say."""
+        return Access(view.authenticators(directory), view.authorizers(directory))
