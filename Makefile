@@ -15,13 +15,22 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 CONFIG ?= etc/gateway.toml
 
-.PHONY: run test lint typecheck format bench docs clean help
+# The packages with their hot modules as machine code: for benchmarks and tests, beside the source and never among it.
+COMPILED := .compiled
+WITH_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
+SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugins -name '*.py')
+
+.PHONY: run test test-wheel lint typecheck format bench wheel docs clean help
 
 run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
 	@exec $(BIN)/gateway run --config $(CONFIG) $(ARGS)
 
 test: $(VENV)/.tested tests/interop/.tools ## run all tests; make test ARGS="-k access" passes options on
 	@$(BIN)/python -m pytest $(ARGS) </dev/null
+
+test-wheel: $(COMPILED)/.built ## run the tests of what is compiled against it; make test-wheel ARGS="tests/net" runs others
+	@$(WITH_COMPILED) $(BIN)/python -m pytest -o pythonpath= --import-mode=append \
+		$(or $(ARGS),tests/kernel tests/storage tests/protocols) </dev/null
 
 lint: $(VENV)/.tested ## check style and import contracts
 	@$(BIN)/ruff check .
@@ -34,18 +43,21 @@ format: $(VENV)/.tested ## put the code into its usual form
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.tested ## compare speed with RabbitMQ and Mosquitto on this machine; make bench ARGS="--only expired" measures a part
-	@$(BIN)/python -m benchmarks.load $(ARGS)
+bench: $(COMPILED)/.built ## compare speed with RabbitMQ and Mosquitto on this machine; make bench ARGS="--only expired" measures a part
+	@$(WITH_COMPILED) $(BIN)/python -m benchmarks.load $(ARGS)
+
+wheel: $(COMPILED)/.built ## build a wheel with the hot modules as machine code into dist/; needs a C compiler and Python's headers
+	@ls dist/*.whl
 
 docs: $(VENV)/.installed ## write etc/gateway.toml and docs/configuration.md anew from the settings
 	@$(BIN)/python -m gateway.config.writing
 
 clean: ## remove what make made; data stays
-	@rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(COMPILED) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## say what there is
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 # A fresh Debian has Python without venv; root may install it, others are told how.
 $(BIN)/pip:
@@ -73,7 +85,15 @@ $(VENV)/.tested: pyproject.toml $(VENV)/.installed
 	@$(PIP) install --editable '.[test]' </dev/null
 	@touch $@
 
-# What the interoperability tests need from outside Python; the script does only what is not done yet.
+# Compiled files that are up to date are kept (build/), so this is quick when little changed. setup.py says what is missing.
+$(COMPILED)/.built: $(VENV)/.tested $(SOURCES)
+	@echo "compiling the gateway (a minute or two)"
+	@rm -rf $(COMPILED) dist build/lib* && mkdir -p build
+	@GATEWAY_COMPILE=1 $(BIN)/python -W ignore setup.py --quiet bdist_wheel >build/compiling.log || { tail -n 20 build/compiling.log; exit 1; }
+	@$(PIP) install --no-deps --target $(COMPILED) dist/*.whl
+	@touch $@
+
+# What the tests need from outside Python; the script does only what is not done yet.
 .PHONY: tests/interop/.tools
 tests/interop/.tools: $(VENV)/.tested
 	@tests/interop/install-tools.sh </dev/null

@@ -1,9 +1,10 @@
-"""The gateway, as its users start it."""
+"""The gateway, as its users start it: compiled, when the benchmark runs with the compiled packages (`make bench`)."""
 
+import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -51,5 +52,16 @@ def _launch(directory: Path, *listeners: str) -> Iterator[Broker]:
     settings |= {f"{listener}.port": str(port) for listener, port in ports.items()}
     options = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     command = [sys.executable, "-m", "gateway", "run", "--data", str(directory / "data"), *options]
-    with running("gateway", command, os.environ, directory, ports, amqp_product, timeout_s=60.0) as broker:
+    with running("gateway", command, os.environ, directory, ports, _product, timeout_s=60.0) as broker:
         yield broker
+
+
+def _product(ports: Mapping[str, int]) -> str:
+    """Name it and its version, and say what of it was measured: both run in the Python that this is."""
+    return f"{amqp_product(ports)}, {'compiled' if is_compiled() else 'as source'}"
+
+
+def is_compiled() -> bool:
+    """Tell whether the packages that Python finds first are those of the compiled wheel."""
+    found = importlib.util.find_spec("gateway.kernel.queue")
+    return found is not None and found.origin is not None and not found.origin.endswith(".py")

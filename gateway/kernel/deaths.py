@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
 from gateway.kernel.features.base import Reason
-from gateway.kernel.message import Long, Message, Value
+from gateway.kernel.long import Long
+from gateway.kernel.message import Message, Value
 
 Deaths: TypeAlias = list[dict[str, Value]]
 """The entries of ``x-death``, newest first: one for each queue and reason."""

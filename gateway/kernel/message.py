@@ -15,10 +15,6 @@ Value: TypeAlias = "bool | int | float | str | bytes | Decimal | datetime | list
 """A value in a headers or arguments table, whichever protocol it came from."""
 
 
-class Long(int):
-    """An integer that a protocol of several widths writes in 64 bits where fewer would do, as in ``x-death``."""
-
-
 Arguments: TypeAlias = Mapping[str, Value]
 """What a declarer, binder or consumer asked for beyond the fixed fields."""
 

@@ -81,6 +81,7 @@ class Segment:
         taken, kept = Segment(), Segment()
         for row, position in enumerate(self.positions):
             (taken if position in positions else kept).add(*self.row(row))
-        for column in Segment.__slots__:
-            setattr(self, column, getattr(kept, column))
+        self.positions, self.content_ids = kept.positions, kept.content_ids
+        self.enqueued_at_ms, self.delivery_counts = kept.enqueued_at_ms, kept.delivery_counts
+        self.body_sizes, self.flags = kept.body_sizes, kept.flags
         return taken

@@ -12,7 +12,8 @@ from decimal import Decimal
 from math import isfinite
 from typing import Final, TypeAlias, cast
 
-from gateway.kernel.message import Long, Value
+from gateway.kernel.long import Long
+from gateway.kernel.message import Value
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 

@@ -11,7 +11,7 @@ from select import EPOLLIN
 from typing import Any, Final
 
 from twisted.internet import epollreactor, tcp
-from twisted.internet.main import installReactor
+from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST, installReactor
 from twisted.logger import Logger
 
 from gateway.net.antechamber import Antechamber
@@ -35,17 +35,32 @@ _FOR_EVER_S: Final = 3600.0
 
 
 class Guest(tcp.Server):
-    """A connection that somebody made to us. It is served after those who were let in, until it is so itself."""
+    """A connection that somebody made to us, read from without a detour.
+
+    It is served after those who were let in, until it is so itself.
+    """
 
     def let_in(self) -> None:
         """Serve it with the others from now on: its peer said who it is."""
         self.reactor.antechamber.let_in(self.fileno())
 
+    def doRead(self) -> Any:  # noqa: N802 - Twisted's name
+        """Read once; return why the connection is over, or ``None``."""
+        try:
+            data = self.socket.recv(self.bufferSize)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return CONNECTION_LOST
+        if not data:
+            return CONNECTION_DONE
+        receiver: Any = self.protocol
+        receiver.dataReceived(data)
+        return None
+
 
 class Door(tcp.Port):
     """A listening socket that lets few in at a time."""
-
-    transport = Guest
 
     def doRead(self) -> None:  # noqa: N802 - Twisted's name
         """Accept connections."""
@@ -77,6 +92,7 @@ class TurnReactor(epollreactor.EPollReactor):
     def listenTCP(self, port: int, factory: Any, backlog: int = 50, interface: str = "") -> Door:  # noqa: N802 - Twisted's
         """Take connections at a port."""
         door = Door(port, factory, backlog, interface, self)
+        door.transport = Guest
         door.startListening()
         return door
 
@@ -94,13 +110,12 @@ class TurnReactor(epollreactor.EPollReactor):
         """Do not sleep while a turn waits for its end."""
         return 0 if self._turn_calls or self._leaving else super().timeout()
 
-    def doPoll(self, timeout: float) -> None:  # noqa: N802 - Twisted's name
+    def doIteration(self, delay: float | None) -> None:
         """Wait for events, serve those of one turn and end it, again and again until something else is to be done.
 
         Going back to Twisted's main loop after each turn would cost as much as an answer to a single small packet.
         """
-        if timeout is None or timeout < 0:
-            timeout = _FOR_EVER_S
+        timeout = _FOR_EVER_S if delay is None or delay < 0 else delay
         while True:
             try:
                 ready = self._poller.poll(0 if self._leaving else timeout, MOST_EVENTS)
@@ -130,8 +145,6 @@ class TurnReactor(epollreactor.EPollReactor):
         while len(ready) == MOST_EVENTS and self.seconds() < ends_s:
             ready = self._poller.poll(0, MOST_EVENTS)
             self._serve_all(ready)
-
-    doIteration = doPoll
 
     def _serve_all(self, ready: list[tuple[int, int]]) -> None:
         selectables = self._selectables

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from gateway.kernel.errors import NotImplementedHere, PreconditionFailed
 from gateway.kernel.exchange import Exchange
@@ -80,7 +80,7 @@ class Publisher(Protocol):
 class Plain:
     """Publishes at once and answers nothing."""
 
-    name = "plain"
+    name: ClassVar[str] = "plain"
 
     def __init__(self, vhost: VirtualHost, origin: Origin, unrouted: Unrouted) -> None:
         self._vhost = vhost
@@ -100,7 +100,7 @@ class Plain:
 class Confirming(Plain):
     """Publishes at once and answers when the message is safe, or was refused (R119-R121)."""
 
-    name = "confirm"
+    name: ClassVar[str] = "confirm"
 
     def __init__(
         self, vhost: VirtualHost, origin: Origin, unrouted: Unrouted, confirms: Confirms, publishing: Callable[[], None]
@@ -124,7 +124,7 @@ class Transactional(Plain):
     A rollback forgets the publishes and leaves the deliveries unsettled, as they were.
     """
 
-    name = "tx"
+    name: ClassVar[str] = "tx"
 
     def __init__(
         self, vhost: VirtualHost, origin: Origin, unrouted: Unrouted, unsettle: Callable[[list[Delivery]], None]

@@ -24,21 +24,21 @@ class AmqpServer(PeerProtocol):
 
     def __init__(self, settings: AmqpSettings, turn: Turn) -> None:
         super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
-        self.machine: Connection = Connection(settings, self, self.awaken)
+        self.machine = self.connection = Connection(settings, self, self.awaken)
 
     def block(self, reason: str) -> None:
         """Tell a client that can hear it that its publishes have to wait."""
-        self.machine.block(reason)
+        self.connection.block(reason)
 
     def unblock(self) -> None:
         """Tell it that they need not wait any more."""
-        self.machine.unblock()
+        self.connection.unblock()
 
     def mind(self) -> None:
         """Mind consumers that do not settle, and heartbeats."""
-        self.machine.mind_consumers()
-        if self.machine.heartbeat_s:
-            self._mind_heartbeats(self.machine.heartbeat_s)
+        self.connection.mind_consumers()
+        if self.connection.heartbeat_s:
+            self._mind_heartbeats(self.connection.heartbeat_s)
 
     def _mind_heartbeats(self, interval_s: int) -> None:
         """Send a heartbeat after half an interval of quiet; give up after two of silence (4.2.7)."""
@@ -52,15 +52,15 @@ class AmqpServer(PeerProtocol):
     @property
     def channel_count(self) -> int:
         """How many channels are open."""
-        return self.machine.channel_count
+        return self.connection.channel_count
 
     def channels(self) -> list[ChannelFacts]:
         """Tell what a listing shows of its channels."""
-        return self.machine.channel_facts()
+        return self.connection.channel_facts()
 
     def facts(self) -> PeerFacts:
         """Tell what a listing shows of it."""
-        machine = self.machine
+        machine = self.connection
         frame_max, channel_max = machine.limits
         return replace(
             super().facts(),

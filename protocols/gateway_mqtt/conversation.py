@@ -1,6 +1,6 @@
 """What a connection has once it is in its virtual host: a session, and the parts that serve it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from gateway.kernel.session import Session
 from gateway_mqtt.delivering import Delivering
@@ -30,7 +30,7 @@ class Conversation:
         self.delivering = delivering
         self.publishing = publishing
         self.subscribing = Subscribing(scope, delivering)
-        self.takers: Mapping[int, Callable[[int], None]] = {
+        self.takers: dict[int, Callable[[int], None]] = {
             0x40: inflight.accept,
             0x50: inflight.received,
             0x62: publishing.released,

@@ -30,7 +30,7 @@ class MqttServer(PeerProtocol):
 
     def __init__(self, settings: MqttSettings, turn: Turn) -> None:
         super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
-        self.machine: Connection = Connection(settings, self, self.awaken)
+        self.machine = self.connection = Connection(settings, self, self.awaken)
         self._meter = settings.meter
 
     def connectionMade(self) -> None:
@@ -48,22 +48,22 @@ class MqttServer(PeerProtocol):
         received, sent = self.octets
         tally.bytes_received += received
         tally.bytes_sent += sent
-        self.machine.count(tally)
+        self.connection.count(tally)
 
     def tick(self) -> None:
         """Mind time limits, and refusals that are held back."""
         super().tick()
-        self.machine.opening.tick()
+        self.connection.opening.tick()
 
     def mind(self) -> None:
         """Give a client up that was silent for one and a half times its keep alive (MQTT-3.1.2-22)."""
-        limit_s = self.machine.keep_alive_s
+        limit_s = self.connection.keep_alive_s
         if limit_s and self.silent > 1.5 * limit_s * TICKS_PER_S:
-            self.machine.time_out()
+            self.connection.time_out()
 
     def facts(self) -> PeerFacts:
         """Tell what a listing shows of it."""
-        machine, said = self.machine, super().facts()
+        machine, said = self.connection, super().facts()
         client_id = machine.opening.client_id
         protocol = PROTOCOLS.get(machine.version, self.protocol_name)
         return replace(

@@ -26,15 +26,15 @@ class StompServer(PeerProtocol):
 
     def __init__(self, settings: StompSettings, turn: Turn) -> None:
         super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
-        self.machine: Connection = Connection(settings, self, self.awaken)
+        self.machine = self.connection = Connection(settings, self, self.awaken)
 
     def mind(self) -> None:
         """Mind deliveries that nobody acknowledges, and heart-beats (1.2, "Heart-beating").
 
         One goes out after half an interval of quiet; a client is given up after two intervals of silence.
         """
-        self.machine.mind_consumers()
-        promised = self.machine.opening.heartbeats
+        self.connection.mind_consumers()
+        promised = self.connection.opening.heartbeats
         if promised.expect_s and self.silent > 2 * promised.expect_s * TICKS_PER_S:
             self.give_up(f"missed heartbeats from client, timeout: {promised.expect_s}s")
         elif promised.send_s and 2 * self.quiet >= promised.send_s * TICKS_PER_S:
@@ -42,11 +42,11 @@ class StompServer(PeerProtocol):
 
     def channels(self) -> list[ChannelFacts]:
         """Tell what a listing shows in place of channels."""
-        return self.machine.channel_facts()
+        return self.connection.channel_facts()
 
     def facts(self) -> PeerFacts:
         """Tell what a listing shows of it."""
-        opening, conversation = self.machine.opening, self.machine.conversation
+        opening, conversation = self.connection.opening, self.connection.conversation
         protocol = self.protocol_name if conversation is None else opening.version.protocol
         properties: dict[str, Value] = {"product": "STOMP client"}
         if conversation is not None:

@@ -5,7 +5,7 @@ published and received is an ``Edge``'s affair, one per protocol, so that each r
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -141,7 +141,7 @@ def _received(heard: Heard) -> Received:
     method = heard.method
     assert isinstance(method, commands.Basic.Deliver | commands.Basic.GetOk)
     properties = decode_properties(heard.properties)
-    said = {name: getattr(properties, name) for name in properties.__slots__}
+    said = {each.name: getattr(properties, each.name) for each in fields(properties)}
     return Received(
         heard.body,
         method.exchange or "",

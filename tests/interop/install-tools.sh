@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install the clients which the interop tests drive beside Python: Node.js with npm, amqp-tools (rabbitmq-c),
 # mosquitto-clients, and the rabbitmqadmin script out of Debian's rabbitmq-server, which is only unpacked: installing it
-# could start a broker.
+# could start a broker. And what compiles the wheel that is tested too: a C compiler and Python's headers.
 # Does nothing when they are there; on Debian and its kin, installs what is missing, which takes root.
 set -eu
 
@@ -14,12 +14,15 @@ done
 for tool in mosquitto_pub mosquitto_sub mosquitto_rr; do
     command -v "$tool" >/dev/null 2>&1 || { missing="$missing mosquitto-clients"; break; }
 done
+command -v cc >/dev/null 2>&1 || missing="$missing gcc libc6-dev"
+headers=$("$(dirname "$0")/../../.venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+[ -f "$headers/Python.h" ] || missing="$missing python3-dev"
 bin="$(cd "$(dirname "$0")" && pwd)/bin"
 command -v rabbitmqadmin >/dev/null 2>&1 || [ -x "$bin/rabbitmqadmin" ] || archive=rabbitmq-server
 [ -n "$missing${archive:-}" ] || exit 0
 
 refuse() {
-    echo "install-tools.sh: missing for the interop tests:$missing${archive:+ rabbitmqadmin of $archive}; $1" >&2
+    echo "install-tools.sh: missing for the tests:$missing${archive:+ rabbitmqadmin of $archive}; $1" >&2
     exit 1
 }
 

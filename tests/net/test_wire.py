@@ -16,7 +16,6 @@ class Transport:
         self.socket = socket
         self.dataBuffer = b""
         self._tempDataBuffer: list[bytes] = []
-        self.disconnected = False
         self.written = b""
         self.producer: Any = None
         self.ends: list[str] = []
@@ -100,12 +99,22 @@ def test_a_dead_socket_is_left_to_the_transport_to_find() -> None:
     assert transport.written == b""
 
 
-def test_a_disconnected_transport_is_not_bypassed() -> None:
+def test_once_the_transport_has_caught_up_it_is_bypassed_again() -> None:
+    line = Line(3)
+    wire, transport = wire_to(line)
+    wire.send(SMALL, 7)
+    transport._tempDataBuffer.clear()
+    line.room = 100
+    wire.send([b"later"], 5)
+    assert (line.sent, transport.written) == (b"abclater", b"defg")
+
+
+def test_what_is_said_after_the_end_is_left_to_the_transport() -> None:
     line = Line(100)
     wire, transport = wire_to(line)
-    transport.disconnected = True
+    wire.close()
     wire.send(SMALL, 7)
-    assert line.sent == b""
+    assert (line.sent, transport.ends) == (b"", ["lose write"])
 
 
 def test_tls_goes_through_the_transport() -> None:

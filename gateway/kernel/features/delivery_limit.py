@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 from gateway.kernel.features.base import QueueFeature, Reason
 from gateway.kernel.features.surroundings import Surroundings
-from gateway.kernel.message import Long, Message
+from gateway.kernel.long import Long
+from gateway.kernel.message import Message
 
 if TYPE_CHECKING:
     from gateway.kernel.queue import Queue

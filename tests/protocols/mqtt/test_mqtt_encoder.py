@@ -40,8 +40,8 @@ def test_packets_are_those_of_the_specification(version: int, body: bytes) -> No
 def test_a_message_is_encoded_once_for_each_qos() -> None:
     encode, sent = encoder(5), message()
     assert encode.at_most_once(sent) is encode.at_most_once(sent)
-    assert encode.acknowledged(sent, 1) is encode.acknowledged(sent, 1)
-    assert encode.acknowledged(sent, 1) is not encode.acknowledged(sent, 2)
+    assert encode.acknowledged(sent, 1)[0] is encode.acknowledged(sent, 1)[0]
+    assert encode.acknowledged(sent, 1) != encode.acknowledged(sent, 2)
 
 
 def test_the_encoding_is_that_of_the_message_asked_for() -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kernel.message import Header, HeaderFormat, Long, Value
+from gateway.kernel.long import Long
+from gateway.kernel.message import Header, HeaderFormat, Value
 from gateway_mqtt.errors import MqttError
 from gateway_mqtt.facts import Facts, facts_of, is_plain
 from gateway_mqtt.header import MAX_SHARED, MQTT, MqttHeader, MqttHeaderFormat, mqtt_header, retained_header
@@ -23,7 +24,7 @@ def published(block: bytes = b"", *, qos: int = 1, retain: bool = False, arrived
 
 
 def told(facts: Facts) -> Mapping[str, object]:
-    return {name: getattr(facts, name) for name in Facts.__slots__}
+    return {name: getattr(facts, name) for name in dir(facts) if not name.startswith("_")}
 
 
 def test_the_format_is_known_by_a_name_that_never_changes() -> None:

@@ -1,0 +1,42 @@
+"""Builds the packages; with ``GATEWAY_COMPILE=1`` in the environment, the modules every message meets as machine code.
+
+``pyproject.toml`` lists those modules (``tool.gateway.compiled``) and says everything else. See
+docs/adr/0008-compiled-wheels.md.
+"""
+
+import os
+import shlex
+import shutil
+import sys
+import sysconfig
+import tomllib
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+
+def extensions() -> list[Extension]:
+    """Return the listed modules as C; none unless asked for."""
+    if os.environ.get("GATEWAY_COMPILE") != "1":
+        return []
+    require_compiler()
+    try:
+        from mypyc.build import mypycify
+    except ImportError:
+        sys.exit("GATEWAY_COMPILE=1 needs mypy: pip install 'mypy[mypyc]'")
+    with open("pyproject.toml", "rb") as file:
+        modules = tomllib.load(file)["tool"]["gateway"]["compiled"]
+    # All in one call: only so do modules call each other directly.
+    return mypycify(modules, opt_level="3", debug_level="0", multi_file=True)
+
+
+def require_compiler() -> None:
+    """End with a word on what is missing, if the machine cannot compile for this Python."""
+    compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")[0]
+    if shutil.which(compiler) is None:
+        sys.exit(f"GATEWAY_COMPILE=1 needs a C compiler, and there is no {compiler}: apt-get install gcc")
+    if not Path(sysconfig.get_path("include"), "Python.h").exists():
+        sys.exit("GATEWAY_COMPILE=1 needs the headers of Python: apt-get install python3-dev")
+
+
+setup(ext_modules=extensions())
