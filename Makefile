@@ -20,7 +20,7 @@ COMPILED := .compiled
 WITH_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
 SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugins -name '*.py')
 
-.PHONY: run test test-wheel lint typecheck format bench wheel docs clean help
+.PHONY: run test test-wheel lint typecheck format bench wheel pipeline docs clean help
 
 run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
 	@exec $(BIN)/gateway run --config $(CONFIG) $(ARGS)
@@ -48,6 +48,9 @@ bench: $(COMPILED)/.built ## compare speed with RabbitMQ and Mosquitto on this m
 
 wheel: $(COMPILED)/.built ## build a wheel with the hot modules as machine code into dist/; needs a C compiler and Python's headers
 	@ls dist/*.whl
+
+pipeline: $(VENV)/.spark $(VENV)/.java ## a year of weather: MQTT, stream, archive, Spark, report; ARGS="--out DIR" keeps it there
+	@PYTHONPATH="$(CURDIR)/pipeline" $(BIN)/python pipeline/examples/weather.py $(ARGS) </dev/null
 
 docs: $(VENV)/.installed ## write etc/gateway.toml and docs/configuration.md anew from the settings
 	@$(BIN)/python -m gateway.config.writing
@@ -84,6 +87,22 @@ $(VENV)/.tested: pyproject.toml $(VENV)/.installed
 	@echo "installing what the tests need into $(VENV)"
 	@$(PIP) install --editable '.[test]' </dev/null
 	@touch $@
+
+$(VENV)/.spark: pyproject.toml $(VENV)/.installed
+	@echo "installing Spark into $(VENV): a download of 460 MB"
+	@$(PIP) install --editable '.[spark,weather]' </dev/null
+	@touch $@
+
+# Spark runs on the Java of the system; root may install it, others are told how.
+.PHONY: $(VENV)/.java
+$(VENV)/.java: $(VENV)/.spark
+	@if ! $(BIN)/python -m gateway_spark.prerequisites 2>/dev/null \
+			&& [ "$$(id -u)" = 0 ] && [ -z "$$JAVA_HOME" ] && command -v apt-get >/dev/null; then \
+		echo "installing openjdk-17-jre-headless"; \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+			apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless; } </dev/null >/dev/null; \
+	fi
+	@$(BIN)/python -m gateway_spark.prerequisites
 
 # Compiled files that are up to date are kept (build/), so this is quick when little changed. setup.py says what is missing.
 $(COMPILED)/.built: $(VENV)/.tested $(SOURCES)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from twisted.internet.task import Cooperator, LoopingCall
 
 from gateway.access import Access
+from gateway.archive.side import WORKER, ArchiveSide, archive_rules
 from gateway.config import Settings
 from gateway.definitions import apply_definitions, read_definitions
 from gateway.kernel.broker import Broker
@@ -28,12 +29,14 @@ from gateway.management.statistics import Statistics
 from gateway.mqtt_side import bound_sessions, mqtt_settings, sys_topics
 from gateway.net import websocket
 from gateway.net.certificates import tls_options
+from gateway.net.child import Child
 from gateway.net.clock import ReactorClock
 from gateway.net.listeners import Listeners
 from gateway.net.turn import Turn
 from gateway.net.watermarks import INTERVAL_S, Watermarks, memory_limit
 from gateway.net.websocket import WebSocketFactory
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.pipeline_side import pipeline_side
 from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
 from gateway.scram import kept_credential
 from gateway.stomp_side import stomp_settings
@@ -49,6 +52,11 @@ from gateway_stomp.server import StompFactory
 _log: Final = Log("node")
 
 PLAIN_MECHANISMS: Final = "PLAIN AMQPLAIN"
+
+#: Events of which an operator should know, besides all of the store's.
+_WARNINGS: Final = frozenset(
+    {"queue.advice", "retained.refused", "archive.failed", "archive.full", "stream.encoding_failed"}
+)
 
 #: How long a stopping broker waits for its peers to say goodbye, in seconds.
 _GOODBYE_S: Final = 2.0
@@ -71,13 +79,17 @@ class Node:
             {AMQP.name: AMQP, MQTT.name: MQTT, STOMP.name: STOMP, PLAIN.name: PLAIN},
             self._view,
             node=settings.node,
+            archive_rules=archive_rules(settings),
             queue_rules=QueueRules(
                 resident_messages=settings.queues.resident_messages,
                 permits_transient=settings.deprecated_features.permit_transient_nonexcl_queues,
                 default_type=settings.queues.default_queue_type,
+                segment_size=settings.streams.segment_size,
             ),
         )
         self._listeners = Listeners(reactor, self.broker.clock, settings.bind)
+        self._worker = Child(reactor, WORKER)
+        self._archive = ArchiveSide(settings, self.broker, self._worker, self._turn.touch)
         self.on_failure: Callable[[], None] = lambda: None
         self.broker.on_failure = self._store_failed
         self.broker.events.subscribe(_log_event)
@@ -104,6 +116,7 @@ class Node:
     def start(self) -> None:
         """Recover, then listen. :raises GatewayError: for whatever keeps the broker from starting."""
         count = recover(self.broker, self._store.recover())
+        self._archive.start()
         self._create_defaults()
         if self.settings.load_definitions is not None:
             definitions = read_definitions(self.settings.load_definitions)
@@ -199,6 +212,8 @@ class Node:
         for name, configured in settings.vhosts.items():
             if broker.declare_vhost(name).record.tracing != configured.tracing:
                 broker.trace(name, configured.tracing)
+            if broker.vhost(name).record.trace_table != configured.trace_table:
+                broker.trace_to_table(name, configured.trace_table)
 
     # Listeners
 
@@ -240,6 +255,7 @@ class Node:
                 access_of=self._access_of,
                 statistics=self._statistics,
                 topics_of=self._mqtt.mapping_of,
+                pipeline=pipeline_side(settings, self.broker.clock, self._worker, self._archive),
                 touch=self._turn.touch,
                 addresses=lambda: self.addresses,
                 memory_limit=self._watermarks.memory_limit,
@@ -309,6 +325,7 @@ class Node:
                 loop.stop()
         self._turn.end()
         self.broker.stop()
+        self._worker.stop()
         self._store.close()
         done()
 
@@ -322,6 +339,6 @@ def _scheduler(reactor: Any) -> Callable[[Callable[[], None]], object]:
 
 
 def _log_event(event: Event) -> None:
-    is_warning = event.name.startswith("store.") or event.name in ("queue.advice", "retained.refused")
+    is_warning = event.name.startswith("store.") or event.name in _WARNINGS
     level = _log.warning if is_warning else _log.debug
     level(event.name, vhost=event.vhost, subject=event.subject, **event.details)

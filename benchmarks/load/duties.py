@@ -8,7 +8,9 @@ from benchmarks.load.expiry import measure_expiry
 from benchmarks.load.figure import Figure
 from benchmarks.load.mqtt.storm import measure_storm
 from benchmarks.load.policy import measure_policy
+from benchmarks.load.replay import measure_replay
 from benchmarks.load.running import Broker
+from benchmarks.load.spark import measure_spark
 from benchmarks.micro.matching import measure_matching
 
 
@@ -31,6 +33,8 @@ class Duty:
 DUTIES: Final = (
     Duty("a million expired messages dead-lettered", measure_expiry),
     Duty("a policy over 10,000 queues changed", measure_policy),
+    Duty("a stream of a million messages replayed", measure_replay),
+    Duty("a stream of a million messages read into Spark", measure_spark),
     Duty("mqtt: 5,000 clients with kept sessions come back at once", measure_storm),
 )
 

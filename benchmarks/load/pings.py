@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Final
 
 from benchmarks.load.amqp.client import connected
+from benchmarks.load.latency import latency
 
 QUEUE: Final = "bench.ping"
 #: Between an answer and the next question: a stretch may have begun that much earlier than it is seen.
@@ -25,6 +26,7 @@ class Pings:
     def __init__(self) -> None:
         self.longest_s = 0.0
         self.count = 0
+        self._waits_s: list[float] = []
         self._is_over = Event()
 
     @property
@@ -32,12 +34,19 @@ class Pings:
         """The longest wait in milliseconds."""
         return self.longest_s * 1e3
 
+    @property
+    def p99_ms(self) -> float:
+        """What all but one wait in a hundred do not exceed, in milliseconds."""
+        return latency(self._waits_s).p99_ms
+
     def ask(self, question: Callable[[], object]) -> None:
         """Ask until told to end; ``question`` returns with the answer."""
         while not self._is_over.wait(PAUSE_S):
             start = perf_counter()
             question()
-            self.longest_s = max(self.longest_s, perf_counter() - start)
+            wait_s = perf_counter() - start
+            self.longest_s = max(self.longest_s, wait_s)
+            self._waits_s.append(wait_s)
             self.count += 1
 
     def end(self) -> None:

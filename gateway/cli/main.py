@@ -13,6 +13,7 @@ import click
 from gateway.cli.backup import backup
 from gateway.cli.check import check
 from gateway.cli.exits import DATA_ERROR, INTERRUPTED, SOFTWARE, UNAVAILABLE, USAGE
+from gateway.cli.pipeline import pipeline
 from gateway.cli.run import run
 from gateway.kernel.errors import ConfigurationError, GatewayError, StorageError
 from gateway.version import VERSION
@@ -29,6 +30,7 @@ def gateway() -> None:
 gateway.add_command(run)
 gateway.add_command(check)
 gateway.add_command(backup)
+gateway.add_command(pipeline)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

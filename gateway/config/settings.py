@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, SecretStr, model_validator
 
+from gateway.config.archive import Archive, Streams
 from gateway.config.kinds import (
     BindAddress,
     DirectoryPath,
@@ -21,6 +22,7 @@ from gateway.config.kinds import (
     Watermark,
 )
 from gateway.config.mqtt import Mqtt, Mqtts, WebMqtt, WebMqtts
+from gateway.config.pipeline import Pipeline
 from gateway.config.section import Section
 from gateway.config.stomp import Stomp, Stomps, WebStomp, WebStomps
 
@@ -103,7 +105,7 @@ class Queues(Section):
     resident_messages: Annotated[int, Field(ge=64, le=10_000_000)] = 2048
     """How many messages of one queue keep their contents in memory; the contents of further ones are on disk only."""
 
-    default_queue_type: Literal["classic", "quorum"] = "classic"
+    default_queue_type: Literal["classic", "quorum", "stream"] = "classic"
     """What a queue becomes that is declared without a type, where its virtual host has no default of its own."""
 
     consumer_timeout_ms: Annotated[int, Field(ge=0, le=315_360_000_000)] = 1_800_000
@@ -148,6 +150,9 @@ class Vhost(Section):
 
     tracing: bool = False
     """Whether its messages are copied to the exchange ``amq.rabbitmq.trace``, from the start."""
+
+    trace_table: bool = False
+    """Whether what happens to its messages is written into the table ``trace``, from the start."""
 
     mqtt_mapping: Literal["reversible", "lossy"] = "reversible"
     """How a topic of MQTT becomes a routing key; ``lossy`` is RabbitMQ's way, which confuses ``.`` with ``/``."""
@@ -210,6 +215,9 @@ class Settings(Section):
     tls: Tls = Tls()
     storage: Storage = Storage()
     queues: Queues = Queues()
+    streams: Streams = Streams()
+    archive: Archive = Archive()
+    pipeline: Pipeline = Pipeline()
     log: Log = Log()
     deprecated_features: DeprecatedFeatures = DeprecatedFeatures()
     vhosts: dict[str, Vhost] = Field(default_factory=dict)

@@ -94,6 +94,8 @@ class _Steps:
             self._broker.protect_vhost(vhost.name, True)
         if vhost.tracing:
             self._broker.trace(vhost.name, True)
+        if vhost.trace_table:
+            self._broker.trace_to_table(vhost.name, True)
         if vhost.limits:
             self._broker.limit_vhost(vhost.name, vhost.limits)
 

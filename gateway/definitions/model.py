@@ -92,6 +92,7 @@ class Vhost(Definition):
     tags: Tags | None = None
     default_queue_type: QueueType = None
     tracing: bool = False
+    trace_table: bool = False
     metadata: Annotated[VhostMetadata, BeforeValidator(no_list_for_object)] = VhostMetadata()
     limits: Arguments = Field(default_factory=dict)
 

@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gateway.kernel.alarms import Alarms, Resource
+from gateway.kernel.archive import ArchiveRules
+from gateway.kernel.archives import Archivists
 from gateway.kernel.changes import Lsn, Put, Removed
 from gateway.kernel.connections import Connections
 from gateway.kernel.counters import Traffic
@@ -39,6 +41,7 @@ class Broker:
         *,
         node: str,
         queue_rules: QueueRules | None = None,
+        archive_rules: ArchiveRules | None = None,
     ) -> None:
         self.node = node
         self.clock = clock
@@ -58,6 +61,8 @@ class Broker:
         self._tracing_by_vhost: dict[str, Tracing] = {}
         self._queue_id = 0
         self._queue_rules = queue_rules or QueueRules()
+        self.archivists = Archivists(archive_rules or ArchiveRules())
+        self.archivists.held_publishers.on_change = self._weigh_publishing_of
         self.directory.on_change(self._forget_permissions)
         self.journal.on_backlog = self._weigh_publishing
         self.alarms.subscribe(self._weigh_publishing)
@@ -107,12 +112,13 @@ class Broker:
             self.events,
             self.next_queue_id,
             self._queue_rules,
+            self.archivists,
         )
         self.on_vhost(vhost)
         self.vhost_by_name[record.name] = vhost
-        tracing = Tracing(record.name, view.tracers(TracedVhost(vhost, self.node)), self.events)
-        self._tracing_by_vhost[record.name] = tracing
-        vhost.tracing = tracing if record.tracing else None
+        tracers = view.tracers(TracedVhost(vhost, self.node))
+        self._tracing_by_vhost[record.name] = Tracing(record.name, tracers, vhost.trace_table, self.events)
+        self._apply_tracing(vhost)
         return vhost
 
     def delete_vhost(self, name: str) -> None:
@@ -130,8 +136,11 @@ class Broker:
         vhost.sessions.end_all()
         vhost.sessions.groups.erase()
         vhost.retained.erase()
+        vhost.producers.erase()
         vhost.queues.delete_all()
         vhost.exchanges.delete_all()
+        vhost.trace_table.turn(False)
+        vhost.archives.retire_all()
         for policy in [policy for policy in self.policies.values() if policy.vhost == name]:
             self.remove_policy(policy)
         for parameter in [parameter for parameter in self.parameters.values() if parameter.vhost == name]:
@@ -144,7 +153,33 @@ class Broker:
     def trace(self, name: str, is_on: bool) -> None:
         """Turn the tracers of a virtual host on or off. :raises NotAllowed: when there is none of this name."""
         self._amend(replace(self.vhost(name).record, tracing=is_on))
-        self.vhost(name).tracing = self._tracing_by_vhost[name] if is_on else None
+        self._apply_tracing(self.vhost(name))
+
+    def trace_to_table(self, name: str, is_on: bool) -> None:
+        """Write what happens to messages of a virtual host into its trace table from now on, or no more.
+
+        :raises NotAllowed: when there is none of this name.
+        """
+        self._amend(replace(self.vhost(name).record, trace_table=is_on))
+        vhost = self.vhost(name)
+        if vhost.trace_table.is_on != is_on:
+            vhost.trace_table.turn(is_on)
+            self._apply_tracing(vhost)
+            vhost.equipment.refit_queues()
+
+    def resume_archives(self, vhost: VirtualHost) -> None:
+        """Go on keeping and tracing where an earlier run of the node ended; called once, after recovery."""
+        if vhost.record.trace_table:
+            vhost.trace_table.turn(True)
+            self._apply_tracing(vhost)
+            vhost.equipment.refit_queues()
+        vhost.archives.reclaim()
+
+    def _apply_tracing(self, vhost: VirtualHost) -> None:
+        """Let a virtual host tell what happens in it, if anybody wants to know."""
+        tracing = self._tracing_by_vhost[vhost.name]
+        tracing.tells_tracers = vhost.record.tracing
+        vhost.tracing = tracing if tracing.is_needed else None
 
     def describe_vhost(
         self,
@@ -205,6 +240,11 @@ class Broker:
         if self.directory.user(user) is None:
             self.connections.force_close(f"user '{user}' is deleted", lambda peer: peer.user_name == user)
 
+    def _weigh_publishing_of(self, connection: str) -> None:
+        for peer in self.connections:
+            if peer.name == connection:
+                peer.weigh_publishing()
+
     def _weigh_publishing(self) -> None:
         for peer in self.connections:
             peer.weigh_publishing()
@@ -250,6 +290,8 @@ class Broker:
 
     def stop(self) -> None:
         """Leave a note in the store that it was closed in order; call once nobody holds a delivery any more."""
+        for vhost in self.vhost_by_name.values():
+            vhost.queues.rest()
         self.journal.record(Put(CleanStopRecord(self.node, self.doubtful_up_to)))
         self.journal.flush()
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from gateway.kernel.counters import Weight
 from gateway.kernel.segment import DURABLE, REDELIVERED
+from gateway.kernel.stream import Stream
 
 if TYPE_CHECKING:
     from gateway.kernel.queue import Queue
@@ -50,7 +51,10 @@ class Census:
 
 
 def census_of(queue: "Queue") -> Census:
-    """Count the messages of a queue."""
+    """Count the messages of a queue. Those of a stream are all in the store, whoever reads them."""
+    if isinstance(queue, Stream):
+        kept = Weight(len(queue), queue.size_bytes)
+        return Census(kept, Weight(), Weight(), kept, head_timestamp_s=None)
     resident = list(queue.ready.resident())
     persistent = chain(
         (weight_of(entry for entry in resident if entry.is_durable), queue.unsettled_durable),

@@ -1,13 +1,14 @@
 """The records of the log: everything that changes what must survive, in the order it happened.
 
-Two families. An *entity* (a user, an exchange, a binding ...) is ``Put`` whole or ``Removed`` by key. A *message* is
+Three families. An *entity* (a user, an exchange, a binding ...) is ``Put`` whole or ``Removed`` by key. A *message* is
 ``Stored`` once, ``Enqueued`` in each durable queue, ``Dequeued`` from each, and ``Discarded`` when the last queue let
-go. Records say what is, never how it came about, so applying one twice is the same as once.
+go. A *stream* is ``Appended`` to at its end, ``Sealed`` a segment at a time and ``Truncated`` at its front. Records say
+what is, never how it came about, so applying one twice is the same as once.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NewType, TypeAlias
+from typing import Final, NewType, TypeAlias
 
 from gateway.kernel.message import Message, Value
 from gateway.kernel.records import Entity
@@ -115,5 +116,65 @@ class Discarded:
         self.is_spilled = is_spilled
 
 
-Change: TypeAlias = Put | Removed | Stored | Enqueued | Dequeued | Discarded
+class Appended:
+    """A message took its place at the end of a stream: the n-th message ever has the offset n - 1, without gaps.
+
+    ``timestamp_ms`` is wall time since the epoch and never runs backwards within a stream. ``filter_value`` is what
+    readers may ask for, empty for none. The store writes the content of the message along.
+    """
+
+    __slots__ = ("filter_value", "message", "offset", "stream_id", "timestamp_ms")
+
+    def __init__(self, stream_id: int, offset: int, timestamp_ms: int, filter_value: bytes, message: Message) -> None:
+        self.stream_id = stream_id
+        self.offset = offset
+        self.timestamp_ms = timestamp_ms
+        self.filter_value = filter_value
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A segment of a stream is complete. It comes behind the last message of the segment and before any other."""
+
+    segment: "StreamSegment"
+
+
+@dataclass(frozen=True, slots=True)
+class Truncated:
+    """Everything in a stream below the offset ``first`` is gone. Sealed segments go whole.
+
+    With ``EVERYTHING`` the stream is gone itself.
+    """
+
+    stream_id: int
+    first: int
+
+
+EVERYTHING: Final = (1 << 64) - 1
+"""Above every offset there will be."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSegment:
+    """A run of messages of a stream, from the offset ``first`` up to ``end``.
+
+    ``size_bytes`` is about what they take. The moments of the first and the last one are 0 where there is none.
+    ``bloom`` says which filter values may be among them (``stream_filters``), and is empty where nobody knows.
+    """
+
+    stream_id: int
+    first: int
+    end: int
+    size_bytes: int
+    first_ms: int
+    last_ms: int
+    is_sealed: bool
+    bloom: bytes = b""
+
+
+Change: TypeAlias = Put | Removed | Stored | Enqueued | Dequeued | Discarded | Appended | Sealed | Truncated
 Changes: TypeAlias = Sequence[Change]
+
+Recovered: TypeAlias = Put | StreamSegment | Enqueued
+"""What a store yields after a start."""

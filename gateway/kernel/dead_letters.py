@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gateway.kernel.message import Message
     from gateway.kernel.queue import Queue
     from gateway.kernel.router import Router
+    from gateway.kernel.trace_table import TraceTable
 
 #: Cycles remembered so that each is told once; when there are more, all are forgotten.
 _MOST_CYCLES: Final = 1000
@@ -40,6 +41,7 @@ class DeadLetters:
         self._router = router
         self._journal = journal
         self._events = events
+        self.trace_table: TraceTable | None = None
         self._waiting: deque[tuple[Message, Reason]] = deque()
         self._is_publishing = False
         self._cycles: set[tuple[str, str]] = set()
@@ -72,6 +74,10 @@ class DeadLetters:
                 self._tell(letter.exchange, queue)
             else:
                 queue.offer(letter)
+        for archive in route.archives:
+            archive.keep(letter)
+        if self.trace_table is not None and self.trace_table.is_on:
+            self.trace_table.dead_lettered(letter, reason)
         if letter.id:
             self._journal.moved_lsn = self._journal.lsn
 

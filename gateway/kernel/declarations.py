@@ -94,10 +94,10 @@ class QueueDeclaration:
     def typed(self, default: str) -> Self:
         """Return it with the type that it does not name: the default one, where such a queue can be of that type.
 
-        As in RabbitMQ, only a queue that outlives its declarer can be a quorum queue; any other becomes classic, which
-        is what a queue without a type is (rabbit_amqqueue: augment_declare_args).
+        As in RabbitMQ, only a queue that outlives its declarer can be a quorum queue or a stream; any other becomes
+        classic, which is what a queue without a type is (rabbit_amqqueue: augment_declare_args).
         """
-        if default != "quorum" or "x-queue-type" in self.arguments or self.is_auto_delete or not self.survives:
+        if default == "classic" or "x-queue-type" in self.arguments or self.is_auto_delete or not self.survives:
             return self
         return replace(self, arguments={**self.arguments, "x-queue-type": default})
 

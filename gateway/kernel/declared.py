@@ -30,7 +30,7 @@ class Declared:
         self.is_auto_delete = is_auto_delete
         self.owner = owner
         self.arguments: Arguments = arguments or {}
-        self.stores_all = self.arguments.get("x-queue-type") == "quorum"
+        self.stores_all = self.arguments.get("x-queue-type") in ("quorum", "stream")
 
     @property
     def entity(self) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from gateway.kernel.archive import EXCHANGE as ARCHIVE_OF_EXCHANGE
 from gateway.kernel.features.fitting import features_for
 from gateway.kernel.policies import EXCHANGE, Policies, kind_of_queue
 from gateway.kernel.slices import in_slices
@@ -44,8 +45,33 @@ class Equipment:
         queue.equip(features_for(queue, self._surroundings))
 
     def fit_exchange(self, exchange: "Exchange") -> None:
-        """Compute the settings of an exchange."""
+        """Compute the settings of an exchange, and keep what comes by if they say so."""
         exchange.settings = self._policies.settings(EXCHANGE, exchange.name, exchange.arguments)
+        archives = self._surroundings.archives
+        if exchange.settings.orders("archive"):
+            exchange.archive = archives.open(ARCHIVE_OF_EXCHANGE, exchange.name)
+        else:
+            self.unfit_exchange(exchange)
+
+    def unfit_exchange(self, exchange: "Exchange") -> None:
+        """Keep nothing more of what comes by an exchange."""
+        if exchange.archive is not None:
+            exchange.archive = None
+            self._surroundings.archives.retire(ARCHIVE_OF_EXCHANGE, exchange.name)
+
+    def policies_restored(self) -> None:
+        """Fit the exchanges that a virtual host is born with: they were there before its policies came back."""
+        self._reapply_to_exchanges()
+
+    def refit_queues(self) -> None:
+        """Give every queue the features it needs now that something other than its settings changed."""
+        in_slices(self._surroundings.clock, self._refit_queues())
+
+    def _refit_queues(self) -> Iterator[None]:
+        for queue in list(self._queue_by_name.values()):
+            if not queue.is_deleted:
+                self.refit(queue)
+            yield
 
     def policies_changed(self) -> None:
         """Go through everything that is there."""

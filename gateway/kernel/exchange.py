@@ -6,6 +6,7 @@ from gateway.kernel.message import Arguments, Message
 from gateway.kernel.settings import effective
 
 if TYPE_CHECKING:
+    from gateway.kernel.archive import Archive
     from gateway.kernel.guards import Guard
     from gateway.kernel.ports import ExchangeType
     from gateway.kernel.queue import Queue
@@ -15,33 +16,39 @@ ROUTES_REMEMBERED = 10_000
 
 
 class Route:
-    """Queues that messages go to together, and how many went there. Whoever publishes counts."""
+    """Queues that messages go to together, and how many went there. Whoever publishes counts.
 
-    __slots__ = ("count", "queues")
+    ``archives`` are those of the exchanges on the way, which keep the messages as well.
+    """
 
-    def __init__(self, queues: "tuple[Queue, ...]") -> None:
+    __slots__ = ("archives", "count", "queues")
+
+    def __init__(self, queues: "tuple[Queue, ...]", archives: "tuple[Archive, ...]" = ()) -> None:
         self.queues = queues
+        self.archives = archives
         self.count = 0
 
 
 class Exchange:
     """One exchange of one virtual host.
 
-    ``routes`` remembers the route of a routing key while ``routes_by_key``, ``route_by_queues`` every route there is;
-    the router fills and empties both. What routes counted outlives them.
+    ``routes`` remembers the route of a routing key while ``routes_by_key``, ``route_by_ends`` every route there is;
+    the router fills and empties both. What routes counted outlives them. ``archive`` keeps what comes by, ``None`` for
+    nearly all.
     """
 
     __slots__ = (
         "_passed_on",
         "_published_in",
         "_published_out",
+        "archive",
         "arguments",
         "guard",
         "is_auto_delete",
         "is_durable",
         "is_internal",
         "name",
-        "route_by_queues",
+        "route_by_ends",
         "routes",
         "routes_by_key",
         "settings",
@@ -75,8 +82,9 @@ class Exchange:
         self.settings = effective(self.arguments)
         self.routes_by_key = routes_by_key and guard is None
         self.guard = guard
+        self.archive: Archive | None = None
         self.routes: dict[str, Route] = {}
-        self.route_by_queues: dict[tuple[Queue, ...], Route] = {}
+        self.route_by_ends: dict[tuple[Queue | Archive, ...], Route] = {}
         self._passed_on: dict[Queue, int] = {}
         self._published_in = 0
         self._published_out = 0
@@ -88,13 +96,14 @@ class Exchange:
 
     # Routes
 
-    def route_to(self, queues: "tuple[Queue, ...]") -> Route:
-        """Return the route to these queues, whichever keys lead there."""
-        route = self.route_by_queues.get(queues)
+    def route_to(self, queues: "tuple[Queue, ...]", archives: "tuple[Archive, ...]" = ()) -> Route:
+        """Return the route to these queues and archives, whichever keys lead there."""
+        ends: tuple[Queue | Archive, ...] = (*queues, *archives)
+        route = self.route_by_ends.get(ends)
         if route is None:
-            if len(self.route_by_queues) >= ROUTES_REMEMBERED:
+            if len(self.route_by_ends) >= ROUTES_REMEMBERED:
                 self.forget()
-            route = self.route_by_queues[queues] = Route(queues)
+            route = self.route_by_ends[ends] = Route(queues, archives)
         return route
 
     def remember(self, message: Message, route: Route) -> None:
@@ -106,31 +115,31 @@ class Exchange:
     def forget(self) -> None:
         """Let go of all routes, but not of what they counted."""
         passed_on = self._passed_on
-        for route in self.route_by_queues.values():
+        for route in self.route_by_ends.values():
             self._published_in += route.count
             self._published_out += route.count * len(route.queues)
             for queue in route.queues:
                 passed_on[queue] = passed_on.get(queue, 0) + route.count
         self.routes.clear()
-        self.route_by_queues.clear()
+        self.route_by_ends.clear()
 
     # Counts
 
     @property
     def published_in(self) -> int:
         """How many messages were published to it."""
-        return self._published_in + sum(route.count for route in self.route_by_queues.values())
+        return self._published_in + sum(route.count for route in self.route_by_ends.values())
 
     @property
     def published_out(self) -> int:
         """How many queues they went to, all together."""
-        return self._published_out + sum(route.count * len(route.queues) for route in self.route_by_queues.values())
+        return self._published_out + sum(route.count * len(route.queues) for route in self.route_by_ends.values())
 
     def passed_on(self) -> "dict[Queue, int]":
         """Return how many messages went to each queue that is still there."""
         self._passed_on = {queue: count for queue, count in self._passed_on.items() if not queue.is_deleted}
         passed_on = dict(self._passed_on)
-        for route in self.route_by_queues.values():
+        for route in self.route_by_ends.values():
             if route.count:
                 for queue in route.queues:
                     passed_on[queue] = passed_on.get(queue, 0) + route.count

@@ -134,6 +134,7 @@ class Exchanges:
         for binding in dict.fromkeys(bindings):  # one may lead to itself
             commons.bindings.remove(binding)
         commons.router.forget()
+        commons.equipment.unfit_exchange(exchange)
         if exchange.guard is not None:
             exchange.guard.close()
         if exchange.is_durable:
@@ -142,5 +143,9 @@ class Exchanges:
 
     def _let_go(self, exchange: Exchange, message: Message) -> None:
         """Route a message that an exchange held back."""
-        for queue in self._commons.router.route_past_guard(exchange, message).queues:
+        route = self._commons.router.route_past_guard(exchange, message)
+        for queue in route.queues:
             queue.holding_back().arrive(message)
+        for archive in route.archives:
+            if archive is not exchange.archive:  # which kept it when it came
+                archive.keep(message)

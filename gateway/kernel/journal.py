@@ -8,12 +8,15 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Lsn, Stored
+from gateway.kernel.changes import Appended, Change, Dequeued, Discarded, Enqueued, Lsn, Stored
+from gateway.kernel.contents import ContentReader
 from gateway.kernel.message import Message
 from gateway.kernel.ports import StoredMessage
 from gateway.kernel.segment import DURABLE
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gateway.kernel.message import HeaderFormat
     from gateway.kernel.ports import Clock, Store
     from gateway.kernel.queued_message import QueuedMessage
@@ -35,19 +38,22 @@ class Journal:
     """Owns the counters of positions and message ids, the changes of the turn, and those who wait for the disk.
 
     ``position`` is the last place given to a message: queues count it up, and so have one order for all of them.
-    ``formats`` reads the headers of stored messages: format name to format. ``moved_lsn`` is the position of the last
-    turn in which a dead letter was stored. ``turn_ms`` is ``now_ms`` once somebody asked for it in this turn, else 0.
+    ``formats`` reads the headers of stored messages: format name to format; ``reader`` reads whole messages.
+    ``moved_lsn`` is the position of the last turn in which a dead letter was stored. ``turn_ms`` is ``now_ms`` once
+    somebody asked for it in this turn, else 0.
     """
 
     def __init__(self, store: "Store", clock: "Clock", formats: "Mapping[str, HeaderFormat]") -> None:
         self._store = store
         self.clock = clock
         self.formats = formats
+        self.reader = ContentReader(formats)
         self._changes: list[Change] = []
         self.position, self._message_id = store.highest_ids()
         self._flushed_id = self._message_id
         self._sharers: dict[int, int] = {}
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        self._last_words: list[Callable[[], None]] = []
         self.turn_ms = 0
         self._turn_bytes = 0
         self._backlog: deque[tuple[int, int]] = deque()
@@ -169,6 +175,25 @@ class Journal:
         """Record that the content of a message is not to be found: its place goes too."""
         self._changes.append(Dequeued(position))
 
+    # Messages in streams
+
+    def appended(self, change: Appended, size: int) -> None:
+        """Record that a stream took a message, which takes about ``size`` bytes in the store.
+
+        Its publisher cannot tell by the message, which has no place of its own in the store.
+        """
+        self.moved_lsn = self.lsn
+        self._turn_bytes += size
+        self._changes.append(change)
+
+    def stream_chunks(self, stream_id: int, offset: int, most_bytes: int) -> bytes | None:
+        """Read durable messages of a stream back, as ``Store.stream_chunks`` does."""
+        return self._store.stream_chunks(stream_id, offset, most_bytes)
+
+    def segment_path(self, stream_id: int, first: int) -> "Path | None":
+        """Return the file of a sealed segment, if it is in one."""
+        return self._store.segment_path(stream_id, first)
+
     # Turns and the watermark
 
     @property
@@ -178,8 +203,19 @@ class Journal:
             self.turn_ms = self.clock.wall_ms()
         return self.turn_ms
 
+    def at_end_of_turn(self, call: Callable[[], None]) -> None:
+        """Call once before this turn is handed over, so that what is recorded then is part of it."""
+        self._last_words.append(call)
+
+    def _end_turn(self) -> None:
+        calls, self._last_words = self._last_words, []
+        for call in calls:
+            call()
+
     def flush(self) -> None:
         """End the turn: hand everything recorded to the store as one step."""
+        if self._last_words:
+            self._end_turn()
         self.turn_ms = 0
         if not self._changes:
             return

@@ -48,6 +48,15 @@ class Ledger:
         self._deliveries[tag] = Delivery(tag, queue, entry, consumer)
         return tag
 
+    def add_run(self, queue: "Queue", run: "Sequence[QueuedMessage]", consumer: "Consumer") -> int:
+        """Enter deliveries of a stream's messages; return the first of their tags, which follow each other."""
+        first = self.last_tag + 1
+        deliveries = self._deliveries
+        for tag, entry in enumerate(run, first):
+            deliveries[tag] = Delivery(tag, queue, entry, consumer)
+        self.last_tag += len(run)
+        return first
+
     def pass_by(self) -> int:
         """Return the tag of a delivery that needs no settling."""
         self.last_tag += 1

@@ -80,12 +80,14 @@ class Header:
     ``expiration_ms`` is the time to live the publisher asked for, ``None`` for none. ``sender_keys`` holds the routing
     keys of the ``CC`` and ``BCC`` headers and is empty for nearly every message. ``kept`` are the bytes for the store,
     ``raw`` and what consumers must not see: a header read from them knows the same keys. ``is_ordinary`` says that the
-    adapter need not look at the user id or at a request for direct replies.
+    adapter need not look at the user id or at a request for direct replies. ``filter_value`` is what a stream found in
+    it (``stream_filters``), ``None`` until one looked.
     """
 
     __slots__ = (
         "_properties",
         "expiration_ms",
+        "filter_value",
         "format",
         "is_ordinary",
         "is_persistent",
@@ -117,6 +119,7 @@ class Header:
         self.user_id = user_id
         self.sender_keys = sender_keys
         self.is_ordinary = is_ordinary
+        self.filter_value: bytes | None = None
         self._properties: Properties | None = None
 
     @property
@@ -173,3 +176,7 @@ class Message:
     def keyed(self, routing_key: str) -> "Message":
         """Return the same content under another routing key, as sender-selected distribution needs it."""
         return Message(self.exchange, routing_key, self.header, self.body)
+
+    def restated(self, exchange: str, routing_key: str, header: Header) -> "Message":
+        """Return the same content with another address and header."""
+        return Message(exchange, routing_key, header, self.body)

@@ -1,12 +1,14 @@
 """What a policy may say: its keys and their values, refused in RabbitMQ's words (R139, R140)."""
 
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Final, NoReturn
 
+from gateway.kernel.ages import age_ms
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.message import Value
 from gateway.kernel.patterns import compile_pattern
-from gateway.kernel.queue_arguments import LONGEST_MS
+from gateway.kernel.queue_arguments import LARGEST_FILTER, LARGEST_SEGMENT, LONGEST_MS, SMALLEST_FILTER
 from gateway.kernel.records import PolicyRecord
 from gateway.kernel.settings import MERGED
 
@@ -17,8 +19,8 @@ Claim = Callable[[Value], bool]
 """Whether a value makes sense."""
 
 
-def _integer(least: int) -> Claim:
-    return lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least
+def _integer(least: int, most: float = inf) -> Claim:
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 def _is_text(value: Value) -> bool:
@@ -30,7 +32,7 @@ def _one_of(*allowed: Value) -> Claim:
 
 
 def _is_age(value: Value) -> bool:
-    return isinstance(value, str) and value[:-1].isdecimal() and value[-1:] in ("Y", "M", "D", "h", "m", "s")
+    return age_ms(value) is not None
 
 
 def _is_truth(value: Value) -> bool:
@@ -62,15 +64,20 @@ KEYS: Final[Mapping[str, tuple[Claim, str]]] = {
     "max-length-bytes": (_integer(0), "is not a valid maximum length in bytes"),
     "message-ttl": (_integer(0), "is not a valid message TTL"),
     "overflow": (_one_of("drop-head", "reject-publish", "reject-publish-dlx"), "is not a valid overflow value"),
-    "queue-leader-locator": (_one_of("client-local", "balanced"), "is not a valid queue leader locator value"),
+    "queue-leader-locator": (
+        _one_of("client-local", "balanced", "least-leaders", "random"),
+        "is not a valid queue leader locator value",
+    ),
     "queue-master-locator": (
         _one_of("min-masters", "client-local", "random"),
         "invalid queue-master-locator value",
     ),
     "queue-mode": (_one_of("default", "lazy"), "is not a valid queue-mode value"),
     "queue-version": (_one_of(1, 2), "is not a valid queue-version value"),
-    "stream-max-segment-size-bytes": (_integer(0), "is not a valid segment size"),
+    "stream-filter-size-bytes": (_integer(SMALLEST_FILTER, LARGEST_FILTER), "is not a valid filter size"),
+    "stream-max-segment-size-bytes": (_integer(0, LARGEST_SEGMENT), "is not a valid segment size"),
     # what RabbitMQ does not know
+    "archive": (_is_truth, "is not a valid archive value"),
     "cache-size": (_integer(1), "is not a valid cache size"),
     "cache-ttl": (_integer(1), "is not a valid cache TTL"),
     "delayed-delivery": (_is_truth, "is not a valid delayed-delivery value"),

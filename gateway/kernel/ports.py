@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from gateway.kernel.changes import Change, Changes, Lsn
+from gateway.kernel.changes import Changes, Lsn, Recovered
 from gateway.kernel.message import Arguments, Message, Value
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gateway.kernel.binding import Binding, Destination
     from gateway.kernel.tracing import TracedVhost
 
@@ -92,11 +94,32 @@ class Store(Protocol):
         """Read contents back, staged or durable, in the order asked for; ``None`` where nothing is stored."""
         ...
 
-    def recover(self) -> Iterator[Change]:
+    def stream_chunks(self, stream_id: int, offset: int, most_bytes: int) -> bytes | None:
+        """Read durable messages of a stream back, as chunks (see ``chunks``) that follow each other.
+
+        The first of them holds the message at ``offset``. There are no more than ``most_bytes``, unless that one alone
+        is longer. ``None`` where no such message is, or is not durable yet. What is there may be a little more than was
+        reported so far.
+
+        :raises StorageError: when it cannot be read.
+        """
+        ...
+
+    def segment_path(self, stream_id: int, first: int) -> "Path | None":
+        """Return the file that holds the sealed segment beginning with ``first``: chunks, one behind the other.
+
+        ``None`` while it is not in a file, which in some stores it never is. The file does not change; it goes some
+        time after the segment was truncated, and with it all files beside it that begin with the same number.
+        """
+        ...
+
+    def recover(self) -> Iterator[Recovered]:
         """Yield what was durable when the store was opened, before the first ``append``.
 
-        All ``Put`` come first, then every ``Enqueued`` in rising position. No ``Stored``: contents are read with
-        ``messages`` when needed. Spilled contents of the last run are gone.
+        All ``Put`` come first, then the segments of one stream after the other, the one that is not sealed last, then
+        every ``Enqueued`` in rising position. No ``Stored``: contents are read with ``messages`` when needed. Spilled
+        contents of the last run are gone. A stream that was ever appended to has one unsealed segment, an empty one if
+        need be, so that it goes on where it ended.
         """
         ...
 

@@ -159,9 +159,13 @@ class Queue(Declared):
             consumer = self.selecting.taker(message)
         if consumer is not None and not consumer.needs_settling:
             self.counters.deliver_no_ack += 1
+            if moments.accepting:
+                moments.accepted(self, message, None)
             consumer.deliver(consumer, message, False, None)
             return None
         entry = self.enter(message)
+        if moments.accepting:
+            moments.accepted(self, message, entry.position)
         if consumer is not None:
             unsettled = self.unsettled_durable if entry.is_durable else self.unsettled_transient
             unsettled.count += 1
@@ -314,6 +318,8 @@ class Queue(Declared):
 
     def accept(self, entry: QueuedMessage) -> None:
         """Conclude a delivery: the message is consumed."""
+        if self._moments.settling:
+            self._moments.settled(self, entry, Outcome.ACCEPTED)
         unsettled = self.unsettled_durable if entry.is_durable else self.unsettled_transient
         unsettled.count -= 1
         unsettled.bytes -= len(entry.message.body)
@@ -335,6 +341,8 @@ class Queue(Declared):
         if outcome is Outcome.ACCEPTED or self.is_deleted:
             self.accept(entry)
             return
+        if self._moments.settling:
+            self._moments.settled(self, entry, outcome)
         self._let_go(entry)
         if outcome is Outcome.REQUEUED:
             entry.deliveries += 1

@@ -3,14 +3,23 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from gateway.kernel.ages import age_ms
 from gateway.kernel.arguments import type_name
 from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.foreign_arguments import require_own
 from gateway.kernel.message import Arguments, Value
 
 #: Ten years: the longest time to live or lease, in milliseconds (R40).
 LONGEST_MS: Final = 315_360_000_000
 
 MOST_PRIORITIES: Final = 255
+
+#: The largest segment of a stream that may be asked for, in bytes.
+LARGEST_SEGMENT: Final = 3_000_000_000
+
+#: What the filter of a segment may be asked to take, in bytes.
+SMALLEST_FILTER: Final = 16
+LARGEST_FILTER: Final = 255
 
 Check = Callable[[Value], str | None]
 """Returns what is wrong with a value, ``None`` for nothing."""
@@ -70,6 +79,12 @@ def _text(value: Value) -> str | None:
     return None if isinstance(value, str) else _unacceptable(value)
 
 
+def _age(value: Value) -> str | None:
+    if not isinstance(value, str):
+        return _unacceptable(value)
+    return "invalid_max_age" if age_ms(value) is None else None
+
+
 def _one_of(*allowed: str, otherwise: Callable[[str], str]) -> Check:
     def check(value: Value) -> str | None:
         if not isinstance(value, str):
@@ -95,15 +110,23 @@ _CHECKS: Final[Mapping[str, Check]] = {
     ),
     "x-queue-mode": _one_of("default", "lazy", otherwise=lambda value: f"\"unsupported queue mode '{value}'\""),
     "x-queue-version": _version,
-    "x-queue-type": _one_of("classic", "quorum", otherwise=lambda value: f"\"unsupported queue type '{value}'\""),
+    "x-queue-type": _one_of(
+        "classic", "quorum", "stream", otherwise=lambda value: f"\"unsupported queue type '{value}'\""
+    ),
     "x-single-active-consumer": _boolean,
     "x-delivery-limit": _number,
     "x-dead-letter-strategy": _one_of("at-most-once", "at-least-once", otherwise=lambda value: "invalid_dlx_strategy"),
-    "x-queue-leader-locator": _one_of("client-local", "balanced", otherwise=lambda value: "invalid_queue_locator_arg"),
+    "x-queue-leader-locator": _one_of(
+        "client-local", "balanced", "least-leaders", "random", otherwise=lambda value: "invalid_queue_locator_arg"
+    ),
     "x-quorum-initial-group-size": _lease,
     "x-max-in-memory-length": _integer,
     "x-max-in-memory-bytes": _integer,
     "x-consumer-timeout": _lease,
+    "x-max-age": _age,
+    "x-stream-max-segment-size-bytes": _integer,
+    "x-stream-filter-size-bytes": _number,
+    "x-initial-cluster-size": _lease,
     # what RabbitMQ does not know, or knows from plugins
     "x-expire-mode": _one_of("head", "anywhere", otherwise=lambda value: f"\"unsupported expire mode '{value}'\""),
     "x-delayed-delivery": _boolean,
@@ -116,33 +139,6 @@ _CHECKS: Final[Mapping[str, Check]] = {
 #: Every argument that is looked at.
 KNOWN_ARGUMENTS: Final = frozenset({"x-dead-letter-exchange", *_CHECKS})
 
-#: Arguments that only queues of another type have (R49).
-_FOREIGN: Final[Mapping[str, frozenset[str]]] = {
-    "classic": frozenset(
-        {
-            "x-dead-letter-strategy",
-            "x-initial-cluster-size",
-            "x-max-age",
-            "x-max-in-memory-bytes",
-            "x-max-in-memory-length",
-            "x-quorum-initial-group-size",
-            "x-stream-filter-size-bytes",
-            "x-stream-max-segment-size-bytes",
-        }
-    ),
-    "quorum": frozenset(
-        {
-            "x-initial-cluster-size",
-            "x-max-age",
-            "x-max-priority",
-            "x-queue-mode",
-            "x-queue-version",
-            "x-stream-filter-size-bytes",
-            "x-stream-max-segment-size-bytes",
-        }
-    ),
-}
-
 
 def require_valid(entity: str, arguments: Arguments) -> None:
     """Refuse a declaration with an argument that makes no sense. ``entity`` reads ``queue 'q' in vhost '/'``.
@@ -152,29 +148,25 @@ def require_valid(entity: str, arguments: Arguments) -> None:
     exchange = arguments.get("x-dead-letter-exchange", "")
     if not isinstance(exchange, str):
         raise PreconditionFailed(f"invalid type '{type_name(exchange)}' for arg 'x-dead-letter-exchange' in {entity}")
+    queue_type = arguments.get("x-queue-type", "classic")
     for name, value in arguments.items():
+        require_own(entity, queue_type, name)
         check = _CHECKS.get(name)
         wrong = check(value) if check is not None else None
         if wrong is None and name == "x-dead-letter-routing-key" and "x-dead-letter-exchange" not in arguments:
             wrong = "routing_key_but_no_dlx_defined"
         if wrong is not None:
             raise PreconditionFailed(f"invalid arg '{name}' for {entity}: {wrong}")
-    _require_own(entity, arguments)
-
-
-def _require_own(entity: str, arguments: Arguments) -> None:
-    """Refuse an argument that only queues of another type have (R49)."""
-    queue_type = str(arguments.get("x-queue-type", "classic"))
-    for name in arguments:
-        if name in _FOREIGN[queue_type]:
-            raise PreconditionFailed(f"invalid arg '{name}' for {entity} of queue type rabbit_{queue_type}_queue")
 
 
 def require_possible(
     entity: str, arguments: Arguments, *, is_durable: bool, is_exclusive: bool, is_auto_delete: bool
 ) -> None:
-    """Refuse a quorum queue that would not outlive its declarer (R141). :raises PreconditionFailed: saying why."""
-    if arguments.get("x-queue-type") != "quorum":
+    """Refuse a quorum queue or a stream that would not outlive its declarer (R141), and a stream out of bounds.
+
+    :raises PreconditionFailed: saying why.
+    """
+    if arguments.get("x-queue-type") not in ("quorum", "stream"):
         return
     for is_impossible, property in (
         (is_exclusive, "exclusive-owner"),
@@ -183,3 +175,13 @@ def require_possible(
     ):
         if is_impossible:
             raise PreconditionFailed(f"invalid property '{property}' for {entity}")
+    _require_bounded(arguments)
+
+
+def _require_bounded(arguments: Arguments) -> None:
+    segment = arguments.get("x-stream-max-segment-size-bytes")
+    if isinstance(segment, int) and segment > LARGEST_SEGMENT:
+        raise PreconditionFailed("Exceeded max value for x-stream-max-segment-size-bytes")
+    size = arguments.get("x-stream-filter-size-bytes")
+    if isinstance(size, int) and not SMALLEST_FILTER <= size <= LARGEST_FILTER:
+        raise PreconditionFailed("Invalid value for x-stream-filter-size-bytes")

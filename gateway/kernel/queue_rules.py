@@ -5,8 +5,9 @@ from typing import Final
 
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.queue import RESIDENT_MESSAGES
+from gateway.kernel.stream_log import SEGMENT_SIZE
 
-QUEUE_TYPES: Final = ("classic", "quorum")
+QUEUE_TYPES: Final = ("classic", "quorum", "stream")
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,12 +15,14 @@ class QueueRules:
     """Rules that queues are declared and built by.
 
     ``resident_messages`` is how many messages of a queue stay in memory. ``default_type`` is what a queue becomes that
-    is declared without a type in a virtual host that has no default of its own.
+    is declared without a type in a virtual host that has no default of its own. ``segment_size`` is when the segment of
+    a stream is complete that is not told another size, in bytes.
     """
 
     resident_messages: int = RESIDENT_MESSAGES
     permits_transient: bool = True
     default_type: str = "classic"
+    segment_size: int = SEGMENT_SIZE
 
 
 def require_known_type(name: str) -> None:

@@ -12,6 +12,8 @@ from gateway.kernel.limits import require_room_for_queue
 from gateway.kernel.queue import Queue
 from gateway.kernel.queue_rules import QueueRules
 from gateway.kernel.records import QueueRecord
+from gateway.kernel.stream import Stream
+from gateway.kernel.stream_round import ReadingRound
 
 if TYPE_CHECKING:
     from gateway.kernel.declarations import QueueDeclaration
@@ -29,6 +31,7 @@ class Queues:
         self._traffic = traffic
         self._rules = rules
         self._exclusive: dict[object, dict[Queue, None]] = {}
+        self._reading_round = ReadingRound(commons.journal.clock)
 
     @property
     def default_type(self) -> str:
@@ -49,7 +52,17 @@ class Queues:
 
     def install(self, record: QueueRecord, *, is_durable: bool, owner: object | None = None) -> Queue:
         """Build a queue from its record, live and in recovery alike."""
-        queue = Queue(
+        is_stream = record.arguments.get("x-queue-type") == "stream"
+        queue = self._stream(record) if is_stream else self._queue(record, is_durable, owner)
+        self._commons.equipment.fit(queue)
+        self._queue_by_name[record.name] = queue
+        if owner is not None:
+            self._exclusive.setdefault(owner, {})[queue] = None
+        self._commons.router.forget()  # the default exchange may be the alternate of any other
+        return queue
+
+    def _queue(self, record: QueueRecord, is_durable: bool, owner: object | None) -> Queue:
+        return Queue(
             self._commons.vhost_name,
             record.name,
             self._commons.journal,
@@ -61,12 +74,24 @@ class Queues:
             resident_messages=self._rules.resident_messages,
             refit=self._commons.equipment.refit,
         )
-        self._commons.equipment.fit(queue)
-        self._queue_by_name[record.name] = queue
-        if owner is not None:
-            self._exclusive.setdefault(owner, {})[queue] = None
-        self._commons.router.forget()  # the default exchange may be the alternate of any other
-        return queue
+
+    def _stream(self, record: QueueRecord) -> Stream:
+        return Stream(
+            self._commons.vhost_name,
+            record.name,
+            self._commons.journal,
+            id=record.id,
+            arguments=record.arguments,
+            segment_size=self._rules.segment_size,
+            reading_round=self._reading_round,
+            refit=self._commons.equipment.refit,
+        )
+
+    def rest(self) -> None:
+        """Put down what streams would otherwise put down a little later: the node stops."""
+        for queue in self._queue_by_name.values():
+            if isinstance(queue, Stream):
+                queue.tracking.flush()
 
     def delete(self, queue: Queue, *, if_unused: bool = False, if_empty: bool = False) -> int:
         """Delete a queue with its messages, bindings and consumers; return how many messages waited.

@@ -64,11 +64,12 @@ class SecretRecord(Entity):
 class VhostRecord(Entity):
     """A virtual host, and the plugins it enables: name to settings.
 
-    An empty ``default_queue_type`` is the node's. Nobody deletes it while it ``is_protected``, which layout 2 added.
+    An empty ``default_queue_type`` is the node's. Nobody deletes it while it ``is_protected``, which layout 2 added;
+    layout 3 added ``trace_table``, whether what happens to its messages is written down.
     """
 
     kind: ClassVar[str] = "vhost"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     name: str
     description: str
     tags: list[Value]
@@ -77,6 +78,7 @@ class VhostRecord(Entity):
     plugins: dict[str, Value]
     limits: dict[str, Value]
     is_protected: bool = False
+    trace_table: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,35 @@ class QueueRecord(Entity):
     id: int
     is_auto_delete: bool
     arguments: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOffsetRecord(Entity):
+    """How far a consumer got in a stream, by the name it gave itself: ``offset`` is the last message it dealt with."""
+
+    kind: ClassVar[str] = "stream_offset"
+    key_width: ClassVar[int] = 3
+    vhost: str
+    queue: str
+    consumer: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveRecord(Entity):
+    """An archive: ``source`` says of what, ``exchange``, ``queue`` or ``trace``, and ``name`` of which.
+
+    ``id`` names its log in the message tables. ``since_ms`` is when it began, wall time: files are named by it, for an
+    archive of the same name may come after this one.
+    """
+
+    kind: ClassVar[str] = "archive"
+    key_width: ClassVar[int] = 3
+    vhost: str
+    source: str
+    name: str
+    id: int
+    since_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +302,19 @@ class WillRecord(Entity):
 
 
 @dataclass(frozen=True, slots=True)
+class ProducerRecord(Entity):
+    """The last batch that a producer published for one of its queries, and when (wall time)."""
+
+    kind: ClassVar[str] = "producer"
+    key_width: ClassVar[int] = 3
+    vhost: str
+    producer: str
+    query: str
+    batch: int
+    published_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class CleanStopRecord(Entity):
     """There while the store is closed in order: what was handed out came back and was counted.
 
@@ -292,6 +336,8 @@ ENTITY_BY_KIND: dict[str, type[Entity]] = {
         TopicPermissionRecord,
         ExchangeRecord,
         QueueRecord,
+        StreamOffsetRecord,
+        ArchiveRecord,
         BindingRecord,
         PolicyRecord,
         ParameterRecord,
@@ -301,6 +347,7 @@ ENTITY_BY_KIND: dict[str, type[Entity]] = {
         HandshakeRecord,
         RetainedRecord,
         WillRecord,
+        ProducerRecord,
         CleanStopRecord,
     )
 }
@@ -308,6 +355,6 @@ ENTITY_BY_KIND: dict[str, type[Entity]] = {
 
 def queue_id_of(entity: Entity) -> int:
     """Return the number under which messages are kept for an entity; 0 for all that keep none."""
-    if isinstance(entity, QueueRecord):
+    if isinstance(entity, QueueRecord | ArchiveRecord):
         return entity.id
     return entity.queue_id if isinstance(entity, ExchangeRecord) else 0

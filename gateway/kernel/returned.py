@@ -28,7 +28,8 @@ class Returned:
 
     def __iter__(self) -> "Iterator[QueuedMessage]":
         """Iterate over the messages in the order they came back."""
-        return (entry for _, entry in self._numbered.values())
+        for _, entry in self._numbered.values():  # a generator expression would be a list once compiled
+            yield entry
 
     def add(self, entry: "QueuedMessage", number: int) -> None:
         """Take a message in; ``number`` says which return it is, and rises."""

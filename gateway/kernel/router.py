@@ -7,6 +7,7 @@ from gateway.kernel.exchange import Exchange, Route
 from gateway.kernel.message import Message
 
 if TYPE_CHECKING:
+    from gateway.kernel.archive import Archive
     from gateway.kernel.queue import Queue
 
 
@@ -20,17 +21,17 @@ class Router:
     def route(self, exchange: Exchange, message: Message) -> Route:
         """Return the way to every queue the message goes to, each once (R7), in the order found."""
         if exchange.guard is not None and (taker := exchange.guard.takes(message)) is not None:
-            return self._kept(exchange, (taker,))
+            return self._kept(exchange, (taker,), () if exchange.archive is None else (exchange.archive,))
         return self.route_past_guard(exchange, message)
 
     def route_past_guard(self, exchange: Exchange, message: Message) -> Route:
         """Return the same, as if nobody stood before this exchange."""
         if message.header.sender_keys:
-            return self._kept(exchange, self._route_sender_selected(exchange, message))
+            return self._kept(exchange, *self._route_sender_selected(exchange, message))
         route = exchange.routes.get(message.routing_key)
         if route is None:
-            queues, is_memorable = self._walk(exchange, message)
-            route = self._kept(exchange, queues)
+            queues, archives, is_memorable = self._walk(exchange, message)
+            route = self._kept(exchange, queues, archives)
             if is_memorable:
                 exchange.remember(message, route)
         return route
@@ -41,31 +42,38 @@ class Router:
             exchange.forget()
         self._remembering.clear()
 
-    def _kept(self, exchange: Exchange, queues: "tuple[Queue, ...]") -> Route:
+    def _kept(self, exchange: Exchange, queues: "tuple[Queue, ...]", archives: "tuple[Archive, ...]") -> Route:
         """Return the route to these queues, kept by the exchange until the next change."""
-        route = exchange.route_by_queues.get(queues)
+        route = exchange.route_by_ends.get((*queues, *archives) if archives else queues)
         if route is None:
             self._remembering.add(exchange)
-            route = exchange.route_to(queues)
+            route = exchange.route_to(queues, archives)
         return route
 
-    def _route_sender_selected(self, exchange: Exchange, message: Message) -> "tuple[Queue, ...]":
+    def _route_sender_selected(
+        self, exchange: Exchange, message: Message
+    ) -> "tuple[tuple[Queue, ...], tuple[Archive, ...]]":
         """Route as if published with each of the sender's keys (R29)."""
         found: dict[Queue, None] = {}
+        met: dict[Archive, None] = {}
         for key in (message.routing_key, *message.header.sender_keys):
-            queues, _ = self._walk(exchange, message.keyed(key))
+            queues, archives, _ = self._walk(exchange, message.keyed(key))
             found.update(dict.fromkeys(queues))
-        return tuple(found)
+            met.update(dict.fromkeys(archives))
+        return tuple(found), tuple(met)
 
-    def _walk(self, start: Exchange, message: Message) -> "tuple[tuple[Queue, ...], bool]":
-        """Return the queues, and whether every exchange on the way promised to look at the key alone."""
+    def _walk(self, start: Exchange, message: Message) -> "tuple[tuple[Queue, ...], tuple[Archive, ...], bool]":
+        """Return the queues, the archives on the way, and whether every exchange there looks at the key alone."""
         found: dict[Queue, None] = {}
+        archives: tuple[Archive, ...] = ()
         seen = {start}
         to_visit = [start]
         is_memorable = True
         while to_visit:
             exchange = to_visit.pop()
             is_memorable = is_memorable and exchange.routes_by_key
+            if exchange.archive is not None:
+                archives = (*archives, exchange.archive)
             guard = exchange.guard if exchange is not start else None
             if guard is not None and (taker := guard.takes(message)) is not None:
                 found[taker] = None
@@ -76,7 +84,7 @@ class Router:
                 elif destination not in seen:
                     seen.add(destination)
                     to_visit.append(destination)
-        return tuple(found), is_memorable
+        return tuple(found), archives, is_memorable
 
     def _destinations(self, exchange: Exchange, message: Message) -> "Iterable[Queue | Exchange]":
         destinations = tuple(exchange.type.route(message))

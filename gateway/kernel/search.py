@@ -36,8 +36,10 @@ class Search:
 
         It stays where it is, and may be gone by then.
         """
-        found = (search.next(self.seen) for search in self._searches())
-        return next((entry for entry in found if entry is not None), None)
+        for search in self._searches():  # a loop: compiled, a generator expression would ask all of them at once
+            if (entry := search.next(self.seen)) is not None:
+                return entry
+        return None
 
     def _searches(self) -> "Iterator[RowSearch]":
         for row in self._ready.rows():

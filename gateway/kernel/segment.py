@@ -24,6 +24,18 @@ class Segment:
     def __len__(self) -> int:
         return len(self.positions)
 
+    @property
+    def columns(self) -> "tuple[array[int], ...]":
+        """The arrays, in the order ``add`` takes their numbers."""
+        return (
+            self.positions,
+            self.content_ids,
+            self.enqueued_at_ms,
+            self.delivery_counts,
+            self.body_sizes,
+            self.flags,
+        )
+
     def add(
         self, position: int, content_id: int, enqueued_at_ms: int, delivery_count: int, body_size: int, flags: int
     ) -> None:
@@ -67,14 +79,14 @@ class Segment:
     def part(self, first: int, last: int) -> "Segment":
         """Return a copy of the messages from the ``first`` row up to, and without, the ``last``."""
         part = Segment()
-        for column in Segment.__slots__:
-            setattr(part, column, getattr(self, column)[first:last])
+        for copy, column in zip(part.columns, self.columns, strict=True):
+            copy.extend(column[first:last])
         return part
 
     def remove(self, row: int) -> None:
         """Take one message out."""
-        for column in Segment.__slots__:
-            del getattr(self, column)[row]
+        for column in self.columns:
+            del column[row]
 
     def split(self, positions: set[int]) -> "Segment":
         """Take the messages at these positions out; return them as another segment."""

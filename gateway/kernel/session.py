@@ -136,6 +136,8 @@ class Session:
             return queue
         is_own = not self.is_durable and not subscription.group
         arguments = self.limits[level_of(subscription.qos)]
+        if self._vhost.queues.default_type == "stream":  # what a session was sent does not stay
+            arguments = {**arguments, "x-queue-type": "classic"}
         owner = self if is_own else None
         queue = self._vhost.declare_queue(name, is_durable=True, owner=owner, arguments=arguments)
         if subscription.group:

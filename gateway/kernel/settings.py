@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.kernel.ages import age_ms
 from gateway.kernel.message import Arguments, Value
 from gateway.kernel.records import PolicyRecord
 
@@ -27,6 +28,7 @@ MERGED: Final[Mapping[str, Merge]] = {
     "consumer-timeout": min,
     "delivery-limit": _delivery_limit,
     "expires": min,
+    "max-age": min,
     "max-in-memory-bytes": min,
     "max-in-memory-length": min,
     "max-length": min,
@@ -93,6 +95,10 @@ class Settings(Mapping[str, Setting]):
         setting = self._by_name.get(name)
         return None if setting is None else setting.value
 
+    def orders(self, name: str) -> bool:
+        """Tell whether a policy says that something be done; a client that asks for it by an argument is not heard."""
+        return self.policy_definition.get(name) is True
+
     @property
     def policy_definition(self) -> dict[str, Value]:
         """What the policy and the operator policy say together: RabbitMQ's ``effective_policy_definition``."""
@@ -136,6 +142,14 @@ def _policies_said(policy: PolicyRecord | None, operator_policy: PolicyRecord | 
 def _merged(earlier: Setting | None, setting: Setting) -> Setting:
     """Return which of two settings of one name holds; without a rule of its own, the later one."""
     merge = MERGED.get(setting.name)
-    if earlier is None or merge is None or not (isinstance(earlier.value, int) and isinstance(setting.value, int)):
+    if earlier is None or merge is None:
         return setting
-    return earlier if merge(earlier.value, setting.value) == earlier.value else setting
+    one, other = _measure(earlier.value), _measure(setting.value)
+    if one is None or other is None:
+        return setting
+    return earlier if merge(one, other) == one else setting
+
+
+def _measure(value: Value) -> int | None:
+    """Return a limit as a number: how many, or how long."""
+    return value if isinstance(value, int) else age_ms(value)

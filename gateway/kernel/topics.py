@@ -30,6 +30,7 @@ class _Node(Generic[K, V]):
         "only_word",
         "values",
     )
+    __deletable__ = ["after_only", "only_key", "only_value"]  # mypyc wants to be told
     after_only: "_Node[K, V]"  # there while ``only_word`` is
     only_key: K  # these two while ``has_only_value``
     only_value: V

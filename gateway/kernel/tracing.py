@@ -11,30 +11,49 @@ from gateway.kernel.plain import plain_header
 if TYPE_CHECKING:
     from gateway.kernel.ports import Origin, Tracer
     from gateway.kernel.queue import Queue
+    from gateway.kernel.trace_table import TraceTable
     from gateway.kernel.vhost import VirtualHost
 
 
 class Tracing:
-    """Tells the tracers of one virtual host what is published and handed out.
+    """Tells the tracers of one virtual host, and its table of events, what is published and handed out.
 
-    One that breaks must not cost the message that it watches, so it becomes an event.
+    A tracer that breaks must not cost the message that it watches, so it becomes an event. The table writes down what
+    it is told while it is on; tracers are told while ``tells_tracers``.
     """
 
-    def __init__(self, vhost_name: str, tracers: "Sequence[Tracer]", events: Events) -> None:
+    def __init__(self, vhost_name: str, tracers: "Sequence[Tracer]", table: "TraceTable", events: Events) -> None:
+        self.tells_tracers = True
         self._vhost_name = vhost_name
         self._tracers = tuple(tracers)
+        self._table = table
         self._events = events
 
-    def published(self, message: Message, queues: "Sequence[Queue]", origin: "Origin") -> None:
-        """Tell that a message was published, and which queues it goes to."""
-        names = [queue.name for queue in queues]
-        for tracer in self._tracers:
-            self._spared(tracer, lambda tracer: tracer.published(message, names, origin))
+    @property
+    def is_needed(self) -> bool:
+        """Whether anybody wants to know."""
+        return self.tells_tracers or self._table.is_on
 
-    def delivered(self, message: Message, queue: "Queue", redelivered: bool, origin: "Origin") -> None:
-        """Tell that a message was handed out."""
-        for tracer in self._tracers:
-            self._spared(tracer, lambda tracer: tracer.delivered(message, queue.name, redelivered, origin))
+    def published(self, message: Message, queues: "Sequence[Queue]", origin: "Origin | None") -> Message:
+        """Tell that a message was published, and which queues it goes to; return it as they are to get it.
+
+        What has no ``origin``, as the copies that tracers publish, is not for tracers.
+        """
+        if self.tells_tracers and origin is not None:
+            names = [queue.name for queue in queues]
+            for tracer in self._tracers:
+                self._spared(tracer, lambda tracer: tracer.published(message, names, origin))
+        return self._table.published(message, queues, origin) if self._table.is_on else message
+
+    def delivered(
+        self, message: Message, queue: "Queue", redelivered: bool, origin: "Origin", position: int | None = None
+    ) -> None:
+        """Tell that a message was handed out; ``position`` is its place in the queue, ``None`` for none."""
+        if self.tells_tracers:
+            for tracer in self._tracers:
+                self._spared(tracer, lambda tracer: tracer.delivered(message, queue.name, redelivered, origin))
+        if self._table.is_on:
+            self._table.delivered(message, queue, redelivered, origin, position)
 
     def _spared(self, tracer: "Tracer", tell: "Callable[[Tracer], None]") -> None:
         try:

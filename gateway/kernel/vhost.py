@@ -4,6 +4,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from gateway.kernel.archives import Archives, Archivists
 from gateway.kernel.binding import Binding, Destination
 from gateway.kernel.bindings import Bindings
 from gateway.kernel.commons import Commons
@@ -14,12 +15,13 @@ from gateway.kernel.default_exchange import default_exchange
 from gateway.kernel.equipping import Equipment
 from gateway.kernel.errors import NotFound
 from gateway.kernel.events import Events
-from gateway.kernel.exchange import Exchange
+from gateway.kernel.exchange import Exchange, Route
 from gateway.kernel.exchanges import Exchanges
 from gateway.kernel.features.surroundings import Surroundings
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.names import printable, require_not_default
 from gateway.kernel.policies import Policies
+from gateway.kernel.producers import Producers
 from gateway.kernel.queue import Queue
 from gateway.kernel.queue_rules import QueueRules
 from gateway.kernel.queues import Queues
@@ -27,6 +29,7 @@ from gateway.kernel.records import VhostRecord
 from gateway.kernel.retained import Retained
 from gateway.kernel.router import Router
 from gateway.kernel.sessions import Sessions
+from gateway.kernel.trace_table import TraceTable
 from gateway.kernel.tracing import Tracing
 from gateway.kernel.wills import Wills
 
@@ -47,7 +50,8 @@ class VirtualHost:
     """The door to one virtual host. Its ``exchanges``, ``queues`` and ``bindings`` own what their names say.
 
     ``version`` rises when an exchange or a permission changes, so that publishers look both up again. ``policies`` are
-    changed through the broker; ``equipment`` applies them. ``tracing`` is ``None`` while nobody watches.
+    changed through the broker; ``equipment`` applies them. ``tracing`` is ``None`` while nobody watches,
+    ``archiving`` while nothing is kept for good.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class VirtualHost:
         events: Events,
         next_queue_id: Callable[[], int],
         queue_rules: QueueRules,
+        archivists: Archivists | None = None,
     ) -> None:
         self.name = record.name
         self.version = 0
@@ -73,13 +78,18 @@ class VirtualHost:
         self.bindings = Bindings(journal, events, router.forget)
         self.policies = Policies()
         dead_letters = DeadLetters(self.name, self.exchange_by_name, router, journal, events)
-        surroundings = Surroundings(clock, journal, dead_letters, self.delete_queue)
+        self.archives = Archives(record.name, journal, clock, events, next_queue_id, archivists or Archivists())
+        self.archives.on_change = self._archives_changed
+        self.archiving: Archives | None = None
+        self.trace_table = dead_letters.trace_table = TraceTable(self.archives, journal, clock)
+        surroundings = Surroundings(clock, journal, dead_letters, self.delete_queue, self.archives, self.trace_table)
         self.equipment = Equipment(
             self.policies, surroundings, self.queue_by_name, self.exchange_by_name, router.forget
         )
         self._commons = Commons(record, journal, events, router, self.bindings, self.equipment, next_queue_id)
         self.exchanges = Exchanges(self._commons, self.exchange_by_name, exchange_types, self.outdate)
         self.queues = Queues(self._commons, self.queue_by_name, self.traffic, queue_rules)
+        self.producers = Producers(self.name, journal)
         self.retained = Retained(self.name, journal, events)
         self.wills = Wills(self.name, journal, clock, self.publish_will)
         self.sessions = Sessions(self, journal, clock, self.wills)
@@ -93,6 +103,10 @@ class VirtualHost:
         """Let its operator say something else of it."""
         self._commons.record = record
 
+    def _archives_changed(self) -> None:
+        self.archiving = self.archives if len(self.archives) else None
+        self._router.forget()
+
     def outdate(self) -> None:
         """Make publishers look exchanges and permissions up again."""
         self.version += 1
@@ -104,18 +118,28 @@ class VirtualHost:
         route = exchange.routes.get(message.routing_key)
         if route is None or message.header.sender_keys:
             route = self._router.route(exchange, message)
+        return self.publish_along(route, message, origin)
+
+    def way_of(self, exchange: Exchange, message: Message) -> Route:
+        """Return the queues that a message would be offered to. A type that remembers messages has then seen it."""
+        return self._router.route(exchange, message)
+
+    def publish_along(self, route: Route, message: Message, origin: "Origin | None" = None) -> Verdict:
+        """Offer a message to every queue of a route, and count it; see ``publish``."""
         queues = route.queues
-        if self.tracing is not None and origin is not None:
-            self.tracing.published(message, queues, origin)
+        if self.tracing is not None:
+            message = self.tracing.published(message, queues, origin)
         route.count += 1
         self.traffic.published += 1
-        if not queues:
-            self.traffic.unroutable += 1
-            return Verdict.UNROUTED
         verdict = Verdict.TAKEN
         for queue in queues:
             if queue.offer(message) is not None:
                 verdict = Verdict.REFUSED
+        if self.archiving is not None:
+            self.archiving.published(route.archives, message, origin)
+        if not queues:
+            self.traffic.unroutable += 1
+            return Verdict.UNROUTED
         return verdict
 
     def publish_will(self, message: Message, is_retained: bool) -> None:

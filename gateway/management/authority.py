@@ -13,6 +13,7 @@ class Level(Enum):
     """A part of the API: the tags that open it, and what is said to those who have none of them."""
 
     ANYBODY = (frozenset[str](), "")
+    USER = (frozenset[str](), "Login failed")
     MANAGEMENT = (frozenset({"management", "policymaker", "monitoring", ADMINISTRATOR_TAG}), "Not management user")
     POLICYMAKER = (frozenset({"policymaker", ADMINISTRATOR_TAG}), "User not authorised to access object")
     MONITORING = (frozenset({"monitoring", ADMINISTRATOR_TAG}), "Not monitor user")

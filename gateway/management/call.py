@@ -84,6 +84,14 @@ class Call:
         self.permissions(vhost)
         return vhost
 
+    def entered_vhost(self, name: str) -> VirtualHost:
+        """Return a virtual host that the user may enter, whatever their tags. :raises HttpError: as ``vhost`` does."""
+        vhost = self.broker.vhost_by_name.get(name)
+        if vhost is None:
+            raise HttpError(404, "not_found", f"no vhost '{name}'")
+        self.permissions(vhost)
+        return vhost
+
     def visible_vhosts(self) -> list[VirtualHost]:
         """Return the virtual hosts that the user may see: all of them with the tags for it, else those to enter."""
         return [vhost for _, vhost in sorted(self.broker.vhost_by_name.items()) if self.may_see(vhost)]

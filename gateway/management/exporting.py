@@ -121,7 +121,10 @@ def _binding(binding: Binding, place: Fields) -> Fields:
 
 def _vhost(vhost: VirtualHost) -> Fields:
     metadata = metadata_view(vhost)
-    return {"name": vhost.name, **metadata, "tracing": vhost.record.tracing, "metadata": metadata}
+    watched = {"tracing": vhost.record.tracing}
+    if vhost.record.trace_table:  # RabbitMQ does not know it
+        watched["trace_table"] = True
+    return {"name": vhost.name, **metadata, **watched, "metadata": metadata}
 
 
 def _parameters(broker: Broker, vhost: VirtualHost) -> list[Fields]:

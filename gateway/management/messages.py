@@ -21,7 +21,7 @@ def message_of(exchange: str, routing_key: str, properties: object, payload: str
     """Return the message that a request publishes. :raises HttpError: when it cannot be understood."""
     if not isinstance(routing_key, str) or not isinstance(payload, str):
         raise bad_request("routing_key and payload must be strings")
-    return Message(exchange, routing_key, plain_header(_properties(properties)), _body(payload, encoding))
+    return Message(exchange, routing_key, plain_header(properties_of(properties)), _body(payload, encoding))
 
 
 def message_view(queue_length: int, entry: QueuedMessage, message: Message, encoding: str, truncate: int) -> Fields:
@@ -43,8 +43,8 @@ def content_view(message: Message, encoding: str, shown: bytes) -> Fields:
     }
 
 
-def _properties(given: object) -> Properties:
-    """Read properties; those without a meaning are ignored, as RabbitMQ does."""
+def properties_of(given: object) -> Properties:
+    """Read properties; those without a meaning are ignored, as RabbitMQ does. :raises HttpError: for wrong values."""
     if given in ({}, [], None):
         return Properties()
     if not isinstance(given, Mapping):

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from gateway.access import Access
 from gateway.kernel.broker import Broker
+from gateway.management.pipeline.side import PipelineSide
 from gateway.management.statistics import Statistics
 
 
@@ -37,6 +38,7 @@ class Surroundings:
     access_of: Callable[[str], Access]
     statistics: Statistics
     topics_of: Callable[[str], TopicNames]
+    pipeline: PipelineSide
     touch: Callable[[], None] = lambda: None
     addresses: Callable[[], Mapping[str, tuple[str, int]]] = dict
     memory_limit: int = 0

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from klein import Klein
 from klein.resource import KleinResource
-from twisted.internet.defer import Deferred, DeferredLock, maybeDeferred
+from twisted.internet.defer import CancelledError, Deferred, DeferredLock, maybeDeferred
 from twisted.internet.task import Cooperator
 from twisted.python.failure import Failure
 from twisted.web.server import Site
@@ -22,6 +22,7 @@ from gateway.kernel.errors import GatewayError
 from gateway.logs import Log
 from gateway.management.authority import Level
 from gateway.management.call import Call
+from gateway.management.downloads import Download, Sending
 from gateway.management.errors import HttpError, login_failed, missing, translated
 from gateway.management.http import LimitedRequest, credentials_of, decoded, headers_of, peer_host_of, query_of
 from gateway.management.listing import Listing
@@ -120,12 +121,21 @@ class Api:
     # Answers
 
     def _respond(self, request: Any, result: object) -> "bytes | Deferred[bytes]":
+        if isinstance(result, Download):
+            return self._send(request, result)
         if not isinstance(result, Reply):
             result = Reply(204) if result is None else Reply(200, result)
         content = self._write(request, result)
         if request.method in (b"GET", b"HEAD", b"OPTIONS"):
             return content
         return self._when_durable(content)
+
+    def _send(self, request: Any, download: Download) -> "Deferred[bytes]":
+        request.setHeader(b"Cache-Control", b"no-cache")
+        request.setHeader(b"Content-Length", str(download.size).encode())
+        for name, value in download.headers.items():
+            request.setHeader(name.encode(), value.encode())
+        return Sending(request, download, self._surroundings.reactor.callLater).begin()
 
     def _when_durable(self, content: bytes) -> "Deferred[bytes]":
         """Answer a change when a crash would not undo it."""
@@ -141,6 +151,8 @@ class Api:
 
     def _refused(self, request: Any, failure: Failure) -> bytes:
         error = failure.value
+        if isinstance(error, CancelledError):  # nobody is there to hear an answer
+            return b""
         if isinstance(error, GatewayError):
             error = translated(error)
         if not isinstance(error, HttpError):

@@ -272,24 +272,27 @@ class PeerProtocol(Protocol):
         self.machine.fail_confirms()
 
     def weigh_publishing(self) -> None:
-        """Stop reading from a publisher while an alarm stands or the disk is behind; go on afterwards."""
+        """Stop reading from a publisher while an alarm stands or something is behind; go on afterwards."""
         alarms = self._broker.alarms
-        if not alarms:
-            self.unblock()
-        elif self.machine.has_published:
+        if alarms and self.machine.has_published:
             self.block(alarms.reason)
+        elif self.name in self._broker.archivists.held_publishers:
+            self.block("the archive is behind")
+        elif not alarms:
+            self.unblock()
         self._weigh_reading()
 
     def _weigh_reading(self) -> None:
         """Read from the peer unless it publishes too much, or does not take what it asked for.
 
         While the disk is behind, acknowledgements wait as publishes do: they are as much to write. Alarms are for
-        publishers alone, since consumers are who ends them.
+        publishers alone, since consumers are who ends them; an archive that is behind is for those who fill it.
         """
         broker, machine = self._broker, self.machine
         must_wait = (
             machine.outbox.size > FLOOD
             or (machine.has_published and bool(broker.alarms))
+            or self.name in broker.archivists.held_publishers
             or (broker.journal.is_backlogged and (machine.has_published or machine.has_unsettled))
         )
         if must_wait == self._is_reading and self._wire is not None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from gateway.kernel.broker import Broker
 from gateway.kernel.consumers import Consumer, Credit, Selection
 from gateway.kernel.ledger import Ledger, settle_all
-from gateway.kernel.message import Header, Message, Properties, Value
+from gateway.kernel.message import Arguments, Header, Message, Properties, Value
 from gateway.kernel.plain import PLAIN, plain_header
 from gateway.kernel.ports import Origin
 from gateway.kernel.queue import RESIDENT_MESSAGES, Outcome, Queue
@@ -170,6 +170,7 @@ class Recipient:
         settles: bool = True,
         priority: int = 0,
         is_exclusive: bool = False,
+        arguments: Arguments | None = None,
         selection: Selection | None = None,
     ) -> Consumer:
         """Consume from a queue, settling each delivery or having it settled by handing it over."""
@@ -182,6 +183,7 @@ class Recipient:
             priority=priority,
             credit=Credit(prefetch),
             shared_credit=self._shared_credit,
+            arguments=arguments,
             selection=selection,
         )
         self.consumers.append(consumer)

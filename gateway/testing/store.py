@@ -23,6 +23,7 @@ from gateway.testing.store_session import (
     queue_record,
     vhost_record,
 )
+from gateway.testing.store_streams import STREAM_CHECKS
 
 __all__ = ["STORE_CHECKS", "StorePlace", "check_store"]
 
@@ -288,5 +289,6 @@ STORE_CHECKS: Final[tuple[Callable[[StorePlace], None], ...]] = (
     _spilled_contents_end_with_the_run,
     _messages_of_a_queue_that_is_gone_are_not_recovered,
     _closing_makes_everything_durable,
+    *STREAM_CHECKS,
 )
 """Every single check; each is called with an empty place."""

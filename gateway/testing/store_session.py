@@ -2,13 +2,17 @@
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from pathlib import Path
+from typing import Final, Protocol
 
-from gateway.kernel.changes import Change, Enqueued, Lsn, Put
+from gateway.kernel.changes import Change, Enqueued, Lsn, Put, Recovered, StreamSegment
 from gateway.kernel.message import Header, Message, Properties
 from gateway.kernel.plain import PlainFormat
 from gateway.kernel.ports import Store, StoredMessage
 from gateway.kernel.records import Entity, QueueRecord, VhostRecord
+
+#: How many commits a store may need to move a segment into a file; each of them takes as long as the disk does.
+_COMMITS_UNTIL_FILED: Final = 200
 
 
 class StorePlace(Protocol):
@@ -72,6 +76,15 @@ class StoreSession:
         """Crash once everything was reported, and open what is left."""
         self.settle()
         self.crash()
+
+    def filed(self, stream_id: int, first: int) -> Path | None:
+        """Return the file of a sealed segment, giving the store some time to write one; ``None`` where it does not."""
+        for _ in range(_COMMITS_UNTIL_FILED):
+            if (path := self.store.segment_path(stream_id, first)) is not None:
+                return path
+            self.append()
+            self.settle()
+        return None
 
     def content(self, message_id: int) -> StoredMessage | None:
         """Return the content of one message."""
@@ -139,15 +152,20 @@ def vhost_record(name: str, description: str = "") -> VhostRecord:
     return VhostRecord(name, description, [], "classic", False, {}, {})
 
 
-def entities_in(changes: Iterable[Change]) -> list[Entity]:
+def entities_in(changes: Iterable[Recovered]) -> list[Entity]:
     """Return the entities that were put."""
     return [change.entity for change in changes if isinstance(change, Put)]
 
 
-def places_in(changes: Iterable[Change]) -> list[tuple[int, int, int, int, int]]:
+def places_in(changes: Iterable[Recovered]) -> list[tuple[int, int, int, int, int]]:
     """Return position, queue, message, time and delivery count of each ``Enqueued``."""
     return [
         (change.position, change.queue_id, change.message_id, change.enqueued_at_ms, change.delivery_count)
         for change in changes
         if isinstance(change, Enqueued)
     ]
+
+
+def segments_in(changes: Iterable[Recovered]) -> list[StreamSegment]:
+    """Return the segments of streams."""
+    return [change for change in changes if isinstance(change, StreamSegment)]

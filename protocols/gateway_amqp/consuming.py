@@ -1,17 +1,17 @@
 """The consuming half of the basic class on one channel: consume, cancel, get, qos, and what happens to deliveries."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from pamqp import commands
 
 from gateway.access import Operation
-from gateway.kernel.arguments import type_name
+from gateway.kernel.consumer_arguments import priority_of
 from gateway.kernel.consumers import Consumer, Credit, Resumption
 from gateway.kernel.errors import NotAllowed, NotImplementedHere, PreconditionFailed
 from gateway.kernel.ledger import Delivery, Ledger, settle_all
-from gateway.kernel.message import Arguments, Message
+from gateway.kernel.message import Message
 from gateway.kernel.names import REPLY_TO
 from gateway.kernel.patience import Patience
 from gateway.kernel.queue import Outcome, Queue
@@ -80,7 +80,7 @@ class Consuming:
             self._scope.outbox,
             needs_settling=not method.no_ack,
             is_exclusive=method.exclusive,
-            priority=_priority(queue, table_of(method.arguments)),
+            priority=priority_of(queue, table_of(method.arguments)),
             credit=Credit(self._prefetch),
             shared_credit=self._shared_credit,
             arguments=table_of(method.arguments),
@@ -162,7 +162,18 @@ class Consuming:
         self._writer.deliver(consumer.tag, tag, redelivered, message)
         vhost = self._scope.vhost
         if vhost.tracing is not None:
-            vhost.tracing.delivered(message, consumer.queue, redelivered, self._scope.origin)
+            position = None if entry is None else entry.position
+            vhost.tracing.delivered(message, consumer.queue, redelivered, self._scope.origin, position)
+
+    def deliver_run(self, consumer: Consumer, run: "Sequence[QueuedMessage]") -> None:
+        """Hand messages of a stream to the peer, many at a time: a consumer may replay all that was ever published."""
+        first_tag = self._ledger.add_run(consumer.queue, run, consumer)
+        consumer.counters.deliver += len(run)
+        self._writer.deliver_run(consumer.tag, first_tag, run)
+        tracing = self._scope.vhost.tracing
+        if tracing is not None:
+            for entry in run:
+                tracing.delivered(entry.message, consumer.queue, False, self._scope.origin, entry.position)
 
     def get(self, method: commands.Basic.Get) -> None:
         """Hand out one message, if there is one, without a consumer (60, 70, R90)."""
@@ -183,7 +194,7 @@ class Consuming:
         redelivered = entry.is_redelivered
         self._writer.get_ok(tag, redelivered, queue.shown(entry), len(queue))
         if (tracing := self._scope.vhost.tracing) is not None:
-            tracing.delivered(entry.message, queue, redelivered, self._scope.origin)
+            tracing.delivered(entry.message, queue, redelivered, self._scope.origin, entry.position)
 
     def _count_get(self, queue: Queue, no_ack: bool, is_redelivered: bool) -> None:
         for counters in (queue.counters, self.tallies.at(queue)):
@@ -273,16 +284,3 @@ class Consuming:
         for consumer in {*self._consumer_by_tag.values(), *holders}:
             consumer.share(self._shared_credit)
         self.resume()
-
-
-def _priority(queue: Queue, arguments: Arguments) -> int:
-    """Return the consumer priority asked for (R92), having refused arguments that make no sense here."""
-    entity = f"queue '{queue.name}' in vhost '{queue.vhost_name}'"
-    for name in arguments:
-        if name.startswith("x-stream-"):
-            raise PreconditionFailed(f"invalid arg '{name}' for {entity} of queue type rabbit_classic_queue")
-    priority = arguments.get("x-priority", 0)
-    if isinstance(priority, bool) or not isinstance(priority, int):
-        wrong = f'"expected integer, got {type_name(priority)}"'
-        raise PreconditionFailed(f"invalid arg 'x-priority' for {entity}: {wrong}")
-    return priority

@@ -4,19 +4,25 @@ The frames of two deliveries differ in little, so what repeats is kept: the meth
 consumer, exchange and routing key, the head of the content by header and body size.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from struct import Struct
 from typing import Final
 
 from gateway.kernel.message import Header, Message
+from gateway.kernel.queued_message import QueuedMessage
 from gateway.net.outbox import HIGH_WATER, Outbox
 from gateway_amqp.content import BASIC, BODY, FRAME_HEAD, HEADER, HEADER_HEAD, METHOD
 from gateway_amqp.header import AMQP
+from gateway_amqp.offsets import around_offset
 from gateway_amqp.properties import encode_properties
 
 #: delivery tag, redelivered
 _TAG: Final = Struct(">QB")
 _tag = _TAG.pack
+#: Where a message is in a stream, as a header says it.
+_OFFSET: Final = Struct(">q")
+_offset = _OFFSET.pack
 _METHOD_ID: Final = Struct(">HH")
 _DELIVER: Final = _METHOD_ID.pack(BASIC, 60)
 _GET_OK: Final = _METHOD_ID.pack(BASIC, 71)
@@ -49,10 +55,15 @@ def encoded_properties(header: Header) -> bytes:
     return header.raw if header.format is AMQP else encode_properties(header.properties)
 
 
+def _without_headers(header: Header) -> bytes:
+    """Return the properties alone: the headers of another protocol, or of larger frames, may not fit one (4.2.6.1)."""
+    return encode_properties(replace(header.properties, headers={}))
+
+
 class DeliveryWriter:
     """Writes messages into the outbox as frames of one channel."""
 
-    __slots__ = ("_channel", "_frame_max", "_heads", "_methods", "_outbox")
+    __slots__ = ("_channel", "_frame_max", "_heads", "_methods", "_offset_heads", "_outbox")
 
     def __init__(self, channel: int, outbox: Outbox, frame_max: int) -> None:
         self._channel = channel
@@ -60,6 +71,7 @@ class DeliveryWriter:
         self._frame_max = frame_max
         self._methods: dict[tuple[str, str, str], tuple[bytes, bytes]] = {}
         self._heads: dict[tuple[Header, int], bytes] = {}
+        self._offset_heads: dict[tuple[Header, int], tuple[bytes, bytes]] = {}
 
     def deliver(self, consumer_tag: str, delivery_tag: int, redelivered: bool, message: Message) -> None:
         """Write ``basic.deliver`` and the content."""
@@ -78,6 +90,33 @@ class DeliveryWriter:
             outbox.pieces += (around[0], _tag(delivery_tag, redelivered), around[1], head)
             self._write_body(body)
         outbox.size += size + 100
+        if outbox.size > HIGH_WATER:
+            outbox.is_open = False
+        if not outbox.is_awake:
+            outbox.wake()
+
+    def deliver_run(self, consumer_tag: str, first_tag: int, run: Sequence[QueuedMessage]) -> None:
+        """Write the deliveries of a stream's messages, whose delivery tags follow each other, with their offsets."""
+        outbox, size = self._outbox, 0
+        for tag, entry in enumerate(run, first_tag):
+            message = entry.message
+            body = message.body
+            around = self._methods.get((consumer_tag, message.exchange, message.routing_key))
+            if around is None:
+                around = self._around(consumer_tag, message)
+            head = self._offset_heads.get((message.header, len(body)))
+            if head is None:
+                head = self._offset_head(message.header, len(body))
+            before, behind = head
+            if 0 < len(body) <= self._frame_max - 8:
+                outbox.pieces += (
+                    around[0], _tag(tag, False), around[1], before, _offset(entry.position), behind, body, _END
+                )  # fmt: skip
+            else:
+                outbox.pieces += (around[0], _tag(tag, False), around[1], before, _offset(entry.position), behind)
+                self._write_body(body)
+            size += len(body)
+        outbox.size += size + 100 * len(run)
         if outbox.size > HIGH_WATER:
             outbox.is_open = False
         if not outbox.is_awake:
@@ -125,16 +164,36 @@ class DeliveryWriter:
         """Return the content header frame and, when the body fits one frame, the head of the body frame."""
         properties = encoded_properties(header)
         if len(properties) > self._frame_max - _AROUND_PROPERTIES:
-            # another protocol's headers may be longer than the one frame they have to fit into here (4.2.6.1)
-            properties = encode_properties(replace(header.properties, headers={}))
-        head = HEADER_HEAD.pack(HEADER, self._channel, 12 + len(properties), BASIC, 0, size) + properties + _END
-        if size and size + 8 <= self._frame_max:
-            head += FRAME_HEAD.pack(BODY, self._channel, size)
+            properties = _without_headers(header)
+        head = self._header_frame(len(properties), size) + properties + self._between(size)
         if len(properties) <= _LONGEST_KEPT:
             if len(self._heads) >= _KEPT:
                 self._heads.clear()
             self._heads[header, size] = head
         return head
+
+    def _offset_head(self, header: Header, size: int) -> tuple[bytes, bytes]:
+        """Return the same before and behind the offset of a stream's message."""
+        before, behind = around_offset(encoded_properties(header))
+        if len(before) + _OFFSET.size + len(behind) > self._frame_max - _AROUND_PROPERTIES:
+            before, behind = around_offset(_without_headers(header))
+        properties_size = len(before) + _OFFSET.size + len(behind)
+        head = self._header_frame(properties_size, size) + before, behind + self._between(size)
+        if properties_size <= _LONGEST_KEPT:
+            if len(self._offset_heads) >= _KEPT:
+                self._offset_heads.clear()
+            self._offset_heads[header, size] = head
+        return head
+
+    def _header_frame(self, properties_size: int, body_size: int) -> bytes:
+        """Return a content header frame up to its properties."""
+        return HEADER_HEAD.pack(HEADER, self._channel, 12 + properties_size, BASIC, 0, body_size)
+
+    def _between(self, body_size: int) -> bytes:
+        """Return what stands between the properties and the body: the head of its frame, if it is in one."""
+        if body_size and body_size + 8 <= self._frame_max:
+            return _END + FRAME_HEAD.pack(BODY, self._channel, body_size)
+        return _END
 
     def _write_body(self, body: bytes) -> None:
         """Write a body that needs no frame or several."""

@@ -133,16 +133,25 @@ def splice_property(raw: bytes, name: str, encoded: bytes) -> bytes:
 
     The other properties keep their very bytes.
     """
+    known, flags, position, end = _located(raw, name)
+    changed = flags | known.flag if encoded else flags & ~known.flag
+    return _FLAGS.pack(changed) + raw[2:position] + encoded + raw[end:]
+
+
+def ends_at(raw: bytes, name: str) -> int:
+    """Return where the value of a property ends in ``raw``."""
+    return _located(raw, name)[3]
+
+
+def _located(raw: bytes, name: str) -> tuple[Property, int, int, int]:
+    """Return a property, all flags, and where its value begins and ends; at one place where it is not set."""
     flags, position = _read_flags(raw)
     for known in PROPERTIES:
         end = known.read(raw, position)[1] if flags & known.flag else position
         if known.name == name:
-            break
+            return known, flags, position, end
         position = end
-    else:
-        raise ValueError(f"no property is called {name}")
-    changed = flags | known.flag if encoded else flags & ~known.flag
-    return _FLAGS.pack(changed) + raw[2:position] + encoded + raw[end:]
+    raise ValueError(f"no property is called {name}")
 
 
 def _read_flags(raw: bytes) -> tuple[int, int]:

@@ -52,6 +52,8 @@ _LONGEST_REASON: Final = 200
 class Connection:
     """One client's conversation. Owns its outbox; ``conversation`` is what it has once it is in its virtual host."""
 
+    __deletable__ = ["opening"]  # mypyc wants to be told
+
     def __init__(self, settings: MqttSettings, driver: Driver, wake: Callable[[], None]) -> None:
         self.settings = settings
         self.driver = driver

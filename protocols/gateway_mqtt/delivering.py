@@ -10,6 +10,7 @@ from gateway.kernel.journal import Journal
 from gateway.kernel.message import Message
 from gateway.kernel.ports import Origin
 from gateway.kernel.queue import Queue
+from gateway.kernel.queued_message import QueuedMessage
 from gateway.kernel.records import SubscriptionRecord
 from gateway.kernel.session import Session
 from gateway.kernel.subscriptions import Terms
@@ -174,7 +175,7 @@ class Delivering:
             if self.inflight.deliveries.get(packet_id) is delivery:
                 message = delivery.entry.message
                 self.send_special(message, None, qos=2, packet_id=packet_id, is_again=True)
-                self.count(delivery.consumer, message, redelivered=True)
+                self.count(delivery.consumer, message, True, delivery.entry)
 
     # Packets
 
@@ -240,7 +241,9 @@ class Delivering:
         """Let what is written from now on leave once everything recorded so far is durable."""
         self._outbox.promise(self._journal.pending_lsn)
 
-    def count(self, consumer: Consumer, message: Message, redelivered: bool) -> None:
+    def count(
+        self, consumer: Consumer, message: Message, redelivered: bool, entry: QueuedMessage | None = None
+    ) -> None:
         """Count a delivery, and show it to the tracers."""
         counters = self.inflight.counters
         counters.deliver += 1
@@ -248,4 +251,5 @@ class Delivering:
         if redelivered:
             counters.redeliver += 1
         if self._vhost.tracing is not None:
-            self._vhost.tracing.delivered(message, consumer.queue, redelivered, self.origin)
+            position = None if entry is None else entry.position
+            self._vhost.tracing.delivered(message, consumer.queue, redelivered, self.origin, position)

@@ -102,7 +102,7 @@ class MqttHeaderFormat:
     def properties(self, raw: bytes) -> Properties:
         """Translate everything. :raises MqttError: when this version did not write the bytes."""
         parts = _taken_apart(raw)
-        mapping = LOSSY if parts.flags & _LOSSY else REVERSIBLE
+        mapping = mapping_of(parts)
         said = scan_publish_properties(parts.block)
         return kernel_properties(said, parts.flags & _QOS, mapping, added_headers(parts))
 
@@ -187,6 +187,11 @@ def retained_header(header: Header, identifier: int, now_ms: int) -> MqttHeader:
         said[Property.MESSAGE_EXPIRY_INTERVAL] = max(0, expiry_s - waited_s)
         parts = parts._replace(arrived_at_ms=now_ms, block=write_block(said))
     return MQTT.header(parts._replace(flags=parts.flags | _COPY, identifier=identifier).packed())
+
+
+def mapping_of(parts: Parts) -> TopicMapping:
+    """Return how the topic of a message became its routing key."""
+    return LOSSY if parts.flags & _LOSSY else REVERSIBLE
 
 
 def added_headers(parts: Parts) -> dict[str, Value]:

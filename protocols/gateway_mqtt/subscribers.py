@@ -51,7 +51,7 @@ class AtMostOnce:
             packet = delivering.encoder.at_most_once(message)
             if len(packet) <= delivering.plain_size:
                 delivering.write(packet)
-                delivering.count(consumer, message, redelivered)
+                delivering.count(consumer, message, redelivered, entry)
                 return
         self._deliver_special(consumer, message, redelivered)
 
@@ -100,7 +100,7 @@ class Acknowledged:
                     packet_id = self._handshakes.next_id(self._deliveries)
                     self._deliveries[packet_id] = Delivery(consumer, entry, qos)
                     self._delivering.write_parts((head, packet_id.to_bytes(2, "big"), tail), size)
-                    self._delivering.count(consumer, message, redelivered)
+                    self._delivering.count(consumer, message, redelivered, entry)
                     return
         self._deliver_special(consumer, message, redelivered, entry)
 
@@ -117,7 +117,7 @@ class Acknowledged:
             self._give_up(packet_id, qos)
             self._pass_over(consumer, entry)
             return
-        self._delivering.count(consumer, message, redelivered)
+        self._delivering.count(consumer, message, redelivered, entry)
         if qos:
             self._deliveries[packet_id] = Delivery(consumer, entry, qos)
         else:

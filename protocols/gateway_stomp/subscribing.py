@@ -3,15 +3,18 @@
 from collections.abc import Mapping
 from typing import Final
 
+from gateway.kernel.consumer_arguments import priority_of
 from gateway.kernel.consumers import Consumer, Credit, Resumption, Selection
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.ledger import Delivery, Ledger, settle_all
+from gateway.kernel.message import Arguments
 from gateway.kernel.queue import Outcome, Queue
 from gateway_stomp.endpoints import Endpoints
 from gateway_stomp.errors import StompError
 from gateway_stomp.replies import PREFIX as REPLY_PREFIX
 from gateway_stomp.scope import Scope
 from gateway_stomp.selecting import selection_for
+from gateway_stomp.stream_headers import stream_arguments
 from gateway_stomp.subscription import AckMode, Subscription
 from gateway_stomp.translate import whole_number
 from gateway_stomp.versions import Version
@@ -65,19 +68,20 @@ class Subscribing:
             raise StompError("Duplicated subscription identifier", detail)
         destination = self._scope.destination(written)
         mode = _ack_mode(headers.get("ack", "auto"))
-        credit, priority = Credit(_prefetch(headers, self._scope.settings.activemq)), _priority(headers)
+        credit = Credit(_prefetch(headers, self._scope.settings.activemq))
         selection = selection_for(headers, self._scope.settings)
         name = self._endpoints.durable_name(destination, headers)
         queue = self._endpoints.queue_to_consume(destination, headers, name)
-        # others may want what is left in a queue; what is left in a topic's own queue nobody would ever take
-        own, shared = (None, selection) if destination.is_queue else (selection, None)
+        # Others may want what is left in a queue. What is left in a topic's own queue nobody would ever take, and of a
+        # stream everybody has all there is.
+        own, shared = (None, selection) if destination.is_queue and not _is_stream(queue) else (selection, None)
         subscription = Subscription(self._scope, id, tag, destination, mode, self._ledger(tag), own)
-        self._consume(subscription, queue, credit, priority, shared)
+        self._consume(subscription, queue, credit, _arguments(headers, queue), shared)
 
     def receive_replies(self, id: str, queue: Queue) -> None:
         """Consume replies under this id, without acknowledgements."""
         tag = f"T_{id}"
-        self._consume(Subscription(self._scope, id, tag, None, AckMode.AUTO, self._ledger(tag)), queue, Credit(), 0)
+        self._consume(Subscription(self._scope, id, tag, None, AckMode.AUTO, self._ledger(tag)), queue, Credit(), {})
 
     def unsubscribe(self, headers: Mapping[str, str]) -> None:
         """End a subscription; what it brought may still be acknowledged. :raises StompError: when there is none."""
@@ -128,7 +132,7 @@ class Subscribing:
         subscription: Subscription,
         queue: Queue,
         credit: Credit,
-        priority: int,
+        arguments: Arguments,
         selection: Selection | None = None,
     ) -> None:
         consumer = queue.consume(
@@ -136,12 +140,14 @@ class Subscribing:
             subscription,
             self._scope.outbox,
             needs_settling=subscription.mode is not AckMode.AUTO,
-            priority=priority,
+            priority=priority_of(queue, arguments),
             credit=credit,
+            arguments=arguments,
             selection=selection,
         )
         consumer.counters = self._scope.tallies.at(queue)
         subscription.consumer = consumer
+        subscription.is_of_stream = _is_stream(queue)
         subscription.patience.watch(queue)
         self._left.pop(subscription.tag, None)
         self._subscription_by_tag[subscription.tag] = subscription
@@ -216,6 +222,10 @@ class Subscribing:
         current.ledger.restore(deliveries)
 
 
+def _is_stream(queue: Queue) -> bool:
+    return queue.arguments.get("x-queue-type") == "stream"
+
+
 def _ack_mode(said: str) -> AckMode:
     try:
         return AckMode(said)
@@ -237,9 +247,9 @@ def _prefetch(headers: Mapping[str, str], is_activemq: bool) -> int:
     return count
 
 
-def _priority(headers: Mapping[str, str]) -> int:
-    """Return the consumer's priority (R92), having refused what only consumers of streams may ask for."""
-    for name in headers:
-        if name.startswith("x-stream-"):
-            raise PreconditionFailed(f"header '{name}' is for streams, which there are none of")
-    return whole_number("x-priority", headers["x-priority"].strip()) if "x-priority" in headers else 0
+def _arguments(headers: Mapping[str, str], queue: Queue) -> Arguments:
+    """Return what the kernel is told of the consumer; in a stream none comes before another."""
+    arguments = stream_arguments(headers)
+    if "x-priority" not in headers or queue.arguments.get("x-queue-type") == "stream":
+        return arguments
+    return {**arguments, "x-priority": whole_number("x-priority", headers["x-priority"].strip())}

@@ -11,6 +11,7 @@ from gateway.kernel.ports import Origin
 from gateway.net.outbox import HIGH_WATER
 from gateway_stomp.destinations import Destination
 from gateway_stomp.scope import Scope
+from gateway_stomp.stream_headers import OFFSET
 from gateway_stomp.versions import Version
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ class Subscription:
     """What one SUBSCRIBE asked for; a kernel ``Subscriber``. ``tag`` is its name in message-ids.
 
     Owns the ``ledger`` of what its client has not settled yet. ``is_forgettable`` says that it is durable, so an
-    UNSUBSCRIBE may ask for its end. ``consumer`` is set once, by who made it. A ``selection`` is for a queue of
-    its own: what it does not want is consumed unseen.
+    UNSUBSCRIBE may ask for its end. ``consumer`` is set once, by who made it, and so is ``is_of_stream``: messages are
+    told their offsets. A ``selection`` is for a queue of its own: what it does not want is consumed unseen.
     """
 
     __slots__ = (
@@ -46,6 +47,7 @@ class Subscription:
         "consumer",
         "destination",
         "id",
+        "is_of_stream",
         "ledger",
         "mode",
         "patience",
@@ -69,6 +71,7 @@ class Subscription:
         self.ledger = ledger
         self.patience = Patience()
         self.consumer: Consumer
+        self.is_of_stream = False
         self._scope = scope
         self._outbox = scope.outbox
         self._encoder = scope.settings.encoders.of(scope.version)
@@ -102,7 +105,10 @@ class Subscription:
         beginning = self._beginnings.get((message.exchange, message.routing_key))
         if beginning is None:
             beginning = self._begin(message)
-        rest = self._encoder.rest(message, redelivered)
+        if self.is_of_stream and entry is not None:
+            rest = self._with_offset(message, entry.position)
+        else:
+            rest = self._encoder.rest(message, redelivered)
         outbox = self._outbox
         if self._ack_beginning:
             outbox.pieces += (beginning, b"%d%b%d" % (tag, self._ack_beginning, tag), rest)
@@ -115,7 +121,8 @@ class Subscription:
             outbox.wake()
         vhost = self._scope.vhost
         if vhost.tracing is not None:
-            vhost.tracing.delivered(message, consumer.queue, redelivered, self._scope.origin)
+            position = None if entry is None else entry.position
+            vhost.tracing.delivered(message, consumer.queue, redelivered, self._scope.origin, position)
 
     def cancelled(self, consumer: Consumer) -> None:
         """The queue is gone, and the subscription with it."""
@@ -128,6 +135,13 @@ class Subscription:
         if entry is not None:
             consumer.queue.accept(entry)
             consumer.settled()
+
+    def _with_offset(self, message: Message, offset: int) -> bytes:
+        """Return the rest of the frame of a stream's message; an offset that its publisher wrote gives way."""
+        if OFFSET in message.headers:
+            header = message.header.edited({}, without=(OFFSET,))
+            message = Message(message.exchange, message.routing_key, header, message.body)
+        return b"\n%b:%d%b" % (OFFSET.encode(), offset, self._encoder.rest(message, False))
 
     def _begin(self, message: Message) -> bytes:
         """Return the frame up to the number in the message-id."""

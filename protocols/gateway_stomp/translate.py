@@ -37,8 +37,8 @@ _LONGEST_SHORT_STRING: Final = 255
 SURELY_SHORT: Final = _LONGEST_SHORT_STRING // 4
 """A text of no more characters is short enough, whichever they are: UTF-8 takes four bytes for one at most."""
 
-#: The end of the year 9999, the last that a datetime knows.
-_LATEST_S: Final = 253_402_300_799
+LATEST_S: Final = 253_402_300_799
+"""The end of the year 9999, the last that a datetime knows."""
 
 #: Where replies can be sent: any other reply-to is the name of a queue.
 _PREFIXES: Final = ("/temp-queue", "/exchange", "/topic", "/amq/queue", "/queue", "/reply-queue")
@@ -148,8 +148,8 @@ def _timestamp(value: str | None) -> datetime | None:
     if value is None:
         return None
     seconds = whole_number("timestamp", value)
-    if not 0 <= seconds <= _LATEST_S:
-        raise PreconditionFailed(f"header 'timestamp' must be seconds from 0 to {_LATEST_S}, not {seconds}")
+    if not 0 <= seconds <= LATEST_S:
+        raise PreconditionFailed(f"header 'timestamp' must be seconds from 0 to {LATEST_S}, not {seconds}")
     return datetime.fromtimestamp(seconds, UTC)
 
 

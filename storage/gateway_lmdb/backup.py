@@ -1,7 +1,8 @@
 """A copy of a store for safe keeping, made by another process than the one that writes it.
 
 LMDB lets any process read one committed state while the owner goes on writing: the copy is what a crash at that moment
-would leave, so everything confirmed before it began is in it.
+would leave, so everything confirmed before it began is in it. The files of streams are copied before and after: what
+the owner moves into one meanwhile is in the one or the other.
 """
 
 import os
@@ -13,6 +14,7 @@ import lmdb
 
 from gateway.kernel.errors import StorageError
 from gateway_lmdb.environment import DEFAULT_MAP_SIZE, sync_directories
+from gateway_lmdb.segment_files import DIRECTORY, SegmentFiles
 
 FILE: Final = "data.mdb"
 
@@ -30,14 +32,17 @@ def back_up(source: Path, target: Path) -> int:
         target.mkdir(mode=0o750, parents=True, exist_ok=True)
         if any(target.iterdir()):
             raise StorageError(f"{target} is not empty")
+        segments, copies = SegmentFiles(source / DIRECTORY), SegmentFiles(target / DIRECTORY)
+        segments.copy_into(copies)
         with lmdb.open(str(source), map_size=DEFAULT_MAP_SIZE, readonly=True, readahead=False) as environment:
             environment.copy(str(target), compact=True)
+        segments.copy_into(copies)
         _make_durable(target)
     except (OSError, lmdb.Error) as error:
         with suppress(OSError):  # half a copy must not pass for one
             (target / FILE).unlink()
         raise StorageError(f"the store in {source} cannot be copied to {target}: {error}") from error
-    return (target / FILE).stat().st_size
+    return sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
 
 
 def _make_durable(target: Path) -> None:

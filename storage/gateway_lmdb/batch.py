@@ -7,11 +7,12 @@ that may be on disk already is deleted all the same, which is why a batch knows 
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from gateway.kernel.changes import Dequeued, Discarded, Enqueued, Lsn, Put, Stored
+from gateway.kernel.changes import Appended, Dequeued, Discarded, Enqueued, Lsn, Put, Removed, Stored
 from gateway.kernel.message import Message
 from gateway.kernel.records import Entity
 from gateway_lmdb.schema import entity_key
 from gateway_lmdb.staged import Append
+from gateway_lmdb.stream_batch import StreamBatch
 
 #: Bounds of one transaction, so that a burst is committed and reported in pieces. An append is never split.
 MOST_RECORDS: Final = 20_000
@@ -67,9 +68,11 @@ class Batch:
         self.contents: TableBatch[Message] = TableBatch(written.content)
         self.spilled: TableBatch[Message] = TableBatch(written.spilled)
         self.enqueued: TableBatch[Enqueued] = TableBatch(written.enqueued)
+        self.streams = StreamBatch()
 
     def __len__(self) -> int:
-        return len(self.entities) + len(self.contents) + len(self.spilled) + len(self.enqueued)
+        messages = len(self.contents) + len(self.spilled) + len(self.enqueued)
+        return len(self.entities) + messages + len(self.streams)
 
     @property
     def deletes(self) -> int:
@@ -90,6 +93,9 @@ class Batch:
         for change in append.changes:
             if isinstance(change, Enqueued):
                 self.enqueued.puts[change.position] = change
+            elif isinstance(change, Appended):
+                self.streams.add(change)
+                self.size += len(change.message.body)
             elif isinstance(change, Dequeued):
                 self.enqueued.delete(change.position)
             elif isinstance(change, Stored):
@@ -98,8 +104,10 @@ class Batch:
                 self._discard(change)
             elif isinstance(change, Put):
                 self.entities[entity_key(change.entity.kind, change.entity.key)] = change.entity
-            else:
+            elif isinstance(change, Removed):
                 self.entities[entity_key(change.kind, change.key)] = None
+            else:
+                self.streams.add(change)
         self.lsn = append.lsn or self.lsn
 
     def _store(self, stored: Stored) -> None:

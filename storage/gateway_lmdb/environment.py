@@ -64,6 +64,18 @@ class Environment:
         except lmdb.Error as error:
             raise StorageError(f"the store cannot be read: {error}") from error
 
+    @contextmanager
+    def view(self) -> "Iterator[lmdb.Transaction[memoryview]]":
+        """Hold one state of the store for a look at the memory it is mapped to: no longer than the block lasts.
+
+        :raises StorageError: when the files cannot be read.
+        """
+        try:
+            with self._reading, self._lmdb.begin(buffers=True) as transaction:
+                yield transaction
+        except lmdb.Error as error:
+            raise StorageError(f"the store cannot be read: {error}") from error
+
     def saw(self, size: int) -> bool:
         """Count bytes seen through the map; say whether it is time to ``trim``.
 

@@ -1,14 +1,17 @@
 """What lies where: the tables, their keys, and the version of the whole.
 
-=========  ==================================  ============================
+=========  ==================================  ==================================
 table      key                                 value (see ``records``)
-=========  ==================================  ============================
+=========  ==================================  ==================================
 meta       a name                              what it says
 entities   kind, colon, digest of the key      the entity, whole
 contents   message id, 8 bytes, big-endian     a message's content
 enqueued   position, 8 bytes, big-endian       which message in which queue
 spilled    message id, 8 bytes, big-endian     a content of this run alone
-=========  ==================================  ============================
+chunks     stream id, first offset, 8 + 8      messages of a stream, not in a file yet
+segments   stream id, first offset, 8 + 8      a sealed segment of a stream
+streams    stream id, 8 bytes                  the first offset, once it is not 0
+=========  ==================================  ==================================
 """
 
 import struct
@@ -33,9 +36,20 @@ MAX_TABLES: Final = 16
 
 _FORMAT_KEY: Final = b"format"
 _NUMBER: Final = struct.Struct(">Q")
+_PLACE: Final = struct.Struct(">QQ")
 
 pack_number: Final = _NUMBER.pack
 """The key of a message id or a position: big-endian, so that the tables are in rising order."""
+
+
+pack_place: Final = _PLACE.pack
+"""The key of a stream's chunk or segment, from the stream's number and an offset: each stream in rising order."""
+
+
+def unpack_place(key: bytes) -> tuple[int, int]:
+    """Return the stream's number and the offset of a key."""
+    stream_id, offset = _PLACE.unpack(key)
+    return stream_id, offset
 
 
 def unpack_number(key: bytes) -> int:
@@ -58,6 +72,9 @@ class Tables:
     contents: lmdb._Database
     enqueued: lmdb._Database
     spilled: lmdb._Database
+    chunks: lmdb._Database
+    segments: lmdb._Database
+    streams: lmdb._Database
 
 
 def open_tables(environment: lmdb.Environment) -> Tables:
@@ -74,6 +91,9 @@ def open_tables(environment: lmdb.Environment) -> Tables:
             environment.open_db(b"contents", transaction),
             environment.open_db(b"enqueued", transaction),
             environment.open_db(b"spilled", transaction),
+            environment.open_db(b"chunks", transaction),
+            environment.open_db(b"segments", transaction),
+            environment.open_db(b"streams", transaction),
         )
         transaction.drop(tables.spilled, delete=False)
     return tables

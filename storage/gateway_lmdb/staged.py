@@ -1,23 +1,24 @@
 """What was appended and is not yet reported durable, kept readable until then."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NewType
 
-from gateway.kernel.changes import Changes, Discarded, Lsn, Stored
+from gateway.kernel.changes import Change, Discarded, Lsn, Stored
 from gateway.kernel.message import Message
 from gateway.kernel.ports import StoredMessage
+from gateway_lmdb.stream_batch import Filed
 
 ContentKey = NewType("ContentKey", int)
 """A message id, negative for spilled content; ids count from 1."""
 
 
 class Append:
-    """One call of ``Store.append``: its position and changes."""
+    """One call of ``Store.append``, or one of the engine's own: its position and changes."""
 
     __slots__ = ("changes", "lsn")
 
-    def __init__(self, lsn: Lsn, changes: Changes) -> None:
+    def __init__(self, lsn: Lsn, changes: Sequence[Change | Filed]) -> None:
         self.lsn = lsn
         self.changes = changes
 

@@ -8,14 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from gateway.kernel.changes import Change, Changes, Enqueued, Lsn, Put
+from gateway.kernel.changes import Changes, Enqueued, Lsn, Put, Recovered
+from gateway.kernel.contents import decode_content
 from gateway.kernel.ports import StoredMessage, StoreListener
-from gateway_lmdb import recovery
+from gateway_lmdb import recovery, stream_recovery
 from gateway_lmdb.environment import DEFAULT_MAP_SIZE, RECORD_SEEN, Environment
-from gateway_lmdb.records import decode_content
 from gateway_lmdb.relay import Relay
 from gateway_lmdb.schema import Transaction, highest_number, pack_number
+from gateway_lmdb.sealer import Sealer
+from gateway_lmdb.segment_files import DIRECTORY, SegmentFiles
 from gateway_lmdb.staged import Append, Staged, content_key
+from gateway_lmdb.stream_batch import Filed, StreamBatch
+from gateway_lmdb.stream_tables import chunks_from, segment_at
 from gateway_lmdb.writer import Writer
 
 #: The position of changes that are not from the kernel, so nobody waits for them.
@@ -47,7 +51,9 @@ class LmdbStore:
         self._appended = Lsn(0)
         self._is_closed = False
         self._highest_ids = self._read_highest_ids()
-        self._writer = Writer(self._environment, self._relay, retry_interval_s)
+        self._files = SegmentFiles(Path(path) / DIRECTORY)
+        self._writer = Writer(self._environment, self._relay, retry_interval_s, self._streams_committed)
+        self._sealer = Sealer(self._environment, self._files, self._filed, retry_interval_s)
 
     def listen(self, listener: StoreListener) -> None:
         """Name the listener. Called once, before the first ``append``."""
@@ -63,9 +69,12 @@ class LmdbStore:
         """Read contents back, staged or durable, in the order asked for; ``None`` where nothing is stored."""
         with self._environment.read() as transaction:
             found = [self._content(transaction, message_id) for message_id in message_ids]
-        if self._environment.saw(sum(max(RECORD_SEEN, len(content.body)) for content in found if content)):
-            self._stage(Append(_OUR_OWN, ()))  # wakes the writer: it trims between its transactions
+        self._saw(sum(max(RECORD_SEEN, len(content.body)) for content in found if content))
         return found
+
+    def _saw(self, size: int) -> None:
+        if self._environment.saw(size):
+            self._stage(Append(_OUR_OWN, ()))  # wakes the writer: it trims between its transactions
 
     def _stage(self, append: Append) -> None:
         self._staged.add(append)
@@ -81,11 +90,41 @@ class LmdbStore:
                 return decode_content(record)
         return None
 
-    def recover(self) -> Iterator[Change]:
+    # Streams
+
+    def stream_chunks(self, stream_id: int, offset: int, most_bytes: int) -> bytes | None:
+        """Read durable messages of a stream back as chunks, from the table or a file, wherever they are by now."""
+        tables = self._environment.tables
+        with self._environment.read() as transaction:
+            chunks = chunks_from(transaction, tables, stream_id, offset, most_bytes)
+            found = None if chunks else segment_at(transaction, tables, stream_id, offset)
+        if chunks:
+            data = b"".join(chunks)
+            self._saw(len(data))
+            return data
+        return None if found is None else self._files.read(stream_id, found[0].first, offset, most_bytes)
+
+    def segment_path(self, stream_id: int, first: int) -> Path | None:
+        """Return the file of a sealed segment, ``None`` while it is not in one."""
+        with self._environment.read() as transaction:
+            found = segment_at(transaction, self._environment.tables, stream_id, first)
+        is_filed = found is not None and found[0].first == first and found[1]
+        return self._files.path(stream_id, first) if is_filed else None
+
+    def _streams_committed(self, batch: StreamBatch) -> None:
+        self._sealer.committed(batch)
+
+    def _filed(self, filed: Filed) -> None:
+        self._writer.stage(Append(_OUR_OWN, (filed,)))
+
+    # Starting and stopping
+
+    def recover(self) -> Iterator[Recovered]:
         """Yield what was durable when the store was opened, before the first ``append``."""
         entities = recovery.entities(self._environment)
         yield from map(Put, entities)
         queues = recovery.queue_ids(entities)
+        yield from self._recover_streams(queues)
         orphans: list[Enqueued] = []
         for enqueued in recovery.enqueued(self._environment):
             if enqueued.queue_id in queues:
@@ -94,13 +133,27 @@ class LmdbStore:
                 orphans.append(enqueued)
         self._stage(Append(_OUR_OWN, recovery.cleanup(self._environment, orphans, queues)))
 
+    def _recover_streams(self, streams: frozenset[int]) -> Iterator[Recovered]:
+        found = stream_recovery.find(self._environment, self._files, streams)
+        yield from found.segments
+        self._stage(Append(_OUR_OWN, found.truncations))
+        self._sealer.clean(found.firsts_by_stream)
+        for segment in found.to_file:
+            self._sealer.file(segment)
+
     def highest_ids(self) -> tuple[int, int]:
         """Return the highest position and message id found when the store was opened."""
         return self._highest_ids
 
     def snapshot(self, directory: str | Path) -> None:
-        """Write a compact copy of what is durable into an existing, empty directory, while the store is in use."""
+        """Write a compact copy of what is durable into an existing, empty directory, while the store is in use.
+
+        Files of streams are linked before and after: what is moved into one meanwhile is in one of the two copies.
+        """
+        target = SegmentFiles(Path(directory) / DIRECTORY)
+        self._files.link_into(target)
         self._environment.snapshot(Path(directory))
+        self._files.link_into(target)
 
     def close(self) -> None:
         """Make everything staged durable, report it, and release the files.
@@ -111,8 +164,10 @@ class LmdbStore:
         if self._is_closed:
             return
         self._is_closed = True
+        self._sealer.stop()
         self._writer.stop()
         self._relay.deliver()
+        self._files.close()
         self._environment.close()
 
     def _read_highest_ids(self) -> tuple[int, int]:

@@ -13,12 +13,15 @@ from typing import Final, TypeVar
 
 import lmdb
 
+from gateway.kernel.contents import ContentWriter
 from gateway.kernel.ports import StoreListener
 from gateway_lmdb.batch import Batch, TableBatch, Written
 from gateway_lmdb.environment import RECORD_SEEN, TRANSACTION_SEEN, Environment
-from gateway_lmdb.records import ContentWriter, encode_enqueued, encode_entity
+from gateway_lmdb.records import encode_enqueued, encode_entity
 from gateway_lmdb.schema import Transaction, highest_number, pack_number
 from gateway_lmdb.staged import Append
+from gateway_lmdb.stream_batch import StreamBatch
+from gateway_lmdb.stream_writer import StreamWriter
 
 #: Failures of the system that pass: the transaction is gone without a trace and can be written again. LMDB reports a
 #: short write, the usual first sign of a full disk, as EIO; and a failed sync of data pages is harmless to retry,
@@ -35,10 +38,17 @@ class _GivenUp(Exception):
 class Writer:
     """Commits appends in order.
 
-    ``stage`` and ``stop`` are called on the kernel's thread; all else, and the listener, on the writer's own.
+    ``stage`` is called on any thread, ``stop`` on the kernel's; all else, and the listener, on the writer's own, where
+    ``streams_committed`` is told what happened to streams once it is on disk.
     """
 
-    def __init__(self, environment: Environment, listener: StoreListener, retry_interval_s: float) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        listener: StoreListener,
+        retry_interval_s: float,
+        streams_committed: Callable[[StreamBatch], None],
+    ) -> None:
         self._environment = environment
         self._listener = listener
         self._retry_interval_s = retry_interval_s
@@ -46,6 +56,8 @@ class Writer:
         self._stopping = Event()
         self._has_failed = False
         self._encode_content = ContentWriter().encode
+        self._streams = StreamWriter(environment.tables)
+        self._streams_committed = streams_committed
         self._written = _written(environment)
         self._thread = Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
@@ -66,6 +78,9 @@ class Writer:
             while (batch := self._next_batch()) is not None:
                 self._commit(batch)
                 self._written = batch.written()
+                if len(batch.streams):
+                    self._streams.committed()
+                    self._streams_committed(batch.streams)
                 if batch.lsn:
                     self._listener.on_durable(batch.lsn)
                 self._environment.saw(TRANSACTION_SEEN + batch.size + RECORD_SEEN * batch.deletes)
@@ -147,6 +162,7 @@ class Writer:
             _write_table(transaction, tables.contents, batch.contents, self._encode_content)
             _write_table(transaction, tables.spilled, batch.spilled, self._encode_content)
             _write_table(transaction, tables.enqueued, batch.enqueued, encode_enqueued)
+            self._streams.write(transaction, batch.streams)
 
 
 def _write_table(

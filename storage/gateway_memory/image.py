@@ -5,10 +5,26 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from gateway.kernel import values
-from gateway.kernel.changes import Change, Changes, Dequeued, Discarded, Enqueued, Put, Removed, Stored
+from gateway.kernel.changes import (
+    Appended,
+    Change,
+    Changes,
+    Dequeued,
+    Discarded,
+    Enqueued,
+    Put,
+    Recovered,
+    Removed,
+    Sealed,
+    Stored,
+    Truncated,
+)
+from gateway.kernel.chunks import Entry
+from gateway.kernel.contents import ContentWriter
 from gateway.kernel.message import Value
 from gateway.kernel.ports import StoredMessage
 from gateway.kernel.records import ENTITY_BY_KIND, Entity, queue_id_of
+from gateway_memory.streams import StreamImage
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +36,31 @@ class Content:
     content: StoredMessage
 
 
-Step: TypeAlias = Put | Removed | Content | Enqueued | Dequeued | Discarded
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An ``Appended`` as it was when it was appended."""
+
+    stream_id: int
+    offset: int
+    entry: Entry
+
+
+Step: TypeAlias = Put | Removed | Content | Enqueued | Dequeued | Discarded | Line | Sealed | Truncated
 
 
 def captured(changes: Changes) -> list[Step]:
     """Return the changes in a form that does not change any more."""
-    return [_content(change) if isinstance(change, Stored) else change for change in changes]
+    writer = ContentWriter()
+    return [_captured(change, writer) for change in changes]
+
+
+def _captured(change: Change, writer: ContentWriter) -> Step:
+    if isinstance(change, Stored):
+        return _content(change)
+    if isinstance(change, Appended):
+        entry = change.timestamp_ms, change.filter_value, writer.encode(change.message)
+        return Line(change.stream_id, change.offset, entry)
+    return change
 
 
 def _content(stored: Stored) -> Content:
@@ -36,13 +71,14 @@ def _content(stored: Stored) -> Content:
 
 
 class Image:
-    """The entities, contents and places in queues that follow from the steps applied so far."""
+    """The entities, contents, places in queues and streams that follow from the steps applied so far."""
 
     def __init__(self) -> None:
         self.entities: dict[tuple[str, bytes], Entity] = {}
         self.contents: dict[int, StoredMessage] = {}
         self.spilled: dict[int, StoredMessage] = {}
         self.enqueued: dict[int, Enqueued] = {}
+        self.streams: dict[int, StreamImage] = {}
 
     def apply(self, step: Step) -> None:
         """Apply one step; once more is the same as once."""
@@ -59,6 +95,16 @@ class Image:
                 self.entities[_name(entity.kind, entity.key)] = entity
             case Removed(kind, key):
                 self.entities.pop(_name(kind, key), None)
+            case Line(stream_id, offset, entry):
+                self.stream(stream_id).append(offset, entry)
+            case Sealed(segment):
+                self.stream(segment.stream_id).seal(segment)
+            case Truncated(stream_id, first):
+                self.stream(stream_id).truncate(first)
+
+    def stream(self, stream_id: int) -> StreamImage:
+        """Return what is kept of a stream."""
+        return self.streams.setdefault(stream_id, StreamImage(stream_id))
 
     def content(self, message_id: int) -> StoredMessage | None:
         """Return the content of a message, spilled or not."""
@@ -73,14 +119,17 @@ class Image:
         lost = {entry.message_id for entry in self.enqueued.values() if entry.queue_id not in queues}
         lost -= {entry.message_id for entry in image.enqueued.values()}
         image.contents = {message_id: kept for message_id, kept in self.contents.items() if message_id not in lost}
+        image.streams = {number: stream.copied() for number, stream in self.streams.items() if number in queues}
         return image
 
-    def changes(self) -> Iterator[Change]:
-        """Yield what recovery yields: entities by kind, then places in queues in rising position."""
+    def changes(self) -> Iterator[Recovered]:
+        """Yield what recovery yields: entities by kind, segments, then places in queues in rising position."""
         for kind in ENTITY_BY_KIND:
             for (entity_kind, _), entity in self.entities.items():
                 if entity_kind == kind:
                     yield Put(entity)
+        for stream_id in sorted(self.streams):
+            yield from self.streams[stream_id].segments()
         for position in sorted(self.enqueued):
             yield self.enqueued[position]
 

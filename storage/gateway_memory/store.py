@@ -1,8 +1,9 @@
 """A store in memory that commits when told, so that a test decides what a crash would leave."""
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
-from gateway.kernel.changes import Change, Changes, Lsn
+from gateway.kernel.changes import Changes, Lsn, Recovered
 from gateway.kernel.ports import StoredMessage, StoreListener
 from gateway_memory.image import Image, Step, captured
 
@@ -44,7 +45,16 @@ class MemoryStore:
         """Read contents back, staged or durable, in the order asked for; ``None`` where nothing is stored."""
         return [self._present.content(message_id) for message_id in message_ids]
 
-    def recover(self) -> Iterator[Change]:
+    def stream_chunks(self, stream_id: int, offset: int, most_bytes: int) -> bytes | None:
+        """Read durable messages of a stream back as chunks; ``None`` where there is no such message."""
+        stream = self._durable.streams.get(stream_id)
+        return None if stream is None else stream.chunks(offset, most_bytes)
+
+    def segment_path(self, stream_id: int, first: int) -> Path | None:
+        """Return ``None``: nothing is in files."""
+        return None
+
+    def recover(self) -> Iterator[Recovered]:
         """Yield what was durable when the store was opened."""
         return self._durable.changes()
 

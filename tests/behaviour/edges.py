@@ -108,9 +108,10 @@ class AmqpEdge:
         )
         return None if isinstance(answer.method, commands.Basic.GetEmpty) else _received(answer)
 
-    def consume(self, queue: str, prefetch: int = 0) -> None:
-        """Consume with a prefetch of its own."""
-        self.peer.send(commands.Basic.Qos(0, prefetch), commands.Basic.Consume(0, queue), channel=2)
+    def consume(self, queue: str, prefetch: int = 0, arguments: Mapping[str, Any] | None = None) -> None:
+        """Consume with a prefetch of its own. Any: what an argument may be, in pamqp's types."""
+        consume = commands.Basic.Consume(0, queue, arguments=dict(arguments or {}))
+        self.peer.send(commands.Basic.Qos(0, prefetch), consume, channel=2)
         self._listen()
 
     def received(self) -> Sequence[Received]:
@@ -233,6 +234,31 @@ class Stage:
         received = self.get(queue)
         self.client.settle(received, Outcome.REQUEUED)
         return received
+
+    # Streams
+
+    def stream(self, name: str = "q", **arguments: Value) -> Queue:
+        """Declare a stream; ``max_age`` stands for ``x-max-age``."""
+        asked = {f"x-{key.replace('_', '-')}": value for key, value in arguments.items()}
+        return self.queue(name, {"x-queue-type": "stream", **asked})
+
+    def reader(self, queue: str = "q", prefetch: int = 1000, **arguments: Any) -> AmqpEdge:
+        """Return somebody who reads a stream over AMQP; ``offset`` stands for ``x-stream-offset``."""
+        reader = AmqpEdge(self.gateway)
+        reader.consume(queue, prefetch, {f"x-stream-{key.replace('_', '-')}": arguments[key] for key in arguments})
+        self.advance(0)
+        return reader
+
+    def read(self, queue: str = "q", **arguments: Any) -> list[Received]:
+        """Return what a new consumer of a stream is sent, and let it go."""
+        reader = self.reader(queue, **{"offset": "first", **arguments})
+        received = list(reader.received())
+        reader.leave()
+        return received
+
+    def offsets(self, queue: str = "q", **arguments: Any) -> list[Value]:
+        """Return the offsets of what a new consumer of a stream is sent."""
+        return [received.headers["x-stream-offset"] for received in self.read(queue, **arguments)]
 
     # Time and fate
 

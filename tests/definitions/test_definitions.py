@@ -173,8 +173,8 @@ def test_a_virtual_host_may_have_no_default_type(broker: Broker, said: dict[str,
 
 
 def test_a_type_that_queues_cannot_have_is_told(broker: Broker) -> None:
-    vhosts = [{"name": "shop", "default_queue_type": "stream"}]
-    assert error_of(broker, vhosts=vhosts) == "f.json: vhosts[0]: unsupported default queue type 'stream'"
+    vhosts = [{"name": "shop", "default_queue_type": "ring"}]
+    assert error_of(broker, vhosts=vhosts) == "f.json: vhosts[0]: unsupported default queue type 'ring'"
 
 
 def test_queues_without_a_type_get_that_of_their_virtual_host(broker: Broker) -> None:

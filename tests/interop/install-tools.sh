@@ -1,7 +1,7 @@
 #!/bin/sh
-# Install the clients which the interop tests drive beside Python: Node.js with npm, amqp-tools (rabbitmq-c),
-# mosquitto-clients, and the rabbitmqadmin script out of Debian's rabbitmq-server, which is only unpacked: installing it
-# could start a broker. And what compiles the wheel that is tested too: a C compiler and Python's headers.
+# Install what the tests need beside Python: Node.js with npm, amqp-tools (rabbitmq-c), mosquitto-clients, the Java that
+# Spark runs on, what compiles the wheel that is tested too (a C compiler and Python's headers), and the rabbitmqadmin
+# script out of Debian's rabbitmq-server, which is only unpacked: installing it could start a broker.
 # Does nothing when they are there; on Debian and its kin, installs what is missing, which takes root.
 set -eu
 
@@ -14,6 +14,10 @@ done
 for tool in mosquitto_pub mosquitto_sub mosquitto_rr; do
     command -v "$tool" >/dev/null 2>&1 || { missing="$missing mosquitto-clients"; break; }
 done
+# Spark 4 needs Java 17 at least; JAVA_HOME, where it is set, says which one Spark takes.
+java="${JAVA_HOME:+$JAVA_HOME/bin/}java"
+version=$("$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p') || true
+[ "${version:-0}" -ge 17 ] || missing="$missing openjdk-17-jre-headless"
 command -v cc >/dev/null 2>&1 || missing="$missing gcc libc6-dev"
 headers=$("$(dirname "$0")/../../.venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
 [ -f "$headers/Python.h" ] || missing="$missing python3-dev"

@@ -214,7 +214,7 @@ class Noting:
 
 def test_tracers_see_where_a_message_goes(broker: MemoryBroker) -> None:
     tracer, vhost = Noting(), broker.vhost
-    vhost.tracing = Tracing("/", (tracer,), broker.kernel.events)
+    vhost.tracing = Tracing("/", (tracer,), vhost.trace_table, broker.kernel.events)
     queue = vhost.declare_queue("q")
     vhost.publish(vhost.default_exchange, Message("", "q", header_of(), b""), HERE)
     vhost.publish(vhost.default_exchange, Message("", "none", header_of(), b""), HERE)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.stream import Stream
 from gateway.testing import MemoryBroker
 
 
@@ -19,6 +20,14 @@ def test_a_durable_queue_without_a_type_gets_the_default() -> None:
     queue = broker.vhost.declare_queue("q", is_durable=True, arguments={"x-max-length": 5})
     assert queue.arguments == {"x-max-length": 5, "x-queue-type": "quorum"}
     assert queue.stores_all
+
+
+def test_a_durable_queue_may_be_a_stream_by_default() -> None:
+    broker = MemoryBroker(default_queue_type="stream")
+    assert isinstance(broker.vhost.declare_queue("s", is_durable=True), Stream)
+    assert not isinstance(broker.vhost.declare_queue("q"), Stream)
+    with pytest.raises(PreconditionFailed, match=r"'x-max-length' .* of queue type rabbit_stream_queue"):
+        broker.vhost.declare_queue("t", is_durable=True, arguments={"x-max-length": 3})
 
 
 OTHERS: list[Any] = [
@@ -89,8 +98,8 @@ def test_the_node_has_a_default_for_virtual_hosts_that_have_none() -> None:
 
 def test_there_has_to_be_such_a_type() -> None:
     broker = MemoryBroker()
-    with pytest.raises(PreconditionFailed, match="unsupported default queue type 'stream'"):
-        broker.kernel.describe_vhost("/", default_queue_type="stream")
+    with pytest.raises(PreconditionFailed, match="unsupported default queue type 'ring'"):
+        broker.kernel.describe_vhost("/", default_queue_type="ring")
     with pytest.raises(PreconditionFailed, match="unsupported default queue type 'x'"):
         broker.kernel.declare_vhost("shop", default_queue_type="x")
     assert set(broker.kernel.vhost_by_name) == {"/"}

@@ -10,9 +10,8 @@ from gateway.kernel.queue_arguments import KNOWN_ARGUMENTS
 
 DOCS = Path(__file__).parents[2] / "docs"
 QUEUES = (DOCS / "queues.md").read_text(encoding="utf-8")
-EVERYTHING = "".join(
-    (DOCS / name).read_text(encoding="utf-8") for name in ("queues.md", "queues-extras.md", "consumers.md")
-)
+PAGES = ("queues.md", "queues-extras.md", "consumers.md", "streams.md")
+EVERYTHING = "".join((DOCS / name).read_text(encoding="utf-8") for name in PAGES)
 
 
 @pytest.mark.parametrize("name", sorted({*KNOWN_ARGUMENTS, *KEYS, *OBSOLETE}))

@@ -74,7 +74,7 @@ def test_ever_new_keys_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     vhost = place()
     for number in range(7):
         publish(vhost, "fan", str(number))
-    assert (len(vhost.exchange("fan").routes), len(vhost.exchange("fan").route_by_queues)) == (1, 1)
+    assert (len(vhost.exchange("fan").routes), len(vhost.exchange("fan").route_by_ends)) == (1, 1)
     assert in_and_out(vhost, "fan") == (7, 14)
 
 
@@ -84,7 +84,7 @@ def test_ever_new_routes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     queues = [vhost.declare_queue(str(number)) for number in range(7)]
     for queue in queues:
         publish(vhost, "", queue.name)
-    assert len(vhost.default_exchange.route_by_queues) == 1
+    assert len(vhost.default_exchange.route_by_ends) == 1
     assert passed_on(vhost, "") == {queue.name: 1 for queue in queues}
 
 

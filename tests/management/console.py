@@ -11,16 +11,25 @@ from pathlib import Path
 from typing import Any
 
 from twisted.internet.address import IPv4Address
+from twisted.internet.error import ConnectionDone
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
+from twisted.python.failure import Failure
 
+from gateway.management.pipeline.progress import Progress
+from gateway.management.pipeline.reading import Reading
+from gateway.management.pipeline.side import PipelineSide
+from gateway.management.pipeline.staging import Staging
 from gateway.management.scope import Surroundings
 from gateway.management.site import management_site
 from gateway.management.statistics import Statistics
 from gateway_mqtt.topics import REVERSIBLE
+from tests.management.inline_worker import InlineWorker
 from tests.protocols.amqp.dialogue import Gateway
 
 BODY_LIMIT = 64 * 1024
+STAGED_LIMIT = 20_000
+BATCH_LIMIT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +51,18 @@ class Answer:
 
 
 class Console:
-    """Asks the API of a gateway, as guest unless told otherwise."""
+    """Asks the API of a gateway, as guest unless told otherwise.
 
-    def __init__(self, gateway: Gateway | None = None) -> None:
+    Where it ``ends_turns``, each slice of long work is a turn of its own.
+    """
+
+    def __init__(self, gateway: Gateway | None = None, *, ends_turns: bool = False) -> None:
         self.gateway = gateway or Gateway()
         self.clock = Clock()
         broker = self.gateway.broker
         broker.directory.put_user(self._administrator())
         self.statistics = Statistics(broker, self.clock.seconds)
+        self.pipeline = self._pipeline()
         self.site = management_site(
             Surroundings(
                 broker=broker,
@@ -57,6 +70,8 @@ class Console:
                 access_of=self.gateway.settings.access_of,
                 statistics=self.statistics,
                 topics_of=lambda vhost: REVERSIBLE,
+                pipeline=self.pipeline,
+                touch=self.gateway.end_turn if ends_turns else lambda: None,
                 addresses=lambda: {"amqp": ("127.0.0.1", 5672), "management": ("127.0.0.1", 15672)},
                 memory_limit=2**30,
                 disk_free_limit=50_000_000,
@@ -66,6 +81,12 @@ class Console:
                 reactor=self.clock,
             )
         )
+
+    def _pipeline(self) -> PipelineSide:
+        self.worker = InlineWorker(self.clock)
+        staging = Staging(self.gateway.broker.clock, STAGED_LIMIT, BATCH_LIMIT, expiry_s=60)
+        reading = Reading(self.worker, self.worker, most_reads=2)
+        return PipelineSide(reading, staging, Progress(), producer_memory_ms=60_000)
 
     def _administrator(self) -> Any:
         guest = self.gateway.broker.directory.user_by_name["guest"]
@@ -117,6 +138,7 @@ class Console:
         transport: Any = StringTransport(peerAddress=IPv4Address("TCP", peer_host, 50_000))  # type: ignore[no-untyped-call]
         protocol = self.site.buildProtocol(None)
         protocol.makeConnection(transport)
+        transport.hang_up = lambda: protocol.connectionLost(Failure(ConnectionDone()))
         protocol.dataReceived("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
         return transport
 

@@ -22,8 +22,8 @@ def test_the_type_in_effect_is_shown(console: Console) -> None:
 
 
 def test_a_type_that_queues_cannot_have_is_refused(console: Console) -> None:
-    answer = console.ask("PUT", "/vhosts/shop", {"default_queue_type": "stream"})
-    assert answer.said == (400, {"error": "bad_request", "reason": "unsupported default queue type 'stream'"})
+    answer = console.ask("PUT", "/vhosts/shop", {"default_queue_type": "ring"})
+    assert answer.said == (400, {"error": "bad_request", "reason": "unsupported default queue type 'ring'"})
     assert console.ask("GET", "/vhosts/shop").status == 404
 
 

@@ -16,9 +16,10 @@ from gateway_exchanges.fanout import Fanout
 from gateway_exchanges.headers import Headers
 from gateway_exchanges.local_random import LocalRandom
 from gateway_exchanges.modulus_hash import ModulusHash
+from gateway_exchanges.super_stream import SuperStream
 from gateway_exchanges.topic import Topic
 
-TYPES = [Direct, Fanout, Topic, Headers, LocalRandom, ModulusHash]
+TYPES = [Direct, Fanout, Topic, Headers, LocalRandom, ModulusHash, SuperStream]
 
 BY_KEY = [
     #            type    binding key    routing key        matches

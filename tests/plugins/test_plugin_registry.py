@@ -185,7 +185,7 @@ def test_a_plugin_cannot_come_under_two_names() -> None:
 
 def test_a_virtual_host_without_plugins_has_the_built_ins_that_are_always_on() -> None:
     view = load_plugins().view("/", {})
-    assert list(view.exchange_types) == ["direct", "fanout", "topic", "headers"]
+    assert list(view.exchange_types) == ["direct", "fanout", "topic", "headers", "x-super-stream"]
     assert view.names == list(ALWAYS_ON)
 
 

@@ -8,15 +8,32 @@ from collections.abc import Callable
 from itertools import count
 from queue import SimpleQueue
 
-from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Lsn, Put, Stored
+from gateway.kernel.changes import (
+    Change,
+    Dequeued,
+    Discarded,
+    Enqueued,
+    Lsn,
+    Put,
+    Recovered,
+    Sealed,
+    Stored,
+    Truncated,
+)
 from gateway.kernel.message import Message
 from gateway.kernel.records import VhostRecord
 from gateway.testing.store_session import message_with, queue_record, vhost_record
+from gateway.testing.store_streams import line, segment
 from gateway_lmdb import LmdbStore
 
 PER_TURN = 5
 LIFETIME = 20
 SIZES = (0, 10, 300, 3_000, 30_000)
+
+#: The stream, the turns that make a segment of it, and the segments that are kept.
+STREAM = 3
+PER_SEGMENT = 12
+KEPT = 4
 
 
 def message(number: int) -> Message:
@@ -32,6 +49,19 @@ def turn(number: int) -> list[Change]:
     if number > LIFETIME and number % 3:
         for message_id in of_turn(number - LIFETIME):
             changes += Dequeued(2 * message_id), Dequeued(2 * message_id + 1), Discarded(message_id)
+    return changes + of_stream(number)
+
+
+def of_stream(number: int) -> list[Change]:
+    """Append five messages to a stream; every twelve turns seal a segment, and let go of the one before four others."""
+    offsets = of_turn(number - 1)
+    changes: list[Change] = [Put(queue_record(STREAM))]
+    changes += [line(STREAM, offset, SIZES[offset % len(SIZES)]) for offset in offsets]
+    size = PER_SEGMENT * PER_TURN
+    if offsets.stop % size == 0:
+        changes.append(Sealed(segment(STREAM, offsets.stop - size, offsets.stop)))
+        if offsets.stop > KEPT * size:
+            changes.append(Truncated(STREAM, offsets.stop - KEPT * size))
     return changes
 
 
@@ -39,7 +69,7 @@ def of_turn(number: int) -> range:
     return range(PER_TURN * number, PER_TURN * (number + 1))
 
 
-def last_turn(found: list[Change]) -> int:
+def last_turn(found: list[Recovered]) -> int:
     """Return the number of the last turn that a store recovered."""
     for change in found:
         if isinstance(change, Put) and isinstance(change.entity, VhostRecord):

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import lmdb
 
-from gateway.testing.store_session import content_of, places_in
+from gateway.kernel.changes import Recovered
+from gateway.kernel.chunks import entries
+from gateway.testing.store_session import content_of, places_in, segments_in
 from gateway_lmdb import LmdbStore
 from gateway_memory import MemoryStore
 from tests.storage import killed
@@ -51,12 +53,50 @@ def assert_whole(path: Path, reported: int) -> int:
         expected.append(killed.turn(number))
     expected.commit()
     assert places_in(found) == places_in(expected.recover())
+    assert_stream_whole(store, expected, found)
     ids = {place[2] for place in places_in(found)}
     for message_id in ids:
         assert store.messages([message_id]) == [content_of(killed.message(message_id))]
+    wait_for_sealer(store)
+    assert_files_whole(path, found)
     store.close()
     assert stored_contents(path) == len(ids), "contents are left that no queue holds"
     return turns
+
+
+def assert_stream_whole(store: LmdbStore, expected: MemoryStore, found: list[Recovered]) -> None:
+    """Check that a stream holds what it should: nothing missing, nothing twice, no gap, and nothing truncated."""
+    segments = segments_in(expected.recover())
+    assert segments_in(found)[:-1] == segments[:-1]
+    assert (found_end := segments_in(found)[-1]).end == segments[-1].end
+    assert found_end.first == segments[-1].first
+    offset = segments[0].first
+    assert not offset or store.stream_chunks(killed.STREAM, offset - 1, 1) is None
+    while (data := store.stream_chunks(killed.STREAM, offset, 1)) is not None:
+        expected_data = expected.stream_chunks(killed.STREAM, offset, 1 << 30)
+        assert expected_data is not None
+        read = list(entries(data, offset))
+        assert read == list(entries(expected_data, offset))[: len(read)]
+        offset = read[-1][0] + 1
+    assert offset == segments[-1].end
+
+
+def wait_for_sealer(store: LmdbStore) -> None:
+    """Wait until the sealer is through with what the start left it."""
+    is_through = threading.Event()
+    store._sealer._tasks.put(is_through.set)
+    assert is_through.wait(20)
+
+
+def assert_files_whole(path: Path, found: list[Recovered]) -> None:
+    """Check that files are there for the segments that are, no others, and none by half."""
+    directory = path / "streams" / str(killed.STREAM)
+    files = sorted(file.name for file in directory.iterdir()) if directory.exists() else []
+    sealed = [segment for segment in segments_in(found) if segment.is_sealed]
+    assert files == [f"{segment.first:020}.chunks" for segment in sealed]
+    for file, segment in zip(files, sealed, strict=True):
+        offsets = [offset for offset, *_ in entries((directory / file).read_bytes())]
+        assert offsets == list(range(segment.first, segment.end))
 
 
 def stored_contents(path: Path) -> int:

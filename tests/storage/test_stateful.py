@@ -1,13 +1,36 @@
 """Whatever is appended, and whenever it crashes, the LMDB engine holds what the one in memory does."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Lsn, Put, Removed, Stored
-from gateway.testing.store_session import entities_in, message_with, places_in, queue_record, vhost_record
+from gateway.kernel.changes import (
+    EVERYTHING,
+    Change,
+    Dequeued,
+    Discarded,
+    Enqueued,
+    Lsn,
+    Put,
+    Removed,
+    Sealed,
+    Stored,
+    StreamSegment,
+    Truncated,
+)
+from gateway.kernel.chunks import entries
+from gateway.testing.store_session import (
+    entities_in,
+    message_with,
+    places_in,
+    queue_record,
+    segments_in,
+    vhost_record,
+)
+from gateway.testing.store_streams import line
 from gateway_lmdb import LmdbStore
 from gateway_memory import MemoryStore
 from tests.storage.places import LmdbPlace
@@ -29,6 +52,7 @@ MESSAGE_CHANGES = st.one_of(
     st.builds(Discarded, IDS),
     st.builds(lambda number: Discarded(number + 20, is_spilled=True), IDS),
 )  # fmt: skip
+STREAMS = st.integers(1, 3)
 CHANGES = st.lists(ENTITY_CHANGES | MESSAGE_CHANGES | MESSAGE_CHANGES, max_size=8)
 
 
@@ -66,12 +90,59 @@ class Engines(RuleBasedStateMachine):
         expected, found = list(self.memory.recover()), list(self.lmdb.recover())
         assert places_in(found) == places_in(expected)
         assert sorted(map(repr, entities_in(found))) == sorted(map(repr, entities_in(expected)))
+        assert segments_in(found) == segments_in(expected)
         assert len(found) == len(expected)
+        self.segments = {
+            stream: [part for part in segments_in(found) if part.stream_id == stream] for stream in (1, 2, 3)
+        }
 
     @rule(changes=CHANGES)
     def append(self, changes: list[Change]) -> None:
         self.appended = self.lmdb.append(changes)
         assert self.memory.append(changes) == self.appended
+
+    @rule(stream=STREAMS, sizes=st.lists(st.sampled_from([1, 100, 70_000]), max_size=6), seals=st.booleans())
+    def append_to_stream(self, stream: int, sizes: list[int], seals: bool) -> None:
+        """Append as a kernel does: in order, and sealed a segment at a time."""
+        parts = self.segments[stream] or [StreamSegment(stream, 0, 0, 0, 0, 0, is_sealed=False)]
+        end = parts[-1].end + len(sizes)
+        changes: list[Change] = [Put(queue_record(stream))]
+        changes += [line(stream, offset, size) for offset, size in zip(range(parts[-1].end, end), sizes, strict=True)]
+        parts[-1] = replace(parts[-1], end=end)
+        if seals and parts[-1].first < end:
+            parts[-1] = replace(parts[-1], is_sealed=True, first_ms=end, last_ms=end, size_bytes=9, bloom=b"bloom")
+            changes.append(Sealed(parts[-1]))
+            parts.append(StreamSegment(stream, end, end, 0, 0, 0, is_sealed=False))
+        self.segments[stream] = parts
+        self.append(changes)
+
+    @rule(stream=STREAMS, count=st.integers(1, 2))
+    def truncate(self, stream: int, count: int) -> None:
+        sealed = [part for part in self.segments[stream] if part.is_sealed][:count]
+        if sealed:
+            self.segments[stream] = self.segments[stream][len(sealed) :]
+            self.append([Truncated(stream, sealed[-1].end)])
+
+    @rule(stream=STREAMS, says_so=st.booleans())
+    def delete_stream(self, stream: int, says_so: bool) -> None:
+        """Delete as a kernel does, which tells the store; or tell it no more than that the queue is gone."""
+        self.append([Removed("queue", ("/", f"q{stream}")), *([Truncated(stream, EVERYTHING)] if says_so else [])])
+        self.crash()
+
+    @precondition(lambda self: self.listener.watermark == self.appended)
+    @rule(stream=STREAMS, offset=st.integers(0, 60))
+    def read_stream(self, stream: int, offset: int) -> None:
+        """Read as a kernel does: streams that are there. What is left of others goes in the store's own time."""
+        if self.segments[stream]:
+            assert self.whole(self.lmdb, stream, offset) == self.whole(self.memory, stream, offset)
+
+    def whole(self, store: LmdbStore | MemoryStore, stream: int, offset: int) -> list[tuple[int, int, bytes, bytes]]:
+        """Read a stream from an offset on, a little at a time."""
+        found: list[tuple[int, int, bytes, bytes]] = []
+        while (data := store.stream_chunks(stream, offset, 100_000)) is not None:
+            found += entries(data, offset)
+            offset = found[-1][0] + 1
+        return found
 
     @rule(ids=st.lists(st.integers(1, 34), max_size=5))
     def read(self, ids: list[int]) -> None:

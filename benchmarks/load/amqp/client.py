@@ -87,10 +87,10 @@ class Client:
         """Ask for publisher confirms on the channel."""
         self.call(85, 10, b"\x00")
 
-    def consume(self, queue: str, *, no_ack: bool) -> None:
-        """Start a consumer with unlimited credit."""
-        bits = bytes([no_ack << 1])
-        self.call(60, 20, b"\x00\x00" + wire.short_string(queue) + wire.short_string("bench") + bits + bytes(4))
+    def consume(self, queue: str, *, no_ack: bool, arguments: Mapping[str, str | int] = MappingProxyType({})) -> None:
+        """Start a consumer, with unlimited credit unless it was limited."""
+        names = wire.short_string(queue) + wire.short_string("bench")
+        self.call(60, 20, b"\x00\x00" + names + bytes([no_ack << 1]) + wire.table(arguments))
 
     def cancel(self) -> None:
         """End the consumer."""

@@ -14,6 +14,7 @@ ABSENT: Final[Mapping[str, str]] = {
     **dict.fromkeys(("stop", "shutdown", "stop_app"), PROCESS),
     "start_app": "start the process: gateway run",
     "wait": "use await_startup",
+    "set_stream_retention_policy": "use set_policy with max-age and max-length-bytes, --apply-to streams",
     "node_health_check": "use check_running, check_local_alarms, check_virtual_hosts",
     "cluster_status": f"{ONE_NODE}; use status",
     "report": "use status and the lists",
@@ -21,6 +22,7 @@ ABSENT: Final[Mapping[str, str]] = {
         (
             *("join_cluster", "forget_cluster_node", "rename_cluster_node", "update_cluster_nodes", "force_boot"),
             *("force_reset", "reset", "change_cluster_node_type", "await_online_nodes", "sync_queue"),
+            *("add_replica", "delete_replica", "restart_stream", "coordinator_status"),
             *("cancel_sync_queue", "reconcile_vhosts", "restart_vhost", "cluster_formation"),
         ),
         ONE_NODE,

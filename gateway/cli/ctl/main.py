@@ -14,6 +14,7 @@ from typing import Final
 import click
 
 from gateway.cli.ctl import (
+    archives,
     connections,
     definitions,
     delayed,
@@ -28,6 +29,8 @@ from gateway.cli.ctl import (
     queues,
     status,
     stomp,
+    streams,
+    super_streams,
     users,
     vhosts,
 )
@@ -50,6 +53,9 @@ NOUNS: Final = (
     stomp,
     mqtt,
     delayed,
+    streams,
+    super_streams,
+    archives,
     definitions,
     health,
     status,

@@ -81,14 +81,14 @@ def list_vhosts(session: Session, columns: tuple[str, ...]) -> None:
 def set_vhost_tags(session: Session, name: str, tags: tuple[str, ...]) -> None:
     """Replace the tags of a virtual host."""
     session.output.announce(f'Setting tags for virtual host "{name}" to [{", ".join(tags)}] ...')
-    _change(session, name, {"tags": ",".join(tags)})
+    change_vhost(session, name, {"tags": ",".join(tags)})
 
 
 @verb
 def trace_on(session: Session) -> None:
     """Start the firehose of a virtual host: a copy of every message to amq.rabbitmq.trace."""
     session.output.announce(f'Starting tracing for vhost "{session.vhost}" ...')
-    _change(session, session.vhost, {"tracing": True})
+    change_vhost(session, session.vhost, {"tracing": True})
     session.output.conclude(f"Trace enabled for vhost {session.vhost}")
 
 
@@ -96,11 +96,11 @@ def trace_on(session: Session) -> None:
 def trace_off(session: Session) -> None:
     """Stop the firehose of a virtual host."""
     session.output.announce(f'Stopping tracing for vhost "{session.vhost}" ...')
-    _change(session, session.vhost, {"tracing": False})
+    change_vhost(session, session.vhost, {"tracing": False})
     session.output.conclude(f"Trace disabled for vhost {session.vhost}")
 
 
-def _change(session: Session, name: str, changes: JsonObject) -> None:
+def change_vhost(session: Session, name: str, changes: JsonObject) -> None:
     """Change settings of a virtual host that exists. A PUT replaces all of them, so the others are sent along."""
     with session.where_absent(NoSuchVirtualHost(name)):
         vhost = session.api.get("vhosts", name)

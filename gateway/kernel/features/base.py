@@ -7,7 +7,7 @@ from gateway.kernel.message import Message
 
 if TYPE_CHECKING:
     from gateway.kernel.changes import Enqueued
-    from gateway.kernel.queue import Queue
+    from gateway.kernel.queue import Outcome, Queue
     from gateway.kernel.queued_message import QueuedMessage
 
 
@@ -54,6 +54,9 @@ class QueueFeature:
         """A message is about to come back from a consumer: return why it must be dropped instead, or ``None``."""
         return None
 
+    def accepted(self, queue: "Queue", message: Message, position: int | None) -> None:
+        """The queue took a message that is new to it; ``position`` is its place, ``None`` if it needs none."""
+
     def enqueued(self, queue: "Queue", entry: "QueuedMessage") -> None:
         """A message took its place among the waiting ones, or came back to it."""
 
@@ -76,6 +79,9 @@ class QueueFeature:
     def retries(self, queue: "Queue", entry: "QueuedMessage") -> bool:
         """A message was rejected: return whether it is kept for another try instead of being ``dropped``."""
         return False
+
+    def settled(self, queue: "Queue", entry: "QueuedMessage", outcome: "Outcome") -> None:
+        """A delivery is being concluded."""
 
     def dropped(self, queue: "Queue", message: Message, reason: Reason) -> None:
         """A message left, or was kept out, for this reason."""

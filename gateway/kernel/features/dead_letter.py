@@ -40,7 +40,7 @@ class DeadLetter(QueueFeature):
             return
         key = message.routing_key if self._routing_key is None else self._routing_key
         header = self._header(queue, message, reason)
-        self._letters.publish(Message(self._exchange_name, key, header, message.body), reason)
+        self._letters.publish(message.restated(self._exchange_name, key, header), reason)
 
     def _header(self, queue: Queue, message: Message, reason: Reason) -> Header:
         second = self._clock.wall_ms() // 1000

@@ -31,4 +31,4 @@ class DeliveryLimit(QueueFeature):
     def shown(self, queue: "Queue", entry: "QueuedMessage", message: Message) -> Message:
         """Add the number of earlier tries."""
         header = message.header.edited({"x-delivery-count": Long(entry.deliveries)})
-        return Message(message.exchange, message.routing_key, header, message.body)
+        return message.restated(message.exchange, message.routing_key, header)

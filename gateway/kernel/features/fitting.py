@@ -8,6 +8,7 @@ drop last.
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from gateway.kernel.features.archiving import archiving
 from gateway.kernel.features.base import QueueFeature
 from gateway.kernel.features.dead_letter import dead_letter
 from gateway.kernel.features.deduplication import deduplication
@@ -17,8 +18,11 @@ from gateway.kernel.features.expire_anywhere import expire_anywhere
 from gateway.kernel.features.lease import lease
 from gateway.kernel.features.max_length import max_length
 from gateway.kernel.features.message_ttl import message_ttl
+from gateway.kernel.features.retention import retention
 from gateway.kernel.features.surroundings import Surroundings
+from gateway.kernel.features.tracing import tracing
 from gateway.kernel.queue import Queue
+from gateway.kernel.stream import Stream
 
 Build: TypeAlias = Callable[[Queue, Surroundings], QueueFeature | None]
 """Returns the feature for a queue, ``None`` if its settings do not call for it."""
@@ -31,11 +35,17 @@ FEATURES: Final[tuple[Build, ...]] = (
     max_length,
     message_ttl,
     expire_anywhere,
+    archiving,
+    tracing,
     dead_letter,
 )
+
+STREAM_FEATURES: Final[tuple[Build, ...]] = (retention, archiving, tracing)
+"""What streams can be taught: anything else makes no sense where messages stay."""
 
 
 def features_for(queue: Queue, surroundings: Surroundings) -> tuple[QueueFeature, ...]:
     """Return the features that a queue's settings call for."""
-    built = (build(queue, surroundings) for build in FEATURES)
+    rows = STREAM_FEATURES if isinstance(queue, Stream) else FEATURES
+    built = (build(queue, surroundings) for build in rows)
     return tuple(feature for feature in built if feature is not None)

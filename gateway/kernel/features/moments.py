@@ -7,7 +7,7 @@ from gateway.kernel.features.base import QueueFeature, Reason
 if TYPE_CHECKING:
     from gateway.kernel.changes import Enqueued
     from gateway.kernel.message import Message
-    from gateway.kernel.queue import Queue
+    from gateway.kernel.queue import Outcome, Queue
     from gateway.kernel.queued_message import QueuedMessage
 
 
@@ -25,12 +25,14 @@ class Moments:
         "_returning",
         "_showing",
         "_using",
+        "accepting",
         "admitting",
         "diverting",
         "dropping",
         "due_asking",
         "enqueuing",
         "features",
+        "settling",
         "taking",
     )
 
@@ -38,6 +40,8 @@ class Moments:
         self.features = features
         self.diverting = overriding(features, "diverts")
         self.admitting = overriding(features, "admit")
+        self.accepting = overriding(features, "accepted")
+        self.settling = overriding(features, "settled")
         self.enqueuing = overriding(features, "enqueued")
         self.due_asking = overriding(features, "due")
         self.taking = overriding(features, "taken")
@@ -83,6 +87,11 @@ class Moments:
                 return reason
         return None
 
+    def accepted(self, queue: "Queue", message: "Message", position: int | None) -> None:
+        """The queue took a message that is new to it."""
+        for feature in self.accepting:
+            feature.accepted(queue, message, position)
+
     def enqueued(self, queue: "Queue", entry: "QueuedMessage") -> None:
         """A message took its place."""
         for feature in self.enqueuing:
@@ -107,6 +116,11 @@ class Moments:
             for feature in self._showing:
                 message = feature.shown(queue, entry, message)
         return message
+
+    def settled(self, queue: "Queue", entry: "QueuedMessage", outcome: "Outcome") -> None:
+        """A delivery is being concluded."""
+        for feature in self.settling:
+            feature.settled(queue, entry, outcome)
 
     def taken(self, queue: "Queue") -> None:
         """The head was handed out."""

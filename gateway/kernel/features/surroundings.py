@@ -5,17 +5,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gateway.kernel.archives import Archives
     from gateway.kernel.dead_letters import DeadLetters
     from gateway.kernel.journal import Journal
     from gateway.kernel.ports import Clock
     from gateway.kernel.queue import Queue
+    from gateway.kernel.trace_table import TraceTable
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The clock, the journal and its time, the way out for dead letters, and the way to have a queue deleted."""
+    """The clock, the journal and its time, the way out for dead letters, and the way to have a queue deleted.
+
+    What is to be kept for good goes into the ``archives``, what happens to messages into the ``trace_table``.
+    """
 
     clock: "Clock"
     journal: "Journal"
     dead_letters: "DeadLetters"
     delete: "Callable[[Queue], object]"
+    archives: "Archives"
+    trace_table: "TraceTable"

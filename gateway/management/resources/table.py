@@ -4,6 +4,7 @@ from typing import Final
 
 from gateway.management.resources import (
     aliveness_test,
+    archives,
     bindings,
     channels,
     cluster_name,
@@ -20,8 +21,12 @@ from gateway.management.resources import (
     overview,
     parameters,
     permissions,
+    pipeline,
+    pipeline_sink,
     policies,
     queues,
+    streams,
+    super_streams,
     topic_permissions,
     user_limits,
     users,
@@ -33,8 +38,8 @@ from gateway.management.routes import Route
 
 _NOUNS: Final = (
     overview, whoami, cluster_name, nodes, definitions, vhosts, vhost_limits, users, user_limits, permissions,
-    topic_permissions, exchanges, queues, delayed, bindings, connections, channels, consumers, policies, parameters,
-    aliveness_test, health, feature_flags, mqtt, one_node,
+    topic_permissions, exchanges, queues, delayed, streams, super_streams, archives, bindings, connections, channels,
+    consumers, policies, parameters, aliveness_test, health, feature_flags, mqtt, pipeline, pipeline_sink, one_node,
 )  # fmt: skip
 
 ROUTES: Final[tuple[Route, ...]] = tuple(route for noun in _NOUNS for route in noun.routes)

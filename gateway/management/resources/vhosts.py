@@ -36,7 +36,7 @@ def vhost(call: Call, name: str) -> Fields:
 def put_vhost(call: Call, name: str) -> Reply:
     """Make a virtual host, open to whoever asks for it; or describe it anew, where the request says something."""
     fields, broker = call.fields, call.broker
-    tracing = boolean(fields, "tracing")
+    tracing, trace_table = boolean(fields, "tracing"), boolean(fields, "trace_table")
     description = text(fields, "description") if "description" in fields else None
     labels = tags(fields["tags"]) if "tags" in fields else None
     queue_type = text(fields, "default_queue_type") if "default_queue_type" in fields else None
@@ -48,6 +48,8 @@ def put_vhost(call: Call, name: str) -> Reply:
             name, description=description or "", tags=labels or (), default_queue_type=queue_type or ""
         )
         _let_in(call, name)
+    if "trace_table" in fields:
+        broker.trace_to_table(name, trace_table)
     if "tracing" in fields and tracing != broker.vhost(name).record.tracing:
         broker.trace(name, tracing)
     return put_reply(existed)
@@ -114,6 +116,7 @@ def vhost_view(call: Call, vhost: VirtualHost) -> Fields:
         **metadata,
         "metadata": metadata,
         "tracing": vhost.record.tracing,
+        "trace_table": vhost.record.trace_table,
         "cluster_state": {call.broker.node: "running"},
     }
     fields |= message_totals(counts["messages_ready"], counts["messages_unacknowledged"], trend)

@@ -5,6 +5,7 @@ from typing import Final
 
 from gateway.kernel.census import census_of
 from gateway.kernel.queue import Queue
+from gateway.kernel.stream import Stream
 from gateway.management.call import Call
 from gateway.management.counts import counted, disk_counts, message_counts
 from gateway.management.routes import Fields
@@ -14,6 +15,7 @@ from gateway.management.views.collection import garbage_collection
 from gateway.management.views.numbers import DELIVERIES, message_totals, with_rates
 from gateway.management.views.policies import policy_fields
 from gateway.management.views.splits import deliveries_from, gathered, routes_to
+from gateway.management.views.streams import stream_fields
 from gateway.management.views.times import stamp
 
 #: Bytes that a queue and a message in memory take without the body: for the estimate in ``memory``.
@@ -55,6 +57,8 @@ def queue_view(call: Call, queue: Queue) -> Fields:
     fields = basic_view(call, queue) | policy_fields(queue)
     fields |= message_totals(len(queue), queue.unsettled, trend)
     fields |= _census(queue) | _activity(call, queue) | disk_counts(queue)
+    if isinstance(queue, Stream):
+        fields |= stream_fields(call, queue)
     fields |= {
         "consumers": len(queue.consumers),
         "exclusive_consumer_tag": next((each.tag for each in queue.consumers if each.is_exclusive), None),

@@ -291,6 +291,29 @@ export const scenarios = {
     assert.equal(await messageCount(observer, queue), 500);
   },
 
+  "a stream is read from where the consumer wants, again and again": async (connect) => {
+    const channel = await openChannel(await connect(), "createConfirmChannel");
+    const stream = `stream-${randomUUID()}`;
+    await channel.assertQueue(stream, { durable: true, arguments: { "x-queue-type": "stream" } });
+    for (let number = 0; number < 20; number++) channel.sendToQueue(stream, Buffer.from(`${number}`));
+    await channel.waitForConfirms();
+    for (const [start, first] of [["first", 0], ["last", 19], [12, 12], ["first", 0]]) {
+      const reader = await openChannel(await connect());
+      await reader.prefetch(5);
+      const found = await new Promise((resolve, reject) => {
+        const messages = [];
+        const onMessage = (message) => {
+          messages.push([text(message), message.properties.headers["x-stream-offset"]]);
+          reader.ack(message);
+          if (messages.length === 20 - first) resolve(messages);
+        };
+        reader.consume(stream, onMessage, { arguments: { "x-stream-offset": start } }).catch(reject);
+      });
+      assert.deepEqual(found, Array.from({ length: 20 - first }, (_, at) => [`${first + at}`, first + at]));
+    }
+    await channel.deleteQueue(stream);
+  },
+
   "an idle connection outlives its heartbeat": async (connect) => {
     const connection = await connect("?heartbeat=1");
     await pause(3500);

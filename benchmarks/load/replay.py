@@ -1,0 +1,101 @@
+"""A stream: what it costs to publish into it, and how fast one consumer replays all of it."""
+
+import select
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Final
+
+from benchmarks.load.amqp import wire
+from benchmarks.load.amqp.client import Client, connected
+from benchmarks.load.amqp.filling import fill
+from benchmarks.load.amqp.receipts import Acks
+from benchmarks.load.consumer import Consumer, Sizes
+from benchmarks.load.drive import drain
+from benchmarks.load.figure import Figure, at_least, at_most
+from benchmarks.load.lane import Lost
+from benchmarks.load.link import Link
+from benchmarks.load.measurement import Stopwatch, stopwatch
+from benchmarks.load.pings import pinging
+from benchmarks.load.running import Broker
+from benchmarks.load.workloads import AMQP
+
+STREAM, QUEUE = "bench.stream", "bench.queue"
+KIND: Final[Mapping[str, str | int]] = {"x-queue-type": "stream"}
+FROM_THE_START: Final[Mapping[str, str | int]] = {"x-stream-offset": "first"}
+
+#: Replayed, and as large as the bodies are.
+MESSAGES, BODY_BYTES = 1_000_000, 100
+#: Unacknowledged messages while replaying, and how many are acknowledged at once.
+CREDIT, ACK_EVERY = 2000, 100
+#: Published into a stream and into a queue, to be compared.
+PUBLISHED, PUBLISHED_BYTES = 200_000, 1024
+#: One after the other, so often: a slow minute strikes both.
+TURNS: Final = 3
+#: Messages a second that are owed.
+RATE: Final = 200_000.0
+#: Publishing into a stream may cost as much as into a queue; so much more is the machine's mood.
+MOOD: Final = 1.05
+
+
+def measure_replay(broker: Broker) -> Sequence[Figure]:
+    """Publish into a queue and a stream; then fill a stream and replay it: twice alone, once beside another client."""
+    port = broker.ports[AMQP]
+    turns = [(_publishing_us(broker, QUEUE, {}), _publishing_us(broker, STREAM, KIND)) for _ in range(TURNS)]
+    into_queue, into_stream = (median(costs) for costs in zip(*turns, strict=True))
+    with connected(port) as control:
+        control.declare_queue(STREAM, durable=True, arguments=KIND)
+    fill(port, STREAM, MESSAGES, BODY_BYTES)
+    watches = [_replay(broker), _replay(broker)]
+    slower = max(watches, key=lambda watch: watch.wall_s)
+    with pinging(port) as pings:
+        _replay(broker)
+    return [
+        at_least("messages of 100 B replayed a second", MESSAGES / slower.wall_s, RATE),
+        Figure("broker CPU a message replayed, µs", f"{slower.broker_cpu_s * 1e6 / MESSAGES:.2f}"),
+        Figure("longest wait of another client meanwhile, ms", f"{pings.longest_ms:.0f}"),
+        at_most("CPU of publishing 1 KiB into a stream over a queue", into_stream / into_queue, MOOD, digits=2),
+        Figure("broker CPU a message published into a stream, µs", f"{into_stream:.1f}"),
+    ]
+
+
+def _publishing_us(broker: Broker, queue: str, arguments: Mapping[str, str | int]) -> float:
+    """Publish persistent messages; return what one cost the broker, sealing included, in microseconds of CPU."""
+    port = broker.ports[AMQP]
+    with connected(port) as control:
+        control.declare_queue(queue, durable=True, arguments=arguments)
+        with stopwatch(broker.pid) as watch:
+            fill(port, queue, PUBLISHED, PUBLISHED_BYTES)
+        control.delete_queue(queue)
+    return watch.broker_cpu_s * 1e6 / PUBLISHED
+
+
+def _replay(broker: Broker) -> Stopwatch:
+    """Consume the stream from its beginning to its end; exactly the messages filled must come."""
+    with connected(broker.ports[AMQP]) as client:
+        delivery_bytes = _delivery_bytes(broker)
+        client.limit_credit(CREDIT)
+        with stopwatch(broker.pid) as watch, select.epoll() as poll:
+            client.consume(STREAM, no_ack=False, arguments=FROM_THE_START)
+            early_bytes = client.take_unread()
+            link = Link(client.quiet_socket(), poll)
+            consumer = Consumer(link, Sizes(delivery_bytes, early_bytes), Acks(link, 1, ACK_EVERY))
+            consumer.write()
+            drain(poll, [consumer], MESSAGES)
+            link.release()
+        _check(client)
+        return watch
+
+
+def _delivery_bytes(broker: Broker) -> int:
+    """Return what one delivery takes on the wire."""
+    with connected(broker.ports[AMQP]) as client:
+        client.limit_credit(1)
+        client.consume(STREAM, no_ack=False, arguments=FROM_THE_START)
+        return client.read_arrival().wire_bytes
+
+
+def _check(client: Client) -> None:
+    """:raises Lost: when the broker does not think that there is nothing more; it refuses the ack of what it is not."""
+    client.socket.sendall(wire.acks(MESSAGES, 1, 1, multiple=True) if MESSAGES % ACK_EVERY else b"")
+    if (kept := client.declare_queue(STREAM, durable=True, passive=True)) != MESSAGES:
+        raise Lost(f"{kept} messages are in the stream, {MESSAGES} should be")

@@ -1,0 +1,142 @@
+"""From sealed segments of streams to Arrow: each is encoded once, by the columnar worker, and then read as it is.
+
+A stream that nobody reads as columns is not encoded: that would cost as much as publishing into it. The first who does
+so is served by the worker, and has the stream encoded from then on. What is missing after a restart is made then; a
+file that is there is never made again, and tells that its stream is wanted.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.events import Event
+from gateway.kernel.stream import Stream
+
+if TYPE_CHECKING:
+    from gateway.kernel.broker import Broker
+    from gateway.kernel.changes import StreamSegment
+    from gateway.net.child import Answer, Child
+
+#: How often it is looked whether the store has put a segment into a file, in seconds.
+LOOK_AGAIN_S: Final = 0.25
+
+#: After how long a segment that could not be encoded is tried again, in seconds.
+TRY_AGAIN_S: Final = 30.0
+
+
+def arrow_path(chunks: Path) -> Path:
+    """Return where the Arrow file of a segment is, beside its chunks."""
+    return chunks.with_suffix(".arrow")
+
+
+class Encoding:
+    """Has one segment at a time encoded, of streams that are ``wanted``; with ``wants_all``, of every one.
+
+    Only for stores that put segments into files.
+    """
+
+    def __init__(self, broker: "Broker", worker: "Child", *, wants_all: bool) -> None:
+        self._broker = broker
+        self._worker = worker
+        self._wants_all = wants_all
+        self._wanted: set[Stream] = set()
+        self._due: deque[tuple[Stream, StreamSegment]] = deque()
+        self._is_busy = False
+        self._callers: dict[Path, list[Callable[[bool], None]]] = {}
+
+    def start(self) -> None:
+        """Watch the streams that are there, and all that will be."""
+        self._broker.events.subscribe(self._heard)
+        for vhost in self._broker.vhost_by_name.values():
+            for queue in vhost.queue_by_name.values():
+                if isinstance(queue, Stream):
+                    self._watch(queue)
+        self._go_on()
+
+    def want(self, stream: Stream) -> None:
+        """Encode a stream from now on, and what there is of it already; harmless many times."""
+        if stream not in self._wanted:
+            self._wanted.add(stream)
+            self._due.extend((stream, segment) for segment in stream.segments if segment.is_sealed)
+            self._go_on()
+
+    def _heard(self, event: Event) -> None:
+        if event.name == "queue.created":
+            queue = self._broker.vhost(event.vhost).queue_by_name.get(event.subject)
+            if isinstance(queue, Stream):
+                self._watch(queue)
+        elif event.name == "queue.deleted":
+            self._wanted = {stream for stream in self._wanted if not stream.is_deleted}
+
+    def _watch(self, stream: Stream) -> None:
+        stream.log.on_sealed.append(partial(self._sealed, stream))
+        if self._wants_all or _is_encoded(stream):
+            self.want(stream)
+
+    def _sealed(self, stream: Stream, segment: "StreamSegment") -> None:
+        if stream in self._wanted:
+            self._due.append((stream, segment))
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Take the next segment that is not encoded yet, if none is being encoded that nobody waits for."""
+        while self._due and not self._is_busy:
+            stream, segment = self._due.popleft()
+            if _is_gone(stream, segment):
+                continue
+            path = stream.segment_path(segment.first)
+            if path is None:
+                self._later(stream, segment, LOOK_AGAIN_S)
+            elif path not in self._callers and not arrow_path(path).exists():
+                self._is_busy = True
+                self._ask(stream, segment, path, is_urgent=False)
+
+    def encode_now(self, stream: Stream, segment: "StreamSegment", done: Callable[[bool], None]) -> None:
+        """Encode a segment before all others; ``done`` hears whether its file is there, at once if it is known."""
+        self.want(stream)
+        path = stream.segment_path(segment.first)
+        if path is None or arrow_path(path).exists():
+            done(path is not None)
+        elif path in self._callers:
+            self._callers[path].append(done)
+        else:
+            self._ask(stream, segment, path, done, is_urgent=True)
+
+    def _ask(
+        self, stream: Stream, segment: "StreamSegment", path: Path, *callers: Callable[[bool], None], is_urgent: bool
+    ) -> None:
+        self._callers[path] = list(callers)
+        head = {"do": "segment", "vhost": stream.vhost_name, "queue": stream.name, "partition": 0}
+        answered = partial(self._answered, stream, segment, path, is_urgent)
+        self._worker.ask(head | {"path": str(path.absolute())}, b"", answered, is_urgent=is_urgent)
+
+    def _answered(
+        self, stream: Stream, segment: "StreamSegment", path: Path, was_urgent: bool, answer: "Answer"
+    ) -> None:
+        self._is_busy = self._is_busy and was_urgent
+        if _is_gone(stream, segment):
+            with suppress(OSError):  # the store removed what it knew of, which was not this
+                arrow_path(path).unlink(missing_ok=True)
+        elif answer.error is not None:
+            details = {"first": segment.first, "error": answer.error}
+            self._broker.events.emit(Event("stream.encoding_failed", stream.vhost_name, stream.name, details))
+            self._later(stream, segment, TRY_AGAIN_S)
+        for done in self._callers.pop(path):
+            done(answer.error is None and not _is_gone(stream, segment))
+        self._go_on()
+
+    def _later(self, stream: Stream, segment: "StreamSegment", delay_s: float) -> None:
+        self._broker.clock.call_later(delay_s, partial(self._sealed, stream, segment))
+
+
+def _is_encoded(stream: Stream) -> bool:
+    """Whether any segment is encoded: an earlier run of the node wanted it."""
+    paths = (stream.segment_path(segment.first) for segment in stream.segments if segment.is_sealed)
+    return any(path is not None and arrow_path(path).exists() for path in paths)
+
+
+def _is_gone(stream: Stream, segment: "StreamSegment") -> bool:
+    return stream.is_deleted or segment.end <= stream.first_offset

@@ -1,0 +1,55 @@
+"""The archive side of a node: from its settings to who makes files of what streams and archives hold."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from gateway.archive.encoding import Encoding
+from gateway.archive.filing import Filing
+from gateway.config import Settings
+from gateway.kernel.archive import ArchiveRules
+from gateway.kernel.changes import StreamSegment
+from gateway.kernel.stream import Stream
+
+if TYPE_CHECKING:
+    from gateway.kernel.broker import Broker
+    from gateway.net.child import Child
+
+WORKER: Final = "gateway.columnar.worker"
+"""The module that the worker process runs."""
+
+
+def archive_rules(settings: Settings) -> ArchiveRules:
+    """Return how archives are cut."""
+    archive = settings.archive
+    return ArchiveRules(archive.segment_size, archive.segment_age_s, archive.max_backlog)
+
+
+class ArchiveSide:
+    """Both kinds of work that a node gives its worker. Made before recovery, which may find something to do at once."""
+
+    def __init__(self, settings: Settings, broker: "Broker", worker: "Child", touch: Callable[[], None]) -> None:
+        has_files = settings.storage.engine != "memory"
+        directory = settings.archive.directory or settings.data
+        wants_all = settings.streams.encode == "sealed"
+        self._encoding = Encoding(broker, worker, wants_all=wants_all) if has_files else None
+        self._filing = Filing(broker, worker, directory, touch, has_files=has_files)
+
+    def was_read(self, stream: Stream) -> None:
+        """Somebody reads a stream as columns: from now on they are made beforehand."""
+        if self._encoding is not None:
+            self._encoding.want(stream)
+
+    def encode_now(self, stream: Stream, segment: StreamSegment, done: Callable[[bool], None]) -> None:
+        """Encode a sealed segment for somebody who reads it; ``done`` hears, maybe at once, whether its file is there.
+
+        It is not where the store keeps no files, or has not come to it yet.
+        """
+        if self._encoding is None:
+            done(False)
+        else:
+            self._encoding.encode_now(stream, segment, done)
+
+    def start(self) -> None:
+        """Begin with what recovery found."""
+        if self._encoding is not None:
+            self._encoding.start()

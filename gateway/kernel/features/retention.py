@@ -1,0 +1,92 @@
+"""Retention: a stream lets go of its oldest segments, when it has grown too large or they too old.
+
+Segments go whole, and never the one that is being written. So that age counts for a quiet stream too, that one is
+sealed once its first message is too old: a message stays as long as it should, and at most twice as long.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.ages import age_ms
+from gateway.kernel.features.base import QueueFeature
+from gateway.kernel.features.surroundings import Surroundings
+from gateway.kernel.ports import Clock, Timer
+from gateway.kernel.stream import Stream
+
+if TYPE_CHECKING:
+    from gateway.kernel.changes import StreamSegment
+    from gateway.kernel.queue import Queue
+
+#: Timers are set for a day at most; one that rings early goes on.
+_LONGEST_S: Final = 86_400.0
+
+#: How long to wait at least: what was sealed for its age is let go of once that is durable.
+_SHORTEST_S: Final = 1.0
+
+
+def retention(queue: "Queue", surroundings: Surroundings) -> "Retention | None":
+    """Return the feature, if the stream is bounded."""
+    assert isinstance(queue, Stream)
+    most_bytes = queue.settings.number("max-length-bytes")
+    longest_ms = age_ms(queue.settings.value("max-age"))
+    if most_bytes is None and longest_ms is None:
+        return None
+    return Retention(queue, most_bytes, longest_ms, surroundings.clock)
+
+
+class Retention(QueueFeature):
+    """Keeps a stream below ``most_bytes``, and its messages no longer than ``longest_ms``; ``None`` for no bound."""
+
+    def __init__(self, stream: Stream, most_bytes: int | None, longest_ms: int | None, clock: Clock) -> None:
+        self._log = stream.log
+        self._most_bytes = most_bytes
+        self._longest_ms = longest_ms
+        self._clock = clock
+        self._timer: Timer | None = None
+
+    def fitted(self, queue: "Queue") -> None:
+        """Look in a moment, once recovery is through, and whenever a segment is complete or may be too old."""
+        self._log.on_sealed.append(self._sealed)
+        self._timer = self._clock.call_later(0, self._ring)
+
+    def retired(self, queue: "Queue") -> None:
+        """Stop."""
+        self._log.on_sealed.remove(self._sealed)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _sealed(self, segment: "StreamSegment") -> None:
+        self._apply()
+
+    def _apply(self) -> None:
+        """Let go of what is too much, then of what is too old."""
+        log = self._log
+        too_many = log.size_bytes - self._most_bytes if self._most_bytes is not None else 0
+        oldest_ms = self._clock.wall_ms() - self._longest_ms if self._longest_ms is not None else 0
+        first = log.first
+        for segment in log.segments[:-1]:
+            if too_many <= 0 and segment.last_ms > oldest_ms:
+                break
+            first = segment.end
+            too_many -= segment.size_bytes
+        log.truncate(first)
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self._longest_ms is not None:
+            self._seal_what_is_too_old(self._longest_ms)
+        self._apply()
+        if self._longest_ms is not None:
+            self._timer = self._clock.call_later(self._due_s(self._longest_ms), self._ring)
+
+    def _seal_what_is_too_old(self, longest_ms: int) -> None:
+        active = self._log.segments[-1]
+        if active.first_ms and active.first_ms <= self._clock.wall_ms() - longest_ms:
+            self._log.seal()
+
+    def _due_s(self, longest_ms: int) -> float:
+        """Return when the next segment will be too old, or the one that is being written be sealed for its age."""
+        now_ms = self._clock.wall_ms()
+        oldest = self._log.oldest
+        due_ms = (oldest.last_ms if oldest.is_sealed else oldest.first_ms) or now_ms
+        return min(max((due_ms + longest_ms - now_ms) / 1000, _SHORTEST_S), _LONGEST_S)

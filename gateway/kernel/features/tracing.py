@@ -1,0 +1,41 @@
+"""Tracing: what happens to the messages of a queue is written down in the virtual host's table of events."""
+
+from typing import TYPE_CHECKING
+
+from gateway.kernel.features.base import QueueFeature, Reason
+
+if TYPE_CHECKING:
+    from gateway.kernel.features.surroundings import Surroundings
+    from gateway.kernel.message import Message
+    from gateway.kernel.queue import Outcome, Queue
+    from gateway.kernel.queued_message import QueuedMessage
+    from gateway.kernel.trace_table import TraceTable
+
+
+def tracing(queue: "Queue", surroundings: "Surroundings") -> "Tracing | None":
+    """Return the feature, while the table is on; the places of the broker's own, without a name, are nobody's."""
+    table = surroundings.trace_table
+    return Tracing(table) if table.is_on and queue.name else None
+
+
+class Tracing(QueueFeature):
+    """Tells the table of one queue."""
+
+    def __init__(self, table: "TraceTable") -> None:
+        self._table = table
+
+    def accepted(self, queue: "Queue", message: "Message", position: int | None) -> None:
+        """Tell that the queue took a message."""
+        self._table.enqueued(queue, message, position)
+
+    def settled(self, queue: "Queue", entry: "QueuedMessage", outcome: "Outcome") -> None:
+        """Tell how a delivery was concluded."""
+        self._table.settled(queue, entry.message, entry.position, outcome)
+
+    def refused(self, queue: "Queue", message: "Message", reason: Reason) -> None:
+        """Tell that a message stayed out."""
+        self._table.dropped_from(queue, message, reason)
+
+    def dropped(self, queue: "Queue", message: "Message", reason: Reason) -> None:
+        """Tell that a message is gone."""
+        self._table.dropped_from(queue, message, reason)

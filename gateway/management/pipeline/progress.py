@@ -1,0 +1,56 @@
+"""How far consumers of the pipeline say they are: shown beside what there is, and kept in memory alone."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.kernel.stream import Stream
+from gateway.kernel.vhost import VirtualHost
+from gateway.management.routes import Fields
+
+#: Consumers that are remembered; the one not heard of for longest makes room.
+MOST_CONSUMERS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one consumer said: the next offset of each partition of each queue, when, and who said so."""
+
+    offsets: Mapping[str, Mapping[str, int]]
+    reported_at_ms: int
+    user: str
+
+
+class Progress:
+    """Owns the last report of each consumer of each virtual host."""
+
+    def __init__(self) -> None:
+        self._reports: OrderedDict[tuple[str, str], Report] = OrderedDict()
+
+    def report(self, vhost_name: str, consumer: str, report: Report) -> None:
+        """Take a report in place of the one before."""
+        self._reports.pop((vhost_name, consumer), None)
+        self._reports[vhost_name, consumer] = report
+        if len(self._reports) > MOST_CONSUMERS:
+            self._reports.popitem(last=False)
+
+    def forget(self, vhost_name: str, consumer: str) -> bool:
+        """Forget a consumer; return whether it was known."""
+        return self._reports.pop((vhost_name, consumer), None) is not None
+
+    def of(self, vhost_name: str) -> list[tuple[str, Report]]:
+        """Return the consumers of a virtual host."""
+        return sorted((name, report) for (vhost, name), report in self._reports.items() if vhost == vhost_name)
+
+
+def lag_view(vhost: VirtualHost, queue: str, partition: str, stream_name: str, offset: int) -> Fields:
+    """Return how far a consumer is in one partition; ``lag`` is ``null`` when the stream is gone."""
+    stream = vhost.queue_by_name.get(stream_name)
+    end = stream.durable_end if isinstance(stream, Stream) else None
+    return {
+        "queue": queue,
+        "partition": int(partition),
+        "offset": offset,
+        "lag": None if end is None else max(0, end - offset),
+    }

@@ -1,0 +1,184 @@
+"""From a range of a stream's messages to an Arrow stream: copied out of a sealed segment, or made by the worker.
+
+An answer holds messages of one segment. It may begin before the range, as record batches are copied whole, and end
+before its end: readers go on from there.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from twisted.internet.defer import Deferred, DeferredSemaphore, maybeDeferred
+from twisted.python.failure import Failure
+
+from gateway.columnar.sealed import END_OF_STREAM, SealedFile
+from gateway.kernel.changes import StreamSegment
+from gateway.kernel.chunks import chunk_heads
+from gateway.kernel.stream import Stream
+from gateway.management.downloads import Download, Extent
+from gateway.management.errors import HttpError
+from gateway.management.pipeline.refusals import gone, not_there_yet
+
+ARROW: Final = "application/vnd.apache.arrow.stream"
+
+#: How much of an unsealed segment one answer covers, in bytes: it is decoded and encoded anew each time.
+MOST_CHUNK_BYTES: Final = 1024 * 1024
+
+_MOST_INDEXES: Final = 64
+
+
+class Worker(Protocol):
+    """Who makes Arrow of chunks, in a process of its own."""
+
+    def ask(
+        self, head: dict[str, Any], payload: bytes, answered: "Callable[[Answered], None]", *, is_urgent: bool = False
+    ) -> None:
+        """Make a request; ``answered`` is called once, in a later turn."""
+        ...
+
+
+class Encoder(Protocol):
+    """Who has sealed segments encoded, each once, of streams that somebody reads."""
+
+    def was_read(self, stream: Stream) -> None:
+        """Hear that somebody reads a stream, which so is worth encoding."""
+        ...
+
+    def encode_now(self, stream: Stream, segment: StreamSegment, done: Callable[[bool], None]) -> None:
+        """Encode a segment before all others; ``done`` hears whether its file is there."""
+        ...
+
+
+class Answered(Protocol):
+    """What the worker sent back; ``error`` is ``None`` if all is well."""
+
+    @property
+    def payload(self) -> bytes:
+        """What was made."""
+        ...
+
+    @property
+    def error(self) -> str | None:
+        """What went wrong."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Messages of one stream: from ``begin`` to before ``end``."""
+
+    stream: Stream
+    begin: int
+    end: int
+
+
+class Reading:
+    """Answers reads, ``most_reads`` at a time, so that they leave others their share of the reactor.
+
+    Remembers where the batches of the files lie that were read lately.
+    """
+
+    def __init__(self, worker: Worker, encoder: Encoder, most_reads: int) -> None:
+        self._worker = worker
+        self._encoder = encoder
+        self._turns = DeferredSemaphore(most_reads)
+        self._file_by_path: OrderedDict[Path, SealedFile] = OrderedDict()
+
+    def read(self, wanted: Wanted) -> "Deferred[Download]":
+        """Return what a read is answered with, once it is its turn; the next one's comes when that is closed.
+
+        Fails with ``HttpError`` when the first message is not there (any more).
+        """
+        return self._turns.acquire().addCallback(lambda _: self._in_turn(wanted))
+
+    def _in_turn(self, wanted: Wanted) -> "Deferred[Download]":
+        def failed(failure: Failure) -> Failure:
+            self._turns.release()
+            return failure
+
+        made = maybeDeferred(self._made, wanted)
+        return made.addCallbacks(lambda download: download.closing(self._turns.release), failed)
+
+    def _made(self, wanted: Wanted) -> "Deferred[Download] | Download":
+        stream = wanted.stream
+        if wanted.begin < stream.first_offset:
+            raise gone(stream.name, wanted.begin, stream.first_offset)
+        if wanted.begin >= min(wanted.end, stream.durable_end):
+            raise not_there_yet(stream.name, wanted.begin, stream.durable_end)
+        segment = stream.log.segment_of(wanted.begin)
+        path = stream.segment_path(segment.first) if segment is not None and segment.is_sealed else None
+        if segment is None or path is None:
+            self._encoder.was_read(stream)
+            return self._unsealed(wanted)
+        return self._sealed(wanted, path) or self._encoded(wanted, segment, path)
+
+    def _encoded(self, wanted: Wanted, segment: StreamSegment, path: Path) -> "Deferred[Download]":
+        """Have the segment's file made, and return pieces of it."""
+        made: Deferred[bool] = Deferred(canceller=lambda _: None)
+
+        def done(is_there: bool) -> None:
+            if not made.called:
+                made.callback(is_there)
+
+        self._encoder.encode_now(wanted.stream, segment, done)
+        return made.addCallback(lambda _: self._sealed(wanted, path) or self._unsealed(wanted))
+
+    def _sealed(self, wanted: Wanted, path: Path) -> Download | None:
+        """Return pieces of the segment's file; ``None`` while there is none."""
+        file = self._file(path.with_suffix(".arrow"))
+        batches = () if file is None else file.batches_between(wanted.begin, wanted.end)
+        if file is None or not batches:
+            return None
+        first, last = batches[0], batches[-1]
+        body = Extent(first.position, last.position + last.size - first.position)
+        return Download.of_file(
+            file.path,
+            [Extent(0, file.schema_size), body],
+            END_OF_STREAM,
+            _headers(first.first, last.first + last.rows),
+        )
+
+    def _file(self, path: Path) -> SealedFile | None:
+        """Return the index of a file, read once; a file is never written again."""
+        known = self._file_by_path.pop(path, None)
+        file = SealedFile.read(path) if known is None else known
+        if file is not None:
+            self._file_by_path[path] = file
+            if len(self._file_by_path) > _MOST_INDEXES:
+                self._file_by_path.popitem(last=False)
+        return file
+
+    def _unsealed(self, wanted: Wanted) -> "Deferred[Download]":
+        """Have the worker make it of chunks."""
+        stream = wanted.stream
+        chunks = stream.read(wanted.begin, MOST_CHUNK_BYTES)
+        if chunks is None:
+            raise gone(stream.name, wanted.begin, stream.first_offset)
+        *_, last = chunk_heads(chunks)
+        end = min(wanted.end, last.end, stream.durable_end)
+        head = {
+            "do": "arrow",
+            "vhost": stream.vhost_name,
+            "queue": stream.name,
+            "partition": 0,
+            "from": wanted.begin,
+            "to": end,
+        }
+        made: Deferred[Download] = Deferred(canceller=lambda _: None)
+
+        def answered(answer: Answered) -> None:
+            if made.called:
+                return
+            if answer.error is None:
+                made.callback(Download.of_bytes(answer.payload, _headers(wanted.begin, end)))
+            else:
+                made.errback(HttpError(503, "not_now", f"the messages cannot be encoded: {answer.error}"))
+
+        self._worker.ask(head, chunks, answered, is_urgent=True)
+        return made
+
+
+def _headers(first: int, end: int) -> dict[str, str]:
+    return {"Content-Type": ARROW, "X-First-Offset": str(first), "X-Next-Offset": str(end)}

@@ -1,0 +1,109 @@
+"""Which streams a user may read, and where they begin and end: what a query of Spark is planned with."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from gateway.access import Operation
+from gateway.kernel.queue import Queue
+from gateway.kernel.stream import Stream
+from gateway.kernel.vhost import VirtualHost
+from gateway.management.call import Call
+from gateway.management.errors import HttpError, bad_request
+from gateway.management.pipeline.refusals import access_refused, not_found
+from gateway.management.routes import Fields
+from gateway.management.super_streams import partitions_of, super_streams
+
+
+def readable_stream(call: Call, vhost: VirtualHost, name: str) -> Stream:
+    """Return a stream that the user may read. :raises HttpError: when it is not there, none, or not for them."""
+    queue = vhost.queue_by_name.get(name)
+    if queue is None:
+        raise not_found(f"no queue '{name}' in vhost '{vhost.name}'")
+    if not isinstance(queue, Stream):
+        raise bad_request(f"queue '{name}' in vhost '{vhost.name}' is no stream")
+    permissions = call.permissions(vhost)
+    if not permissions.may(Operation.READ, name):
+        raise access_refused(permissions, Operation.READ, "queue", name)
+    return queue
+
+
+def named(call: Call, vhost: VirtualHost, names: str) -> list[Fields]:
+    """Return the streams and super streams of these names, a list in JSON. :raises HttpError: for the first amiss."""
+    try:
+        wanted = json.loads(names)
+    except ValueError:
+        wanted = None
+    if not isinstance(wanted, list) or not all(isinstance(name, str) for name in wanted):
+        raise bad_request("'names' must be a list of names in JSON")
+    return [_view(name, _parts(call, vhost, name)) for name in wanted]
+
+
+def matching(call: Call, vhost: VirtualHost, pattern: str) -> list[Fields]:
+    """Return the streams and super streams whose whole name matches, as far as the user may read them.
+
+    A partition of a super stream that matches too is not there a second time. :raises HttpError: for no pattern.
+    """
+    try:
+        fits = re.compile(pattern).fullmatch
+    except re.error as error:
+        raise bad_request(f"'pattern' is no regular expression: {error}") from None
+    may_read = call.permissions(vhost).may
+    supers = {each.name: partitions_of(vhost, each) for each in super_streams(vhost) if fits(each.name)}
+    partitions = {partition for parts in supers.values() for partition in parts}
+    found: dict[str, Sequence[Queue]] = dict(supers)
+    found |= {name: [queue] for name, queue in _plain_streams(vhost) if fits(name) and queue not in partitions}
+    return [
+        _view(name, parts)
+        for name, parts in sorted(found.items())
+        if all(may_read(Operation.READ, part.name) for part in parts)
+    ]
+
+
+def _plain_streams(vhost: VirtualHost) -> Iterator[tuple[str, Stream]]:
+    return ((name, queue) for name, queue in vhost.queue_by_name.items() if isinstance(queue, Stream))
+
+
+def _parts(call: Call, vhost: VirtualHost, name: str) -> Sequence[Queue]:
+    """Return the partitions of a super stream, or the stream itself."""
+    supers = {each.name: each for each in super_streams(vhost)}
+    if name not in supers or isinstance(vhost.queue_by_name.get(name), Stream):
+        return [readable_stream(call, vhost, name)]
+    return [readable_stream(call, vhost, part.name) for part in partitions_of(vhost, supers[name])]
+
+
+def _view(name: str, parts: Sequence[Queue]) -> Fields:
+    return {"queue": name, "partitions": {str(number): _stream_view(part) for number, part in enumerate(parts)}}
+
+
+def _stream_view(stream: Queue) -> Fields:
+    assert isinstance(stream, Stream)  # nothing else is a partition
+    return {
+        "queue": stream.name,
+        "first": stream.first_offset,
+        "next": stream.durable_end,
+        "bytes": stream.size_bytes,
+    }
+
+
+def offset_after(stream: Stream, offset: int, size_bytes: int) -> int:
+    """Return the offset about so many bytes behind another: exact for whole segments, else by their mean size."""
+    position = max(offset, stream.first_offset)
+    for segment in stream.segments:
+        end = min(segment.end, stream.durable_end)
+        if end <= position or segment.end <= segment.first:
+            continue
+        count, mean = end - position, max(1, segment.size_bytes // (segment.end - segment.first))
+        if size_bytes < count * mean:
+            return position + size_bytes // mean
+        size_bytes -= count * mean
+        position = end
+    return position
+
+
+def whole_number(call: Call, name: str) -> int:
+    """Return a number of the query. :raises HttpError: when it is missing, or none from 0."""
+    value = call.query.get(name, "")
+    if not value.isascii() or not value.isdigit():
+        raise HttpError(400, "bad_request", f"'{name}' must be a whole number from 0, not '{value}'")
+    return int(value)

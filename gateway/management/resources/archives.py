@@ -1,0 +1,50 @@
+"""/archives: what is kept for good, and how far it is behind. RabbitMQ has nothing like it."""
+
+from collections.abc import Iterable
+
+from gateway.kernel.archive import Archive
+from gateway.kernel.vhost import VirtualHost
+from gateway.management.call import Call
+from gateway.management.listing import Listing
+from gateway.management.routes import Fields, Routes
+
+routes = Routes()
+
+
+@routes.get("/archives")
+def archives(call: Call) -> Listing[Archive]:
+    """List the archives in all virtual hosts that the user may see."""
+    return _listing(call, call.visible_vhosts())
+
+
+@routes.get("/archives/<vhost>")
+def archives_in_vhost(call: Call, vhost: str) -> Listing[Archive]:
+    """List the archives in a virtual host."""
+    return _listing(call, [call.vhost(vhost)])
+
+
+def _listing(call: Call, vhosts: Iterable[VirtualHost]) -> Listing[Archive]:
+    found = [archive for vhost in vhosts for archive in vhost.archives]
+    return Listing(
+        found, lambda archive: _view(call, archive), lambda archive: (archive.record.vhost, archive.record.name)
+    )
+
+
+def _view(call: Call, archive: Archive) -> Fields:
+    record, log = archive.record, archive.log
+    dropped = call.broker.vhost(record.vhost).trace_table.dropped if record.source == "trace" else 0
+    return {
+        "vhost": record.vhost,
+        "source": record.source,
+        "name": record.name,
+        "state": "full" if archive.is_full else "retiring" if archive.is_retired else "running",
+        "messages": len(log),
+        "message_bytes": log.size_bytes,
+        "next_offset": log.end,
+        "filed_offset": log.first,
+        "waiting_segments": len(archive.waiting),
+        "waiting_bytes": archive.waiting_bytes,
+        "lag_ms": archive.lag_ms,
+        "held_back": sorted(call.broker.archivists.held_publishers.waiting_for(archive)),
+        "dropped": dropped,
+    }

@@ -1,0 +1,94 @@
+"""/pipeline: what Spark publishes, handed over part by part and published batch by batch."""
+
+from typing import Any
+
+from gateway.management.authority import Level
+from gateway.management.call import Call
+from gateway.management.errors import bad_request
+from gateway.management.pipeline.publishing import Batch, Identity, Publication
+from gateway.management.pipeline.rows import Defaults
+from gateway.management.pipeline.staging import ATTEMPT_LIMIT
+from gateway.management.pipeline.streams import whole_number
+from gateway.management.routes import Fields, Gradual, Routes
+
+routes = Routes()
+
+
+@routes.post("/pipeline/<vhost>/stage", level=Level.USER)
+def stage(call: Call, vhost: str) -> Fields:
+    """Keep a part of an attempt; nobody sees it before it is committed."""
+    place = call.entered_vhost(vhost)
+    name, number = _attempt(call.query.get("attempt")), whole_number(call, "part")
+    call.surroundings.pipeline.staging.stage((place.name, call.principal.name), name, number, call.content)
+    return {"staged": len(call.content)}
+
+
+@routes.post("/pipeline/<vhost>/commit", level=Level.USER)
+def commit(call: Call, vhost: str) -> Gradual:
+    """Publish a batch: all that was staged of the attempts named, at once, unless it was published before."""
+    place, side = call.entered_vhost(vhost), call.surroundings.pipeline
+    publication = Publication(call, place, _batch(call.fields), side.staging, side.producer_memory_ms)
+    return Gradual(publication.steps(), waits_its_turn=True)
+
+
+@routes.post("/pipeline/<vhost>/discard", level=Level.USER)
+def discard(call: Call, vhost: str) -> None:
+    """Forget what was staged of some attempts."""
+    place = call.entered_vhost(vhost)
+    attempts = call.fields.get("attempts")
+    if not isinstance(attempts, list):
+        raise bad_request("'attempts' must be a list")
+    for name in attempts:
+        call.surroundings.pipeline.staging.discard((place.name, call.principal.name), _attempt(name))
+
+
+def _batch(fields: Fields) -> Batch:
+    """Read what is to be committed. :raises HttpError: naming the field that is amiss."""
+    unroutable, instead = fields.get("unroutable", "fail"), fields.get("dead_letter_exchange")
+    if unroutable not in ("fail", "drop", "deadletter"):
+        raise bad_request("'unroutable' must be fail, drop or deadletter")
+    if (unroutable == "deadletter") != isinstance(instead, str):
+        raise bad_request("'dead_letter_exchange' names an exchange, with 'unroutable' deadletter and only then")
+    return Batch(
+        identity=_identity(fields),
+        attempts=_attempts(fields.get("attempts")),
+        defaults=Defaults(_text_or_none(fields, "exchange"), _text_or_none(fields, "routing_key") or ""),
+        may_drop=unroutable == "drop",
+        dead_letter_exchange=instead,
+    )
+
+
+def _identity(fields: Fields) -> Identity | None:
+    """Return which batch it is; ``None`` where nobody says, and it may be published twice."""
+    producer, query, batch = fields.get("producer"), fields.get("query"), fields.get("batch")
+    if producer is query is batch is None:
+        return None
+    if isinstance(producer, str) and isinstance(query, str) and isinstance(batch, int) and batch >= 0:
+        return Identity(producer, query, batch)
+    raise bad_request("'producer', 'query' and 'batch' are two names and a whole number from 0, or all absent")
+
+
+def _attempts(given: Any) -> list[tuple[str, int, int]]:
+    try:
+        return [(_attempt(name), _count(parts), _count(rows)) for name, parts, rows in given]
+    except (TypeError, ValueError):
+        raise bad_request("'attempts' must be a list of [name, number of parts, number of rows]") from None
+
+
+def _attempt(name: object) -> str:
+    if not isinstance(name, str) or not 0 < len(name) <= ATTEMPT_LIMIT:
+        raise bad_request(f"an attempt has a name of up to {ATTEMPT_LIMIT} characters")
+    return name
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise ValueError(value)
+    return value
+
+
+def _text_or_none(fields: Fields, name: str) -> str | None:
+    value = fields.get(name)
+    if value is not None and not isinstance(value, str):
+        raise bad_request(f"'{name}' must be a string")
+    return value

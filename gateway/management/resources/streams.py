@@ -1,0 +1,120 @@
+"""/stream: who reads streams, and how far those got who gave themselves names."""
+
+from typing import Final
+
+from gateway.access import Operation
+from gateway.kernel.consumers import Consumer
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.stream import Stream
+from gateway.kernel.vhost import VirtualHost
+from gateway.management.bodies import integer, require
+from gateway.management.call import Call
+from gateway.management.errors import missing
+from gateway.management.listing import Listing
+from gateway.management.resources.queues import used_queue
+from gateway.management.routes import Fields, Reply, Routes, put_reply
+from gateway.management.views.streams import stream_consumer_view, tracked_view, tracking_view
+
+routes = Routes()
+
+_TRACKING: Final = "/stream/<vhost>/<name>/tracking"
+
+#: The longest name of a consumer, in bytes, as in RabbitMQ.
+_LONGEST_NAME: Final = 256
+
+#: The largest offset that a header can tell.
+_LARGEST_OFFSET: Final = 2**63 - 1
+
+
+@routes.get("/stream/connections", "/stream/publishers")
+def nobody(call: Call) -> list[Fields]:
+    """List who speaks RabbitMQ's stream protocol: nobody does."""
+    return []
+
+
+@routes.get("/stream/connections/<vhost>", "/stream/publishers/<vhost>")
+def nobody_in_vhost(call: Call, vhost: str) -> list[Fields]:
+    """List who speaks RabbitMQ's stream protocol in a virtual host: nobody does."""
+    call.vhost(vhost)
+    return []
+
+
+@routes.get("/stream/publishers/<vhost>/<name>")
+def nobody_at_stream(call: Call, vhost: str, name: str) -> list[Fields]:
+    """List who publishes into a stream by RabbitMQ's stream protocol: nobody does."""
+    _existing(call.vhost(vhost), name)
+    return []
+
+
+@routes.get("/stream/consumers")
+def consumers(call: Call) -> Listing[Consumer]:
+    """List the consumers of streams in all virtual hosts that the user may see."""
+    return _listing(call, call.visible_vhosts())
+
+
+@routes.get("/stream/consumers/<vhost>")
+def consumers_in_vhost(call: Call, vhost: str) -> Listing[Consumer]:
+    """List the consumers of streams in a virtual host."""
+    return _listing(call, [call.vhost(vhost)])
+
+
+@routes.get(_TRACKING)
+def tracking(call: Call, vhost: str, name: str) -> Fields:
+    """Show the stored offsets of a stream."""
+    return tracking_view(_existing(call.vhost(vhost), name))
+
+
+@routes.get(f"{_TRACKING}/<consumer>")
+def tracked(call: Call, vhost: str, name: str, consumer: str) -> Fields:
+    """Show how far one consumer got."""
+    stream = _existing(call.vhost(vhost), name)
+    if consumer not in stream.offsets:
+        raise missing()
+    return tracked_view(stream, consumer)
+
+
+@routes.put(f"{_TRACKING}/<consumer>")
+def store(call: Call, vhost: str, name: str, consumer: str) -> Reply:
+    """Store how far a consumer got: ``offset`` is the last message it dealt with."""
+    stream = _used(call, vhost, name)
+    (said,) = require(call.fields, "offset")
+    offset = integer(said, "offset")
+    if not 0 <= offset <= _LARGEST_OFFSET:
+        raise PreconditionFailed(f"offset {offset} is out of range")
+    if not 0 < len(consumer.encode()) <= _LONGEST_NAME:
+        raise PreconditionFailed(f"the name of a consumer has 1 to {_LONGEST_NAME} bytes")
+    existed = consumer in stream.offsets
+    stream.store_offset(consumer, offset)
+    return put_reply(existed)
+
+
+@routes.delete(f"{_TRACKING}/<consumer>")
+def forget(call: Call, vhost: str, name: str, consumer: str) -> None:
+    """Forget how far a consumer got."""
+    if not _used(call, vhost, name).forget_offset(consumer):
+        raise missing()
+
+
+def _existing(vhost: VirtualHost, name: str) -> Stream:
+    stream = vhost.queue_by_name.get(name)
+    if not isinstance(stream, Stream):
+        raise missing()
+    return stream
+
+
+def _used(call: Call, vhost: str, name: str) -> Stream:
+    """Return a stream that the user may read, and so move along in."""
+    place = call.vhost(vhost)
+    stream = _existing(place, name)
+    used_queue(call, place, name, Operation.READ)
+    return stream
+
+
+def _listing(call: Call, vhosts: list[VirtualHost]) -> Listing[Consumer]:
+    streams = [queue for vhost in vhosts for queue in vhost.queue_by_name.values() if isinstance(queue, Stream)]
+    return Listing(
+        [consumer for stream in streams for consumer in stream.consumers],
+        lambda consumer: stream_consumer_view(call, consumer),
+        lambda consumer: (consumer.queue.vhost_name, consumer.queue.name),
+        is_paged=False,
+    )

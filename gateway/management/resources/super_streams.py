@@ -1,0 +1,110 @@
+"""/stream/super-streams: streams in partitions, and the exchanges in front of them."""
+
+from typing import Final
+
+from gateway.access import Operation
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.exchange import Exchange
+from gateway.kernel.vhost import VirtualHost
+from gateway.management import super_streams
+from gateway.management.bodies import arguments, integer, text
+from gateway.management.call import Call
+from gateway.management.errors import missing
+from gateway.management.listing import Listing
+from gateway.management.routes import Fields, Reply, Routes
+from gateway.management.super_streams import SuperStream
+
+routes = Routes()
+
+_ONE: Final = "/stream/super-streams/<vhost>/<name>"
+
+#: The exchange types that choose by number and by key, where nobody names another.
+_BY_NUMBER: Final = "x-super-stream"
+_BY_KEY: Final = "direct"
+
+_PARTITIONS: Final = 3
+"""As many as RabbitMQ makes where nobody says how many."""
+
+
+@routes.get("/stream/super-streams")
+def everywhere(call: Call) -> Listing[Exchange]:
+    """List the super streams of all virtual hosts that the user may see."""
+    return _listing(call.visible_vhosts())
+
+
+@routes.get("/stream/super-streams/<vhost>")
+def in_vhost(call: Call, vhost: str) -> Listing[Exchange]:
+    """List the super streams of a virtual host."""
+    return _listing([call.vhost(vhost)])
+
+
+@routes.get(_ONE)
+def super_stream(call: Call, vhost: str, name: str) -> Fields:
+    """Show a super stream."""
+    place = call.vhost(vhost)
+    return _view(place, _existing(place, name))
+
+
+@routes.put(_ONE)
+def make(call: Call, vhost: str, name: str) -> Reply:
+    """Make a super stream: ``partitions`` or ``binding-keys``, and ``arguments`` for the streams."""
+    place = call.changed_vhost(vhost)
+    wanted = _asked_for(name, call.fields)
+    permissions = call.permissions(place)
+    permissions.require(Operation.CONFIGURE, "exchange", name)
+    permissions.require(Operation.READ, "exchange", name)
+    for partition in wanted.partitions:
+        permissions.require(Operation.CONFIGURE, "queue", partition.name)
+        permissions.require(Operation.WRITE, "queue", partition.name)
+    super_streams.make(place, wanted)
+    return Reply(201)
+
+
+@routes.delete(_ONE)
+def remove(call: Call, vhost: str, name: str) -> None:
+    """Delete a super stream with its partitions and all messages."""
+    place = call.vhost(vhost)
+    exchange = _existing(place, name)
+    permissions = call.permissions(place)
+    permissions.require(Operation.CONFIGURE, "exchange", name)
+    for stream in super_streams.partitions_of(place, exchange):
+        permissions.require(Operation.CONFIGURE, "queue", stream.name)
+    super_streams.remove(place, exchange)
+
+
+def _asked_for(name: str, fields: Fields) -> SuperStream:
+    table = arguments(fields)
+    if "binding-keys" not in fields:
+        partitions = integer(fields.get("partitions", _PARTITIONS), "partitions")
+        return super_streams.numbered(name, partitions, text(fields, "exchange-type", _BY_NUMBER), table)
+    if "partitions" in fields:
+        raise PreconditionFailed("Specify partitions or binding-keys, not both")
+    keys = [key.strip() for key in text(fields, "binding-keys").split(",") if key.strip()]
+    return super_streams.keyed(name, keys, text(fields, "exchange-type", _BY_KEY), table)
+
+
+def _existing(vhost: VirtualHost, name: str) -> Exchange:
+    exchange = vhost.exchange_by_name.get(name)
+    if exchange is None or not super_streams.is_super_stream(exchange):
+        raise missing()
+    return exchange
+
+
+def _listing(vhosts: list[VirtualHost]) -> Listing[Exchange]:
+    vhost_by_exchange = {exchange: vhost for vhost in vhosts for exchange in super_streams.super_streams(vhost)}
+    return Listing(
+        list(vhost_by_exchange),
+        lambda exchange: _view(vhost_by_exchange[exchange], exchange),
+        lambda exchange: (exchange.vhost_name, exchange.name),
+    )
+
+
+def _view(vhost: VirtualHost, exchange: Exchange) -> Fields:
+    streams = super_streams.partitions_of(vhost, exchange)
+    return {
+        "exchange_type": exchange.type_name,
+        "messages": sum(map(len, streams)),
+        "name": exchange.name,
+        "partitions": [stream.name for stream in streams],
+        "vhost": exchange.vhost_name,
+    }

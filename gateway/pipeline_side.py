@@ -1,0 +1,19 @@
+"""The pipeline side of a node: from its settings to what the endpoints for Spark share."""
+
+from gateway.config import Settings
+from gateway.kernel.ports import Clock
+from gateway.management.pipeline.progress import Progress
+from gateway.management.pipeline.reading import Encoder, Reading, Worker
+from gateway.management.pipeline.side import PipelineSide
+from gateway.management.pipeline.staging import Staging
+
+
+def pipeline_side(settings: Settings, clock: Clock, worker: Worker, encoder: Encoder) -> PipelineSide:
+    """Return what reads streams with the help of ``worker`` and ``encoder``, and keeps what is not yet published."""
+    pipeline = settings.pipeline
+    return PipelineSide(
+        Reading(worker, encoder, pipeline.reads),
+        Staging(clock, pipeline.staged_size, pipeline.batch_size, pipeline.staged_expiry_s),
+        Progress(),
+        pipeline.producer_expiry_s * 1000,
+    )

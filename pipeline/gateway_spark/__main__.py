@@ -1,0 +1,129 @@
+"""``python -m gateway_spark``: what ``gateway pipeline`` runs, in a process of its own: the broker knows no Spark."""
+
+import sys
+from argparse import REMAINDER, ArgumentParser, Namespace
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from gateway_spark.address import CONNECTION, address_of
+from gateway_spark.catalogue import BY_NAME, ENTRIES
+from gateway_spark.client import Client
+from gateway_spark.errors import OptionError, PipelineError
+from gateway_spark.given import Given
+from gateway_spark.prerequisites import missing, missing_packages
+from gateway_spark.status import described
+from gateway_spark.submitting import submit
+from gateway_spark.usage import USAGE, Parser
+
+FAILED: Final = 1
+
+UNAVAILABLE: Final = 69
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line, that of the process if none is given; return the exit code."""
+    options = parser().parse_args(arguments)
+    try:
+        return _VERBS[options.verb](options)
+    except PipelineError as error:
+        print(f"gateway pipeline: {error}", file=sys.stderr)
+        return USAGE if isinstance(error, OptionError) else FAILED
+
+
+def _list(options: Namespace) -> int:
+    """Say which jobs there are."""
+    for entry in ENTRIES:
+        print(f"{entry.name:<14}{entry.summary}")
+    return 0
+
+
+def _run(options: Namespace) -> int:
+    """Run a job in this process."""
+    lacking = missing()
+    if lacking is not None:
+        return _lacking(lacking)
+    from gateway_spark.jobs.running import main as run  # imports pyspark
+
+    return run(BY_NAME[options.job].load(), options.arguments)
+
+
+def _submit(options: Namespace) -> int:
+    """Have spark-submit run a job."""
+    lacking = missing()
+    if lacking is not None:
+        return _lacking(lacking)
+    return submit(BY_NAME[options.job], options.master, options.deploy_mode, options.conf, options.arguments)
+
+
+def _status(options: Namespace) -> int:
+    """Say how far queries are."""
+    client = None
+    if options.url is not None:
+        names = {"url": "url", "vhost": "vhost", "username": "username", "passwordFile": "password_file"}
+        given = {name: getattr(options, word) for name, word in names.items() if getattr(options, word) is not None}
+        client = Client(address_of(Given({"retryTimeout": "5s", **given}, CONNECTION)))
+    for checkpoint in options.checkpoint:
+        for line in described(checkpoint, client):
+            print(line)
+    return 0
+
+
+def _plot(options: Namespace) -> int:
+    """Make the report of a run again from its tables."""
+    lacking = missing_packages()
+    if lacking is not None:
+        return _lacking(lacking)
+    from gateway_spark.jobs.outputs import Outputs
+    from gateway_spark.jobs.reporting import noted, write_report
+
+    for directory in options.directory:
+        job = BY_NAME[noted(directory)["job"]].load()
+        print(write_report(job, Outputs(directory)))
+    return 0
+
+
+def _lacking(what: str) -> int:
+    print(f"gateway pipeline: {what}", file=sys.stderr)
+    return UNAVAILABLE
+
+
+def parser() -> ArgumentParser:
+    """Return what reads the command line; the options of a job are read by the job."""
+    reader = Parser(prog="gateway pipeline", description="Jobs on the messages of streams and of the archive.")
+    verbs = reader.add_subparsers(dest="verb", required=True, metavar="VERB")
+    verbs.add_parser("list", help="say which jobs there are")
+    run = verbs.add_parser("run", help="run a job; gateway pipeline run JOB --help says what it takes")
+    _add_job(run)
+    submitting = verbs.add_parser("submit", help="have spark-submit run a job on a cluster")
+    submitting.add_argument("--master", required=True, metavar="URL", help="spark://host:port, yarn, k8s://... ")
+    submitting.add_argument("--deploy-mode", choices=("client", "cluster"), default="client", help="(default: client)")
+    conf_help = "a setting of Spark (repeat)"
+    submitting.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help=conf_help)
+    _add_job(submitting)
+    status = verbs.add_parser("status", help="say how far streaming queries are, without starting Spark")
+    status.add_argument("checkpoint", nargs="+", type=Path, metavar="CHECKPOINT", help="the directory of a query")
+    status.add_argument("--url", help="of the broker, to say how much waits: its management port")
+    status.add_argument("--vhost", help="the virtual host (default: /)")
+    status.add_argument("--username", help="who asks (default: guest)")
+    status.add_argument("--password-file", metavar="FILE", help="the file that the password is in")
+    plot = verbs.add_parser("plot", help="make the report of a run again from its tables")
+    plot.add_argument("directory", nargs="+", type=Path, metavar="DIR", help="where a job left its results")
+    return reader
+
+
+def _add_job(parser: ArgumentParser) -> None:
+    parser.add_argument("job", choices=list(BY_NAME), metavar="JOB", help=", ".join(BY_NAME))
+    parser.add_argument("arguments", nargs=REMAINDER, metavar="...", help="options of the job")
+
+
+_VERBS: Final[Mapping[str, Callable[[Namespace], int]]] = {
+    "list": _list,
+    "run": _run,
+    "submit": _submit,
+    "status": _status,
+    "plot": _plot,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""The source as a table: everything between two bounds, planned once."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from gateway_spark.client import Client
+from gateway_spark.offsets import Key, Range
+from gateway_spark.options import SourceOptions
+from gateway_spark.planning import Streams, offset_of, require_selected, selected, still_there, tasks
+from gateway_spark.pushdown import Narrowing, narrowed
+from gateway_spark.reading import Batch, Task, batches, loss_rule
+
+
+class BatchReader(DataSourceReader):
+    """Reads streams once. Travels to the executors, and so holds nothing but what it was made of."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._narrowing = Narrowing()
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the tasks. :raises PipelineError: when the streams cannot be read as the options say."""
+        options = self._options
+        with closing(Client(options.address)) as client:
+            streams = selected(client, options.selection)
+            require_selected(options.start, "startingOffsets", streams)
+            require_selected(options.end, "endingOffsets", streams)
+            wanted = [self._range(key, streams, client) for key in streams if self._narrowing.allows(key)]
+            kept = still_there((each for each in wanted if each.size > 0), streams, loss_rule(options.fails_on_loss))
+            return list(tasks(kept, streams, options))
+
+    def _range(self, key: Key, streams: Streams, client: Client) -> Range:
+        """Return what to read of a partition; what filters rule out counts as neither read nor lost."""
+        partition, narrowing = streams[key], self._narrowing
+        begin = offset_of(self._options.start, "startingOffsets", key, partition, client)
+        end = offset_of(self._options.end, "endingOffsets", key, partition, client)
+        times = narrowing.times_ms
+        if times.begin is not None:
+            begin = max(begin, client.offset_at(partition.queue, max(times.begin, 0)))
+        if times.end is not None:
+            end = min(end, client.offset_at(partition.queue, max(times.end, 0)))
+        begin = max(begin, narrowing.offsets.begin or 0)
+        if narrowing.offsets.end is not None:
+            end = min(end, narrowing.offsets.end)
+        return Range(key, begin, end)
+
+    def read(self, partition: InputPartition) -> Iterator[Batch]:
+        """Yield the messages of a task as Arrow batches."""
+        if not isinstance(partition, Task):  # Spark's own, where there are no tasks
+            return
+        with closing(Client(self._options.address)) as client:
+            yield from batches(client, partition, self._schema, loss_rule(self._options.fails_on_loss))
+
+
+class FilteringReader(BatchReader):
+    """The same with filters applied by the broker as far as they go.
+
+    A class of its own: with ``pushFilters`` in a class Spark refuses to read unless its setting allows pushing.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Read less where filters allow; Spark applies all of them again."""
+        self._narrowing = narrowed(filters)
+        return filters

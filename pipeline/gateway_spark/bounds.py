@@ -1,0 +1,60 @@
+"""Where reading begins and where it ends: by word, by time, or by an offset for each partition."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from gateway_spark.errors import OptionError
+from gateway_spark.offsets import Key, decode
+
+#: What stands for the first and for the next message in JSON offsets, as in other sources of Spark.
+EARLIEST_OFFSET: Final = -2
+LATEST_OFFSET: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One end of what is read: ``earliest``, ``latest``, a time in ms since the epoch, or offsets of partitions.
+
+    The message at the bound is read where it is the beginning and not where it is the end.
+    """
+
+    word: str = ""
+    time_ms: int | None = None
+    offset_by_key: Mapping[Key, int] = field(default_factory=dict)
+
+
+EARLIEST: Final = Bound("earliest")
+LATEST: Final = Bound("latest")
+
+
+def starting_offsets(value: str) -> Bound:
+    """Read the option: ``earliest``, ``latest`` or JSON."""
+    return _bound(value, "earliest, latest", {"earliest": EARLIEST, "latest": LATEST})
+
+
+def ending_offsets(value: str) -> Bound:
+    """Read the option: ``latest`` or JSON."""
+    bound = _bound(value, "latest", {"latest": LATEST})
+    if EARLIEST_OFFSET in bound.offset_by_key.values():
+        raise ValueError("latest or JSON offsets from 0, or -1 for latest (-2, earliest, would be no end)")
+    return bound
+
+
+def exact_time(time_ms: int) -> Bound:
+    """Return the bound at a time: the first message at or after it."""
+    return Bound(time_ms=time_ms)
+
+
+def _bound(value: str, words: str, bound_by_word: Mapping[str, Bound]) -> Bound:
+    if value.lower() in bound_by_word:
+        return bound_by_word[value.lower()]
+    allowed = f'{words} or JSON such as {{"orders": {{"0": 23}}}} (-2 for earliest, -1 for latest)'
+    try:
+        offset_by_key = {key: entry.next for key, entry in decode(json.loads(value)).items()}
+    except (ValueError, OptionError):
+        raise ValueError(allowed) from None
+    if any(offset < EARLIEST_OFFSET for offset in offset_by_key.values()):
+        raise ValueError(allowed)
+    return Bound(offset_by_key=offset_by_key)

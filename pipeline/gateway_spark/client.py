@@ -1,0 +1,206 @@
+"""The conversation with the broker: requests on its management port, repeated until they are answered.
+
+Runs on the driver and on every executor, with nothing but the standard library. All requests may be repeated: reading
+changes nothing, staging the same part twice is staging it once, and the broker knows a batch that it has already.
+"""
+
+import json
+import ssl
+import time
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import Any, Final, TypeAlias
+from urllib.parse import quote, urlencode
+
+from gateway_spark.address import Address, Tls
+from gateway_spark.errors import AccessError, BrokerRefused, Unreachable
+from gateway_spark.options import Selection
+
+#: Seconds for the broker to answer, or to send the next piece of an answer.
+TIMEOUT_S: Final = 60.0
+
+#: Pauses between attempts, in seconds.
+FIRST_PAUSE_S: Final = 0.1
+LONGEST_PAUSE_S: Final = 3.0
+
+Fields: TypeAlias = dict[str, Any]  # JSON: whatever the broker says
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One stream: its own name (a super stream's partition has one), its first offset, the next one, its size."""
+
+    queue: str
+    first: int
+    next: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """An Arrow IPC stream with the messages from ``first`` up to ``next``, without gaps."""
+
+    first: int
+    next: int
+    content: bytes
+
+
+class Client:
+    """One connection to the broker, made when it is needed and again when it breaks. Not for several threads."""
+
+    def __init__(
+        self,
+        address: Address,
+        pause: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._address = address
+        self._pause = pause
+        self._clock = clock
+        self._connection: HTTPConnection | None = None
+        credentials = b64encode(f"{address.username}:{address.password}".encode()).decode()
+        self._headers = {"Authorization": f"Basic {credentials}"}
+        self._root = f"/api/pipeline/{quote(address.vhost, safe='')}"
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    # Reading
+
+    def streams(self, selection: Selection) -> dict[str, dict[str, Partition]]:
+        """Return the queues of a selection: queue to partition number to where that stream begins and ends.
+
+        :raises BrokerRefused: when one that is named is not there, or no stream.
+        """
+        query = {"names": json.dumps(selection.names)} if selection.pattern is None else {"pattern": selection.pattern}
+        answer = self._json("GET", "/streams", query)
+        return {
+            queue["queue"]: {
+                number: Partition(each["queue"], each["first"], each["next"], each["bytes"])
+                for number, each in queue["partitions"].items()
+            }
+            for queue in answer["queues"]
+        }
+
+    def offset_at(self, stream: str, time_ms: int) -> int:
+        """Return the offset of the first message at or after a time; the next one when there is none yet."""
+        answer = self._json("GET", "/offset", {"queue": stream, "timestamp": str(time_ms)})
+        return int(answer["offset"])
+
+    def offset_after(self, stream: str, offset: int, size_bytes: int) -> int:
+        """Return the offset that lies about so many bytes behind another."""
+        query = {"queue": stream, "offset": str(offset), "bytes": str(size_bytes)}
+        return int(self._json("GET", "/offset", query)["offset"])
+
+    def read(self, stream: str, begin: int, end: int) -> Slice:
+        """Read from ``begin`` on, up to ``end`` or as far as the broker likes; there may be more in front.
+
+        :raises BrokerRefused: with status 410 and the field ``first`` when ``begin`` is gone.
+        """
+        response, content = self._answer("GET", "/read", {"queue": stream, "from": str(begin), "to": str(end)})
+        return Slice(int(response.headers["X-First-Offset"]), int(response.headers["X-Next-Offset"]), content)
+
+    def report(self, consumer: str, progress: Fields) -> None:
+        """Tell how far a query is, for its lag to be seen in the broker."""
+        self._json("PUT", f"/progress/{quote(consumer, safe='')}", {}, json.dumps(progress).encode())
+
+    # Writing
+
+    def stage(self, place: Mapping[str, str], rows: bytes) -> Fields:
+        """Hand rows to the broker, which keeps them unpublished until they are committed."""
+        return self._json("POST", "/stage", place, rows)
+
+    def commit(self, batch: Fields) -> Fields:
+        """Publish what was staged of a batch, all of it at once. Returns what the broker did."""
+        return self._json("POST", "/commit", {}, json.dumps(batch).encode())
+
+    def discard(self, batch: Fields) -> None:
+        """Let the broker forget what was staged of a batch."""
+        self._json("POST", "/discard", {}, json.dumps(batch).encode())
+
+    # Requests
+
+    def _json(self, method: str, path: str, query: Mapping[str, str], body: bytes | None = None) -> Fields:
+        _, content = self._answer(method, path, query, body)
+        return json.loads(content) if content else {}
+
+    def _answer(
+        self, method: str, path: str, query: Mapping[str, str], body: bytes | None = None
+    ) -> tuple[HTTPResponse, bytes]:
+        """Ask until there is an answer. :raises Unreachable: when there is none for as long as we may try."""
+        target = self._root + path + ("?" + urlencode(query) if query else "")
+        deadline, pause_s = self._clock() + self._address.retry_s, FIRST_PAUSE_S
+        while True:
+            try:
+                response, content = self._ask(method, target, body)
+                if response.status != 503:
+                    return response, self._accepted(response, content)
+                problem = f"it is not ready: {_reason(content)}"
+            except ssl.SSLCertVerificationError as error:
+                self.close()
+                raise Unreachable(f"the broker's certificate is not accepted: {error.verify_message}") from None
+            except (OSError, HTTPException) as error:
+                self.close()
+                problem = str(error) or type(error).__name__
+            if self._clock() + pause_s > deadline:
+                tried = f"within {self._address.retry_s:g} s (option 'retryTimeout')"
+                raise Unreachable(f"no answer from {self._where} {tried}: {problem}")
+            self._pause(pause_s)
+            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+
+    def _ask(self, method: str, target: str, body: bytes | None) -> tuple[HTTPResponse, bytes]:
+        if self._connection is None:
+            self._connection = _connection(self._address)
+        self._connection.request(method, target, body, self._headers)
+        response = self._connection.getresponse()
+        return response, response.read()
+
+    def _accepted(self, response: HTTPResponse, content: bytes) -> bytes:
+        """Return the content of an answer that is none of a refusal."""
+        if response.status < 300:
+            return content
+        reason = _reason(content)
+        if response.status in (401, 403):
+            raise AccessError(
+                f"{self._where} refuses user '{self._address.username}' in virtual host '{self._address.vhost}' "
+                f"({response.status}): {reason}"
+            )
+        raise BrokerRefused(response.status, reason, _fields(content))
+
+    @property
+    def _where(self) -> str:
+        return f"{self._address.scheme}://{self._address.host}:{self._address.port}"
+
+
+def _connection(address: Address) -> HTTPConnection:
+    if address.scheme == "http":
+        return HTTPConnection(address.host, address.port, timeout=TIMEOUT_S)
+    return HTTPSConnection(address.host, address.port, timeout=TIMEOUT_S, context=_tls_context(address.tls))
+
+
+def _tls_context(tls: Tls) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=tls.ca)
+    if not tls.is_verified:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if tls.certificate is not None:
+        context.load_cert_chain(tls.certificate, tls.key)
+    return context
+
+
+def _fields(content: bytes) -> Fields:
+    try:
+        fields = json.loads(content)
+    except ValueError:
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def _reason(content: bytes) -> str:
+    fields = _fields(content)
+    return str(fields.get("reason") or fields.get("error") or "the broker does not say why")

@@ -1,0 +1,60 @@
+"""The options somebody gave, checked against those there are."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, Final
+
+from gateway_spark.choices import Reader, read
+from gateway_spark.errors import OptionError
+
+#: What Spark itself puts among the options of a source or a sink.
+_SPARKS_OWN: Final = frozenset({"path", "paths", "checkpointlocation", "queryname"})
+
+
+class Given:
+    """The options somebody gave, by name; names are found however they are spelled."""
+
+    def __init__(self, options: Mapping[str, str], known: Mapping[str, Reader]) -> None:
+        by_lower = {name.lower(): name for name in known}
+        self._value_by_name: dict[str, Any] = {}
+        for spelled, value in options.items():
+            if spelled.lower() in _SPARKS_OWN:
+                continue
+            name = by_lower.get(spelled.lower())
+            if name is None:
+                raise OptionError(f"there is no option '{spelled}'{hint(spelled, by_lower)}")
+            self._value_by_name[name] = read(name, value, known[name])
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._value_by_name
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the value of an option, as it was read."""
+        return self._value_by_name.get(name, default)
+
+    def only_one(self, *names: str) -> str | None:
+        """Return which of these options is given. :raises OptionError: when more than one is."""
+        given = [name for name in names if name in self]
+        if len(given) > 1:
+            raise OptionError(f"give one of the options {listed(names)}, not {listed(given, 'and')}")
+        return given[0] if given else None
+
+    def refuse(self, names: tuple[str, ...], reason: str) -> None:
+        """Insist that none of these is given. :raises OptionError: naming the first that is."""
+        for name in names:
+            if name in self:
+                raise OptionError(f"option '{name}' {reason}")
+
+
+def hint(spelled: str, by_lower: Mapping[str, str]) -> str:
+    """Return what somebody may have meant, else what there is."""
+    near = get_close_matches(spelled.lower(), by_lower, n=1)
+    if near:
+        return f", did you mean '{by_lower[near[0]]}'?"
+    return f"; there are {listed(sorted(by_lower.values()), 'and')}"
+
+
+def listed(names: "tuple[str, ...] | list[str]", word: str = "or") -> str:
+    """Return names in a sentence."""
+    quoted = [f"'{name}'" for name in names]
+    return f" {word} ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))

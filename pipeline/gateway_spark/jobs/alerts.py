@@ -1,0 +1,67 @@
+"""Alerts: a message for each silence, published once however often and however badly the job runs.
+
+What is to be said is written down under a number before it is published, and the number is that of the batch at the
+broker. A run that was killed in between is finished by the next one: the broker knows whether it has that batch.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from gateway_spark.jobs.inputs import checked_sink, connection_options
+from gateway_spark.jobs.job import Run
+
+ALERTS: Final = "alerts"
+
+#: Holds the number of the last run whose alerts were published.
+PUBLISHED: Final = "alerts.published"
+
+
+def publish_alerts(run: Run, lasting: DataFrame) -> int:
+    """Publish the silences that nobody was told of yet; return how many."""
+    done = _published(run)
+    if run.outputs.has_part(ALERTS, "run", done + 1):
+        _publish(run, done + 1)
+        done += 1
+    fresh = _fresh(run, lasting)
+    count = fresh.count()
+    if count:
+        run.outputs.write_part(ALERTS, "run", done + 1, fresh)
+        _publish(run, done + 1)
+    return count
+
+
+def _fresh(run: Run, lasting: DataFrame) -> DataFrame:
+    """Return the silences without an alert; a silence is known by its device and when it began."""
+    told = run.outputs.read(run.spark, ALERTS)
+    keys = [name for name in lasting.columns if name not in ("silence_s", "median_interval_s")]
+    return lasting if told is None else lasting.join(told, keys, "left_anti")
+
+
+def _publish(run: Run, number: int) -> None:
+    """Publish what is written down under a number, and note that this was done."""
+    options = run.options
+    alerts = run.spark.read.parquet(str(_part(run, number)))
+    body = F.to_json(F.struct(*alerts.columns)).alias("body")
+    given = connection_options(options) | {
+        "exchange": options.alert_exchange,
+        "routingKey": options.alert_routing_key,
+        "producerName": options.alert_name,
+        "batchId": str(number),
+    }
+    messages = alerts.select(body, F.lit("application/json").alias("content_type"))
+    messages.write.format("gateway").mode("append").options(**checked_sink(given)).save()
+    run.outputs.put(PUBLISHED, f"{number}\n")
+
+
+def _published(run: Run) -> int:
+    try:
+        return int((run.outputs.directory / PUBLISHED).read_text())
+    except FileNotFoundError:
+        return 0
+
+
+def _part(run: Run, number: int) -> Path:
+    return run.outputs.directory / ALERTS / f"run={number}"

@@ -1,0 +1,75 @@
+"""``anomaly``: readings that stand out from what is usual for the device at that hour of the week.
+
+    gateway pipeline run anomaly --queue weather --field '$.temp' --by '$.origin' --time '$.time_hour'
+
+Tables: ``anomalies``, the readings beyond the threshold, and with ``--label``, for data where it is known what is one,
+``quality``. See `gateway_spark.transforms.anomalies`. It finds what is rare, and says nothing about what is wrong.
+"""
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gateway_spark.jobs.inputs import messages
+from gateway_spark.jobs.job import Job, Outcome, Run
+from gateway_spark.jobs.running import main
+from gateway_spark.jobs.words import number
+from gateway_spark.reports import plots
+from gateway_spark.reports.page import Section, Tables
+from gateway_spark.transforms.anomalies import SEASONS, THRESHOLD, found, quality, scores
+from gateway_spark.transforms.columns import label_of
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add what is usual and what is not."""
+    parser.add_argument("--field", required=True, metavar="PATH", help="the reading: a JSON path into the body")
+    by_help = "what tells devices apart: a column, headers.NAME or a JSON path (repeat; default: routing_key)"
+    parser.add_argument("--by", action="append", metavar="NAME", help=by_help)
+    parser.add_argument("--time", default="timestamp", metavar="NAME", help="when it was measured (default: timestamp)")
+    season_help = "compare with readings of the same (default: hour-of-week)"
+    parser.add_argument("--season", choices=list(SEASONS), default="hour-of-week", help=season_help)
+    threshold_help = f"scores beyond are anomalies (default: {THRESHOLD})"
+    parser.add_argument("--threshold", type=number(), default=THRESHOLD, metavar="Z", help=threshold_help)
+    parser.add_argument("--label", metavar="PATH", help="where it is known: not 0 for an anomaly")
+
+
+def perform(run: Run) -> Outcome:
+    """Score all readings; keep those that stand out."""
+    options = run.options
+    by = options.by or ["routing_key"]
+    scored = scores(messages(run), options.field, by, options.time, options.season, options.label).persist()
+    figures: dict[str, Any] = {"readings": scored.count()}
+    figures["anomalies"] = run.outputs.write("anomalies", found(scored, options.threshold).orderBy("time"))
+    if options.label is not None:
+        judged = quality(scored, options.threshold)
+        run.outputs.write("quality", judged)
+        figures |= {name: judged.first()[name] for name in ("precision", "recall")}  # type: ignore[index]
+    scored.unpersist()
+    return Outcome(figures)
+
+
+def page(tables: Tables, options: Mapping[str, Any]) -> list[Section]:
+    """Show when what stood out, the farthest first."""
+    anomalies = tables["anomalies"]
+    if anomalies.empty:
+        return [Section("Anomalies", f"No reading is beyond a score of {options['threshold']}.")]
+    by = [label_of(name) for name in options.get("by", ["routing_key"])]
+    named = anomalies.assign(device=anomalies[by].astype(str).agg(" ".join, axis=1))
+    most = named["device"].value_counts().head(plots.MOST_SERIES)
+    groups = {str(name): (own["time"], own["value"]) for name, own in named.groupby("device") if name in most.index}
+    farthest = anomalies.reindex(anomalies["score"].abs().sort_values(ascending=False, kind="stable").index)
+    sections = [
+        Section("When", "", [plots.points(f"{options['field']} of the readings that stand out", groups)]),
+        Section("By device", "", [plots.bars("Anomalies", most.to_dict())]),
+        Section("The farthest", "", (), farthest),
+    ]
+    if "quality" in tables:
+        sections.insert(0, Section("Against the labels", "", (), tables["quality"]))
+    return sections
+
+
+JOB: Final = Job("anomaly", "Readings that stand out from what is usual", add_options, perform, page)
+
+if __name__ == "__main__":
+    sys.exit(main(JOB))

@@ -1,0 +1,99 @@
+"""``compact``: merge the small files of an archive, day by day, drop torn ones, and days that are kept no longer.
+
+    gateway pipeline run compact --archive data/archive --retain 90d
+
+The archive may be read and written meanwhile, and the job killed at any moment: see `gateway_spark.compaction`.
+"""
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from gateway_spark.archive import date_of, days
+from gateway_spark.compaction import Tidied, Tidying, expire, locked
+from gateway_spark.jobs.job import Job, Outcome, Reads, Run
+from gateway_spark.jobs.running import main
+from gateway_spark.jobs.words import duration_s, number
+from gateway_spark.reports import plots
+from gateway_spark.reports.page import Section, Tables
+
+MIB: Final = 1024 * 1024
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add what is small, and what is old."""
+    small_help = "merge files smaller than this (default: 32)"
+    parser.add_argument("--small", type=number(), default=32.0, metavar="MIB", help=small_help)
+    target_help = "into files of about this (default: 256)"
+    parser.add_argument("--target", type=number(), default=256.0, metavar="MIB", help=target_help)
+    parser.add_argument(
+        "--retain", type=duration_s, metavar="TIME", help="drop days that ended before (90d; default: none)"
+    )
+    grace_help = "drop torn and left-over files that nobody touched for this long (default: 1h)"
+    parser.add_argument("--grace", type=duration_s, default=3600.0, metavar="TIME", help=grace_help)
+
+
+def perform(run: Run) -> Outcome:
+    """Tidy each day of the archive, the earliest first."""
+    options = run.options
+    tidying = Tidying(run.spark, int(options.small * MIB), int(options.target * MIB), options.grace)
+    results, expired = [], 0
+    archive = options.archive.absolute()
+    with locked(archive):
+        for directory in days(archive, options.vhost):
+            if _is_over(date_of(directory), options.retain):
+                expire(directory)
+                expired += 1
+                run.progress.say(f"{directory}: dropped, it is over")
+                continue
+            result = tidying.tidy(directory)
+            results.append({"vhost": directory.parent.name, "date": directory.name, **asdict(result)})
+            if result != Tidied.nothing(result.files):
+                run.progress.say(
+                    f"{directory}: {result.merged} files merged into {result.made}, {result.dropped} dropped"
+                )
+    table = run.spark.createDataFrame(results, _SCHEMA)
+    run.outputs.write("days", table)
+    return Outcome(
+        {
+            "days": len(results),
+            "merged": sum(each["merged"] for each in results),
+            "made": sum(each["made"] for each in results),
+            "dropped": sum(each["dropped"] for each in results),
+            "days dropped": expired,
+        }
+    )
+
+
+def _is_over(day: datetime | None, retain_s: float | None) -> bool:
+    if retain_s is None or day is None:
+        return False
+    return day + timedelta(days=1, seconds=retain_s) < datetime.now(UTC)
+
+
+def page(tables: Tables, options: Mapping[str, Any]) -> list[Section]:
+    """Show what each day has and what was done."""
+    found = tables["days"]
+    if found.empty:
+        return [Section("Days", "There is nothing in the archive.")]
+    by_day = found.groupby("date")["files"].sum()
+    series = {"files": (list(by_day.index), list(by_day))}
+    return [Section("Days", "", [plots.lines("Files by day, afterwards", series)], found)]
+
+
+_SCHEMA: Final = "vhost string, date string, files long, merged long, made long, dropped long"
+
+JOB: Final = Job(
+    "compact",
+    "Merge the small files of an archive",
+    add_options,
+    perform,
+    page,
+    reads=Reads.FILES,
+)
+
+if __name__ == "__main__":
+    sys.exit(main(JOB))

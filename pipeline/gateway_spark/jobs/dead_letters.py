@@ -1,0 +1,72 @@
+"""``dead-letters``: where messages died and why, the ways they took, and the ones that go round in circles.
+
+    gateway pipeline run dead-letters --queue dead
+    gateway pipeline run dead-letters --archive data/archive --queue dead
+
+Reads whatever holds dead letters: a stream or an archived queue that a dead-letter exchange leads to. Tables:
+``causes``, ``chains``, ``keys``, ``samples``, see `gateway_spark.transforms.deaths`.
+"""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from gateway_spark.jobs.inputs import messages
+from gateway_spark.jobs.job import Job, performing
+from gateway_spark.jobs.running import main
+from gateway_spark.jobs.words import moment
+from gateway_spark.reports import plots
+from gateway_spark.reports.page import Section, Tables
+from gateway_spark.transforms.deaths import causes, chains, deaths, samples, top_keys
+
+#: Bars of a plot.
+PLOTTED: Final = 15
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add what the dead can be asked."""
+    parser.add_argument("--as-of", type=moment, metavar="TIME", help="reckon ages until then (default: now)")
+    parser.add_argument("--top", type=int, default=20, metavar="N", help="so many routing keys (default: 20)")
+    parser.add_argument("--samples", type=int, default=3, metavar="N", help="bodies for each cause (default: 3)")
+
+
+def tables_of(messages: DataFrame, options: Namespace) -> dict[str, DataFrame]:
+    """Return the tables that the options ask for."""
+    dead = deaths(messages.where(F.size("x_death") > 0))
+    return {
+        "causes": causes(dead, options.as_of or datetime.now(UTC)),
+        "chains": chains(messages),
+        "keys": top_keys(dead, options.top),
+        "samples": samples(dead, options.samples),
+    }
+
+
+def page(tables: Tables, options: Mapping[str, Any]) -> list[Section]:
+    """Show causes and ways, most deaths first."""
+    found = tables["causes"]
+    if found.empty:
+        return [Section("Causes", "Nothing that was read ever died.")]
+    names = found["died_in"] + " (" + found["reason"] + ")"
+    most = found.assign(name=names).groupby("name")["deaths"].sum().nlargest(PLOTTED)
+    ways = tables["chains"]
+    loops = ways[ways["is_loop"]]
+    text = (
+        f"{len(loops)} of {len(ways)} ways are loops: messages died in one queue for the same reason again and again."
+    )
+    return [
+        Section("Causes", "", [plots.bars("Deaths by queue and reason", most.to_dict())], found),
+        Section("Ways", text, (), ways),
+        Section("Routing keys", "", (), tables["keys"]),
+        Section("Samples", "", (), tables["samples"]),
+    ]
+
+
+JOB: Final = Job("dead-letters", "Where messages died and why", add_options, performing(tables_of, messages), page)
+
+if __name__ == "__main__":
+    sys.exit(main(JOB))

@@ -1,0 +1,133 @@
+"""What jobs read: the options that say where it is, and the frame or stream they stand for."""
+
+import json
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from gateway_spark.archive import read_archive, read_trace
+from gateway_spark.choices import moment_ms, read
+from gateway_spark.errors import OptionError
+from gateway_spark.jobs.job import Reads, Run
+from gateway_spark.options import sink_options, source_options
+
+
+def add_input_options(parser: ArgumentParser, reads: Reads) -> None:
+    """Add what every job takes that reads messages or the trace."""
+    group = parser.add_argument_group("what to read")
+    if reads is Reads.MESSAGES:
+        group.add_argument("--source", choices=("stream", "archive"), help="default: archive if --archive is given")
+        group.add_argument("--exchange", action="append", metavar="NAME", help="of archives: this exchange's (repeat)")
+        group.add_argument("--queue-pattern", metavar="REGEX", help="of streams: all whose whole name matches")
+    group.add_argument("--queue", action="append", metavar="NAME", help="this queue (repeat)")
+    group.add_argument("--archive", type=Path, metavar="DIR", help="the directory of the archive, or of the trace")
+    group.add_argument("--since", metavar="TIME", help="only what came then or later: ISO 8601, or ms since 1970")
+    group.add_argument("--until", metavar="TIME", help="only what came before")
+    add_connection_options(parser)
+
+
+def add_connection_options(parser: ArgumentParser) -> None:
+    """Add where the broker is and who asks."""
+    group = parser.add_argument_group("the broker")
+    group.add_argument("--url", help="its management port (default: http://127.0.0.1:15672)")
+    group.add_argument("--vhost", help="the virtual host (default: / for a broker, all for an archive)")
+    group.add_argument("--username", help="who asks (default: guest)")
+    group.add_argument("--password-file", metavar="FILE", help="the file that the password is in")
+    group.add_argument("--password-env", metavar="NAME", help="the environment variable that it is in")
+    group.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="another option of the source (repeat)"
+    )
+
+
+def reads_stream(options: Namespace) -> bool:
+    """Tell whether a job reads from the broker. :raises OptionError: when what is given does not fit together."""
+    source = getattr(options, "source", "archive") or ("archive" if options.archive else "stream")
+    if source == "archive" and options.archive is None:
+        raise OptionError("--archive DIR is missing: where is the archive?")
+    if source == "stream" and options.archive is not None:
+        raise OptionError("--archive is for --source archive")
+    return bool(source == "stream")
+
+
+def messages(run: Run) -> DataFrame:
+    """Return the messages that the options name, as they are now. :raises OptionError: when an option is wrong."""
+    options = run.options
+    if not reads_stream(options):
+        chosen = (options.vhost, options.queue, options.exchange)
+        return read_archive(run.spark, options.archive, *chosen, *bounds(options))
+    given = stream_options(options, is_stream=False)
+    source_options(given, is_stream=False)  # a wrong one is told in one line here, and in a traceback by a worker
+    return run.spark.read.format("gateway").options(**given).load()
+
+
+def message_stream(run: Run) -> DataFrame:
+    """Return the messages that the options name as a stream, from the earliest on unless options say otherwise."""
+    given = stream_options(run.options, is_stream=True)
+    source_options(given, is_stream=True)
+    return run.spark.readStream.format("gateway").options(**given).load()
+
+
+def trace(run: Run) -> DataFrame:
+    """Return the trace events that the options name."""
+    options = run.options
+    frame = read_trace(run.spark, options.archive, options.vhost, *bounds(options))
+    if options.queue:
+        # An event before routing is of no queue, and of all.
+        frame = frame.where(F.col("queue").isNull() | F.col("queue").isin(options.queue))
+    return frame
+
+
+def bounds(options: Namespace) -> tuple[datetime | None, datetime | None]:
+    """Return the times of ``--since`` and ``--until``."""
+    return _moment("--since", options.since), _moment("--until", options.until)
+
+
+def stream_options(options: Namespace, *, is_stream: bool) -> dict[str, str]:
+    """Return the options of ``format("gateway")`` that the command line stands for."""
+    given = connection_options(options)
+    if options.queue:
+        given["queues"] = json.dumps(options.queue)
+    if options.queue_pattern:
+        given["queuePattern"] = options.queue_pattern
+    if is_stream:
+        given.setdefault("startingOffsets", "earliest")
+    if options.since:
+        given.pop("startingOffsets", None)
+        given["startingTimestamp"] = options.since
+    if options.until:
+        given["endingTimestamp"] = options.until
+    return given
+
+
+def connection_options(options: Namespace) -> dict[str, str]:
+    """Return the options that say where the broker is, and any other that was given by ``--option``."""
+    named: Mapping[str, str | None] = {
+        "url": options.url,
+        "vhost": options.vhost,
+        "username": options.username,
+        "passwordFile": options.password_file,
+        "passwordEnv": options.password_env,
+    }
+    given = {name: value for name, value in named.items() if value is not None}
+    for word in options.option:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise OptionError(f"--option needs NAME=VALUE, not '{word}'")
+        given[name] = value
+    return given
+
+
+def checked_sink(given: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the options of a sink. :raises OptionError: when one is wrong, in the line of the driver."""
+    sink_options(given, is_stream=False)
+    return given
+
+
+def _moment(option: str, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    return datetime.fromtimestamp(read(option, text, moment_ms) / 1000, UTC)

@@ -1,0 +1,104 @@
+"""``presence``: sessions of devices, when each was seen last, and who fell silent for longer than is usual for it.
+
+    gateway pipeline run presence --queue weather --by '$.origin' --time '$.time_hour' --session-gap 2h
+    gateway pipeline run presence --queue readings --alert-exchange alerts --continuous --every 5m
+
+Tables: ``devices``, ``sessions``, ``silences``, see `gateway_spark.transforms.presence`. With ``--alert-exchange`` a
+message is published for each device that is silent now, once for each of its silences.
+"""
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pandas
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from gateway_spark.jobs import inputs
+from gateway_spark.jobs.alerts import publish_alerts
+from gateway_spark.jobs.job import Job, Outcome, Run
+from gateway_spark.jobs.running import main
+from gateway_spark.jobs.words import duration_s, moment, number
+from gateway_spark.reports import plots
+from gateway_spark.reports.page import Section, Tables
+from gateway_spark.transforms.columns import label_of
+from gateway_spark.transforms.presence import BY, FACTOR, appearances, devices, sessions, silences
+
+#: Devices that get a line in the plot of sessions.
+PLOTTED: Final = 40
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add who is a device and what is silence."""
+    by_help = "what tells devices apart: a column, headers.NAME or a JSON path (repeat; default: routing_key)"
+    parser.add_argument("--by", action="append", metavar="NAME", help=by_help)
+    parser.add_argument("--time", default="timestamp", metavar="NAME", help="when it spoke (default: timestamp)")
+    gap_help = "another session begins after more than this (default: 30m)"
+    parser.add_argument("--session-gap", type=duration_s, default=1800.0, metavar="TIME", help=gap_help)
+    factor_help = f"silent: for more than so many times its own median interval (default: {FACTOR:g})"
+    parser.add_argument("--factor", type=number(), default=FACTOR, metavar="N", help=factor_help)
+    parser.add_argument("--as-of", type=moment, metavar="TIME", help="who is silent then (default: now)")
+    alerts = parser.add_argument_group("alerts")
+    alerts.add_argument("--alert-exchange", metavar="NAME", help="publish a message for each silent device there")
+    alerts.add_argument(
+        "--alert-routing-key", default="presence.silent", metavar="KEY", help="(default: presence.silent)"
+    )
+    alerts.add_argument("--alert-name", default="presence", metavar="NAME", help="who says so (default: presence)")
+
+
+def perform(run: Run) -> Outcome:
+    """Write the tables, and publish alerts where they are asked for."""
+    options = run.options
+    seen = appearances(inputs.messages(run), options.by or BY, options.time).persist()
+    silent = silences(seen, options.as_of or datetime.now(UTC), options.factor)
+    tables = {"devices": devices(seen), "sessions": sessions(seen, options.session_gap), "silences": silent}
+    figures: dict[str, Any] = {name: run.outputs.write(name, table) for name, table in tables.items()}
+    seen.unpersist()
+    lasting = _lasting(run)
+    figures["silent now"] = lasting.count()
+    if options.alert_exchange is not None:
+        figures["alerts"] = publish_alerts(run, lasting)
+    return Outcome(figures)
+
+
+def _lasting(run: Run) -> DataFrame:
+    """Return the silences that last, as they were written: computed once more they might be others."""
+    written = run.outputs.read(run.spark, "silences")
+    assert written is not None
+    return written.where(F.col("until").isNull()).drop("until")
+
+
+def page(tables: Tables, options: Mapping[str, Any]) -> list[Section]:
+    """Show who is silent, and when who was there."""
+    found = tables["devices"]
+    if found.empty:
+        return [Section("Devices", "No message tells of a device.")]
+    by = [label_of(name) for name in options.get("by", BY)]
+    silent, met = tables["silences"], tables["sessions"]
+    lasting = silent[silent["until"].isna()].drop(columns="until").sort_values("silence_s", ascending=False)
+    ended = silent[silent["until"].notna()].sort_values("silence_s", ascending=False)
+    text = f"Silent is who says nothing for more than {options['factor']:g} times the median of its own intervals."
+    return [
+        Section("Silent now", text, (), lasting),
+        Section("Sessions", "", [_sessions(met, by)]),
+        Section("Silences that ended", "The longest first.", (), ended),
+        Section("Devices", "", (), found.sort_values("last_seen", ascending=False)),
+    ]
+
+
+def _sessions(met: pandas.DataFrame, by: list[str]) -> str:
+    named = met.assign(device=met[by].astype(str).agg(" ".join, axis=1)).sort_values("first_seen")
+    periods = {
+        str(device): list(zip(own["first_seen"], own["last_seen"], strict=True))
+        for device, own in list(named.groupby("device"))[:PLOTTED]
+    }
+    return plots.spans("When who was there", periods)
+
+
+JOB: Final = Job("presence", "Sessions of devices, and who fell silent", add_options, perform, page)
+
+if __name__ == "__main__":
+    sys.exit(main(JOB))

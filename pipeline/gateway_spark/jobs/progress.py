@@ -1,0 +1,28 @@
+"""What a job says while it runs: one line for each thing that was done, with the seconds since it began."""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+
+class Progress:
+    """Writes lines, each at once: whoever reads a pipe sees them as they come."""
+
+    def __init__(self, out: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._out = out if out is not None else sys.stdout
+        self._clock = clock
+        self._begun = clock()
+
+    @property
+    def seconds(self) -> float:
+        """The time since the job began."""
+        return self._clock() - self._begun
+
+    def say(self, line: str) -> None:
+        """Write a line."""
+        print(f"{self.seconds:7.1f} s  {line}", file=self._out, flush=True)
+
+    def warn(self, line: str) -> None:
+        """Write a line that asks for attention."""
+        self.say(f"WARNING: {line}")

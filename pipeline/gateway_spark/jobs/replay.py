@@ -1,0 +1,189 @@
+"""``replay``: publish stored messages once more, with the headers they had and ``x-replayed-from``.
+
+    gateway pipeline run replay --archive data/archive --queue orders --where "routing_key like 'eu.%'" --dry-run
+    gateway pipeline run replay --archive data/archive --queue orders --where "routing_key like 'eu.%'" --name eu-again
+
+A name stands for one selection. The first run writes it down, cut into numbered batches, in the table ``selection``;
+running it again, after a crash or by mistake, publishes what is missing and nothing twice, for the broker knows which
+batches it has. For what came later, or for the same once more, take another name.
+
+A ``user_id`` is left out: it has to be that of who publishes.
+"""
+
+import json
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from gateway_spark.errors import OptionError
+from gateway_spark.jobs import inputs
+from gateway_spark.jobs.job import Job, Outcome, Run
+from gateway_spark.jobs.running import main
+from gateway_spark.jobs.words import number
+from gateway_spark.reports import plots
+from gateway_spark.reports.page import Section, Tables
+from gateway_spark.rows import KINDS
+from gateway_spark.schema import MESSAGE_SCHEMA
+from gateway_spark.transforms.replays import annotated, numbered, selected
+
+SELECTION: Final = "selection"
+PREVIEW: Final = "preview"
+
+#: Says what the selection was made by, and how many of its batches are published.
+PLAN_FILE: Final = "plan.json"
+
+BATCH_SIZE: Final = 1000
+
+#: The columns of messages that are published again; the others say where a message was and what happened to it there.
+PUBLISHED: Final = tuple(name for name in MESSAGE_SCHEMA.names if name in KINDS and name != "user_id")
+
+#: What has to be the same when a name is used again.
+QUESTION: Final = ("name", "where", "archive", "queue", "queue_pattern", "exchange", "since", "until", "vhost")
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add what is replayed and whereto."""
+    parser.add_argument("--where", metavar="SQL", help="only messages that this holds for")
+    parser.add_argument("--name", help="of this replay: nothing is published twice under one name")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be published, and publish nothing")
+    parser.add_argument("--rate", type=number(), metavar="N", help="messages a second at most (default: no limit)")
+    parser.add_argument(
+        "--batch-size", type=int, default=BATCH_SIZE, metavar="N", help="published at once (default: 1000)"
+    )
+    target = parser.add_argument_group("where messages go")
+    target.add_argument("--to-exchange", metavar="NAME", help="(default: the one each message went to)")
+    target.add_argument("--to-routing-key", metavar="KEY", help="(default: the one each message had)")
+    target.add_argument("--to-vhost", metavar="NAME", help="(default: that of --vhost, or /)")
+    target.add_argument(
+        "--unroutable", choices=("fail", "drop", "deadletter"), help="what no queue wants (default: fail)"
+    )
+
+
+def perform(run: Run) -> Outcome:
+    """Publish what is selected, batch by batch, or with ``--dry-run`` only say what that is."""
+    if run.options.dry_run:
+        return _preview(run)
+    if run.options.name is None:
+        raise OptionError("--name is missing: it is what nothing is published twice under (or --dry-run)")
+    plan = _plan(run)
+    chosen = run.outputs.read(run.spark, SELECTION)
+    assert chosen is not None
+    pace = Pace(run.options.rate)
+    for batch in range(plan["done"], plan["batches"]):
+        messages = chosen.where(F.col("batch") == batch)
+        pace.wait(min(plan["batch_size"], plan["messages"] - batch * plan["batch_size"]))
+        _publish(run, messages, batch)
+        plan["done"] = batch + 1
+        run.outputs.put(PLAN_FILE, json.dumps(plan))
+        run.progress.say(f"{min(plan['done'] * plan['batch_size'], plan['messages'])} of {plan['messages']} published")
+    run.outputs.write(PREVIEW, _summed_up(chosen))
+    return Outcome({"messages": plan["messages"], "batches": plan["batches"]})
+
+
+class Pace:
+    """Holds publishing back to so many messages a second, from the first on; ``None`` does not."""
+
+    def __init__(
+        self,
+        rate: float | None,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._rate = rate
+        self._clock = clock
+        self._pause = pause
+        self._begun: float | None = None
+        self._count = 0
+
+    def wait(self, count: int) -> None:
+        """Wait until ``count`` messages more may be published."""
+        if self._rate is None:
+            return
+        now = self._clock()
+        self._begun = now if self._begun is None else self._begun
+        due = self._begun + self._count / self._rate
+        if due > now:
+            self._pause(due - now)
+        self._count += count
+
+
+def _plan(run: Run) -> dict[str, Any]:
+    """Return the plan: that of an earlier run, or one made now. :raises OptionError: if that run asked otherwise."""
+    asked = {name: _plain(getattr(run.options, name)) for name in QUESTION}
+    path = run.outputs.directory / PLAN_FILE
+    if path.exists():
+        plan: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if plan["asked"] != asked:
+            raise OptionError(f"{path} is of another selection: give this one another --name and --out")
+        return plan
+    chosen = numbered(selected(inputs.messages(run), run.options.where), run.options.batch_size)
+    count = run.outputs.write(SELECTION, chosen)
+    size = run.options.batch_size
+    plan = {"asked": asked, "messages": count, "batch_size": size, "batches": -(-count // size), "done": 0}
+    run.outputs.put(PLAN_FILE, json.dumps(plan))
+    return plan
+
+
+def _preview(run: Run) -> Outcome:
+    chosen = selected(inputs.messages(run), run.options.where)
+    count = run.outputs.write(PREVIEW, _summed_up(chosen))
+    return Outcome({"messages": chosen.count(), "routing keys": count, "published": "nothing, a dry run"})
+
+
+def _publish(run: Run, messages: DataFrame, batch: int) -> None:
+    """Publish one batch in one step, in order: in one task therefore."""
+    given = sink_of(run, batch)
+    # A column goes before the option of that name, so that a replay elsewhere does without the column.
+    elsewhere = {"exchange"} & given.keys() | ({"routing_key"} if "routingKey" in given else set())
+    columns = [name for name in PUBLISHED if name not in elsewhere]
+    in_order = annotated(messages).coalesce(1).sortWithinPartitions("number").select(*columns)
+    in_order.write.format("gateway").mode("append").options(**given).save()
+
+
+def sink_of(run: Run, batch: int) -> Mapping[str, str]:
+    """Return the options of the sink for a batch. :raises OptionError: when one is wrong."""
+    options = run.options
+    named = {
+        "vhost": options.to_vhost,
+        "exchange": options.to_exchange,
+        "routingKey": options.to_routing_key,
+        "unroutable": options.unroutable,
+    }
+    given = {name: value for name, value in named.items() if value is not None}
+    identity = {"producerName": f"replay {options.name}", "batchId": str(batch)}
+    return inputs.checked_sink(inputs.connection_options(options) | given | identity)
+
+
+def _summed_up(chosen: DataFrame) -> DataFrame:
+    by_key = chosen.groupBy("vhost", "queue", "exchange", "routing_key")
+    return by_key.agg(
+        F.count(F.lit(1)).alias("messages"),
+        F.sum(F.length("body")).alias("bytes"),
+        F.min("timestamp").alias("first"),
+        F.max("timestamp").alias("last"),
+    ).orderBy(F.desc("messages"), "routing_key")
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON will give it back."""
+    return value if value is None or isinstance(value, str | list) else str(value)
+
+
+def page(tables: Tables, options: Mapping[str, Any]) -> list[Section]:
+    """Show what was published, or would be, by routing key."""
+    found = tables[PREVIEW]
+    if found.empty:
+        return [Section("Messages", "No message was selected.")]
+    most = found.groupby("routing_key")["messages"].sum().nlargest(15)
+    return [Section("Messages by routing key", "", [plots.bars("Messages", most.to_dict())], found)]
+
+
+JOB: Final = Job("replay", "Publish stored messages once more", add_options, perform, page, is_repeatable=False)
+
+if __name__ == "__main__":
+    sys.exit(main(JOB))

@@ -1,0 +1,39 @@
+"""The report of a run, made of what the run left in its directory: ``gateway pipeline plot`` makes it again."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from gateway_spark.errors import OptionError
+from gateway_spark.jobs.job import Job
+from gateway_spark.jobs.outputs import RUN_FILE, Outputs
+from gateway_spark.reports.page import Tables, page
+
+
+def noted(directory: Path) -> Mapping[str, Any]:
+    """Return what ``run.json`` says. :raises OptionError: when the directory has none."""
+    try:
+        run: Mapping[str, Any] = json.loads((directory / RUN_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise OptionError(f"{directory} has no {RUN_FILE}: it is not where a job left its results") from None
+    return run
+
+
+def write_report(job: Job, outputs: Outputs) -> Path:
+    """Write the report of the run whose results are there; return where it is."""
+    run = noted(outputs.directory)
+    sections = job.page(Tables(outputs.directory), run["options"])
+    facts = {"run": _period(run), **run["figures"], "tables": str(outputs.directory)}
+    footer = "options: " + ", ".join(f"{name} = {_shown(value)}" for name, value in run["options"].items())
+    return outputs.report(page(job.name, job.summary, facts, run["warnings"], sections, footer))
+
+
+def _period(run: Mapping[str, Any]) -> str:
+    began, ended = datetime.fromisoformat(run["started"]), datetime.fromisoformat(run["finished"])
+    return f"{began:%Y-%m-%d %H:%M:%S} UTC, {(ended - began).total_seconds():.0f} s"
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,141 @@
+"""``rollup``: readings by device and window of time, from a stream as it grows, or from all that is stored.
+
+    gateway pipeline run rollup --queue weather --field '$.temp' --by '$.origin' --time '$.time_hour' --window 1d
+
+Table ``windows``: see `gateway_spark.transforms.rollup`.
+"""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pandas
+from pyspark.sql import DataFrame
+
+from gateway_spark.errors import PipelineError
+from gateway_spark.jobs import inputs
+from gateway_spark.jobs.job import Job, Outcome, Run
+from gateway_spark.jobs.running import main
+from gateway_spark.jobs.streaming import run_query
+from gateway_spark.jobs.words import fields, interval, share
+from gateway_spark.reports import plots
+from gateway_spark.reports.page import Section, Tables
+from gateway_spark.transforms.columns import label_of
+from gateway_spark.transforms.rollup import PERCENTILES, latest, rollup
+
+WINDOWS: Final = "windows"
+
+#: What a streaming query wrote, batch by batch; `WINDOWS` has each window as it was written last.
+UPDATES: Final = "updates"
+
+#: Fields that get a plot.
+PLOTTED: Final = 8
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add what a roll-up can be asked for."""
+    field_help = "what to sum up: a JSON path into the body, NAME=PATH to call it otherwise (repeat)"
+    parser.add_argument("--field", action="append", required=True, metavar="PATH", help=field_help)
+    by_help = "what tells devices apart: a column, headers.NAME or a JSON path (repeat; default: routing_key)"
+    parser.add_argument("--by", action="append", metavar="NAME", help=by_help)
+    parser.add_argument("--window", type=interval, default="1 hour", help="the length of a window (default: 1h)")
+    parser.add_argument("--slide", type=interval, help="a window begins this often (default: one after the other)")
+    parser.add_argument("--time", default="timestamp", metavar="NAME", help="when it was measured (default: timestamp)")
+    late_help = "of a stream: how late readings may be, in the time that they carry (default: 10m)"
+    parser.add_argument("--watermark", type=interval, default="10 minutes", help=late_help)
+    parser.add_argument("--late", choices=("warn", "fail"), default="warn", help="when some were later (default: warn)")
+    parser.add_argument("--percentile", type=share, action="append", help="in percent (repeat; default: 50 and 95)")
+
+
+def perform(run: Run) -> Outcome:
+    """Roll up a stream as far as it is, remembering that, or everything there is at once."""
+    if inputs.reads_stream(run.options) and (run.options.checkpoint is not None or run.options.continuous):
+        return _follow(run)
+    rows = run.outputs.write(WINDOWS, windows_of(inputs.messages(run), run.options))
+    return Outcome({"windows": rows})
+
+
+def windows_of(messages: DataFrame, options: Namespace, watermark: str | None = None) -> DataFrame:
+    """Return the roll-up that the options ask for."""
+    return rollup(
+        messages,
+        fields(options.field),
+        by=_by(options),
+        window=options.window,
+        slide=options.slide,
+        time=options.time,
+        watermark=watermark,
+        percentiles=options.percentile or PERCENTILES,
+    )
+
+
+def _follow(run: Run) -> Outcome:
+    """Roll up what came since the checkpoint; with ``--continuous`` conclude after each batch."""
+
+    def write(updates: DataFrame, batch: int) -> None:
+        run.outputs.write_part(UPDATES, "batch", batch, updates)
+        if run.options.continuous:
+            run.conclude(_merged(run))
+
+    results = windows_of(inputs.message_stream(run), run.options, run.options.watermark)
+    lateness = run_query(results, write, run.options, run.progress)
+    outcome = _merged(run)
+    if not lateness.dropped:
+        return outcome
+    complaint = f"{lateness.dropped} readings were later than the watermark of {run.options.watermark} and are missing"
+    if run.options.late == "fail":
+        raise PipelineError(complaint)
+    return Outcome(outcome.figures, (complaint,))
+
+
+def _merged(run: Run) -> Outcome:
+    """Bring the windows up to date with all updates."""
+    updates = run.outputs.read(run.spark, UPDATES)
+    if updates is None:
+        return Outcome({"windows": 0})
+    return Outcome({"windows": run.outputs.write(WINDOWS, latest(updates, _by(run.options)))})
+
+
+def page(tables: Tables, options: Mapping[str, Any]) -> list[Section]:
+    """Show for each field the means of the devices that say most, with the range between least and greatest."""
+    windows = tables[WINDOWS]
+    if windows.empty:
+        return [Section("Windows", "No message had anything of what was asked for.")]
+    by = [label_of(name) for name in options.get("by", ["routing_key"])]
+    windows = windows.assign(device=windows[by].astype(str).agg(" ".join, axis=1)).sort_values("window_start")
+    busiest = list(windows.groupby("device")["messages"].sum().nlargest(plots.MOST_SERIES).index)
+    shown = windows[windows["device"].isin(busiest)]
+    pictures = [_plot(name, shown[shown["field"] == name]) for name in sorted(set(shown["field"]))[:PLOTTED]]
+    text = (
+        f"{windows['device'].nunique()} devices; shown are those with most messages, means within least and greatest."
+    )
+    return [
+        Section("Means over time", text, pictures),
+        Section("Devices", table=_devices(windows)),
+        Section("Windows", table=windows.drop(columns="device")),
+    ]
+
+
+def _plot(name: str, windows: pandas.DataFrame) -> str:
+    series, bands = {}, {}
+    for device, own in windows.dropna(subset="avg").groupby("device"):
+        series[str(device)] = (own["window_start"], own["avg"])
+        bands[str(device)] = (own["min"], own["max"])
+    return plots.lines(name, series, bands)
+
+
+def _devices(windows: pandas.DataFrame) -> pandas.DataFrame:
+    by_device = windows.groupby(["device", "field"], as_index=False)
+    figures = {"windows": ("window_start", "nunique"), "readings": ("count", "sum")}
+    return by_device.agg(**figures, min=("min", "min"), max=("max", "max")).sort_values("readings", ascending=False)
+
+
+def _by(options: Namespace) -> list[str]:
+    return options.by or ["routing_key"]
+
+
+JOB: Final = Job("rollup", "Readings by device and window of time", add_options, perform, page)
+
+if __name__ == "__main__":
+    sys.exit(main(JOB))

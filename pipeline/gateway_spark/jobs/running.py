@@ -1,0 +1,147 @@
+"""A run of a job from its command line to its report: the same from the CLI, from spark-submit and from a test."""
+
+import logging
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from gateway_spark.errors import OptionError, PipelineError
+from gateway_spark.jobs.inputs import add_input_options
+from gateway_spark.jobs.job import Job, Outcome, Reads, Run
+from gateway_spark.jobs.outputs import Outputs
+from gateway_spark.jobs.progress import Progress
+from gateway_spark.jobs.reporting import write_report
+from gateway_spark.jobs.words import duration_s
+from gateway_spark.session import session
+from gateway_spark.usage import USAGE, Parser
+
+FAILED: Final = 1
+
+SPARKS_LOGGERS: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+
+INTERRUPTED: Final = 130
+
+#: What ends up in ``run.json`` of the options; where a password is, is nobody's business.
+_SECRET: Final = frozenset({"password_file", "password_env", "option", "conf"})
+
+
+def main(job: Job, arguments: Sequence[str] | None = None, pause: Callable[[float], None] = time.sleep) -> int:
+    """Run a job by its command line, that of the process if none is given; return the exit code."""
+    options = parser_of(job).parse_args(arguments)
+    for name in SPARKS_LOGGERS:  # what they log is told in one line below
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        run_job(job, options, pause)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except OptionError as error:
+        return _failed(error, USAGE)
+    except (PipelineError, PySparkException, Py4JError) as error:
+        return _failed(error, FAILED)
+    return 0
+
+
+def parser_of(job: Job) -> ArgumentParser:
+    """Return what reads the command line of a job."""
+    parser = Parser(prog=f"gateway pipeline run {job.name}", description=f"{job.name}: {job.summary}.")
+    job.add_options(parser)
+    if job.reads is Reads.FILES:
+        parser.add_argument("--archive", type=Path, required=True, metavar="DIR", help="the directory of the archive")
+        parser.add_argument("--vhost", help="only this virtual host")
+    else:
+        add_input_options(parser, job.reads)
+    group = parser.add_argument_group("the run")
+    group.add_argument("--out", type=Path, metavar="DIR", help="where results go (default: pipeline/JOB)")
+    group.add_argument("--master", metavar="URL", help="local[N], spark://host:port ... (default: local[2])")
+    group.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark (repeat)")
+    group.add_argument("--checkpoint", type=Path, metavar="DIR", help="remember here how far a stream was read")
+    when = group.add_mutually_exclusive_group()
+    when.add_argument("--once", action="store_true", help="take what there is and end (default)")
+    when.add_argument("--continuous", action="store_true", help="go on until interrupted")
+    every_help = "of --continuous: the time from batch to batch (default: 30s)"
+    group.add_argument("--every", type=duration_s, default=30.0, metavar="TIME", help=every_help)
+    return parser
+
+
+def run_job(job: Job, options: Namespace, pause: Callable[[float], None] = time.sleep) -> Outcome:
+    """Run a job, once or until it is interrupted. :raises OptionError: when options do not fit together."""
+    _check(job, options)
+    outputs = Outputs(options.out or default_directory(job.name, options))
+    progress = Progress()
+    progress.say(f"{job.name}: starting Spark")
+    spark = session(f"gateway {job.name}", options.master, _settings(options.conf))
+    while True:
+        started = datetime.now(UTC)
+
+        def conclude(outcome: Outcome, started: datetime = started) -> None:
+            _conclude(job, options, outputs, progress, outcome, started)
+
+        outcome = job.perform(Run(spark, options, outputs, progress, conclude))
+        conclude(outcome)
+        if not options.continuous:
+            return outcome
+        pause(options.every)
+
+
+def default_directory(job: str, options: Namespace) -> Path:
+    """Return where results go unless ``--out`` says: what has a name of its own gets a directory of its own."""
+    return Path("pipeline", job, getattr(options, "name", None) or "")
+
+
+def _conclude(
+    job: Job, options: Namespace, outputs: Outputs, progress: Progress, outcome: Outcome, started: datetime
+) -> None:
+    """Write what a run came to: ``run.json``, the report, the summary."""
+    for warning in outcome.warnings:
+        progress.warn(warning)
+    outputs.note(_noted(job, options, outcome, started))
+    report = write_report(job, outputs)
+    figures = ", ".join(f"{name} {value}" for name, value in outcome.figures.items())
+    progress.say(f"{job.name}: done: {figures}")
+    progress.say(f"report: {report}")
+
+
+def _noted(job: Job, options: Namespace, outcome: Outcome, started: datetime) -> Mapping[str, Any]:
+    given = {name: value for name, value in vars(options).items() if value not in (None, [], False)}
+    return {
+        "job": job.name,
+        "started": started.isoformat(timespec="seconds"),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "options": {name: value for name, value in given.items() if name not in _SECRET},
+        "figures": dict(outcome.figures),
+        "warnings": list(outcome.warnings),
+    }
+
+
+def _check(job: Job, options: Namespace) -> None:
+    if options.continuous and not job.is_repeatable:
+        raise OptionError(f"{job.name} is done once; it has no --continuous")
+
+
+def _settings(conf: Sequence[str]) -> dict[str, str]:
+    settings = {}
+    for word in conf:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise OptionError(f"--conf needs NAME=VALUE, not '{word}'")
+        settings[name] = value
+    return settings
+
+
+def _failed(error: Exception, code: int) -> int:
+    print(f"gateway pipeline: {reason_of(error)}", file=sys.stderr)
+    return code
+
+
+def reason_of(error: Exception) -> str:
+    """Return in one line what went wrong: of a failure in a worker what our code there said, not Spark's traceback."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    ours = [line.partition(": ")[2] for line in lines if line.startswith("gateway_spark.errors.")]
+    return (ours or lines or [type(error).__name__])[0]

@@ -1,0 +1,65 @@
+"""A streaming query that hands each micro-batch to a function, says how far it is, and counts what came too late."""
+
+from argparse import Namespace
+from collections.abc import Callable
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from gateway_spark.jobs.progress import Progress
+
+#: How long the driver waits before it looks at the query again, in seconds.
+LOOK_S: Final = 1
+
+
+class Lateness:
+    """How many rows a query dropped because they were later than the watermark; each batch is counted once."""
+
+    def __init__(self) -> None:
+        self._dropped_by_batch: dict[int, int] = {}
+
+    @property
+    def dropped(self) -> int:
+        """All of them so far."""
+        return sum(self._dropped_by_batch.values())
+
+    def see(self, progress: dict[str, Any]) -> bool:
+        """Take in the progress of a batch; tell whether it is a new one."""
+        batch, operators = progress["batchId"], progress.get("stateOperators", ())
+        is_new = batch not in self._dropped_by_batch
+        self._dropped_by_batch[batch] = sum(each.get("numRowsDroppedByWatermark", 0) for each in operators)
+        return is_new
+
+
+def run_query(
+    results: DataFrame,
+    write: Callable[[DataFrame, int], None],
+    options: Namespace,
+    progress: Progress,
+) -> Lateness:
+    """Run a query in update mode: to the end of what there is, or with ``--continuous`` until it is interrupted.
+
+    ``write`` gets a batch again, with the same number, when the driver was killed before Spark wrote down its end.
+    """
+    writer = results.writeStream.outputMode("update").foreachBatch(write)
+    if options.checkpoint is not None:
+        writer = writer.option("checkpointLocation", str(options.checkpoint.absolute()))
+    trigger = {"processingTime": f"{options.every:g} seconds"} if options.continuous else {"availableNow": True}
+    query = writer.trigger(**trigger).start()
+    lateness = Lateness()
+    try:
+        while not query.awaitTermination(LOOK_S):
+            _look(query, lateness, progress)
+        _look(query, lateness, progress)
+    finally:
+        query.stop()
+    return lateness
+
+
+def _look(query: StreamingQuery, lateness: Lateness, progress: Progress) -> None:
+    """Say what the query did since the last look."""
+    for batch in query.recentProgress:
+        if lateness.see(batch) and batch["numInputRows"]:
+            rate = batch.get("processedRowsPerSecond") or 0.0
+            progress.say(f"batch {batch['batchId']}: {batch['numInputRows']} messages, {rate:,.0f} a second")

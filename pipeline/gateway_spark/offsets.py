@@ -1,0 +1,150 @@
+"""How far a query has come: arithmetic on offsets, without a broker and without Spark.
+
+An offset of Spark is JSON, ``{"orders": {"0": 500}}``: the next message of each partition. Where a partition appears
+for the first time, or begins anew, it is ``{"orders": {"0": {"from": 20, "next": 500}}}``: the beginning is in the
+checkpoint with the end, so a batch that is repeated reads the same messages whatever happened to the stream meanwhile.
+A query therefore begins at ``{}``.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias
+
+from gateway_spark.errors import OptionError
+
+
+class Key(NamedTuple):
+    """A partition of a queue; a plain stream has the one partition ``"0"``."""
+
+    queue: str
+    partition: str
+
+
+class Entry(NamedTuple):
+    """How far one partition is read: the next offset, and where reading began, ``None`` where the entry before says."""
+
+    next: int
+    since: int | None = None
+
+
+class Range(NamedTuple):
+    """Offsets of one partition: ``begin`` and what follows, without ``end``."""
+
+    key: Key
+    begin: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """How many messages it has."""
+        return self.end - self.begin
+
+
+Reached: TypeAlias = Mapping[Key, Entry]
+Json: TypeAlias = dict[str, Any]  # what json.loads made of an offset
+
+
+def decode(offset: Json) -> dict[Key, Entry]:
+    """Read an offset of Spark. :raises OptionError: when it is none of ours."""
+    try:
+        return {
+            Key(queue, partition): _entry(value)
+            for queue, partitions in offset.items()
+            for partition, value in partitions.items()
+        }
+    except (AttributeError, KeyError, TypeError):
+        raise OptionError(f"this is no offset of a gateway source: {offset!r}") from None
+
+
+def encode(reached: Reached) -> Json:
+    """Write an offset of Spark; always in the same order, since Spark compares the text."""
+    offset: Json = {}
+    for key in sorted(reached, key=_place):
+        entry = reached[key]
+        value = entry.next if entry.since is None else {"from": entry.since, "next": entry.next}
+        offset.setdefault(key.queue, {})[key.partition] = value
+    return offset
+
+
+def positions(offset: Json) -> dict[Key, int]:
+    """Return the next offset of each partition, as somebody who shows progress wants it."""
+    return {key: entry.next for key, entry in decode(offset).items()}
+
+
+def ranges(start: Reached, end: Reached) -> list[Range]:
+    """Return what lies between two offsets. A partition without a beginning in ``end`` goes on where ``start`` was."""
+    found = []
+    for key in sorted(end, key=_place):
+        entry, before = end[key], start.get(key)
+        if entry == before:
+            continue
+        begin = entry.since if entry.since is not None else before.next if before is not None else entry.next
+        if begin < entry.next:
+            found.append(Range(key, begin, entry.next))
+    return found
+
+
+def limited(waiting: Iterable[Range], most: int) -> list[Range]:
+    """Take ``most`` messages of what waits, from each partition its share; all of it when there is less.
+
+    No partition starves: each that waits gets at least one message, and where there are more partitions than messages
+    they take turns. Whose turn it is follows from the offsets alone.
+    """
+    waiting = sorted(waiting, key=lambda each: _place(each.key))
+    total = sum(each.size for each in waiting)
+    if total <= most:
+        return waiting
+    if most < len(waiting):
+        return _in_turns(waiting, most)
+    shares = _shares([each.size for each in waiting], most)
+    return [Range(each.key, each.begin, each.begin + share) for each, share in zip(waiting, shares, strict=True)]
+
+
+def _in_turns(waiting: list[Range], most: int) -> list[Range]:
+    """Take one message from each of ``most`` partitions, the next of them next time."""
+    first = sum(each.begin for each in waiting) % len(waiting)
+    chosen = (waiting + waiting)[first : first + most]
+    return [Range(each.key, each.begin, each.begin + 1) for each in chosen]
+
+
+def _shares(sizes: list[int], most: int) -> list[int]:
+    """Split ``most`` in proportion to ``sizes``, at least one each, never more than there is; the sum is ``most``."""
+    spare, total = most - len(sizes), sum(sizes) - len(sizes)
+    shares = [1 + (size - 1) * spare // total for size in sizes]
+    left = most - sum(shares)
+    for index in sorted(range(len(sizes)), key=lambda index: shares[index] - sizes[index]):
+        extra = min(left, sizes[index] - shares[index])
+        shares[index] += extra
+        left -= extra
+    return shares
+
+
+def split(whole: Iterable[Range], *, least: int | None = None, most_rows: int | None = None) -> list[Range]:
+    """Cut ranges into tasks: ``least`` or more, if there are as many messages, each of ``most_rows`` at most."""
+    whole = [each for each in whole if each.size > 0]
+    total = sum(each.size for each in whole)
+    pieces = []
+    for each in whole:
+        count = 1 if least is None else min(each.size, -(-each.size * least // total))
+        if most_rows is not None:
+            count = max(count, -(-each.size // most_rows))
+        cuts = [each.begin + each.size * index // count for index in range(count + 1)]
+        pieces += [Range(each.key, begin, end) for begin, end in pairwise(cuts)]
+    return pieces
+
+
+def _entry(value: object) -> Entry:
+    if isinstance(value, dict):
+        return Entry(_offset(value["next"]), _offset(value["from"]))
+    return Entry(_offset(value))
+
+
+def _offset(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(value)
+    return value
+
+
+def _place(key: Key) -> tuple[str, int, str]:
+    """Order partitions by number."""
+    return key.queue, int(key.partition) if key.partition.isdigit() else 0, key.partition

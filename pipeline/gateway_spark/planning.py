@@ -1,0 +1,80 @@
+"""What the broker has, as the driver plans with it: the streams of a selection, and where a bound lies in each."""
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from gateway_spark.bounds import EARLIEST_OFFSET, LATEST_OFFSET, Bound
+from gateway_spark.client import Client, Partition
+from gateway_spark.errors import BrokerRefused, OptionError
+from gateway_spark.offsets import Key, Range, split
+from gateway_spark.options import Selection, SourceOptions
+from gateway_spark.reading import NOT_FOUND, Lost, Task
+
+Streams: TypeAlias = Mapping[Key, Partition]
+
+
+def selected(client: Client, selection: Selection) -> dict[Key, Partition]:
+    """Return the partitions of all queues that are to be read. :raises OptionError: when a named one is not there."""
+    try:
+        queues = client.streams(selection)
+    except BrokerRefused as refusal:
+        if refusal.status in (400, NOT_FOUND):
+            raise OptionError(f"queues '{selection}' cannot be read: {refusal}") from None
+        raise
+    return {
+        Key(queue, number): partition
+        for queue, partitions in queues.items()
+        for number, partition in partitions.items()
+    }
+
+
+def offset_of(bound: Bound, option: str, key: Key, partition: Partition, client: Client) -> int:
+    """Return where a bound lies in a partition. :raises OptionError: when it does not say, or lies behind the end."""
+    if bound.time_ms is not None:
+        return client.offset_at(partition.queue, bound.time_ms)
+    if bound.word:
+        return partition.first if bound.word == "earliest" else partition.next
+    offset = bound.offset_by_key.get(key)
+    if offset is None:
+        raise OptionError(f"option '{option}' names no offset of {place(key)}")
+    if offset > partition.next:
+        raise OptionError(f"option '{option}': {place(key)} ends at {partition.next}, before {offset}")
+    return {EARLIEST_OFFSET: partition.first, LATEST_OFFSET: partition.next}.get(offset, offset)
+
+
+def require_selected(bound: Bound, option: str, streams: Streams) -> None:
+    """Insist that offsets are named of nothing else. :raises OptionError: when one is."""
+    for key in bound.offset_by_key:
+        if key not in streams:
+            raise OptionError(f"option '{option}' names {place(key)}: it is not read")
+
+
+def still_there(wanted: Iterable[Range], streams: Streams, lost: Lost) -> list[Range]:
+    """Return what of some ranges can be read, after saying what is lost."""
+    kept = []
+    for each in wanted:
+        partition, name = streams.get(each.key), place(each.key)
+        if partition is None:
+            lost(f"{name} is gone, with its messages {each.begin} to {each.end - 1}")
+            continue
+        if each.begin < partition.first:
+            lost(f"messages {each.begin} to {min(partition.first, each.end) - 1} of {name} are gone")
+        if each.end > partition.next:
+            lost(f"messages {max(partition.next, each.begin)} to {each.end - 1} of {name} are gone: it ends before")
+        begin, end = max(each.begin, partition.first), min(each.end, partition.next)
+        if begin < end:
+            kept.append(Range(each.key, begin, end))
+    return kept
+
+
+def place(key: Key) -> str:
+    """Return how messages name a partition."""
+    return f"queue '{key.queue}', partition {key.partition}"
+
+
+def tasks(wanted: Iterable[Range], streams: Streams, options: SourceOptions) -> list[Task]:
+    """Cut ranges into what one task each reads."""
+    pieces = split(wanted, least=options.min_partitions, most_rows=options.max_rows_per_partition)
+    return [
+        Task(streams[each.key].queue, each.key.queue, int(each.key.partition), each.begin, each.end) for each in pieces
+    ]

@@ -1,0 +1,117 @@
+"""What a filter of Spark says about offsets, times, queues and partitions, so that less is read.
+
+Only the bounds of what is read become narrower; Spark applies every filter itself as well.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from pyspark.sql.datasource import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+    StringStartsWith,
+)
+
+from gateway_spark.choices import ceil_ms
+from gateway_spark.offsets import Key
+
+_FINEST: Final = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Whole numbers from ``begin`` on and before ``end``; ``None`` for no bound."""
+
+    begin: int | None = None
+    end: int | None = None
+
+    def within(self, other: "Interval") -> "Interval":
+        """Return what is in both."""
+        begins = [each for each in (self.begin, other.begin) if each is not None]
+        ends = [each for each in (self.end, other.end) if each is not None]
+        return Interval(max(begins, default=None), min(ends, default=None))
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """What is worth reading at all: offsets, times in ms since the epoch, and the queues and partitions."""
+
+    offsets: Interval = Interval()
+    times_ms: Interval = Interval()
+    tests: tuple[Callable[[Key], bool], ...] = ()
+
+    def allows(self, key: Key) -> bool:
+        """Whether a partition may hold anything that is asked for."""
+        return all(test(key) for test in self.tests)
+
+
+def narrowed(filters: Iterable[Filter]) -> Narrowing:
+    """Return what the filters leave; those that say nothing of places and times leave everything."""
+    result = Narrowing()
+    for each in filters:
+        attribute = getattr(each, "attribute", ())
+        if attribute == ("offset",):
+            result = replace(result, offsets=result.offsets.within(_interval(each, int, int)))
+        elif attribute == ("timestamp",):
+            result = replace(result, times_ms=result.times_ms.within(_interval(each, ceil_ms, _after_ms)))
+        elif attribute == ("queue",):
+            result = replace(result, tests=(*result.tests, _queue_test(each)))
+        elif attribute == ("partition",):
+            result = replace(result, tests=(*result.tests, _partition_test(each)))
+    return result
+
+
+def _interval(each: Filter, at: Callable[[Any], int], below: Callable[[Any], int]) -> Interval:
+    """Return the numbers that a comparison leaves.
+
+    ``at`` gives the first number that is not below a value, ``below`` the last that is not above it.
+    """
+    match each:
+        case EqualTo(_, value):
+            return Interval(at(value), below(value) + 1)
+        case GreaterThanOrEqual(_, value):
+            return Interval(begin=at(value))
+        case GreaterThan(_, value):
+            return Interval(begin=below(value) + 1)
+        case LessThan(_, value):
+            return Interval(end=at(value))
+        case LessThanOrEqual(_, value):
+            return Interval(end=below(value) + 1)
+        case In(_, values) if values and None not in values:
+            return Interval(min(map(at, values)), max(map(below, values)) + 1)
+    return Interval()
+
+
+def _after_ms(moment: datetime) -> int:
+    """Return the last millisecond since the epoch that is not after a moment."""
+    return ceil_ms(moment + _FINEST) - 1
+
+
+def _queue_test(each: Filter) -> Callable[[Key], bool]:
+    match each:
+        case EqualTo(_, value):
+            return lambda key: key.queue == value
+        case In(_, values):
+            return lambda key: key.queue in values
+        case StringStartsWith(_, value):
+            return lambda key: key.queue.startswith(value)
+    return lambda key: True
+
+
+def _partition_test(each: Filter) -> Callable[[Key], bool]:
+    chosen: Collection[Any]
+    match each:
+        case EqualTo(_, value):
+            chosen = (value,)
+        case In(_, values):
+            chosen = tuple(values)
+        case _:
+            return lambda key: True
+    return lambda key: int(key.partition) in chosen

@@ -1,0 +1,111 @@
+"""From a range of offsets to the Arrow batches that Spark is given: what a task on an executor does."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from gateway_spark.client import Client, Slice
+from gateway_spark.errors import BrokerRefused, DataLoss, PipelineError
+
+Batch: TypeAlias = Any  # pyarrow has no types
+Lost: TypeAlias = Callable[[str], None]
+"""Told of messages that are gone, in a sentence; returns if reading shall go on without them."""
+
+GONE = 410
+NOT_FOUND = 404
+
+
+@dataclass
+class Task(InputPartition):
+    """What one task reads: messages of one stream, and what the rows say of where they come from."""
+
+    stream: str
+    queue: str
+    partition: int
+    begin: int
+    end: int
+
+
+def loss_rule(fails: bool) -> Lost:
+    """Return what becomes of lost messages, as the option ``failOnDataLoss`` says."""
+
+    def lost(what: str) -> None:
+        if fails:
+            raise DataLoss(f"{what}; option 'failOnDataLoss' = false goes on without them")
+        warnings.warn(f"gateway: {what}", stacklevel=2)
+
+    return lost
+
+
+def batches(client: Client, task: Task, schema: StructType, lost: Lost) -> Iterator[Batch]:
+    """Yield the messages of a task, in order and each once.
+
+    :raises DataLoss: when some are gone, and that is not to be overlooked.
+    """
+    expected = to_arrow_schema(schema, timezone="UTC")
+    offset = task.begin
+    while offset < task.end:
+        try:
+            found = client.read(task.stream, offset, task.end)
+        except BrokerRefused as refusal:
+            offset = _after_loss(task, offset, refusal, lost)
+            continue
+        if not found.first <= offset < found.next:
+            raise PipelineError(f"asked for message {offset} of '{task.stream}', got {found.first} to {found.next}")
+        for batch in _cut(_decoded(found, expected), offset - found.first, task.end - offset):
+            yield _renamed(batch, task)
+        offset = found.next
+
+
+def _after_loss(task: Task, offset: int, refusal: BrokerRefused, lost: Lost) -> int:
+    """Return where to go on after the broker said that messages are gone."""
+    first = refusal.fields.get("first")
+    if refusal.status == GONE and isinstance(first, int):
+        lost(f"messages {offset} to {min(first, task.end) - 1} of stream '{task.stream}' are gone")
+        return max(first, offset + 1)
+    if refusal.status == NOT_FOUND:
+        lost(f"stream '{task.stream}' is gone, with its messages {offset} to {task.end - 1}")
+        return task.end
+    raise refusal
+
+
+def _decoded(found: Slice, expected: Any) -> Iterator[Batch]:
+    """Yield the batches of an answer, with the expected columns alone: others are not even decoded."""
+    there = pa.ipc.open_stream(found.content).schema
+    missing = [name for name in expected.names if there.get_field_index(name) < 0]
+    if missing:
+        raise PipelineError(f"the broker sends no column {', '.join(missing)}: it is of another version")
+    options = pa.ipc.IpcReadOptions(included_fields=[there.get_field_index(name) for name in expected.names])
+    with pa.ipc.open_stream(found.content, options=options) as stream:
+        yield from stream
+
+
+def _cut(whole: Iterator[Batch], skip: int, most: int) -> Iterator[Batch]:
+    """Leave out the first ``skip`` rows, and what comes after ``most`` more."""
+    for batch in whole:
+        if skip >= batch.num_rows:
+            skip -= batch.num_rows
+            continue
+        piece = batch.slice(skip, most) if skip or most < batch.num_rows else batch
+        skip, most = 0, most - piece.num_rows
+        if piece.num_rows:
+            yield piece
+        if most <= 0:
+            return
+
+
+def _renamed(batch: Batch, task: Task) -> Batch:
+    """Say of the rows of a super stream's partition that they are the super stream's."""
+    if task.stream == task.queue and task.partition == 0:
+        return batch
+    for name, value, kind in (("queue", task.queue, pa.string()), ("partition", task.partition, pa.int32())):
+        index = batch.schema.get_field_index(name)
+        column = pa.repeat(pa.scalar(value, kind), batch.num_rows)
+        batch = batch.set_column(index, batch.schema.field(index), column)
+    return batch

@@ -1,0 +1,54 @@
+"""``format("gateway")``: streams of a broker as tables and streams of Spark, and rows of Spark as messages."""
+
+from collections.abc import MutableMapping
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from gateway_spark.batch_reader import BatchReader, FilteringReader
+from gateway_spark.options import source_options
+from gateway_spark.schema import MESSAGE_SCHEMA
+from gateway_spark.sink import BatchWriter, StreamWriter
+from gateway_spark.stream_reader import StreamReader
+
+#: The columns that an option leaves out. Spark does not tell a source which columns a query uses.
+HEADER_COLUMNS = frozenset({"headers", "headers_json", "x_death"})
+BODY_COLUMNS = frozenset({"body"})
+
+
+class GatewaySource(DataSource):
+    """The door to the package. Spark makes one wherever it plans something, from the options alone."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+
+    @classmethod
+    def name(cls) -> str:
+        """The word behind ``format``."""
+        return "gateway"
+
+    def schema(self) -> StructType:
+        """Return the columns: all of them, but for those that options leave out."""
+        without = HEADER_COLUMNS if self._leaves_out("includeHeaders") else frozenset()
+        without |= BODY_COLUMNS if self._leaves_out("includeBody") else frozenset()
+        return StructType([field for field in MESSAGE_SCHEMA.fields if field.name not in without])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return what reads a batch. :raises OptionError: when an option is wrong."""
+        options = source_options(self.options, is_stream=False)
+        return (FilteringReader if options.pushes_filters else BatchReader)(options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Return what reads a stream. :raises OptionError: when an option is wrong."""
+        return StreamReader(source_options(self.options, is_stream=True), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        """Return what writes a batch. :raises OptionError: when an option or a column is wrong."""
+        return BatchWriter(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802 - Spark's name
+        """Return what writes a stream. :raises OptionError: when an option or a column is wrong."""
+        return StreamWriter(self.options, schema, overwrite)
+
+    def _leaves_out(self, option: str) -> bool:
+        return str(self.options.get(option, "true")).lower() == "false"

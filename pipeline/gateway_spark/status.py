@@ -1,0 +1,101 @@
+"""How far queries have come: what their checkpoints say, and what the broker holds beyond. Needs no Spark.
+
+A checkpoint of Spark has ``metadata`` (the id of the query), ``offsets/N`` (what batch N was to read) and ``commits/N``
+(batch N is done). Batches are read in the order of their numbers; a file that Spark did not finish does not count.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway_spark.client import Client, Partition
+from gateway_spark.errors import OptionError
+from gateway_spark.offsets import Key, positions
+from gateway_spark.options import Selection
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far one query is: its last batch that was planned and the last that is done, ``None`` before the first."""
+
+    query: str
+    planned: int | None
+    done: int | None
+    position_by_key: Mapping[Key, int]
+    """The next offset to be read of each partition, behind the last batch that is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One partition in a status: ``lag`` messages are there to be read, ``None`` when the broker did not say."""
+
+    key: Key
+    position: int
+    end: int | None
+
+    @property
+    def lag(self) -> int | None:
+        """How many messages wait."""
+        return None if self.end is None else max(0, self.end - self.position)
+
+
+def reached(checkpoint: Path) -> Reached:
+    """Read a checkpoint. :raises OptionError: when the directory is none."""
+    try:
+        query = json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"]
+    except (OSError, ValueError, KeyError):
+        raise OptionError(f"{checkpoint} is no checkpoint of a streaming query") from None
+    planned, done = _batches(checkpoint / "offsets"), _batches(checkpoint / "commits")
+    finished = [batch for batch in done if batch in planned]
+    position = _positions(checkpoint / "offsets" / str(finished[-1])) if finished else {}
+    return Reached(query, planned[-1] if planned else None, done[-1] if done else None, position)
+
+
+def lines(reached: Reached, client: Client | None) -> list[Line]:
+    """Return where each partition is, and with a client how far the broker's end is away."""
+    ends = _ends(reached, client) if client is not None else {}
+    return [Line(key, position, ends.get(key)) for key, position in sorted(reached.position_by_key.items())]
+
+
+def described(checkpoint: Path, client: Client | None) -> Iterator[str]:
+    """Yield the lines of a status for people. :raises OptionError: when there is no checkpoint there."""
+    found = reached(checkpoint)
+    yield f"{checkpoint}: query {found.query}, batch {_shown(found.done)} done, {_shown(found.planned)} planned"
+    for line in lines(found, client):
+        lag = "" if line.lag is None else f", of {line.end}: {line.lag} to go"
+        yield f"  {line.key.queue}/{line.key.partition}: at {line.position}{lag}"
+
+
+def _ends(reached: Reached, client: Client) -> dict[Key, int]:
+    queues = tuple(dict.fromkeys(key.queue for key in reached.position_by_key))
+    if not queues:
+        return {}
+    with closing(client):
+        streams: Mapping[str, Mapping[str, Partition]] = client.streams(Selection(queues))
+    return {Key(queue, number): each.next for queue, parts in streams.items() for number, each in parts.items()}
+
+
+def _batches(directory: Path) -> list[int]:
+    """Return the numbers of the batches that have a file, in order."""
+    if not directory.is_dir():
+        return []
+    return sorted(int(path.name) for path in directory.iterdir() if path.name.isdigit())
+
+
+def _positions(offsets: Path) -> dict[Key, int]:
+    """Read the file of a batch: a version, a line of Spark's own, then a line for each source; ours are objects."""
+    found: dict[Key, int] = {}
+    for line in offsets.read_text(encoding="utf-8").splitlines()[2:]:
+        try:
+            offset = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(offset, dict):
+            found |= positions(offset)
+    return found
+
+
+def _shown(batch: int | None) -> str:
+    return "none" if batch is None else str(batch)

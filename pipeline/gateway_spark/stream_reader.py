@@ -1,0 +1,212 @@
+"""The source as a stream: from one micro-batch to the next, no further than the limits allow.
+
+Nothing that must survive is kept here: how far a query has come is in Spark's checkpoint alone.
+"""
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from gateway_spark.bounds import EARLIEST
+from gateway_spark.client import Client, Partition
+from gateway_spark.errors import PipelineError
+from gateway_spark.offsets import Entry, Json, Key, Range, Reached, decode, encode, limited, ranges
+from gateway_spark.options import Limits, SourceOptions
+from gateway_spark.planning import Streams, offset_of, place, require_selected, selected, still_there, tasks
+from gateway_spark.reading import Batch, Task, batches, loss_rule
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans micro-batches on the driver and reads them on executors, which have another copy of it each.
+
+    What it remembers may be forgotten: the end of what is there for a query that stops at it, since when it waits for
+    more messages, and what was told to the broker.
+    """
+
+    def __init__(self, options: SourceOptions, schema: StructType, clock: Callable[[], float] = time.monotonic) -> None:
+        self._options = options
+        self._schema = schema
+        self._clock = clock
+        self._target: dict[Key, int] | None = None
+        self._waits_since: float | None = None
+        self._has_looked = False
+        self._told: object = None
+
+    # Offsets
+
+    def initialOffset(self) -> Json:  # noqa: N802 - Spark's name, as all below
+        """Return where a new query begins: where that is, its first batch writes down."""
+        return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return the limit that the options name; Spark hands it back to ``latestOffset``."""
+        limits = self._options.limits
+        if limits.max_rows is not None:
+            return ReadMaxRows(limits.max_rows)
+        if limits.max_bytes is not None:
+            return ReadMaxBytes(limits.max_bytes)
+        return ReadAllAvailable() if limits.min_rows is None else ReadMinRows(limits.min_rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Remember the present end, to stop there."""
+        with closing(Client(self._options.address)) as client:
+            self._target = {key: each.next for key, each in selected(client, self._options.selection).items()}
+
+    def reportLatestOffset(self) -> Json:  # noqa: N802
+        """Return the end of everything, which Spark shows beside how far the query is."""
+        with closing(Client(self._options.address)) as client:
+            return encode({key: Entry(each.next) for key, each in selected(client, self._options.selection).items()})
+
+    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802
+        """Return where the next batch ends; ``start`` itself when there is nothing to read yet.
+
+        :raises DataLoss: when what was to be read next is gone, and that is not to be overlooked.
+        """
+        reached = decode(start)
+        with closing(Client(self._options.address)) as client:
+            streams = selected(client, self._options.selection)
+            begun = self._begun(reached, streams, client)
+            self._has_looked = True
+            self._tell(reached, client)
+            waiting = self._waiting(begun, streams)
+            taken = self._taken(waiting, streams, self._limits(limit), client)
+        return encode(begun | {each.key: _moved(each, begun[each.key], reached.get(each.key)) for each in taken})
+
+    def _begun(self, reached: Reached, streams: Streams, client: Client) -> dict[Key, Entry]:
+        """Return where to go on in each partition: where the query is, or anew where that is not there any more."""
+        if not reached:
+            require_selected(self._options.start, "startingOffsets", streams)
+        lost = loss_rule(self._options.fails_on_loss)
+        begun = dict(reached)
+        for key, entry in reached.items():
+            name, partition = place(key), streams.get(key)
+            if partition is None:
+                lost(f"{name} is gone")
+            elif entry.next < partition.first:
+                lost(f"messages {entry.next} to {partition.first - 1} of {name} are gone")
+                begun[key] = Entry(partition.first, partition.first)
+            elif entry.next > partition.next:
+                lost(f"{name} ends at {partition.next}, before {entry.next}: it is another one now")
+                begun[key] = Entry(partition.first, partition.first)
+        for key in streams.keys() - reached.keys():
+            begun[key] = self._beginning(key, streams[key], client, is_new=bool(reached) or self._has_looked)
+        return begun
+
+    def _beginning(self, key: Key, partition: Partition, client: Client, *, is_new: bool) -> Entry:
+        """Return where a partition begins that was not read yet: one that came later, at its first message."""
+        bound = EARLIEST if is_new else self._options.start
+        offset = offset_of(bound, "startingOffsets", key, partition, client)
+        if offset < partition.first:
+            lost = loss_rule(self._options.fails_on_loss)
+            lost(f"messages {offset} to {partition.first - 1} of {place(key)} are gone")
+            offset = partition.first
+        return Entry(offset, offset)
+
+    # Limits
+
+    def _waiting(self, begun: Mapping[Key, Entry], streams: Streams) -> list[Range]:
+        """Return what is there to be read, up to the target of a query that has one."""
+        ends = {key: each.next for key, each in streams.items()}
+        if self._target is not None:
+            ends = {key: min(end, self._target.get(key, 0)) for key, end in ends.items()}
+        return [Range(key, begun[key].next, end) for key, end in ends.items() if begun[key].next < end]
+
+    def _limits(self, limit: ReadLimit) -> Limits:
+        """Return what holds for this batch: none of the options where Spark wants everything."""
+        match limit:
+            case ReadAllAvailable():
+                return Limits()
+            case ReadMaxRows(most):
+                return replace(self._options.limits, max_rows=most)
+            case ReadMaxBytes(most):
+                return replace(self._options.limits, max_bytes=most)
+        return self._options.limits
+
+    def _taken(self, waiting: list[Range], streams: Streams, limits: Limits, client: Client) -> list[Range]:
+        if limits.min_rows is not None and self._waits_for_more(waiting, limits):
+            return []
+        if limits.max_rows is not None:
+            waiting = limited(waiting, limits.max_rows)
+        if limits.max_bytes is not None:
+            waiting = _limited_bytes(waiting, streams, limits.max_bytes, client)
+        return waiting
+
+    def _waits_for_more(self, waiting: list[Range], limits: Limits) -> bool:
+        """Whether too few messages wait, and not for too long; a query that is to end does not wait."""
+        if self._waits_since is None:
+            self._waits_since = self._clock()
+        is_enough = sum(each.size for each in waiting) >= (limits.min_rows or 0)
+        if is_enough or self._target is not None or self._clock() - self._waits_since >= limits.max_delay_s:
+            self._waits_since = None
+            return False
+        return True
+
+    # Batches
+
+    def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
+        """Return the tasks of a batch. :raises DataLoss: as ``latestOffset`` does."""
+        wanted = ranges(decode(start), decode(end))
+        if not wanted:
+            return []
+        with closing(Client(self._options.address)) as client:
+            streams = selected(client, self._options.selection)
+        kept = still_there(wanted, streams, loss_rule(self._options.fails_on_loss))
+        return list(tasks(kept, streams, self._options))
+
+    def read(self, partition: InputPartition) -> Iterator[Batch]:
+        """Yield the messages of a task as Arrow batches."""
+        if not isinstance(partition, Task):
+            return
+        with closing(Client(self._options.address)) as client:
+            yield from batches(client, partition, self._schema, loss_rule(self._options.fails_on_loss))
+
+    def commit(self, end: Json) -> None:
+        """Tell the broker how far the query is. Comes a batch late, and for the last one never: nothing hangs on it."""
+        with closing(Client(replace(self._options.address, retry_s=0))) as client:
+            self._tell(decode(end), client)
+
+    def _tell(self, reached: Reached, client: Client) -> None:
+        """Report progress, once for each offset; a query does not fail because nobody listens."""
+        told = {key: entry.next for key, entry in reached.items()}
+        if not told or told == self._told:
+            return
+        offsets = encode({key: Entry(offset) for key, offset in told.items()})
+        try:
+            client.report(self._options.consumer, {"offsets": offsets})
+        except PipelineError as error:
+            warnings.warn(f"gateway: progress is not shown: {error}", stacklevel=2)
+        self._told = told
+
+
+def _moved(taken: Range, begun: Entry, before: Entry | None) -> Entry:
+    """Return the entry of a partition that is read on: with its beginning where the entry before does not tell it."""
+    return Entry(taken.end, None if begun == before else begun.since)
+
+
+def _limited_bytes(waiting: list[Range], streams: Streams, most: int, client: Client) -> list[Range]:
+    """Take about ``most`` bytes of what waits, from each partition its share, and at least one message of each."""
+    estimates = [_estimate(each, streams[each.key]) for each in waiting]
+    taken = []
+    for each, estimate in zip(waiting, estimates, strict=True):
+        share = max(1, most * estimate // max(1, sum(estimates)))
+        end = client.offset_after(streams[each.key].queue, each.begin, share)
+        taken.append(Range(each.key, each.begin, max(each.begin + 1, min(each.end, end))))
+    return taken
+
+
+def _estimate(waiting: Range, partition: Partition) -> int:
+    """Return about how many bytes wait."""
+    return waiting.size * partition.size_bytes // max(1, partition.next - partition.first)

@@ -1,0 +1,92 @@
+"""Readings that stand out: a robust z-score against what is usual for the device at that hour of the week.
+
+The score is the distance from the median in units of the median distance (MAD), scaled so that it compares with
+standard deviations. Where more than half of the readings are equal, the mean distance takes the place of the median
+one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from gateway_spark.transforms.columns import label_of, number_of, text_of, time_of
+
+THRESHOLD: Final = 3.5
+
+#: MAD and mean absolute deviation of a normal distribution, in standard deviations (Iglewicz and Hoaglin 1993).
+MAD_SCALE: Final = 0.6745
+MEAN_SCALE: Final = 0.7979
+
+SEASONS: Final[Mapping[str, Callable[[Column], Column]]] = {
+    "hour-of-week": lambda time: F.weekday(time) * 24 + F.hour(time),
+    "hour-of-day": F.hour,
+    "none": lambda time: F.lit(0),
+}
+
+
+def scores(
+    messages: DataFrame,
+    field: str,
+    by: Sequence[str] = ("routing_key",),
+    time: str = "timestamp",
+    season: str = "hour-of-week",
+    label: str | None = None,
+) -> DataFrame:
+    """Return the readings with their scores: the device's columns, ``time``, ``season``, ``value``, ``median``,
+    ``score``.
+
+    ``score`` is signed, 0 for a reading that equals the median, and infinite for one that differs where all others
+    agree. ``label`` names what is known to be true of a reading, and becomes the column ``is_anomaly`` (anything but 0
+    is one).
+    """
+    devices = [label_of(name) for name in by]
+    known = [] if label is None else [(number_of(label) != 0).alias("is_anomaly")]
+    readings = messages.select(
+        *(text_of(name).alias(column) for name, column in zip(by, devices, strict=True)),
+        time_of(time).alias("time"),
+        number_of(field).alias("value"),
+        *known,
+    ).where(F.col("value").isNotNull())
+    seasoned = readings.withColumn("season", SEASONS[season](F.col("time")))
+    keys = [*devices, "season"]
+    # Groups by join, not by window: a window would hold all readings of a device in the memory of one task.
+    centred = seasoned.join(seasoned.groupBy(*keys).agg(F.median("value").alias("median")), keys)
+    distance = F.abs(F.col("value") - F.col("median"))
+    spreads = centred.groupBy(*keys).agg(F.median(distance).alias("mad"), F.avg(distance).alias("mean_distance"))
+    columns = [*devices, "time", "season", "value", *(["is_anomaly"] if known else []), "median"]
+    return centred.join(spreads, keys).select(*columns, _score().alias("score"))
+
+
+def found(scores: DataFrame, threshold: float = THRESHOLD) -> DataFrame:
+    """Return the readings whose score is beyond the threshold, in either direction."""
+    return scores.where(F.abs("score") > threshold)
+
+
+def quality(scores: DataFrame, threshold: float = THRESHOLD) -> DataFrame:
+    """Return one row for labelled readings: ``true_positives``, ``false_positives``, ``false_negatives``,
+    ``true_negatives``, ``precision`` and ``recall``, which are ``null`` where there is nothing to divide by.
+    """
+    is_found, is_one = F.abs("score") > threshold, F.coalesce("is_anomaly", F.lit(False))
+    counted = scores.agg(
+        F.count_if(is_found & is_one).alias("true_positives"),
+        F.count_if(is_found & ~is_one).alias("false_positives"),
+        F.count_if(~is_found & is_one).alias("false_negatives"),
+        F.count_if(~is_found & ~is_one).alias("true_negatives"),
+    )
+    hits = F.col("true_positives")
+    return counted.withColumn("precision", F.try_divide(hits, hits + F.col("false_positives"))).withColumn(
+        "recall", F.try_divide(hits, hits + F.col("false_negatives"))
+    )
+
+
+def _score() -> Column:
+    difference = F.col("value") - F.col("median")
+    infinite = F.signum(difference) * F.lit(float("inf"))
+    return (
+        F.when(difference == 0, F.lit(0.0))
+        .when(F.col("mad") > 0, MAD_SCALE * difference / F.col("mad"))
+        .when(F.col("mean_distance") > 0, MEAN_SCALE * difference / F.col("mean_distance"))
+        .otherwise(infinite)
+    )

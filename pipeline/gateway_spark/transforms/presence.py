@@ -1,0 +1,86 @@
+"""Who was there and who fell silent: sessions of devices, and gaps that are long for the device itself."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from gateway_spark.transforms.columns import label_of, text_of, time_of
+
+#: A device is silent when it says nothing for this many times the median of its own intervals.
+FACTOR: Final = 3.0
+
+BY: Final = ("routing_key",)
+
+
+def appearances(messages: DataFrame, by: Sequence[str] = BY, time: str = "timestamp") -> DataFrame:
+    """Return when devices spoke, and how long they had not: columns of the device, ``seen``, ``previous``, ``gap_s``.
+
+    ``gap_s`` of a device's first message is ``null``. Messages without a time are left out.
+    """
+    devices = [label_of(name) for name in by]
+    named = [text_of(name).alias(label) for name, label in zip(by, devices, strict=True)]
+    seen = messages.select(*named, time_of(time).alias("seen")).where(F.col("seen").isNotNull())
+    previous = F.lag("seen").over(Window.partitionBy(*devices).orderBy("seen"))
+    return seen.withColumn("previous", previous).withColumn("gap_s", _seconds("seen") - _seconds("previous"))
+
+
+def sessions(appearances: DataFrame, gap_s: float) -> DataFrame:
+    """Return the sessions of each device: it is another one after a silence of more than ``gap_s`` seconds.
+
+    Columns: the device's, ``session`` (from 1), ``first_seen``, ``last_seen``, ``messages``, ``duration_s``.
+    """
+    devices = devices_of(appearances)
+    begins = (F.col("gap_s").isNull() | (F.col("gap_s") > gap_s)).cast("int")
+    numbered = appearances.withColumn("session", F.sum(begins).over(Window.partitionBy(*devices).orderBy("seen")))
+    return (
+        numbered.groupBy(*devices, "session")
+        .agg(F.min("seen").alias("first_seen"), F.max("seen").alias("last_seen"), F.count(F.lit(1)).alias("messages"))
+        .withColumn("duration_s", _seconds("last_seen") - _seconds("first_seen"))
+    )
+
+
+def devices(appearances: DataFrame) -> DataFrame:
+    """Return each device: ``first_seen``, ``last_seen``, ``messages``, ``median_interval_s``, ``longest_gap_s``."""
+    return appearances.groupBy(*devices_of(appearances)).agg(
+        F.min("seen").alias("first_seen"),
+        F.max("seen").alias("last_seen"),
+        F.count(F.lit(1)).alias("messages"),
+        F.median("gap_s").alias("median_interval_s"),
+        F.max("gap_s").alias("longest_gap_s"),
+    )
+
+
+def silences(appearances: DataFrame, as_of: datetime, factor: float = FACTOR) -> DataFrame:
+    """Return the gaps longer than ``factor`` times the device's median, with those that last at ``as_of``.
+
+    Columns: the device's, ``since``, ``until`` (``null`` while it lasts), ``silence_s``, ``median_interval_s``.
+    A device that spoke once only has no median, so nobody can tell whether it is silent.
+    """
+    keys = devices_of(appearances)
+    known = devices(appearances).where(F.col("median_interval_s") > 0)
+    medians = known.select(*keys, "median_interval_s")
+    past = appearances.select(*keys, F.col("previous").alias("since"), F.col("seen").alias("until"), "gap_s")
+    lasting = known.select(
+        *keys,
+        F.col("last_seen").alias("since"),
+        F.lit(None).cast("timestamp").alias("until"),
+        (F.lit(as_of).cast("double") - _seconds("last_seen")).alias("gap_s"),
+    )
+    return (
+        past.unionByName(lasting)
+        .join(medians, keys)
+        .where(F.col("gap_s") > factor * F.col("median_interval_s"))
+        .withColumnRenamed("gap_s", "silence_s")
+    )
+
+
+def devices_of(appearances: DataFrame) -> list[str]:
+    """Return the columns that tell devices apart."""
+    return [name for name in appearances.columns if name not in ("seen", "previous", "gap_s")]
+
+
+def _seconds(name: str) -> Column:
+    return F.col(name).cast("double")

@@ -1,0 +1,49 @@
+"""Messages chosen to be published once more, with a note of where they were replayed from."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+#: The header that says where a message was replayed from: queue, partition and offset.
+REPLAYED_FROM: Final = "x-replayed-from"
+
+#: The order of a replay: that in which the broker took the messages, and of one queue always its own.
+ORDER: Final = ("timestamp", "vhost", "queue", "partition", "offset")
+
+
+def selected(messages: DataFrame, where: str | None = None) -> DataFrame:
+    """Return the messages that a condition of SQL holds for; a body is binary, its text ``cast(body as string)``."""
+    return messages if where is None else messages.where(where)
+
+
+def annotated(messages: DataFrame) -> DataFrame:
+    """Return the messages as they are to be published: with the header ``x-replayed-from`` beside their own."""
+    place = F.concat_ws("/", "queue", F.col("partition").cast("string"), F.col("offset").cast("string"))
+    return messages.withColumn("headers", _with_header(F.col("headers"), place)).withColumn(
+        "headers_json", _with_member(F.col("headers_json"), place)
+    )
+
+
+def numbered(messages: DataFrame, batch_size: int, order: Sequence[str] = ORDER) -> DataFrame:
+    """Return the messages with their ``number`` in the order of the replay, from 0, and the ``batch`` they are in."""
+    number = (F.row_number().over(Window.orderBy(*order)) - 1).alias("number")
+    return messages.select("*", number).withColumn("batch", F.floor(F.col("number") / batch_size).cast("int"))
+
+
+def _with_header(headers: Column, value: Column) -> Column:
+    own = F.map_filter(
+        F.coalesce(headers, F.create_map().cast("map<string,string>")), lambda key, _: key != REPLAYED_FROM
+    )
+    return F.map_concat(own, F.create_map(F.lit(REPLAYED_FROM), value))
+
+
+def _with_member(headers_json: Column, value: Column) -> Column:
+    """Put one more member at the end of a JSON object; of two with one name, readers take the later."""
+    member = F.substring(F.to_json(F.create_map(F.lit(REPLAYED_FROM), value)), 2, 1 << 30)
+    own = F.rtrim(F.coalesce(headers_json, F.lit("{}")))
+    is_empty = F.regexp_like(own, F.lit(r"^\{\s*\}$"))
+    return F.when(is_empty, F.concat(F.lit("{"), member)).otherwise(
+        F.concat(F.substring(own, F.lit(1), F.length(own) - 1), F.lit(","), member)
+    )

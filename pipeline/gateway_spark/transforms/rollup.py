@@ -1,0 +1,84 @@
+"""Readings by device and window of time: how many, the least, the greatest, their mean and percentiles."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from gateway_spark.transforms.columns import label_of, number_of, text_of, time_of
+
+PERCENTILES: Final = (0.5, 0.95)
+
+#: Ranks are right to one in this number; where a window has fewer readings, percentiles are exact.
+ACCURACY: Final = 10_000
+
+
+def rollup(
+    messages: DataFrame,
+    fields: Mapping[str, str],
+    by: Sequence[str] = ("routing_key",),
+    window: str = "1 hour",
+    slide: str | None = None,
+    time: str = "timestamp",
+    watermark: str | None = None,
+    percentiles: Sequence[float] = PERCENTILES,
+) -> DataFrame:
+    """Return a row for each device, window and field.
+
+    ``fields`` maps the name that a field gets to where it is (`gateway_spark.transforms.columns`), ``by`` says what
+    tells devices apart, ``time`` when a reading was taken. Columns: the devices', ``window_start``, ``window_end``,
+    ``field``, ``messages`` (all that came), ``count`` (those that held the field), ``min``, ``max``, ``avg``, ``p50``
+    and so on. With a ``watermark``, which a stream needs, readings later than that are dropped, and Spark counts them.
+    """
+    devices = [label_of(name) for name in by]
+    readings = messages.select(
+        *(text_of(name).alias(label) for name, label in zip(by, devices, strict=True)),
+        time_of(time).alias("time"),
+        F.explode(_fields(fields)).alias("reading"),
+    )
+    if watermark is not None:
+        readings = readings.withWatermark("time", watermark)
+    windows = readings.groupBy(*devices, F.window("time", window, slide), F.col("reading.field").alias("field"))
+    return windows.agg(*_figures(percentiles)).select(
+        *devices,
+        F.col("window.start").alias("window_start"),
+        F.col("window.end").alias("window_end"),
+        "field",
+        "messages",
+        "count",
+        "min",
+        "max",
+        "avg",
+        *(label_of_percentile(share) for share in percentiles),
+    )
+
+
+def label_of_percentile(share: float) -> str:
+    """Return the column of a percentile: 0.5 is ``p50``, 0.999 ``p99.9``, whose dot becomes an underscore."""
+    return f"p{share * 100:g}".replace(".", "_")
+
+
+def latest(updates: DataFrame, by: Sequence[str]) -> DataFrame:
+    """Return of windows that a stream wrote again and again, told apart by ``batch``, each as it was written last."""
+    keys = [*(label_of(name) for name in by), "window_start", "window_end", "field"]
+    others = [name for name in updates.columns if name not in keys]
+    newest = F.max_by(F.struct(*others), F.col("batch")).alias("newest")
+    return updates.groupBy(*keys).agg(newest).select(*keys, "newest.*").drop("batch")
+
+
+def _fields(fields: Mapping[str, str]) -> Column:
+    pairs = (F.struct(F.lit(name).alias("field"), number_of(path).alias("value")) for name, path in fields.items())
+    return F.array(*pairs)
+
+
+def _figures(percentiles: Sequence[float]) -> list[Column]:
+    value = F.col("reading.value")
+    return [
+        F.count(F.lit(1)).alias("messages"),
+        F.count(value).alias("count"),
+        F.min(value).alias("min"),
+        F.max(value).alias("max"),
+        F.avg(value).alias("avg"),
+        *(F.percentile_approx(value, share, ACCURACY).alias(label_of_percentile(share)) for share in percentiles),
+    ]

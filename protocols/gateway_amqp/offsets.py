@@ -1,0 +1,50 @@
+"""The header ``x-stream-offset``: put among the properties of a stream's messages, which keep their very bytes."""
+
+from struct import Struct
+from typing import Final
+
+from gateway.kernel.long import Long
+from gateway_amqp.properties import ends_at, scan_properties, splice_property
+from gateway_amqp.splices import EMPTY_TABLE, with_field
+
+NAME: Final = "x-stream-offset"
+
+#: The field up to its number: the length of the name, the name, a signed number of 64 bits.
+_FIELD: Final = bytes((len(NAME),)) + NAME.encode() + b"l"
+_NUMBER_SIZE: Final = 8
+_FIELD_SIZE: Final = len(_FIELD) + _NUMBER_SIZE
+_ALONE: Final = _FIELD_SIZE.to_bytes(4, "big") + _FIELD
+
+_flags = Struct(">H")
+_table_size = Struct(">I")
+
+#: Property flags: a short string each before the headers, the headers, and more words of flags behind this one.
+_CONTENT_TYPE, _CONTENT_ENCODING, _HEADERS, _MORE = 0x8000, 0x4000, 0x2000, 0x0001
+
+
+def around_offset(properties: bytes) -> tuple[bytes, bytes]:
+    """Return well-formed properties with an offset last among the headers: what is before its number, and behind it.
+
+    Written for messages that have an id each, so that nothing about their properties repeats.
+    """
+    (flags,) = _flags.unpack_from(properties)
+    if flags & _MORE or _FIELD[:-1] in properties:
+        return _spliced(properties)
+    start = 2
+    for flag in (_CONTENT_TYPE, _CONTENT_ENCODING):
+        if flags & flag:
+            start += 1 + properties[start]
+    if not flags & _HEADERS:
+        return _flags.pack(flags | _HEADERS) + properties[2:start] + _ALONE, properties[start:]
+    (size,) = _table_size.unpack_from(properties, start)
+    end = start + 4 + size
+    table = _table_size.pack(size + _FIELD_SIZE) + properties[start + 4 : end]
+    return properties[:start] + table + _FIELD, properties[end:]
+
+
+def _spliced(properties: bytes) -> tuple[bytes, bytes]:
+    """Return the same in the general way: there may be such a header already, which gives way."""
+    table = scan_properties(properties).get("headers", EMPTY_TABLE)
+    with_offset = splice_property(properties, "headers", with_field(table, NAME, Long(0)))
+    end = ends_at(with_offset, "headers")
+    return with_offset[: end - _NUMBER_SIZE], with_offset[end:]

@@ -1,0 +1,42 @@
+"""What a client asks of a stream in the headers of a SUBSCRIBE, as the kernel's consumers are told it."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+from gateway.kernel.message import Arguments, Value
+from gateway_stomp.translate import LATEST_S, is_true, whole_number
+
+OFFSET: Final = "x-stream-offset"
+"""In a SUBSCRIBE, where to begin; in a MESSAGE, where in the stream it is."""
+
+_FILTER: Final = "x-stream-filter"
+_UNFILTERED: Final = "x-stream-match-unfiltered"
+_CONSUMER: Final = "x-stream-consumer"
+
+
+def stream_arguments(headers: Mapping[str, str]) -> Arguments:
+    """Return what is asked of a stream; empty where nothing is.
+
+    An offset is written ``first``, ``last``, ``next``, ``offset=5``, ``timestamp=`` and seconds, or as an age, ``5m``.
+
+    :raises PreconditionFailed: for what should be a number and is none.
+    """
+    arguments: dict[str, Value] = {}
+    if OFFSET in headers:
+        arguments[OFFSET] = _offset(headers[OFFSET].strip())
+    if _FILTER in headers:
+        arguments[_FILTER] = [value.strip() for value in headers[_FILTER].split(",")]
+    if _UNFILTERED in headers:
+        arguments[_UNFILTERED] = is_true(headers[_UNFILTERED].strip())
+    if _CONSUMER in headers:
+        arguments[_CONSUMER] = headers[_CONSUMER]
+    return arguments
+
+
+def _offset(said: str) -> Value:
+    kind, is_numbered, number = said.partition("=")
+    if not is_numbered or kind not in ("offset", "timestamp"):
+        return said
+    value = whole_number(OFFSET, number)
+    return value if kind == "offset" else datetime.fromtimestamp(max(0, min(value, LATEST_S)), UTC)

@@ -1,0 +1,46 @@
+"""The part of a batch that concerns streams: what happens to each of them, in order."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from gateway.kernel.changes import Appended, Sealed, Truncated
+
+
+@dataclass(frozen=True, slots=True)
+class Filed:
+    """A sealed segment of a stream is in a file from now on: the engine's own change."""
+
+    stream_id: int
+    first: int
+    end: int
+
+
+StreamChange: TypeAlias = Appended | Sealed | Truncated | Filed
+
+
+class StreamBatch:
+    """The changes of streams, by stream. What came and went within the batch is written and removed: it is rare."""
+
+    __slots__ = ("_by_stream", "_count")
+
+    def __init__(self) -> None:
+        self._by_stream: dict[int, list[StreamChange]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[tuple[int, list[StreamChange]]]:
+        """Iterate over the streams: number and changes of each."""
+        return iter(self._by_stream.items())
+
+    def add(self, change: StreamChange) -> None:
+        """Add a change of some stream."""
+        stream_id = change.segment.stream_id if isinstance(change, Sealed) else change.stream_id
+        self._count += 1
+        changes = self._by_stream.get(stream_id)
+        if changes is None:
+            self._by_stream[stream_id] = [change]
+        else:
+            changes.append(change)

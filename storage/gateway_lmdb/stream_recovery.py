@@ -1,0 +1,81 @@
+"""What there is of streams after a start: their segments, what is still to be filed, and what belongs to nobody."""
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field
+
+from gateway.kernel.changes import EVERYTHING, StreamSegment, Truncated
+from gateway.kernel.errors import StorageError
+from gateway_lmdb import stream_tables
+from gateway_lmdb.environment import Environment
+from gateway_lmdb.segment_files import SegmentFiles
+
+
+@dataclass(slots=True)
+class FoundStreams:
+    """The ``segments`` of all streams, in order; those ``to_file``; what to truncate, being of no stream or no more."""
+
+    segments: list[StreamSegment] = field(default_factory=list)
+    to_file: list[StreamSegment] = field(default_factory=list)
+    truncations: list[Truncated] = field(default_factory=list)
+
+    @property
+    def firsts_by_stream(self) -> dict[int, set[int]]:
+        """Where the segments begin that may have files, by stream."""
+        firsts: dict[int, set[int]] = {}
+        for segment in self.segments:
+            firsts.setdefault(segment.stream_id, set()).add(segment.first)
+        return firsts
+
+
+def find(environment: Environment, files: SegmentFiles, streams: Set[int]) -> FoundStreams:
+    """Look through the tables for everything that belongs to these streams.
+
+    :raises StorageError: when a segment is missing that nothing was truncated behind.
+    """
+    found = FoundStreams()
+    with environment.read() as transaction:
+        kept = sorted(stream_tables.stream_ids(transaction, environment.tables))
+    for stream_id in kept:
+        if stream_id not in streams:
+            found.truncations.append(Truncated(stream_id, EVERYTHING))
+            continue
+        sealed = list(_sealed(environment, files, stream_id, found))
+        found.segments += sealed
+        found.segments.append(_active(environment, stream_id, sealed[-1].end if sealed else 0))
+    return found
+
+
+def _sealed(
+    environment: Environment, files: SegmentFiles, stream_id: int, found: FoundStreams
+) -> Iterator[StreamSegment]:
+    """Yield the sealed segments of a stream.
+
+    Where the files of the first ones are missing the stream was truncated while a copy of it was made.
+    """
+    with environment.read() as transaction:
+        rows = list(stream_tables.segments_of_stream(transaction, environment.tables, stream_id))
+    has_begun = False
+    for segment, is_filed in rows:
+        if is_filed and not files.path(stream_id, segment.first).exists():
+            if has_begun:
+                raise StorageError(f"a segment of a stream is missing: {files.path(stream_id, segment.first)}")
+            found.truncations.append(Truncated(stream_id, segment.end))
+            continue
+        has_begun = True
+        if not is_filed:
+            found.to_file.append(segment)
+        yield segment
+
+
+def _active(environment: Environment, stream_id: int, first: int) -> StreamSegment:
+    """Return the segment that is not sealed, which begins behind the others: an empty one if need be."""
+    with environment.read() as transaction:
+        end = stream_tables.end_of_stream(transaction, environment.tables, stream_id)
+        first = max(first, stream_tables.first_of_stream(transaction, environment.tables, stream_id))
+    size = first_ms = last_ms = 0
+    with environment.view() as view:
+        for head in stream_tables.heads_from(view, environment.tables, stream_id, first):
+            first_ms = first_ms or head.first_ms
+            size += head.entries_size
+            last_ms = head.last_ms
+    return StreamSegment(stream_id, first, end, size, first_ms, last_ms, is_sealed=False)

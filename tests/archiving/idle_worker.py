@@ -1,0 +1,40 @@
+"""A worker that does nothing by itself: a test looks at what it is asked, and answers."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from gateway.columnar.framing import Head
+from gateway.net.child import Answer
+from gateway_memory import MemoryStore
+
+
+class IdleWorker:
+    """Stands in for ``Child``."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Head, bytes, bool]] = []
+        self._answered: list[Callable[[Answer], None]] = []
+
+    def ask(self, head: Head, payload: bytes, answered: Callable[[Answer], None], *, is_urgent: bool = False) -> None:
+        self.asked.append((head, payload, is_urgent))
+        self._answered.append(answered)
+
+    @property
+    def heads(self) -> list[Head]:
+        return [head for head, _, _ in self.asked]
+
+    def answer(self, error: str | None = None) -> None:
+        """Answer the oldest request."""
+        self._answered.pop(0)(Answer({"files": ["a.parquet"]}, b"", error))
+
+
+class FilingStore(MemoryStore):
+    """The memory engine, with segments in files, once they are ``put_into`` a directory."""
+
+    directory: Path | None = None
+
+    def put_into(self, directory: Path) -> None:
+        self.directory = directory
+
+    def segment_path(self, stream_id: int, first: int) -> Path | None:
+        return None if self.directory is None else self.directory / f"{stream_id}-{first:020}.chunks"

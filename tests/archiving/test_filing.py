@@ -1,0 +1,127 @@
+"""From sealed segments of archives to requests for files: one at a time, in order, until each is done."""
+
+from pathlib import Path
+
+import pytest
+
+from gateway.archive.filing import LOOK_AGAIN_S, PART_SIZE, TRY_AGAIN_S, Filing
+from gateway.kernel.archive import Archive, ArchiveRules
+from gateway.kernel.chunks import chunk_heads
+from gateway.kernel.events import Event
+from gateway.kernel.message import Message
+from gateway.kernel.records import PolicyRecord
+from gateway.testing import MemoryBroker
+from gateway.testing.broker import header_of
+from tests.archiving.idle_worker import FilingStore, IdleWorker
+
+
+class Office:
+    """A broker whose queues are archived in segments of one message, and who has files made of them."""
+
+    def __init__(self, tmp_path: Path, *, has_files: bool = True) -> None:
+        self.store = FilingStore()
+        self.broker = MemoryBroker(self.store)
+        self.worker = IdleWorker()
+        self.events: list[Event] = []
+        kernel = self.broker.kernel
+        kernel.archivists.rules = ArchiveRules(segment_size=1)
+        kernel.events.subscribe(self.events.append)
+        self.touched = 0
+        Filing(kernel, self.worker, tmp_path, self._touch, has_files=has_files)  # type: ignore[arg-type]  # not a Child
+        kernel.put_policy(PolicyRecord("/", "keep", False, ".*", "queues", 0, {"archive": True}))
+        self.broker.commit()
+
+    def _touch(self) -> None:
+        self.touched += 1
+
+    def publish(self, queue: str, body: bytes = b"body") -> Archive:
+        vhost = self.broker.vhost
+        vhost.declare_queue(queue, is_durable=True)
+        vhost.publish(vhost.default_exchange, Message("", queue, header_of(), body))
+        self.broker.commit()
+        self.broker.commit()
+        return next(archive for archive in vhost.archives if archive.record.name == queue)
+
+    def told(self) -> list[str]:
+        return [event.name for event in self.events if event.name in ("archive.filed", "archive.failed")]
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Office:
+    office = Office(tmp_path)
+    office.store.put_into(tmp_path)
+    return office
+
+
+def test_a_segment_is_asked_for_by_its_path_and_let_go_when_it_is_filed(office: Office, tmp_path: Path) -> None:
+    archive = office.publish("orders")
+    [head] = office.worker.heads
+    assert head["path"] == str(tmp_path / f"{archive.record.id}-{0:020}.chunks")
+    assert (head["do"], head["kind"], head["vhost"], head["queue"]) == ("table", "messages", "/", "orders")
+    assert (head["from"], head["to"], head["table"]) == (0, 1, str(tmp_path / "archive"))
+    assert head["stem"] == f"queue-orders-{archive.record.since_ms}"
+    assert {"kind": "queue", "name": "orders", "queue": "orders"}.items() <= head["says"].items()
+    assert len(archive.log) == 1
+    office.worker.answer()
+    assert (len(archive.log), office.told(), office.touched) == (0, ["archive.filed"], 1)
+
+
+def test_one_segment_is_filed_at_a_time_in_order_and_no_archive_starves(office: Office) -> None:
+    for queue in ("a", "a", "a", "b"):
+        office.publish(queue)
+    order = []
+    for _ in range(4):
+        order.append((office.worker.heads[-1]["queue"], office.worker.heads[-1]["from"]))
+        office.worker.answer()
+    assert order == [("a", 0), ("a", 1), ("b", 0), ("a", 2)]
+    assert len(office.worker.asked) == 4
+
+
+def test_a_segment_that_the_store_has_in_no_file_yet_is_looked_for_again(tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    office.publish("orders")
+    office.broker.advance(LOOK_AGAIN_S)
+    assert office.worker.asked == []
+    office.store.put_into(tmp_path)
+    office.broker.advance(LOOK_AGAIN_S)
+    assert len(office.worker.asked) == 1
+
+
+def test_what_cannot_be_filed_is_tried_again_and_others_go_on(office: Office) -> None:
+    failing = office.publish("failing")
+    office.publish("fine")
+    office.worker.answer("the disk is full")
+    assert office.worker.heads[-1]["queue"] == "fine"
+    office.worker.answer()
+    assert office.told() == ["archive.failed", "archive.filed"]
+    assert len(failing.waiting) == 1
+    office.broker.advance(TRY_AGAIN_S)
+    assert office.worker.heads[-1]["queue"] == "failing"
+    office.worker.answer()
+    assert not failing.waiting
+
+
+def test_without_files_a_segment_goes_by_the_pipe_in_parts(tmp_path: Path) -> None:
+    office = Office(tmp_path, has_files=False)
+    office.broker.kernel.archivists.rules = ArchiveRules(segment_size=3 * PART_SIZE)
+    for _ in range(4):
+        archive = office.publish("orders", bytes(PART_SIZE - 1000))
+    parts = []
+    while archive.waiting:
+        head, payload, _ = office.worker.asked[-1]
+        assert head["path"] is None
+        [*_, last] = chunk_heads(payload)
+        assert last.end >= head["to"]
+        parts.append((head["from"], head["to"]))
+        office.worker.answer()
+    assert parts[0][0] == 0
+    assert parts[-1][1] == archive.log.first == 4
+    assert [end for _, end in parts[:-1]] == [begin for begin, _ in parts[1:]]
+
+
+def test_an_archive_whose_virtual_host_goes_is_not_filed_any_more(office: Office) -> None:
+    office.publish("a")
+    office.publish("b")
+    office.broker.kernel.delete_vhost("/")
+    office.worker.answer()
+    assert (len(office.worker.asked), office.told()) == (1, [])

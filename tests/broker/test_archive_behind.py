@@ -1,0 +1,77 @@
+"""A worker that does not keep up: who publishes into the archive waits, and nobody else; what waits can be seen."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.broker.conftest import Connect, connect, gateway
+from tests.management_client import get, put
+from tests.running import Gateway
+
+__all__ = ["connect", "gateway"]
+
+SETTINGS = ("archive.segment_size=64KiB", "archive.max_backlog=1MiB", "archive.segment_age_s=1")
+BODY = bytes(10_000)
+
+#: More than may wait, with what is under way on the socket.
+TOO_MUCH = 20_000_000
+
+
+def wait_until(is_so: Callable[[], Any], why: str, timeout_s: float = 20.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not is_so():
+        assert time.monotonic() < deadline, why
+        time.sleep(0.05)
+
+
+def worker_of(gateway: Gateway) -> int | None:
+    children = Path(f"/proc/{gateway.child.pid}/task/{gateway.child.pid}/children").read_text().split()
+    return int(children[0]) if children else None
+
+
+def archive(gateway: Gateway) -> dict[str, Any]:
+    [found] = get(gateway, "archives/%2F")
+    assert isinstance(found, dict)
+    return found
+
+
+def test_who_fills_an_archive_waits_for_the_worker_and_nobody_else(gateway: Gateway, connect: Connect) -> None:
+    gateway.start(*SETTINGS)
+    put(gateway, "policies/%2F/keep", {"pattern": "^kept$", "apply-to": "queues", "definition": {"archive": True}})
+    filling = connect()
+    kept = filling.channel()
+    for queue in ("kept", "free"):
+        kept.queue_declare(queue, durable=True, arguments={"x-max-length": 10})
+    kept.basic_publish("", "kept", BODY)
+    wait_until(lambda: worker_of(gateway), "no worker")
+    worker = worker_of(gateway)
+    assert worker is not None
+    os.kill(worker, signal.SIGSTOP)
+
+    blocked: list[str] = []
+    filling.add_on_connection_blocked_callback(lambda _connection, frame: blocked.append(frame.method.reason))
+    while not blocked:
+        kept.basic_publish("", "kept", BODY)
+        filling.process_data_events(0.005)
+    assert blocked == ["the archive is behind"]
+    wait_until(lambda: archive(gateway)["held_back"], "nobody is held back")
+    assert archive(gateway)["waiting_bytes"] > 2**20
+
+    free = connect().channel()
+    free.confirm_delivery()
+    for _ in range(50):
+        free.basic_publish("", "free", BODY)  # confirmed, so it was read
+
+    os.kill(worker, signal.SIGCONT)
+    unblocked: list[int] = []
+    filling.add_on_connection_unblocked_callback(lambda _connection, _frame: unblocked.append(1))
+    deadline = time.monotonic() + 20
+    while not unblocked:
+        filling.process_data_events(0.05)
+        assert time.monotonic() < deadline, "it has to wait for ever"
+    kept.basic_publish("", "kept", BODY)
+    wait_until(lambda: not archive(gateway)["waiting_bytes"], "it is never through")
+    assert not archive(gateway)["held_back"]

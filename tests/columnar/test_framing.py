@@ -1,0 +1,20 @@
+"""Frames between the broker and its worker, however the bytes are cut."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.columnar.framing import Frame, FrameReader, encode_frame
+
+HEADS = st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), max_size=3)
+FRAMES = st.lists(st.builds(Frame, HEADS, st.binary(max_size=50)), max_size=5)
+
+
+@given(frames=FRAMES, cuts=st.lists(st.integers(0, 500), max_size=10))
+def test_how_the_bytes_are_cut_never_matters(frames: list[Frame], cuts: list[int]) -> None:
+    data = b"".join(encode_frame(*frame) for frame in frames)
+    ends = sorted({*(min(cut, len(data)) for cut in cuts), len(data)})
+    reader, found, begin = FrameReader(), [], 0
+    for end in ends:
+        found += reader.feed(data[begin:end])
+        begin = end
+    assert found == frames

@@ -1,0 +1,211 @@
+"""Streams killed at any moment under load: nothing confirmed is missing or there twice, and offsets have no gaps.
+
+An offset that somebody saw never means another message, and who reads under a name misses nothing.
+"""
+
+import random
+import time
+from collections.abc import Iterator
+from typing import Final
+
+import pika
+import pytest
+from pika.adapters.blocking_connection import BlockingChannel
+from pika.channel import Channel
+from pika.spec import Basic
+
+from tests.broker.conftest import Connect
+from tests.durability.expected import Account, Key, body, properties
+from tests.durability.load import PREFETCH, Client, Publisher
+from tests.durability.test_killed_under_load import contents
+from tests.interop.broker import Broker
+from tests.running import Gateway
+
+KILLS: Final = 12
+
+#: So small that segments are sealed, and moved into files, many times between two kills.
+SEGMENT_BYTES: Final = 200_000
+
+NAME: Final = "reader"
+
+#: What the bounded stream may keep.
+MOST_BYTES: Final = 2_000_000
+
+
+class Reader(Client):
+    """Reads a stream under a name, acknowledges what it gets in blocks, and now and then ends and goes on.
+
+    ``seen`` is which message was at which offset, for all readers ever; ``acknowledged`` the last offset before which
+    everything was acknowledged; ``began_at`` where this one began.
+    """
+
+    def __init__(self, broker: Broker, stream: str, seen: dict[int, Key], acknowledged: int) -> None:
+        super().__init__(broker)
+        self._stream = stream
+        self._is_new = True
+        self.seen = seen
+        self.acknowledged = acknowledged
+        self.began_at: int | None = None
+
+    def opened(self, channel: Channel) -> None:
+        channel.basic_qos(prefetch_count=PREFETCH)
+        self._consume(channel)
+
+    def _consume(self, channel: Channel) -> None:
+        self._is_new = True
+        arguments = {"x-stream-consumer": NAME}
+        self._tag = channel.basic_consume(
+            self._stream, self._delivered, arguments=arguments, callback=lambda _frame: self.is_busy.set()
+        )
+
+    def _delivered(self, channel: Channel, method: Basic.Deliver, props: pika.BasicProperties, content: bytes) -> None:
+        assert props.headers is not None
+        offset = props.headers["x-stream-offset"]
+        key = Key.of(props)
+        assert content == body(key)
+        assert self.seen.setdefault(offset, key) == key, f"offset {offset} was {self.seen[offset]}, and is {key} now"
+        if self.began_at is None:
+            self.began_at = offset
+        elif self._is_new:
+            assert offset == self.acknowledged + 1, "who goes on does so behind what it acknowledged"
+        self._is_new = False
+        if method.delivery_tag % (PREFETCH // 2) == 0:
+            channel.basic_ack(method.delivery_tag, multiple=True)
+            self.acknowledged = offset
+            if method.delivery_tag % (2 * PREFETCH) == 0:
+                channel.basic_cancel(self._tag, callback=lambda _frame: self._consume(channel))
+
+
+def log_of(channel: BlockingChannel, stream: str) -> list[tuple[int, Key]]:
+    """Read a stream from its first message to its last; return offsets and messages."""
+    count = channel.queue_declare(stream, passive=True).method.message_count
+    channel.basic_qos(prefetch_count=5000)
+    found: list[tuple[int, Key]] = []
+    deliveries = channel.consume(stream, inactivity_timeout=5, arguments={"x-stream-offset": "first"})
+    for _, (method, props, content) in zip(range(count), deliveries, strict=False):
+        assert method is not None, "the stream holds less than it says"
+        assert props.headers is not None
+        key = Key.of(props)
+        assert content == body(key), f"{key} has another body"
+        found.append((props.headers["x-stream-offset"], key))
+        channel.basic_ack(method.delivery_tag)
+    channel.cancel()
+    channel.basic_qos(prefetch_count=0)  # whoever consumes a queue next settles nothing
+    offsets = [offset for offset, _ in found]
+    assert offsets == list(range(offsets[0], offsets[0] + count)) if found else True, "offsets have gaps"
+    return found
+
+
+class Trial:
+    """One broker, its streams, and their accounts through all kills.
+
+    ``log`` and the queue ``beside`` are bound to one fanout exchange; ``bounded`` lets go of what is too much.
+    """
+
+    def __init__(self, gateway: Gateway, connect: Connect) -> None:
+        self._gateway = gateway
+        self._connect = connect
+        self._next_number = dict.fromkeys("abcd", 0)
+        self.accounts = {name: Account() for name in ("log", "beside", "bounded")}
+        self.seen: dict[int, Key] = {}
+        self.acknowledged = 0
+        self.began_at: list[int] = []
+
+    def declare(self) -> None:
+        channel = self._connect().channel()
+        kind = {"x-queue-type": "stream", "x-stream-max-segment-size-bytes": SEGMENT_BYTES}
+        channel.exchange_declare("both", "fanout", durable=True)
+        channel.queue_declare("log", durable=True, arguments=kind)
+        channel.queue_declare("bounded", durable=True, arguments={**kind, "x-max-length-bytes": MOST_BYTES})
+        channel.queue_declare("beside", durable=True)
+        channel.queue_bind("log", "both")
+        channel.queue_bind("beside", "both")
+        self._begin_to_read(channel)
+
+    def _begin_to_read(self, channel: BlockingChannel) -> None:
+        """Read the first message there is, so that there is a stored offset from then on."""
+        key = Key("z", 0)
+        channel.confirm_delivery()
+        channel.basic_publish("", "log", body(key), properties(key))
+        self.accounts["log"].sent.add(key)
+        channel.basic_qos(prefetch_count=1)
+        asked = {"x-stream-consumer": NAME, "x-stream-offset": "first"}
+        method, *_ = next(channel.consume("log", arguments=asked))
+        assert method is not None
+        channel.basic_ack(method.delivery_tag)
+        channel.cancel()
+        channel.queue_declare("mark", durable=True)  # once that is durable, so is the offset
+        self.seen[0], self.acknowledged = key, 0
+
+    def load_for(self, seconds: float) -> None:
+        """Publish and read until the broker is killed, this long after everybody is busy."""
+        reader = Reader(self._gateway.broker, "log", self.seen, self.acknowledged)
+        clients: list[Client] = [*self._publishers(), reader]
+        for client in clients:
+            client.start()
+        for client in clients:
+            assert client.is_busy.wait(10), "a client gets no answer"
+        time.sleep(seconds)
+        self._gateway.kill()
+        for client in clients:
+            client.ended()
+            if isinstance(client, Publisher):
+                self._next_number[client.name] = client.next_number
+        if reader.began_at is not None:
+            assert reader.began_at <= self.acknowledged + 1, "what nobody acknowledged was passed over"
+            self.began_at.append(reader.began_at)
+        self.acknowledged = max(self.acknowledged, reader.acknowledged)
+
+    def audit(self) -> None:
+        """Start again and compare what is kept with the accounts."""
+        self._gateway.start()
+        channel = self._connect().channel()
+        logged = log_of(channel, "log")
+        self.accounts["log"].audit(key for _, key in logged)
+        self.accounts["beside"].audit(contents(channel, "beside"))
+        fanned_out = {key for _, key in logged if key.publisher in "ab"}
+        assert fanned_out == self.accounts["beside"].owed, "only half of a publish was stored"
+        self._audit_what_was_seen(dict(logged))
+        self._audit_bounded(log_of(channel, "bounded"))
+        channel.connection.close()
+
+    def _audit_what_was_seen(self, logged: dict[int, Key]) -> None:
+        assert not logged or min(logged) == 0
+        changed = [offset for offset, key in self.seen.items() if logged.get(offset) != key]
+        assert not changed, f"somebody saw other messages at the offsets {changed[:5]}"
+
+    def _audit_bounded(self, found: list[tuple[int, Key]]) -> None:
+        """Messages go at the front alone: whatever is missing is older than all that is there."""
+        account = self.accounts["bounded"]
+        keys = [key for _, key in found]
+        oldest = {publisher: [key.number for key in keys if key.publisher == publisher][:1] for publisher in "d"}
+        gone = {key for key in account.owed if [key.number] < oldest[key.publisher]}
+        account.owed -= gone
+        account.audit(keys)
+
+    def _publishers(self) -> Iterator[Publisher]:
+        broker = self._gateway.broker
+        for name, exchange, key, places, window in (
+            ("a", "both", "", ("log", "beside"), 60),
+            ("b", "both", "", ("log", "beside"), 2),
+            ("c", "", "log", ("log",), 100),
+            ("d", "", "bounded", ("bounded",), 100),
+        ):
+            accounts = [self.accounts[place] for place in places]
+            yield Publisher(broker, name, self._next_number[name], exchange, key, accounts, window)
+
+
+@pytest.mark.timeout(300)
+def test_streams_survive_being_killed(gateway: Gateway, connect: Connect) -> None:
+    moments = random.Random()
+    gateway.start()
+    trial = Trial(gateway, connect)
+    trial.declare()
+    for _ in range(KILLS):
+        trial.load_for(moments.uniform(0.0, 0.4))
+        trial.audit()
+    assert len(trial.seen) > 500, "too little was read to tell anything"
+    assert trial.began_at[-1] > 0, "a reader never went on where it had been"
+    files = sorted((gateway.data / "streams").glob("*/*.chunks"))
+    assert len({path.parent for path in files}) == 2, "segments were not moved into files"
+    assert not list((gateway.data / "streams").glob("*/*.tmp")), "work that was never finished was left"

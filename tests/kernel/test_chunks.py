@@ -1,0 +1,93 @@
+"""Chunks: what is written is read, wherever the reading begins and however the pieces were put together."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.kernel.chunks import (
+    CHUNK_VERSION,
+    HEAD_SIZE,
+    LONGEST_FILTER,
+    Entry,
+    chunk_heads,
+    encode_chunk,
+    entries,
+    merge_chunks,
+    read_head,
+)
+from gateway.kernel.errors import StorageError
+
+MOMENTS = st.integers(0, 2**48)
+ENTRY = st.tuples(MOMENTS, st.binary(max_size=LONGEST_FILTER), st.binary(max_size=200))
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[int, list[list[Entry]]]:
+    """Draw a first offset, and the entries of chunks that follow each other, timestamps rising."""
+    first = draw(st.integers(0, 2**40))
+    chunks = draw(st.lists(st.lists(ENTRY, min_size=1, max_size=6), min_size=1, max_size=5))
+    moments = iter(sorted(entry[0] for chunk in chunks for entry in chunk))
+    return first, [[(next(moments), *entry[1:]) for entry in chunk] for chunk in chunks]
+
+
+def encoded(first: int, chunks: list[list[Entry]]) -> list[bytes]:
+    """Return the chunks as bytes."""
+    pieces = []
+    for chunk in chunks:
+        pieces.append(encode_chunk(first, chunk))
+        first += len(chunk)
+    return pieces
+
+
+def numbered(first: int, chunks: list[list[Entry]]) -> list[tuple[int, int, bytes, bytes]]:
+    """Return the entries with their offsets."""
+    flat = [entry for chunk in chunks for entry in chunk]
+    return [(first + place, *entry) for place, entry in enumerate(flat)]
+
+
+@given(runs(), st.integers(-3, 40))
+def test_what_is_written_is_read_from_any_offset_on(run: tuple[int, list[list[Entry]]], skipped: int) -> None:
+    first, chunks = run
+    expected = [entry for entry in numbered(first, chunks) if entry[0] >= first + skipped]
+    assert list(entries(b"".join(encoded(first, chunks)), first + skipped)) == expected
+
+
+@given(runs())
+def test_a_head_says_what_its_chunk_holds_and_where_it_lies(run: tuple[int, list[list[Entry]]]) -> None:
+    first, chunks = run
+    pieces = encoded(first, chunks)
+    position = 0
+    for head, chunk, piece in zip(chunk_heads(b"".join(pieces)), chunks, pieces, strict=True):
+        assert (head.first, head.count, head.end) == (first, len(chunk), first + len(chunk))
+        assert (head.first_ms, head.last_ms) == (chunk[0][0], chunk[-1][0])
+        assert (head.position, head.size) == (position, len(piece))
+        assert head.entries_size == len(piece) - HEAD_SIZE
+        first, position = head.end, position + len(piece)
+
+
+@given(runs())
+def test_merged_chunks_hold_what_they_held_apart(run: tuple[int, list[list[Entry]]]) -> None:
+    first, chunks = run
+    merged = merge_chunks(encoded(first, chunks))
+    assert len(list(chunk_heads(merged))) == 1
+    assert merged == encode_chunk(first, [entry for chunk in chunks for entry in chunk])
+
+
+def test_chunks_with_a_gap_between_them_are_not_merged() -> None:
+    one, other = encode_chunk(0, [(5, b"", b"a")]), encode_chunk(2, [(5, b"", b"b")])
+    with pytest.raises(StorageError, match="ends before offset 1, the next begins with 2"):
+        merge_chunks([one, other])
+
+
+@given(st.data())
+def test_a_torn_chunk_is_noticed_wherever_it_is_cut(data: st.DataObject) -> None:
+    whole = encode_chunk(7, [(1, b"f", b"content"), (2, b"", b"")])
+    cut = data.draw(st.integers(1, len(whole) - 1))
+    with pytest.raises(StorageError, match="torn"):
+        list(entries(whole[:cut]))
+
+
+def test_a_chunk_of_another_layout_is_refused() -> None:
+    chunk = encode_chunk(7, [(1, b"", b"")])
+    with pytest.raises(StorageError, match=f"layout {CHUNK_VERSION + 1}"):
+        read_head(bytes([CHUNK_VERSION + 1]) + chunk[1:])

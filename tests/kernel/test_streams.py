@@ -1,0 +1,735 @@
+"""Streams: what is published stays, is read as often as somebody likes, and only once it is durable."""
+
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.kernel.changes import Appended, StreamSegment
+from gateway.kernel.consumers import Consumer
+from gateway.kernel.errors import NotImplementedHere, PreconditionFailed, Refused
+from gateway.kernel.message import Value
+from gateway.kernel.queue import Outcome
+from gateway.kernel.records import PolicyRecord
+from gateway.kernel.stream import Stream
+from gateway.kernel.stream_cursor import READ_SIZE
+from gateway.kernel.stream_round import TURN_BUDGET
+from gateway.testing import MemoryBroker, Recipient
+from gateway.testing.clock import BEGINNING_MS
+
+#: So small that every segment holds two of the messages that tests publish.
+TINY: Final = 500
+
+
+def stream_of(broker: MemoryBroker, name: str = "log", **arguments: Value) -> Stream:
+    """Return a stream, declared now; arguments without ``x-`` and with underscores."""
+    asked: dict[str, Value] = {f"x-{key.replace('_', '-')}": value for key, value in arguments.items()}
+    stream = broker.vhost.declare_queue(name, is_durable=True, arguments={"x-queue-type": "stream", **asked})
+    assert isinstance(stream, Stream)
+    return stream
+
+
+def again(broker: MemoryBroker, name: str = "log") -> tuple[MemoryBroker, Stream]:
+    """Crash; return what starts from what was committed."""
+    after = broker.crashed()
+    stream = after.vhost.queue(name)
+    assert isinstance(stream, Stream)
+    return after, stream
+
+
+def publish(broker: MemoryBroker, *numbers: int, value: str = "", to: str = "log") -> None:
+    """Publish messages, and make them durable."""
+    for number in numbers:
+        headers: dict[str, Value] = {"x-stream-filter-value": value} if value else {}
+        broker.publish(to, b"%d" % number, headers=headers)
+    broker.commit()
+    broker.advance(0)
+
+
+def reader(broker: MemoryBroker, stream: Stream, prefetch: int = 100, **arguments: Value) -> Recipient:
+    """Return somebody who reads the stream, from its first message unless said otherwise."""
+    asked: dict[str, Value] = {f"x-stream-{key.replace('_', '-')}": value for key, value in arguments.items()}
+    recipient = Recipient()
+    recipient.consume(stream, prefetch=prefetch, arguments={"x-stream-offset": "first", **asked})
+    broker.advance(0)
+    return recipient
+
+
+def seen(recipient: Recipient) -> list[int]:
+    """Return the numbers somebody received."""
+    return [int(body) for body in recipient.bodies]
+
+
+def settle(broker: MemoryBroker, recipient: Recipient, tag: int = 0, outcome: Outcome = Outcome.ACCEPTED) -> None:
+    """Settle one delivery, or all there are."""
+    recipient.settle(tag, outcome, up_to=not tag)
+    broker.advance(0)
+
+
+# What is kept
+
+
+def test_messages_are_there_once_they_are_durable_and_no_earlier(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    recipient = reader(broker, stream)
+    broker.publish("log", b"0")
+    broker.advance(0)
+    assert (seen(recipient), stream.durable_end, len(stream)) == ([], 0, 1)
+    assert stream.read(0, 1000) is None
+    broker.commit()
+    broker.advance(0)
+    assert (seen(recipient), stream.durable_end, len(stream)) == ([0], 1, 1)
+
+
+def test_everybody_sees_everything_and_nothing_goes(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    publish(broker, 0, 1, 2)
+    recipients = [reader(broker, stream) for _ in range(3)]
+    settle(broker, recipients[0])
+    publish(broker, 3)
+    assert [seen(recipient) for recipient in recipients] == [[0, 1, 2, 3]] * 3
+    assert (len(stream), stream.unsettled) == (4, 0)
+
+
+def test_a_message_is_kept_whatever_its_publisher_said_of_persistence(broker: MemoryBroker) -> None:
+    stream_of(broker)
+    broker.publish("log", b"0", is_persistent=False)
+    broker.publish("log", b"1", is_persistent=True)
+    broker.commit()
+    after, stream = again(broker)
+    assert seen(reader(after, stream)) == [0, 1]
+
+
+def test_deliveries_carry_offset_and_moment(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    publish(broker, 0)
+    broker.advance(1.5)
+    publish(broker, 1)
+    recipient = reader(broker, stream)
+    entries = [delivery.entry for delivery in recipient.ledger]
+    assert [(entry.position, entry.enqueued_at_ms - BEGINNING_MS) for entry in entries] == [(0, 0), (1, 1500)]
+    assert not any(received.redelivered for received in recipient.received)
+
+
+def test_a_message_comes_from_the_store_as_it_was_published(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    broker.vhost.bind(broker.vhost.exchange("amq.topic"), stream, "#")
+    broker.publish("a.b", b"body", exchange="amq.topic", headers={"h": [1, "two"]})
+    broker.commit()
+    message = reader(broker, stream).received[0].message
+    assert (message.exchange, message.routing_key, message.headers) == ("amq.topic", "a.b", {"h": [1, "two"]})
+
+
+def test_moments_never_run_backwards(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = stream_of(broker)
+    broker.advance(10)
+    publish(broker, 0)
+    monkeypatch.setattr(broker.clock, "wall_ms", lambda: BEGINNING_MS)
+    publish(broker, 1)
+    recipient = reader(broker, stream)
+    assert [delivery.entry.enqueued_at_ms - BEGINNING_MS for delivery in recipient.ledger] == [10_000, 10_000]
+
+
+def test_what_was_published_in_the_turns_of_a_commit_becomes_readable_together(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    for number in range(5):
+        broker.publish("log", b"%d" % number)
+        broker.end_turn()
+    assert stream.durable_end == 0
+    broker.store.commit()
+    assert stream.durable_end == 5
+
+
+def test_what_a_turn_that_goes_on_published_is_not_there_with_what_was_committed(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    broker.publish("log", b"0")
+    broker.end_turn()
+    broker.publish("log", b"1")
+    broker.store.commit()
+    assert (stream.durable_end, stream.next_offset) == (1, 2)
+
+
+def test_whoever_asks_hears_when_there_is_more_to_read(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    heard: list[int] = []
+    stream.on_durable.append(lambda: heard.append(stream.durable_end))
+    broker.publish("log", b"0")
+    broker.commit()
+    broker.publish("log", b"1")
+    broker.commit()
+    assert heard == [1, 2]
+
+
+# Credit and turns
+
+
+def test_a_reader_gets_as_much_as_its_credit_allows_and_more_when_it_settles(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    publish(broker, *range(10))
+    recipient = reader(broker, stream, prefetch=3)
+    assert seen(recipient) == [0, 1, 2]
+    settle(broker, recipient, 2)
+    assert seen(recipient) == [0, 1, 2, 3]
+    settle(broker, recipient)
+    assert seen(recipient) == list(range(7))
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_a_message_that_comes_back_gives_credit_and_is_not_handed_out_again(
+    broker: MemoryBroker, outcome: Outcome
+) -> None:
+    stream = stream_of(broker)
+    publish(broker, *range(4))
+    recipient = reader(broker, stream, prefetch=2)
+    settle(broker, recipient, 1, outcome)
+    assert seen(recipient) == [0, 1, 2]
+
+
+def test_a_reader_whose_peer_does_not_read_is_passed_over(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    publish(broker, 0)
+    slow, quick = reader(broker, stream), reader(broker, stream)
+    slow.is_open = False
+    publish(broker, 1, 2)
+    assert (seen(slow), seen(quick)) == ([0], [0, 1, 2])
+    assert not stream.is_held_up
+    slow.is_open = True
+    slow.resume()
+    broker.advance(0)
+    assert seen(slow) == [0, 1, 2]
+
+
+def test_long_reading_is_done_in_many_turns_and_nobody_waits_for_it(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    stream_of(broker, "other")
+    for number in range(3 * TURN_BUDGET):
+        broker.publish("log", b"%d" % number)
+    publish(broker, 7, to="other")
+    greedy, other = Recipient(), Recipient()
+    greedy.consume(stream, prefetch=60_000, arguments={"x-stream-offset": "first"})
+    other.consume(broker.vhost.queue("other"), prefetch=10, arguments={"x-stream-offset": "first"})
+    calls: list[int] = []
+
+    def watch() -> None:
+        calls.append(len(greedy.received))
+        if len(greedy.received) < 3 * TURN_BUDGET:
+            broker.clock.call_later(0, watch)
+
+    broker.clock.call_later(0, watch)
+    broker.advance(0)
+    assert seen(greedy) == list(range(3 * TURN_BUDGET))
+    handed_out = [later - earlier for earlier, later in pairwise(calls)]
+    assert max(handed_out) <= TURN_BUDGET
+    assert seen(other) == [7]
+
+
+def test_a_reader_far_behind_sees_all_there_is_in_order(broker: MemoryBroker) -> None:
+    stream = stream_of(broker, stream_max_segment_size_bytes=50_000)
+    recipient = reader(broker, stream, prefetch=1)
+    for start in range(0, 3000, 100):
+        publish(broker, *range(start, start + 100))
+        if start % 1000 == 0:
+            settle(broker, recipient)
+    while len(recipient.received) < 3000:
+        before = len(recipient.received)
+        settle(broker, recipient)
+        assert len(recipient.received) > before
+    assert seen(recipient) == list(range(3000))
+
+
+# Where to begin
+
+
+STARTS = [
+    pytest.param("first", 2, id="first: the first that is still there"),
+    pytest.param("last", 9, id="last: the last message"),
+    pytest.param("next", 10, id="next: what comes from now on"),
+    pytest.param(None, 10, id="nothing said: what comes from now on"),
+    pytest.param(5, 5, id="an offset"),
+    pytest.param(0, 2, id="an offset that was truncated"),
+    pytest.param(-7, 2, id="an offset that never was"),
+    pytest.param(1000, 10, id="an offset yet to come"),
+    pytest.param(datetime.fromtimestamp((BEGINNING_MS + 6000) / 1000, UTC), 6, id="the moment of a message"),
+    pytest.param(datetime.fromtimestamp((BEGINNING_MS + 6001) / 1000, UTC), 7, id="a moment between two"),
+    pytest.param(datetime(2001, 1, 1, tzinfo=UTC), 2, id="a moment before all"),
+    pytest.param(datetime(2101, 1, 1, tzinfo=UTC), 10, id="a moment after all"),
+    pytest.param("3s", 7, id="an age"),
+    pytest.param("1h", 2, id="an age beyond all"),
+]
+
+
+@pytest.mark.parametrize(("start", "first"), STARTS)
+def test_where_a_reader_begins(broker: MemoryBroker, start: Value, first: int) -> None:
+    stream = stream_of(broker, stream_max_segment_size_bytes=TINY)
+    for number in range(10):
+        publish(broker, number)
+        broker.advance(1)
+    stream.truncate(2)
+    recipient = Recipient()
+    recipient.consume(stream, prefetch=100, arguments={} if start is None else {"x-stream-offset": start})
+    broker.advance(0)
+    publish(broker, 10)
+    assert seen(recipient) == list(range(first, 11))
+
+
+def test_next_is_behind_what_was_published_already_durable_or_not(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    broker.publish("log", b"0")
+    recipient = reader(broker, stream, offset="next")
+    publish(broker, 1)
+    assert seen(recipient) == [1]
+
+
+def test_last_is_the_last_message_that_is_durable(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    publish(broker, 0, 1)
+    broker.publish("log", b"2")
+    recipient = reader(broker, stream, offset="last")
+    assert seen(recipient) == [1]
+
+
+@given(
+    gaps=st.lists(st.integers(0, 3), min_size=1, max_size=40),
+    commits=st.sets(st.integers(0, 40)),
+    size=st.integers(1, 3000),
+    asked=st.integers(-1, 60),
+)
+def test_a_moment_finds_the_first_message_at_or_after_it(
+    gaps: list[int], commits: set[int], size: int, asked: int
+) -> None:
+    broker = MemoryBroker()
+    stream = stream_of(broker, stream_max_segment_size_bytes=size)
+    moments: list[int] = []
+    for number, gap in enumerate(gaps):
+        broker.advance(gap / 1000)
+        broker.publish("log", b"")
+        moments.append(broker.clock.wall_ms())
+        if number in commits:
+            broker.store.commit()
+    broker.commit()
+    wanted = BEGINNING_MS + asked
+    expected = next((offset for offset, moment in enumerate(moments) if moment >= wanted), len(moments))
+    assert stream.offset_at(wanted) == expected
+    _, restarted = again(broker)
+    assert restarted.offset_at(wanted) == expected
+
+
+# Refusals
+
+ENTITY = "queue 'log' in vhost '/'"
+REFUSALS = [
+    pytest.param({"x-stream-offset": "5"}, '{invalid_stream_offset_arg,{longstr,<<"5">>}}', id="a number as text"),
+    pytest.param({"x-stream-offset": "0s"}, '{invalid_stream_offset_arg,{longstr,<<"0s">>}}', id="no time"),
+    pytest.param({"x-stream-offset": "FIRST"}, '{invalid_stream_offset_arg,{longstr,<<"FIRST">>}}', id="no word"),
+    pytest.param({"x-stream-offset": True}, "{invalid_stream_offset_arg,{bool,true}}", id="a truth"),
+    pytest.param({"x-stream-offset": [1]}, "{invalid_stream_offset_arg,{array,...}}", id="a list"),
+    pytest.param({"x-stream-filter": 3}, "{unacceptable_type,signedint}", id="a filter that is no text"),
+    pytest.param({"x-stream-filter": ["a", 3]}, "{unacceptable_type,array}", id="filters that are no texts"),
+    pytest.param({"x-stream-match-unfiltered": "yes"}, "{unacceptable_type,longstr}", id="no truth"),
+    pytest.param({"x-stream-consumer": 3}, "{unacceptable_type,signedint}", id="a name that is no text"),
+    pytest.param({"x-stream-consumer": ""}, "{unacceptable_type,longstr}", id="no name"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "wrong"), REFUSALS)
+def test_an_argument_that_makes_no_sense_is_refused(
+    broker: MemoryBroker, arguments: dict[str, Value], wrong: str
+) -> None:
+    stream = stream_of(broker)
+    with pytest.raises(PreconditionFailed) as refusal:
+        Recipient().consume(stream, prefetch=1, arguments=arguments)
+    assert str(refusal.value) == f"invalid arg '{next(iter(arguments))}' for {ENTITY}: {wrong}"
+    assert not len(stream.consumers)
+
+
+def test_a_reader_says_how_much_it_takes_and_settles_each_delivery(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    with pytest.raises(PreconditionFailed, match="consumer prefetch count is not set for 'queue 'log' in vhost '/''"):
+        Recipient().consume(stream)
+    with pytest.raises(NotImplementedHere, match=f"automatic acknowledgement not supported by stream queues {ENTITY}"):
+        Recipient().consume(stream, prefetch=1, settles=False)
+    with pytest.raises(NotImplementedHere, match=f"{ENTITY} does not support global qos"):
+        Recipient(prefetch=5).consume(stream, prefetch=1)
+
+
+def test_nobody_takes_a_message_away(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    publish(broker, 0)
+    with pytest.raises(NotImplementedHere, match=f"basic.get not supported by stream queues {ENTITY}"):
+        stream.get()
+    with pytest.raises(NotImplementedHere, match=f"queue.purge not supported by stream queues {ENTITY}"):
+        stream.purge()
+    assert len(stream) == 1
+
+
+@pytest.mark.parametrize("kind", [{"is_durable": False}, {"owner": object()}, {"is_auto_delete": True}])
+def test_a_stream_outlives_its_declarer(broker: MemoryBroker, kind: dict[str, bool]) -> None:
+    with pytest.raises(Refused, match="invalid property"):
+        broker.vhost.declare_queue("log", **{"is_durable": True, **kind}, arguments={"x-queue-type": "stream"})  # type: ignore[arg-type]  # a table of cases
+
+
+# Filters
+
+
+def test_a_reader_sees_what_it_asked_for_and_nothing_else(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    for number, value in enumerate(["a", "b", "", "a", "c"]):
+        publish(broker, number, value=value)
+    wants = [{"filter": "a"}, {"filter": ["a", "c"]}, {"filter": "a", "match_unfiltered": True}, {"filter": []}, {}]
+    asked: list[dict[str, Value]] = [dict(want) for want in wants]
+    assert [seen(reader(broker, stream, **want)) for want in asked] == [
+        [0, 3],
+        [0, 3, 4],
+        [0, 2, 3],
+        [],
+        [0, 1, 2, 3, 4],
+    ]
+
+
+def test_a_filter_is_exact_for_readers_who_are_there_already(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    recipient = reader(broker, stream, filter="a")
+    for number, value in enumerate(["a", "b", "", "a", "c"]):
+        publish(broker, number, value=value)
+    assert seen(recipient) == [0, 3]
+
+
+def test_segments_without_what_is_wanted_are_not_read(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = stream_of(broker, stream_max_segment_size_bytes=1, stream_filter_size_bytes=32)
+    for number in range(200):
+        publish(broker, number, value="rare" if number % 50 == 0 else f"common {number % 3}")
+    after, stream = again(broker)
+    asked: list[int] = []
+    chunks = after.store.stream_chunks
+    monkeypatch.setattr(after.store, "stream_chunks", lambda *read: [asked.append(read[1]), chunks(*read)][1])
+    assert seen(reader(after, stream, filter="rare")) == [0, 50, 100, 150]
+    assert len(asked) < 10, "nearly every segment was read"
+
+
+def test_a_segment_of_which_nobody_knows_what_it_holds_is_read(broker: MemoryBroker) -> None:
+    stream_of(broker)
+    publish(broker, 0, value="a")
+    after, stream = again(broker)  # what the process had gathered of the segment is gone
+    publish(after, 1, value="b")
+    stream.seal()
+    after.commit()
+    assert seen(reader(after, stream, filter="a")) == [0]
+    assert seen(reader(after, stream, filter="b")) == [1]
+
+
+@pytest.mark.parametrize("value", [3, None, "v" * 256, ["a"]])
+def test_what_is_no_short_text_is_no_filter_value(broker: MemoryBroker, value: Value) -> None:
+    stream = stream_of(broker)
+    broker.publish("log", b"0", headers={"x-stream-filter-value": value})
+    publish(broker, 1, value="v" * 255)
+    assert seen(reader(broker, stream, filter="other", match_unfiltered=True)) == [0]
+    assert seen(reader(broker, stream, filter="v" * 255)) == [1]
+
+
+# Segments and retention
+
+
+def bounds(stream: Stream) -> list[tuple[int, int, bool]]:
+    """Return where the segments of a stream begin and end, and which are sealed."""
+    return [(segment.first, segment.end, segment.is_sealed) for segment in stream.segments]
+
+
+def test_a_segment_is_sealed_once_it_is_large_enough(broker: MemoryBroker) -> None:
+    stream = stream_of(broker, stream_max_segment_size_bytes=TINY)
+    sealed: list[StreamSegment] = []
+    stream.log.on_sealed.append(sealed.append)
+    for number in range(5):
+        broker.publish("log", b"%d" % number)
+    assert bounds(stream) == [(0, 2, True), (2, 4, True), (4, 5, False)]
+    assert sealed == [], "nobody hears of a segment before it is durable"
+    broker.commit()
+    assert sealed == stream.segments[:2]
+    stream.seal()
+    stream.seal()
+    assert bounds(stream) == [(0, 2, True), (2, 4, True), (4, 5, True), (5, 5, False)]
+
+
+def test_segments_come_back_as_they_were(broker: MemoryBroker) -> None:
+    stream = stream_of(broker, stream_max_segment_size_bytes=TINY)
+    for number in range(7):
+        publish(broker, number, value="a")
+        broker.advance(1)
+    _, restarted = again(broker)
+    assert restarted.segments[:-1] == stream.segments[:-1]
+    assert bounds(restarted) == bounds(stream)
+    assert restarted.size_bytes == stream.size_bytes
+
+
+def test_the_size_of_a_segment_follows_argument_policy_and_node(broker: MemoryBroker) -> None:
+    plain, told = stream_of(broker), stream_of(broker, "told", stream_max_segment_size_bytes=4000)
+    assert (plain.log.segment_size, told.log.segment_size) == (32 * 1024 * 1024, 4000)
+    policy = PolicyRecord("/", "p", False, ".*", "streams", 0, {"stream-max-segment-size-bytes": 5000})
+    broker.kernel.put_policy(policy)
+    assert (plain.log.segment_size, told.log.segment_size) == (5000, 4000)
+    broker.kernel.remove_policy(policy)
+    assert plain.log.segment_size == 32 * 1024 * 1024
+
+
+def test_a_stream_lets_go_of_its_oldest_segments_when_it_is_too_large(broker: MemoryBroker) -> None:
+    stream = stream_of(broker, stream_max_segment_size_bytes=TINY, max_length_bytes=3000)
+    for number in range(50):
+        publish(broker, number)
+    assert 2000 < stream.size_bytes <= 3000 + TINY
+    assert 30 < stream.first_offset < 50
+    assert seen(reader(broker, stream)) == list(range(stream.first_offset, 50))
+    broker.commit()
+    _, restarted = again(broker)
+    assert (restarted.first_offset, restarted.durable_end) == (stream.first_offset, 50)
+
+
+def test_a_stream_lets_go_of_segments_that_are_too_old(broker: MemoryBroker) -> None:
+    stream = stream_of(broker, stream_max_segment_size_bytes=TINY, max_age="60s")
+    for number in range(10):
+        publish(broker, number)
+        broker.advance(10)
+    assert bounds(stream)[0] == (4, 6, True)
+    assert stream.segments[0].last_ms > broker.clock.wall_ms() - 60_000
+
+
+def test_age_counts_for_a_quiet_stream_too(broker: MemoryBroker) -> None:
+    stream = stream_of(broker, max_age="60s")
+    publish(broker, 0, 1)
+    broker.advance(59)
+    assert len(stream) == 2
+    for _ in range(5):
+        broker.advance(1)
+        broker.commit()
+    assert (len(stream), stream.first_offset) == (0, 2)
+    publish(broker, 2)
+    after, restarted = again(broker)
+    assert seen(reader(after, restarted)) == [2]
+
+
+def test_a_policy_bounds_streams_that_are_there_already(broker: MemoryBroker) -> None:
+    stream = stream_of(broker, stream_max_segment_size_bytes=TINY)
+    publish(broker, *range(20))
+    policy = PolicyRecord("/", "p", False, ".*", "queues", 0, {"max-length-bytes": 1000, "max-length": 1})
+    broker.kernel.put_policy(policy)
+    broker.advance(0)
+    assert stream.size_bytes <= 1000
+    broker.kernel.remove_policy(policy)
+    publish(broker, *range(20, 40))
+    assert len(stream) > 20
+
+
+def test_a_restart_finds_what_is_too_much_by_now(broker: MemoryBroker) -> None:
+    stream_of(broker, stream_max_segment_size_bytes=TINY, max_age="60s")
+    publish(broker, *range(20))
+    broker.commit()
+    broker.clock.advance(100)
+    after, stream = again(broker)
+    assert len(stream) == 20, "nothing goes before all is there"
+    after.advance(0)
+    assert len(stream) == 0
+
+
+def test_a_reader_that_is_overtaken_goes_on_with_what_is_there(broker: MemoryBroker) -> None:
+    stream = stream_of(broker, stream_max_segment_size_bytes=TINY)
+    for number in range(5):
+        publish(broker, number)
+        broker.publish("log", b"9" * READ_SIZE)
+    broker.commit()
+    recipient = reader(broker, stream, prefetch=1)
+    stream.truncate(6)
+    while recipient.ledger:
+        settle(broker, recipient)
+    assert [body[:1] for body in recipient.bodies] == [b"0", b"3", b"9", b"4", b"9"]
+
+
+def test_only_whole_sealed_durable_segments_go(broker: MemoryBroker) -> None:
+    stream = stream_of(broker, stream_max_segment_size_bytes=TINY)
+    publish(broker, 0, 1, 2)
+    broker.publish("log", b"3")
+    broker.publish("log", b"4")
+    stream.truncate(1)
+    assert stream.first_offset == 0
+    stream.truncate(100)
+    assert stream.first_offset == 2, "the second segment is not durable yet"
+    broker.commit()
+    stream.truncate(100)
+    assert bounds(stream) == [(4, 5, False)]
+
+
+def test_offsets_go_on_after_everything_went(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    publish(broker, 0, 1)
+    stream.seal()
+    broker.commit()
+    stream.truncate(2)
+    broker.commit()
+    after, restarted = again(broker)
+    publish(after, 2)
+    recipient = reader(after, restarted)
+    assert [delivery.entry.position for delivery in recipient.ledger] == [2]
+
+
+# Stored offsets
+
+
+def named(broker: MemoryBroker, stream: Stream, prefetch: int = 100) -> Recipient:
+    """Return somebody who reads under a name, and goes on where it left off."""
+    recipient = Recipient()
+    recipient.consume(stream, prefetch=prefetch, arguments={"x-stream-consumer": "me"})
+    broker.advance(0)
+    return recipient
+
+
+def test_a_named_reader_goes_on_behind_what_it_settled(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    publish(broker, *range(10))
+    recipient = reader(broker, stream, prefetch=5, consumer="me")
+    settle(broker, recipient, 3)
+    settle(broker, recipient, 1)
+    assert (stream.offsets, stream.lag) == ({"me": 0}, {"me": 9})
+    settle(broker, recipient, 2)
+    assert (stream.offsets, stream.lag) == ({"me": 2}, {"me": 7})
+    recipient.leave()
+    assert seen(named(broker, stream)) == list(range(3, 10))
+
+
+def test_stored_offsets_survive_and_are_put_at_most_once_a_second(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    publish(broker, *range(10))
+    recipient = reader(broker, stream, consumer="me")
+    for tag in (1, 2, 3):
+        settle(broker, recipient, tag)
+    broker.commit()
+    assert again(broker)[1].offsets == {}
+    broker.advance(1)
+    broker.commit()
+    after, restarted = again(broker)
+    assert restarted.offsets == {"me": 2}
+    assert seen(named(after, restarted)) == list(range(3, 10))
+
+
+@pytest.mark.parametrize("ending", ["cancel", "stop"])
+def test_an_offset_is_put_when_its_reader_or_the_node_ends(broker: MemoryBroker, ending: str) -> None:
+    stream = stream_of(broker)
+    publish(broker, 0, 1)
+    recipient = reader(broker, stream, consumer="me")
+    settle(broker, recipient, 1)
+    if ending == "cancel":
+        recipient.cancel(recipient.consumers[0])
+    else:
+        broker.kernel.stop()
+    broker.commit()
+    assert again(broker)[1].offsets == {"me": 0}
+
+
+def test_a_message_that_was_put_back_is_seen_again_by_who_comes_next(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    publish(broker, *range(6))
+    recipient = reader(broker, stream, consumer="me")
+    settle(broker, recipient, 3, Outcome.REQUEUED)
+    settle(broker, recipient, 1)
+    settle(broker, recipient)
+    assert stream.offsets == {"me": 1}
+    recipient.leave()
+    assert seen(named(broker, stream)) == [2, 3, 4, 5]
+
+
+def test_who_leaves_without_a_word_settled_nothing(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    publish(broker, *range(6))
+    recipient = reader(broker, stream, consumer="me")
+    settle(broker, recipient, 1)
+    recipient.leave()
+    assert stream.offsets == {"me": 0}
+
+
+def test_an_offset_that_is_asked_for_comes_before_the_stored_one(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    publish(broker, *range(6))
+    stream.store_offset("me", 4)
+    assert seen(named(broker, stream)) == [5]
+    recipient = reader(broker, stream, prefetch=2, consumer="me")
+    assert seen(recipient) == [0, 1]
+    settle(broker, recipient, 1)
+    assert stream.offsets == {"me": 0}, "who begins anew is followed from there"
+
+
+def test_offsets_are_stored_and_forgotten_for_whoever_asks(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    publish(broker, *range(6))
+    stream.store_offset("me", 4)
+    stream.store_offset("you", 1000)
+    broker.commit()
+    after, restarted = again(broker)
+    assert (restarted.offsets, restarted.lag) == ({"me": 4, "you": 1000}, {"me": 1, "you": 0})
+    assert restarted.forget_offset("me")
+    assert not restarted.forget_offset("me")
+    after.commit()
+    assert again(after)[1].offsets == {"you": 1000}
+
+
+# Its end
+
+
+def test_a_stream_that_is_deleted_leaves_nothing_behind(broker: MemoryBroker) -> None:
+    stream = stream_of(broker, stream_max_segment_size_bytes=TINY, max_age="60s")
+    publish(broker, *range(6))
+    stream.store_offset("you", 3)
+    recipient = reader(broker, stream, prefetch=2, consumer="me")
+    settle(broker, recipient, 1)
+    assert broker.vhost.delete_queue(stream) == 6
+    assert recipient.cancelled_tags == ["consumer-1"]
+    settle(broker, recipient)
+    broker.advance(100)
+    broker.commit()
+    after = broker.crashed()
+    assert "log" not in after.vhost.queue_by_name
+    anew = stream_of(after)
+    assert (len(anew), anew.next_offset, anew.offsets) == (0, 0, {})
+
+
+def test_a_stream_is_routed_to_and_dead_lettered_to_like_any_queue(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    arguments: dict[str, Value] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "log"}
+    queue = broker.vhost.declare_queue("work", is_durable=True, arguments=arguments)
+    broker.publish("work", b"7", is_persistent=True)
+    worker = Recipient()
+    worker.consume(queue)
+    worker.settle(1, Outcome.REJECTED)
+    broker.commit()
+    received = reader(broker, stream).received[0]
+    assert (received.body, "x-death" in received.message.headers) == (b"7", True)
+
+
+def test_a_queue_without_a_type_becomes_a_stream_where_that_is_the_default() -> None:
+    broker = MemoryBroker(default_queue_type="stream")
+    assert isinstance(broker.vhost.declare_queue("log", is_durable=True), Stream)
+    assert not isinstance(broker.vhost.declare_queue("passing", owner=object()), Stream)
+    broker.commit()
+    assert isinstance(again(broker)[1], Stream)
+
+
+def test_runs_go_whole_to_whoever_takes_them(broker: MemoryBroker) -> None:
+    class Runner(Recipient):
+        def deliver_run(self, consumer: Consumer, run: list[object]) -> None:
+            runs.append(len(run))
+
+    runs: list[int] = []
+    stream = stream_of(broker)
+    publish(broker, *range(10))
+    Runner().consume(stream, prefetch=7, arguments={"x-stream-offset": "first"})
+    broker.advance(0)
+    assert runs == [7]
+    assert stream.counters.deliver == 7
+
+
+def test_publishing_records_one_change_for_each_message(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream_of(broker)
+    broker.commit()
+    appended: list[object] = []
+    append = broker.store.append
+    monkeypatch.setattr(broker.store, "append", lambda changes: [appended.extend(changes), append(changes)][1])
+    publish(broker, 0, 1, 2)
+    assert [type(change) for change in appended] == [Appended] * 3

@@ -1,0 +1,208 @@
+"""What happens to messages, event by event, while a virtual host wants it written down; and nothing otherwise."""
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.kernel.archive import TRACE, ArchiveRules
+from gateway.kernel.chunks import entries
+from gateway.kernel.contents import decode_content
+from gateway.kernel.message import Message, Value
+from gateway.kernel.ports import Origin
+from gateway.kernel.publishing import Confirms
+from gateway.kernel.queue import Outcome
+from gateway.testing import MemoryBroker
+from gateway.testing.broker import header_of
+
+ORIGIN = Origin("client -> broker", 1, "guest", "amqp091")
+
+COLUMNS = (
+    "event", "timestamp", "monotonic_ns", "protocol", "connection", "user_id", "queue", "exchange", "routing_key",
+    "message_id", "trace_id", "position", "outcome", "reason", "redelivered", "body_size",
+)  # fmt: skip
+
+
+def traced() -> MemoryBroker:
+    broker = MemoryBroker()
+    broker.kernel.trace_to_table("/", True)
+    broker.commit()
+    return broker
+
+
+def declare(broker: MemoryBroker, name: str = "q", **arguments: Value) -> None:
+    asked = {f"x-{argument.replace('_', '-')}": value for argument, value in arguments.items()}
+    broker.vhost.declare_queue(name, is_durable=True, arguments=asked)
+
+
+def publish(broker: MemoryBroker, key: str = "q", body: bytes = b"body", *, is_persistent: bool = True) -> None:
+    message = Message("", key, header_of(is_persistent=is_persistent), body)
+    broker.vhost.publish(broker.vhost.default_exchange, message, ORIGIN)
+
+
+def events(broker: MemoryBroker) -> list[dict[str, Any]]:
+    broker.commit()
+    [archive] = [archive for archive in broker.vhost.archives if archive.record.source == TRACE]
+    rows = []
+    while (chunks := archive.log.read(archive.log.first + len(rows), 1 << 20)) is not None:
+        rows += [json.loads(decode_content(content).body) for _, _, _, content in entries(chunks, len(rows))]
+    return [dict(zip(COLUMNS, row, strict=True)) for turn in rows for row in turn]
+
+
+def told(broker: MemoryBroker) -> list[str]:
+    return [event["event"] for event in events(broker)]
+
+
+def test_the_life_of_a_message_is_told_in_order() -> None:
+    broker = traced()
+    declare(broker)
+    publish(broker)
+    place = broker.vhost.queue("q")
+    entry = place.take()
+    assert entry is not None
+    assert broker.vhost.tracing is not None
+    broker.vhost.tracing.delivered(entry.message, place, False, ORIGIN, entry.position)
+    place.settle(entry, Outcome.ACCEPTED)
+    published, routed, enqueued, delivered, settled = events(broker)
+    assert [published["event"], routed["event"], enqueued["event"]] == ["publish", "route", "enqueue"]
+    assert [delivered["event"], settled["event"], settled["outcome"]] == ["deliver", "settle", "accepted"]
+    assert (published["protocol"], published["connection"]) == ("amqp091", ORIGIN.connection)
+    assert published["user_id"] == "guest"
+    assert (published["routing_key"], published["body_size"], published["queue"]) == ("q", 4, None)
+    assert routed["queue"] == enqueued["queue"] == delivered["queue"] == settled["queue"] == "q"
+    assert enqueued["position"] == delivered["position"] == settled["position"] == entry.position
+    assert len({event["trace_id"] for event in (published, routed, enqueued, delivered, settled)}) == 1
+    assert published["timestamp"] == broker.clock.wall_ms()
+    assert delivered["redelivered"] is False
+
+
+def test_what_comes_back_is_told_with_its_outcome() -> None:
+    broker = traced()
+    declare(broker)
+    publish(broker)
+    place = broker.vhost.queue("q")
+    for outcome in (Outcome.REQUEUED, Outcome.REJECTED):
+        entry = place.take()
+        assert entry is not None
+        place.settle(entry, outcome)
+    tail = events(broker)[3:]
+    assert [(event["event"], event["outcome"], event["reason"]) for event in tail] == [
+        ("requeue", "requeued", None),
+        ("settle", "rejected", None),
+        ("drop", None, "rejected"),
+    ]
+
+
+def test_a_message_that_expires_is_told_with_its_dead_letter_under_one_number() -> None:
+    broker = traced()
+    declare(broker, message_ttl=1000, dead_letter_exchange="", dead_letter_routing_key="dead")
+    declare(broker, "dead")
+    publish(broker)
+    broker.advance(2)
+    broker.end_turn()
+    found = events(broker)
+    assert [event["event"] for event in found] == ["publish", "route", "enqueue", "expire", "enqueue", "dead-letter"]
+    assert {event["trace_id"] for event in found} == {found[0]["trace_id"]}
+    assert (found[3]["queue"], found[4]["queue"], found[5]["reason"]) == ("q", "dead", "expired")
+
+
+@pytest.mark.parametrize(
+    ("overflow", "events_told"), [("drop-head", ["enqueue", "drop"]), ("reject-publish", ["drop"])]
+)
+def test_a_message_without_room_is_told(overflow: str, events_told: list[str]) -> None:
+    broker = traced()
+    declare(broker, max_length=1, overflow=overflow)
+    publish(broker)
+    publish(broker)
+    assert told(broker)[5:] == events_told
+    assert events(broker)[-1]["reason"] == "maxlen"
+
+
+def test_an_unroutable_message_has_no_route() -> None:
+    broker = traced()
+    publish(broker, "nowhere")
+    assert told(broker) == ["publish"]
+
+
+def test_a_stream_tells_what_it_takes_with_its_offset() -> None:
+    broker = traced()
+    declare(broker, queue_type="stream")
+    publish(broker)
+    publish(broker)
+    assert [event["position"] for event in events(broker) if event["event"] == "enqueue"] == [0, 1]
+
+
+def test_queues_that_were_there_before_are_told_of_too_and_after_the_end_nothing_is() -> None:
+    broker = MemoryBroker()
+    declare(broker)
+    publish(broker)
+    broker.kernel.trace_to_table("/", True)
+    broker.advance(1)
+    publish(broker)
+    broker.kernel.trace_to_table("/", False)
+    publish(broker)
+    broker.commit()
+    assert told(broker) == ["publish", "route", "enqueue"]
+    assert broker.vhost.tracing is None
+
+
+def test_a_virtual_host_that_does_not_ask_has_neither_the_feature_nor_the_archive() -> None:
+    broker = MemoryBroker()
+    declare(broker)
+    publish(broker)
+    assert broker.vhost.tracing is None
+    assert broker.vhost.archiving is None
+    assert len(broker.vhost.archives) == 0
+
+
+def test_the_table_survives_a_restart_and_numbers_go_on_rising() -> None:
+    broker = traced()
+    declare(broker)
+    publish(broker)
+    first = events(broker)
+    broker.clock.advance(1)
+    after = broker.crashed()
+    publish(after)
+    found = events(after)
+    assert found[: len(first)] == first
+    assert [event["event"] for event in found[len(first) :]] == ["publish", "route", "enqueue"]
+    assert found[-1]["trace_id"] > first[-1]["trace_id"]
+
+
+def test_events_are_of_the_turn_that_they_tell_of() -> None:
+    """They are durable together or not at all."""
+    broker = traced()
+    declare(broker)
+    broker.commit()
+    publish(broker)
+    broker.end_turn()
+    after = broker.crashed()
+    assert events(after) == []
+    assert len(after.vhost.queue("q")) == 0
+
+
+def test_a_confirm_waits_for_a_message_that_is_stored_under_its_number() -> None:
+    broker, answers = traced(), []
+    declare(broker)
+    broker.commit()
+    confirms = Confirms(broker.kernel.journal, lambda number, _many, _good: answers.append(number))
+    message = Message("", "q", header_of(is_persistent=True), b"body")
+    broker.vhost.publish(broker.vhost.default_exchange, message, ORIGIN)
+    confirms.published(True, message.id != 0)
+    broker.end_turn()
+    confirms.end_turn()
+    assert answers == []
+    broker.commit()
+    assert answers == [1]
+
+
+def test_while_files_are_far_behind_events_are_counted_only() -> None:
+    broker = MemoryBroker()
+    broker.kernel.archivists.rules = ArchiveRules(segment_size=300, most_waiting=500)
+    broker.kernel.trace_to_table("/", True)
+    for _ in range(10):
+        publish(broker, "nowhere")
+        broker.commit()
+    kept = len(told(broker))
+    assert 0 < kept < 10
+    assert broker.vhost.trace_table.dropped == 10 - kept

@@ -1,0 +1,248 @@
+"""The endpoints for Spark: which streams there are, where in them a time or a size lies, and reading as Arrow."""
+
+import pyarrow as pa
+import pytest
+
+from gateway.kernel.stream import Stream
+from gateway.testing.clock import FakeClock
+from tests.management.console import Answer, Console, parsed
+from tests.protocols.amqp.dialogue import Gateway
+
+START_MS = 1_700_000_000_000
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def console(clock: FakeClock) -> Console:
+    """A console in front of a broker with a stream ``orders`` of ten messages, a second apart."""
+    console = Console(Gateway(clock=clock))
+    declare(console, "orders")
+    for number in range(10):
+        publish(console, "orders", f"order {number}")
+        clock.advance(1)
+    return console
+
+
+def declare(console: Console, name: str, **arguments: object) -> Stream:
+    table = {"x-queue-type": "stream"} | arguments
+    console.put(f"/queues/%2F/{name}", {"durable": True, "arguments": table})
+    stream = console.gateway.vhost.queue(name)
+    assert isinstance(stream, Stream)
+    return stream
+
+
+def publish(console: Console, queue: str, body: str) -> None:
+    fields = {"properties": {}, "routing_key": queue, "payload": body, "payload_encoding": "string"}
+    console.post("/exchanges/%2F/amq.default/publish", fields)
+
+
+def rows(answer: Answer) -> list[dict]:
+    assert answer.status == 200, answer
+    return pa.ipc.open_stream(answer.content).read_all().to_pylist()
+
+
+# ---- Which streams --------------------------------------------------------------------------------------------------
+
+
+def test_a_stream_is_its_own_only_partition(console: Console) -> None:
+    (queue,) = console.get('/pipeline/%2F/streams?names=["orders"]'.replace('"', "%22"))["queues"]
+    size = console.gateway.vhost.queue("orders").size_bytes
+    assert queue == {"queue": "orders", "partitions": {"0": {"queue": "orders", "first": 0, "next": 10, "bytes": size}}}
+
+
+def test_a_super_stream_has_its_partitions_in_order(console: Console) -> None:
+    console.put("/stream/super-streams/%2F/sales", {"partitions": 3})
+    (queue,) = console.get("/pipeline/%2F/streams?names=%5B%22sales%22%5D")["queues"]
+    assert [part["queue"] for part in queue["partitions"].values()] == ["sales-0", "sales-1", "sales-2"]
+
+
+def test_a_pattern_has_to_match_the_whole_name(console: Console) -> None:
+    declare(console, "orders-late")
+    assert [queue["queue"] for queue in console.get("/pipeline/%2F/streams?pattern=orders")["queues"]] == ["orders"]
+
+
+def test_a_pattern_finds_a_super_stream_once(console: Console) -> None:
+    console.put("/stream/super-streams/%2F/sales", {"partitions": 2})
+    found = console.get("/pipeline/%2F/streams?pattern=sales.*")["queues"]
+    assert [(queue["queue"], len(queue["partitions"])) for queue in found] == [("sales", 2)]
+
+
+def test_a_pattern_leaves_out_what_the_user_may_not_read(console: Console) -> None:
+    declare(console, "secret")
+    console.gateway.add_user("bob", "bob", "/", ("", "", "^orders$"))
+    answer = console.ask("GET", "/pipeline/%2F/streams?pattern=.*", user="bob")
+    assert [queue["queue"] for queue in answer.json["queues"]] == ["orders"]
+
+
+REFUSED = [
+    pytest.param("streams?names=%5B%22none%22%5D", 404, "no queue 'none' in vhost '/'", id="no such queue"),
+    pytest.param("streams?names=none", 400, "'names' must be a list of names in JSON", id="names are no list"),
+    pytest.param("streams?pattern=(", 400, "'pattern' is no regular expression: .*", id="no pattern"),
+    pytest.param(
+        "offset?queue=orders&timestamp=x", 400, "'timestamp' must be a whole number from 0, not 'x'", id="time"
+    ),
+    pytest.param("read?queue=classic&from=0&to=1", 400, "queue 'classic' in vhost '/' is no stream", id="no stream"),
+    pytest.param("read?queue=orders&from=0", 400, "'to' must be a whole number from 0, not ''", id="no end"),
+    pytest.param("read?queue=orders&from=10&to=12", 416, "stream 'orders' ends at 10, before 10", id="not there yet"),
+]
+
+
+@pytest.mark.parametrize(("path", "status", "reason"), REFUSED)
+def test_what_makes_no_sense_is_refused(console: Console, path: str, status: int, reason: str) -> None:
+    console.put("/queues/%2F/classic", {"durable": True})
+    answer = console.ask("GET", f"/pipeline/%2F/{path}")
+    assert answer.status == status
+    assert answer.json["reason"] == reason or reason.endswith(".*")
+
+
+# ---- Who may --------------------------------------------------------------------------------------------------------
+
+
+def test_no_tag_is_needed(console: Console) -> None:
+    console.gateway.add_user("bob", "bob", "/", ("", "", "orders"))
+    assert console.ask("GET", "/pipeline/%2F/offset?queue=orders&timestamp=0", user="bob").said == (200, {"offset": 0})
+
+
+def test_reading_takes_the_permission_to_read(console: Console) -> None:
+    console.gateway.add_user("bob", "bob", "/", (".*", ".*", "other"))
+    answer = console.ask("GET", "/pipeline/%2F/read?queue=orders&from=0&to=1", user="bob")
+    reason = "user 'bob' lacks the permission to read on queue 'orders' in vhost '/'"
+    assert answer.said == (403, {"error": "access_refused", "reason": reason})
+
+
+def test_somebody_unknown_is_sent_away(console: Console) -> None:
+    assert console.ask("GET", "/pipeline/%2F/streams", user="nobody").status == 401
+
+
+def test_a_vhost_that_one_may_not_enter_stays_shut(console: Console) -> None:
+    console.put("/vhosts/other", {})
+    console.gateway.add_user("bob", "bob", "/", (".*", ".*", ".*"))
+    assert console.ask("GET", "/pipeline/other/streams", user="bob").status == 401
+
+
+# ---- Offsets --------------------------------------------------------------------------------------------------------
+
+TIMES = [(0, 0), (-1, 0), (1, 1), (999, 1), (1000, 1), (9000, 9), (9001, 10), (10**9, 10)]
+
+
+@pytest.mark.parametrize(("after_ms", "expected"), TIMES)
+def test_a_time_is_the_first_message_at_or_after_it(console: Console, after_ms: int, expected: int) -> None:
+    first_ms = (
+        rows(console.ask("GET", "/pipeline/%2F/read?queue=orders&from=0&to=1"))[0]["timestamp"].timestamp() * 1000
+    )
+    answer = console.get(f"/pipeline/%2F/offset?queue=orders&timestamp={int(first_ms) + after_ms}")
+    assert answer == {"offset": expected}
+
+
+def test_some_bytes_further_is_about_the_mean_size(console: Console) -> None:
+    mean = console.gateway.vhost.queue("orders").size_bytes // 10
+    assert console.get(f"/pipeline/%2F/offset?queue=orders&offset=2&bytes={mean * 3}") == {"offset": 5}
+    assert console.get(f"/pipeline/%2F/offset?queue=orders&offset=2&bytes={mean * 300}") == {"offset": 10}
+
+
+# ---- Reading --------------------------------------------------------------------------------------------------------
+
+
+def test_messages_come_as_arrow(console: Console) -> None:
+    answer = console.ask("GET", "/pipeline/%2F/read?queue=orders&from=3&to=6")
+    assert [(row["offset"], row["body"]) for row in rows(answer)] == [(n, f"order {n}".encode()) for n in (3, 4, 5)]
+    assert answer.headers["x-first-offset"] == "3"
+    assert answer.headers["x-next-offset"] == "6"
+
+
+def test_an_answer_ends_where_the_stream_does(console: Console) -> None:
+    answer = console.ask("GET", "/pipeline/%2F/read?queue=orders&from=8&to=100")
+    assert [row["offset"] for row in rows(answer)] == [8, 9]
+    assert answer.headers["x-next-offset"] == "10"
+
+
+def test_what_retention_took_is_gone(console: Console) -> None:
+    stream = console.gateway.vhost.queue("orders")
+    assert isinstance(stream, Stream)
+    stream.seal()
+    console.gateway.settle()
+    stream.truncate(10)
+    console.gateway.settle()
+    answer = console.ask("GET", "/pipeline/%2F/read?queue=orders&from=3&to=6")
+    reason = "message 3 of stream 'orders' is gone; the first there is 10"
+    assert answer.said == (410, {"error": "gone", "reason": reason, "first": 10})
+
+
+def test_when_the_worker_fails_the_reader_shall_try_again(console: Console) -> None:
+    console.worker.error = "it fell over"
+    answer = console.ask("GET", "/pipeline/%2F/read?queue=orders&from=3&to=6")
+    assert answer.said == (503, {"error": "not_now", "reason": "the messages cannot be encoded: it fell over"})
+
+
+def test_a_head_is_answered_without_messages(console: Console) -> None:
+    answer = console.ask("HEAD", "/pipeline/%2F/read?queue=orders&from=3&to=6")
+    assert (answer.status, answer.content) == (200, b"")
+
+
+def test_reads_beyond_the_limit_wait_for_their_turn(console: Console) -> None:
+    """Two at a time; whoever hangs up makes room, as does an error."""
+    first, second, third = (
+        console.send("GET", f"/pipeline/%2F/read?queue=orders&from={n}&to={n + 1}") for n in range(3)
+    )
+    assert console.worker.asked == 2
+    first.hang_up()
+    assert console.worker.asked == 3
+    for _ in range(3):
+        console.clock.advance(0.01)
+    assert not first.value()
+    assert [parsed(each.value()).status for each in (second, third)] == [200, 200]
+
+
+def test_one_that_waited_and_hung_up_takes_no_turn(console: Console) -> None:
+    transports = [console.send("GET", f"/pipeline/%2F/read?queue=orders&from={n}&to={n + 1}") for n in range(4)]
+    transports[2].hang_up()
+    transports[0].hang_up()
+    for _ in range(3):
+        console.clock.advance(0.01)
+    assert console.worker.asked == 3
+    assert parsed(transports[3].value()).status == 200
+
+
+def test_after_errors_all_turns_are_there_again(console: Console) -> None:
+    for _ in range(5):
+        assert console.ask("GET", "/pipeline/%2F/read?queue=orders&from=10&to=11").status == 416
+    assert console.ask("GET", "/pipeline/%2F/read?queue=orders&from=1&to=2").status == 200
+
+
+# ---- Progress -------------------------------------------------------------------------------------------------------
+
+
+def test_progress_is_shown_as_lag(console: Console) -> None:
+    console.put("/pipeline/%2F/progress/job", {"offsets": {"orders": {"0": 4}}})
+    (shown,) = console.get("/pipeline/%2F/progress")
+    assert (shown["consumer"], shown["user"]) == ("job", "guest")
+    assert shown["partitions"] == [{"queue": "orders", "partition": 0, "offset": 4, "lag": 6}]
+
+
+def test_lag_of_a_partition_of_a_super_stream(console: Console) -> None:
+    console.put("/stream/super-streams/%2F/sales", {"partitions": 2})
+    publish(console, "sales-1", "x")
+    console.put("/pipeline/%2F/progress/job", {"offsets": {"sales": {"0": 0, "1": 0}}})
+    (shown,) = console.get("/pipeline/%2F/progress")
+    assert [part["lag"] for part in shown["partitions"]] == [0, 1]
+
+
+def test_lag_behind_a_stream_that_is_gone_is_unknown(console: Console) -> None:
+    console.put("/pipeline/%2F/progress/job", {"offsets": {"other": {"0": 4}}})
+    assert console.get("/pipeline/%2F/progress")[0]["partitions"][0]["lag"] is None
+
+
+def test_progress_can_be_forgotten(console: Console) -> None:
+    console.put("/pipeline/%2F/progress/job", {"offsets": {}})
+    console.delete("/pipeline/%2F/progress/job")
+    assert console.get("/pipeline/%2F/progress") == []
+    assert console.ask("DELETE", "/pipeline/%2F/progress/job").status == 404
+
+
+@pytest.mark.parametrize("offsets", [None, [], {"q": 1}, {"q": {"x": 1}}, {"q": {"0": "1"}}], ids=str)
+def test_progress_that_makes_no_sense_is_refused(console: Console, offsets: object) -> None:
+    assert console.ask("PUT", "/pipeline/%2F/progress/job", {"offsets": offsets}).status == 400

@@ -1,0 +1,410 @@
+"""What Spark publishes: staged where nobody sees it, published all at once, and each batch once."""
+
+import json
+from struct import pack
+from typing import Any
+
+import pytest
+
+from gateway.kernel.changes import Enqueued, Put
+from gateway.kernel.records import ProducerRecord
+from gateway.testing.clock import FakeClock
+from tests.management.console import BATCH_LIMIT, STAGED_LIMIT, Console
+from tests.protocols.amqp.dialogue import Gateway
+
+BASE = "/pipeline/%2F"
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def console(clock: FakeClock) -> Console:
+    """A console in front of a broker with a durable queue ``orders``."""
+    console = Console(Gateway(clock=clock))
+    console.put("/queues/%2F/orders", {"durable": True})
+    return console
+
+
+def framed(*rows: tuple[dict[str, Any] | None, bytes]) -> bytes:
+    heads = [b"" if head is None else json.dumps(head).encode() for head, _ in rows]
+    return b"".join(
+        pack(">II", len(head), len(body)) + head + body for head, (_, body) in zip(heads, rows, strict=True)
+    )
+
+
+def stage(console: Console, content: bytes, attempt: str = "a", part: int = 0, user: str = "guest") -> tuple[int, Any]:
+    path = f"{BASE}/stage?attempt={attempt}&part={part}"
+    return console.ask("POST", path, content=content, user=user).said
+
+
+def batch(*attempts: tuple[str, int, int], number: int | None = 0, **more: Any) -> dict[str, Any]:
+    identity = {} if number is None else {"producer": "spark", "query": "q", "batch": number}
+    return identity | {"attempts": list(attempts or [("a", 1, 1)]), "exchange": "", "routing_key": "orders"} | more
+
+
+def commit(console: Console, fields: dict[str, Any], user: str = "guest") -> tuple[int, Any]:
+    return console.ask("POST", f"{BASE}/commit", fields, user=user).said
+
+
+def bodies(console: Console, queue: str = "orders") -> list[bytes]:
+    fields = {"count": 1000, "ackmode": "ack_requeue_true", "encoding": "auto"}
+    return [message["payload"].encode() for message in console.post(f"/queues/%2F/{queue}/get", fields)]
+
+
+PUBLISHED = {"duplicate": False, "dropped": 0, "refused": 0}
+
+# ---- All or nothing, and once ---------------------------------------------------------------------------------------
+
+
+def test_what_is_staged_nobody_sees(console: Console) -> None:
+    assert stage(console, framed(({}, b"one"))) == (200, {"staged": 13})
+    assert bodies(console) == []
+
+
+def test_a_commit_publishes_the_parts_in_order(console: Console) -> None:
+    stage(console, framed(({}, b"three")), part=1)
+    stage(console, framed(({}, b"one"), (None, b"two")), part=0)
+    stage(console, framed(({}, b"four")), attempt="b")
+    assert commit(console, batch(("a", 2, 3), ("b", 1, 1))) == (200, {"published": 4} | PUBLISHED)
+    assert bodies(console) == [b"one", b"two", b"three", b"four"]
+
+
+def test_an_attempt_that_is_not_committed_is_not_published(console: Console) -> None:
+    """A task that failed, or ran twice, left an attempt that nobody names."""
+    stage(console, framed(({}, b"failed")), attempt="first")
+    stage(console, framed(({}, b"good")), attempt="second")
+    commit(console, batch(("second", 1, 1)))
+    assert bodies(console) == [b"good"]
+
+
+def test_a_part_that_comes_again_is_there_once(console: Console) -> None:
+    for _ in range(3):
+        stage(console, framed(({}, b"one")))
+    commit(console, batch())
+    assert bodies(console) == [b"one"]
+
+
+@pytest.mark.parametrize("again", [0, 1, 2])
+def test_a_batch_that_comes_again_is_a_duplicate(console: Console, again: int) -> None:
+    for number in range(3):
+        stage(console, framed(({}, b"%d" % number)))
+        commit(console, batch(number=number))
+    stage(console, framed(({}, b"again")))
+    assert commit(console, batch(number=again)) == (200, {"published": 0, "duplicate": True})
+    assert bodies(console) == [b"0", b"1", b"2"]
+
+
+def test_a_duplicate_need_not_be_staged(console: Console) -> None:
+    """The answer to the first commit was lost, and what was staged went with it."""
+    stage(console, framed(({}, b"one")))
+    commit(console, batch())
+    assert commit(console, batch()) == (200, {"published": 0, "duplicate": True})
+
+
+def test_another_query_counts_from_the_start(console: Console) -> None:
+    for query in ("q", "other"):
+        stage(console, framed(({}, b"one")))
+        assert commit(console, batch() | {"query": query})[1]["published"] == 1
+
+
+def test_without_an_identity_nothing_is_a_duplicate(console: Console) -> None:
+    for _ in range(2):
+        stage(console, framed(({}, b"one")))
+        commit(console, batch(number=None))
+    assert bodies(console) == [b"one", b"one"]
+
+
+def test_messages_and_record_are_one_step_of_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever the power goes, the batch is there whole with its record, or not at all."""
+    console = Console(ends_turns=True)
+    store = console.gateway.store
+    console.put("/queues/%2F/orders", {"durable": True})
+    stage(console, framed(*[({}, b"%d" % n) for n in range(450)]))
+    steps: list[Any] = []
+    append = store.append
+    monkeypatch.setattr(store, "append", lambda changes: (steps.append(list(changes)), append(changes))[1])
+    assert commit(console, batch(("a", 1, 450)))[1]["published"] == 450
+    (step,) = [step for step in steps if any(isinstance(change, Enqueued) for change in step)]
+    assert sum(isinstance(change, Enqueued) for change in step) == 450
+    records = [change.entity for step in steps for change in step if isinstance(change, Put)]
+    assert [change.entity for change in step if isinstance(change, Put)] == records
+    assert [(record.producer, record.query, record.batch) for record in records] == [("spark", "q", 0)]  # type: ignore[attr-defined]  # a ProducerRecord
+
+
+def test_a_batch_is_a_duplicate_after_a_crash_too(console: Console) -> None:
+    stage(console, framed(({}, b"one")))
+    commit(console, batch(number=7))
+    after = Console(Gateway(store=console.gateway.store.reopened()))
+    assert commit(after, batch(number=7)) == (200, {"published": 0, "duplicate": True})
+
+
+def test_staged_rows_do_not_survive_a_crash(console: Console) -> None:
+    stage(console, framed(({}, b"one")))
+    after = Console(Gateway(store=console.gateway.store.reopened()))
+    status, answer = commit(after, batch())
+    assert (status, answer["error"], answer["attempt"]) == (409, "not_staged", "a")
+
+
+def test_the_answer_waits_until_the_batch_is_durable(console: Console) -> None:
+    stage(console, framed(({}, b"one")))
+    transport = console.send("POST", f"{BASE}/commit", batch())
+    for _ in range(10):
+        console.clock.advance(0.01)
+        console.gateway.end_turn()
+    assert not transport.value()
+    console.gateway.settle()
+    assert transport.value()
+
+
+def test_two_commits_of_one_batch_publish_it_once(console: Console) -> None:
+    """The client gave up waiting and asks again, while the first is under way."""
+    stage(console, framed(*[({}, b"%d" % n) for n in range(500)]))
+    transports = [console.send("POST", f"{BASE}/commit", batch(("a", 1, 500))) for _ in range(2)]
+    for _ in range(50):
+        console.clock.advance(0.01)
+        console.gateway.settle()
+    assert all(transport.value() for transport in transports)
+    assert len(console.gateway.vhost.queue("orders")) == 500
+
+
+# ---- What rows say --------------------------------------------------------------------------------------------------
+
+
+def published(console: Console, head: dict[str, Any]) -> dict[str, Any]:
+    stage(console, framed((head, b"x")))
+    assert commit(console, batch())[0] == 200
+    fields = {"count": 1, "ackmode": "ack_requeue_false", "encoding": "auto"}
+    return console.post("/queues/%2F/orders/get", fields)[0]
+
+
+def test_a_row_may_say_everything(console: Console) -> None:
+    properties = {
+        "content_type": "text/plain",
+        "priority": 3,
+        "correlation_id": "c",
+        "message_id": "m",
+        "timestamp": 1_700_000_000,
+        "expiration": "60000",
+        "delivery_mode": 1,
+    }
+    head = {"exchange": "amq.direct", "routing_key": "k", "properties": properties, "headers": {"a": "b"}}
+    console.post("/bindings/%2F/e/amq.direct/q/orders", {"routing_key": "k"})
+    message = published(console, head)
+    assert (message["exchange"], message["routing_key"]) == ("amq.direct", "k")
+    assert message["properties"] == properties | {"headers": {"a": "b"}}
+
+
+def test_rows_are_persistent_unless_they_say_otherwise(console: Console) -> None:
+    assert published(console, {})["properties"] == {"delivery_mode": 2}
+
+
+def test_headers_in_json_keep_their_types(console: Console) -> None:
+    written = json.dumps({"n": 5, "raw": {"$": ["bytes", "aGk="]}, "deep": [{"a": None}]})
+    stage(console, framed(({"headers_json": written, "headers": {"n": "5"}}, b"x")))
+    commit(console, batch())
+    entry = console.gateway.vhost.queue("orders").take()
+    assert entry is not None
+    assert entry.message.headers == {"n": 5, "raw": b"hi", "deep": [{"a": None}]}
+
+
+NO_IMPERSONATOR = "user_id is 'x', but the user is 'guest' and no impersonator"
+TOO_LARGE = "a body of 1001 bytes is larger than 'amqp.max_message_size', 1000 bytes"
+
+AMISS = [
+    pytest.param(b"\0\0\0\2\0\0\0\1{}", "a part ends in the middle of a row", id="torn body"),
+    pytest.param(b"\0\0", "a part ends in the middle of a row", id="torn lengths"),
+    pytest.param(b"\0\0\0\0\0\0\0\1x", "the first row of a part has no head", id="no head"),
+    pytest.param(framed(({"properties": {"priority": "x"}}, b"")), ["not_int", "priority"], id="a property"),
+    pytest.param(framed(({"headers": []}, b"")), "a row cannot be understood: headers are no object", id="headers"),
+    pytest.param(framed(({"routing_key": 3}, b"")), "a row names no exchange, and the batch has none for it", id="key"),
+    pytest.param(framed(({"exchange": "none"}, b"")), "no exchange 'none' in vhost '/'", id="no exchange"),
+    pytest.param(framed(({"properties": {"user_id": "x"}}, b"")), NO_IMPERSONATOR, id="user"),
+    pytest.param(framed(({}, b"x" * 1001)), TOO_LARGE, id="body"),
+    pytest.param(framed(({}, b"a"), ({}, b"b")), "the batch has 2 rows, but 3 were staged", id="count"),
+    pytest.param(framed(({"headers_json": "{"}, b"")), None, id="headers in broken JSON"),
+    pytest.param(framed(({"properties": {"expiration": "soon"}}, b"")), None, id="expiration"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "reason"), AMISS)
+def test_a_row_that_makes_no_sense_stops_the_batch(console: Console, content: bytes, reason: object) -> None:
+    stage(console, framed(({}, b"good")), attempt="good")
+    stage(console, content, attempt="a")
+    status, answer = commit(console, batch(("good", 1, 1), ("a", 1, 1)))
+    assert status in (400, 404)
+    assert reason is None or answer["reason"] == reason
+    assert bodies(console) == []
+    assert not console.gateway.vhost.producers.has_published("spark", "q", 0)
+
+
+NO_BATCH = [
+    ({"producer": None}, "'producer', 'query' and 'batch' are two names and a whole number from 0, or all absent"),
+    ({"batch": -1}, "'producer', 'query' and 'batch' are two names and a whole number from 0, or all absent"),
+    ({"attempts": [["a", 1]]}, "'attempts' must be a list of [name, number of parts, number of rows]"),
+    ({"attempts": [["", 1, 1]]}, "an attempt has a name of up to 64 characters"),
+    ({"unroutable": "ignore"}, "'unroutable' must be fail, drop or deadletter"),
+    (
+        {"unroutable": "deadletter"},
+        "'dead_letter_exchange' names an exchange, with 'unroutable' deadletter and only then",
+    ),
+    ({"exchange": 3}, "'exchange' must be a string"),
+]
+
+
+@pytest.mark.parametrize(("amiss", "reason"), NO_BATCH, ids=lambda value: str(value)[:20])
+def test_a_commit_that_makes_no_sense_is_refused(console: Console, amiss: dict[str, Any], reason: str) -> None:
+    status, answer = commit(console, batch() | amiss)
+    assert (status, answer["reason"]) == (400, reason)
+
+
+# ---- What reaches no queue ------------------------------------------------------------------------------------------
+
+
+def unroutable(console: Console, **rule: Any) -> tuple[int, Any]:
+    stage(console, framed(({}, b"good"), ({"routing_key": "nobody"}, b"lost")))
+    return commit(console, batch(("a", 1, 2)) | rule)
+
+
+def test_unroutable_fails_the_whole_batch(console: Console) -> None:
+    status, answer = unroutable(console)
+    reason = "a message to exchange '' with routing key 'nobody' reaches no queue"
+    assert (status, answer) == (409, {"error": "unroutable", "reason": reason})
+    assert bodies(console) == []
+
+
+def test_a_batch_that_failed_may_come_again(console: Console) -> None:
+    unroutable(console)
+    console.put("/queues/%2F/nobody", {"durable": True})
+    assert commit(console, batch(("a", 1, 2)))[1]["published"] == 2
+
+
+def test_unroutable_may_be_dropped(console: Console) -> None:
+    status, answer = unroutable(console, unroutable="drop")
+    assert (status, answer) == (200, {"published": 1, "duplicate": False, "dropped": 1, "refused": 0})
+
+
+def test_unroutable_may_go_elsewhere(console: Console) -> None:
+    console.put("/exchanges/%2F/dead", {"type": "fanout"})
+    console.put("/queues/%2F/graveyard", {"durable": True})
+    console.post("/bindings/%2F/e/dead/q/graveyard", {})
+    assert unroutable(console, unroutable="deadletter", dead_letter_exchange="dead")[1]["published"] == 2
+    assert (bodies(console), bodies(console, "graveyard")) == ([b"good"], [b"lost"])
+
+
+def test_elsewhere_may_lead_nowhere_too(console: Console) -> None:
+    console.put("/exchanges/%2F/dead", {"type": "fanout"})
+    assert unroutable(console, unroutable="deadletter", dead_letter_exchange="dead")[0] == 409
+    assert bodies(console) == []
+
+
+def test_what_a_full_queue_refuses_is_counted(console: Console) -> None:
+    arguments = {"x-max-length": 1, "x-overflow": "reject-publish"}
+    console.put("/queues/%2F/small", {"durable": True, "arguments": arguments})
+    stage(console, framed(*[({}, b"x")] * 3))
+    assert commit(console, batch(("a", 1, 3)) | {"routing_key": "small"})[1]["refused"] == 2
+
+
+# ---- Who may --------------------------------------------------------------------------------------------------------
+
+
+def test_publishing_takes_the_permission_to_write(console: Console) -> None:
+    console.gateway.add_user("bob", "bob", "/", ("", "^amq\\.direct$", ""))
+    stage(console, framed(({}, b"x")), user="bob")
+    status, answer = commit(console, batch(), user="bob")
+    reason = "user 'bob' lacks the permission to write on exchange 'amq.default' in vhost '/'"
+    assert (status, answer["reason"]) == (403, reason)
+
+
+def test_what_somebody_else_staged_is_not_there(console: Console) -> None:
+    console.gateway.add_user("bob", "bob", "/", (".*", ".*", ".*"))
+    stage(console, framed(({}, b"x")))
+    assert commit(console, batch(), user="bob")[1]["error"] == "not_staged"
+
+
+# ---- Bounds ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_has_a_bound(console: Console) -> None:
+    status, answer = stage(console, b"x" * (BATCH_LIMIT + 1))
+    reason = (
+        f"a batch is larger than {BATCH_LIMIT} bytes, the setting 'pipeline.batch_size'; "
+        "write less at a time (option 'maxOffsetsPerTrigger' of the source), or raise it"
+    )
+    assert (status, answer["reason"]) == (413, reason)
+
+
+def test_the_bound_holds_for_all_attempts_of_a_batch(console: Console) -> None:
+    content = framed(*[({}, b"x" * 900)] * 6)
+    for attempt in "ab":
+        assert stage(console, content, attempt=attempt)[0] == 200
+    status, answer = commit(console, batch(("a", 1, 6), ("b", 1, 6)))
+    assert (status, answer["error"]) == (413, "too_large")
+    assert bodies(console) == []
+
+
+def test_when_others_took_the_room_one_shall_try_again(console: Console) -> None:
+    for attempt in range(STAGED_LIMIT // 5000):
+        assert stage(console, b"x" * 5000, attempt=str(attempt))[0] == 200
+    assert stage(console, b"x", attempt="late")[0] == 503
+    console.ask("POST", f"{BASE}/discard", {"attempts": ["0"]})
+    assert stage(console, b"x", attempt="late")[0] == 200
+
+
+def test_a_batch_makes_room_when_it_is_published(console: Console) -> None:
+    staging = console.pipeline.staging
+    stage(console, framed(({}, b"x")))
+    commit(console, batch())
+    assert (len(staging), staging.size) == (0, 0)
+
+
+def test_staged_rows_are_forgotten_when_they_are_old(console: Console, clock: FakeClock) -> None:
+    stage(console, b"x" * 10, attempt="old")
+    clock.advance(40)
+    stage(console, b"x" * 10, attempt="young")
+    clock.advance(21)
+    assert console.pipeline.staging.size == 10
+    clock.advance(60)
+    assert console.pipeline.staging.size == 0
+
+
+def test_a_part_more_keeps_an_attempt_young(console: Console, clock: FakeClock) -> None:
+    for part in range(3):
+        stage(console, b"x", part=part)
+        clock.advance(40)
+    assert console.pipeline.staging.size == 3
+
+
+# ---- What is remembered of producers --------------------------------------------------------------------------------
+
+
+def test_queries_that_ended_long_ago_are_forgotten(console: Console, clock: FakeClock) -> None:
+    for number, query in enumerate(("old", "new")):
+        clock.advance(61 * number)
+        stage(console, framed(({}, b"x")))
+        commit(console, batch() | {"query": query})
+    assert len(console.gateway.vhost.producers) == 1
+    assert not console.gateway.vhost.producers.has_published("spark", "old", 0)
+
+
+def test_after_a_restart_the_oldest_is_forgotten_first(clock: FakeClock) -> None:
+    producers = Gateway(clock=clock).vhost.producers
+    now_ms = clock.wall_ms()
+    for query, age_ms in (("b", 50_000), ("a", 70_000), ("c", 10_000)):
+        producers.install(ProducerRecord("/", "spark", query, 3, now_ms - age_ms))
+    producers.settle()
+    producers.forget(60_000)
+    assert [producers.has_published("spark", query, 3) for query in "abc"] == [False, True, True]
+
+
+def test_a_virtual_host_takes_its_producers_along(console: Console) -> None:
+    console.put("/vhosts/other", {})
+    console.put("/permissions/other/guest", {"configure": ".*", "write": ".*", "read": ".*"})
+    console.put("/queues/other/orders", {"durable": True})
+    console.ask("POST", "/pipeline/other/stage?attempt=a&part=0", content=framed(({}, b"x")))
+    assert console.ask("POST", "/pipeline/other/commit", batch()).status == 200
+    console.delete("/vhosts/other")
+    after = Gateway(store=console.gateway.store.reopened())
+    assert after.broker.declare_vhost("other").producers.has_published("spark", "q", 0) is False

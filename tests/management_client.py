@@ -1,0 +1,31 @@
+"""Requests to the HTTP API of a gateway that runs as a child process, as the default user."""
+
+import base64
+import json
+import urllib.request
+from typing import Any, Final
+
+from tests.running import Gateway
+
+_LOGIN: Final = "Basic " + base64.b64encode(b"guest:guest").decode()
+
+
+def request(gateway: Gateway, method: str, path: str, fields: Any = None) -> Any:
+    """Make a request below ``/api/``; return what the JSON of the answer says, ``None`` for none."""
+    host, port = gateway.addresses["management"]
+    content = None if fields is None else json.dumps(fields).encode()
+    headers = {"Authorization": _LOGIN, "Content-Type": "application/json"}
+    asked = urllib.request.Request(f"http://{host}:{port}/api/{path}", content, headers, method=method)
+    with urllib.request.urlopen(asked, timeout=10) as answer:
+        said = answer.read()
+    return json.loads(said) if said else None
+
+
+def put(gateway: Gateway, path: str, fields: Any) -> None:
+    """Make or change something."""
+    request(gateway, "PUT", path, fields)
+
+
+def get(gateway: Gateway, path: str) -> Any:
+    """Ask for something."""
+    return request(gateway, "GET", path)

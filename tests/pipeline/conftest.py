@@ -1,0 +1,73 @@
+"""One Spark session for all tests of the pipeline: starting one takes longer than most of them together."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import pytest
+from pyspark.sql import SparkSession
+
+from gateway_spark.session import session
+
+PIPELINE: Final = Path(__file__).parents[2] / "pipeline"
+
+
+#: The first job of a session compiles and starts workers: on a busy machine that alone is more than a minute.
+TEST_TIMEOUT_S: Final = 300
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Bound every test of this directory in time."""
+    for item in items:
+        if item.path.parent.name == "pipeline" and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session, on two threads of this machine. Its JVM and its workers are gone when the tests are."""
+    scratch = tmp_path_factory.mktemp("spark")
+    # The workers inherit the environment of the JVM, and their path has to hold the package too.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PIPELINE), os.environ.get("PYTHONPATH"))))
+    settings = {
+        "spark.local.dir": str(scratch / "local"),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+    }
+    started = session("tests", "local[2]", settings)
+    jvm = started.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
+    yield started
+    groups = process_groups_below(jvm)
+    started.stop()
+    for group in groups:
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> str:
+    """A directory of the test's own for the checkpoint of a streaming query."""
+    return str(tmp_path / "checkpoint")
+
+
+def process_groups_below(ancestor: int) -> set[int]:
+    """Return the process groups of a process's descendants that are not our own: the workers of Spark have theirs."""
+    parents = {pid: parent for pid, parent, _ in _processes()}
+    groups = {pid: group for pid, _, group in _processes()}
+
+    def descends(pid: int) -> bool:
+        while pid in parents and pid != ancestor:
+            pid = parents[pid]
+        return pid == ancestor
+
+    return {group for pid, group in groups.items() if pid != ancestor and descends(pid)} - {os.getpgid(0)}
+
+
+def _processes() -> Iterator[tuple[int, int, int]]:
+    """Yield process, parent and process group of everything that runs."""
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            words = status.read_text().rpartition(")")[2].split()
+            yield int(status.parent.name), int(words[1]), int(words[2])

@@ -1,0 +1,100 @@
+"""The archive as a data frame."""
+
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from pyspark.sql import SparkSession
+
+from gateway_spark.archive import read_archive, read_trace
+from gateway_spark.schema import MESSAGE_SCHEMA, TRACE_SCHEMA
+from tests.pipeline.archives import write_file
+from tests.pipeline.frames import START, after, values
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """Ten messages of one day, ten of the next, and ten in another virtual host, of another queue."""
+    write_file(tmp_path, [{}] * 10)
+    write_file(tmp_path, [{"timestamp": after(days=1, seconds=number)} for number in range(10)], first=10)
+    write_file(tmp_path, [{"queue": "mail"}] * 10, vhost="a/b", first=20)
+    return tmp_path
+
+
+def test_all_of_it_has_the_columns_of_messages(spark: SparkSession, archive: Path) -> None:
+    frame = read_archive(spark, archive)
+    assert frame.schema == MESSAGE_SCHEMA
+    assert sorted(values(frame, "offset")) == [(number,) for number in range(30)]
+
+
+def test_one_virtual_host(spark: SparkSession, archive: Path) -> None:
+    assert set(values(read_archive(spark, archive, vhost="a/b"), "vhost", "queue")) == {("a/b", "mail")}
+
+
+@pytest.mark.parametrize(("queue", "count"), [("mail", 10), (["mail", "readings"], 30), ("absent", 0)])
+def test_some_queues(spark: SparkSession, archive: Path, queue: str | list[str], count: int) -> None:
+    assert read_archive(spark, archive, queue=queue).count() == count
+
+
+def test_an_exchanges_archive(spark: SparkSession, archive: Path) -> None:
+    write_file(archive, [{"queue": None, "exchange": "shop"}, {"queue": None}], first=40, name="exchange")
+    assert values(read_archive(spark, archive, exchange="shop"), "offset") == [(40,)]
+    assert values(read_archive(spark, archive, exchange=["shop", "amq.topic"]), "offset") == [(40,), (41,)]
+    assert read_archive(spark, archive, queue="readings").count() == 20
+
+
+BOUNDS = [
+    (after(seconds=3), after(seconds=6), [3, 4, 5]),
+    (None, after(seconds=1), [0]),
+    (after(days=1, seconds=9), None, [19]),
+    (after(days=1, seconds=9).replace(tzinfo=None), None, [19]),
+    (after(seconds=9, microseconds=1), after(days=1), []),
+    (after(days=5), None, []),
+    (None, after(days=-5), []),
+]
+
+
+@pytest.mark.parametrize(("since", "until", "offsets"), BOUNDS)
+def test_since_is_included_and_until_is_not(
+    spark: SparkSession, archive: Path, since: datetime | None, until: datetime | None, offsets: list[int]
+) -> None:
+    frame = read_archive(spark, archive, vhost="/", since=since, until=until)
+    assert sorted(values(frame, "offset")) == [(offset,) for offset in offsets]
+
+
+def test_files_of_other_virtual_hosts_and_days_are_not_opened(spark: SparkSession, archive: Path) -> None:
+    frame = read_archive(spark, archive, vhost="/", since=after(days=1), until=after(days=2))
+    assert [Path(name).parts[-3:-1] for name in frame.inputFiles()] == [("vhost=%252F", "date=2024-01-02")]
+
+
+def test_torn_and_foreign_files_are_passed_over(spark: SparkSession, archive: Path) -> None:
+    day = archive / "vhost=%2F" / f"date={START.date()}"
+    whole = next(day.glob("*.parquet"))
+    (day / "torn-0-1.parquet").write_bytes(whole.read_bytes()[:-9])
+    (day / "empty-0-1.parquet").write_bytes(b"")
+    (day / "notes.txt").write_text("foreign")
+    (day / "_temporary.parquet").write_bytes(b"PAR1")
+    foreign = pyarrow.table({"offset": ["not a number"]})
+    pyarrow.parquet.write_table(foreign, day / "foreign.parquet")
+    (archive / "vhost=%2F" / "date=tomorrow").mkdir()
+    (archive / "lost+found").mkdir()
+    assert sorted(values(read_archive(spark, archive), "offset")) == [(number,) for number in range(30)]
+
+
+def test_a_listed_file_that_was_torn_later_is_passed_over(spark: SparkSession, archive: Path) -> None:
+    whole = next((archive / "vhost=%2F" / f"date={START.date()}").glob("*.parquet"))
+    whole.write_bytes(whole.read_bytes()[:-9])
+    assert read_archive(spark, archive, vhost="/").count() == 10
+
+
+def test_an_archive_that_is_not_there_yet_is_empty(spark: SparkSession, tmp_path: Path) -> None:
+    frame = read_archive(spark, tmp_path / "absent")
+    assert frame.schema == MESSAGE_SCHEMA
+    assert frame.count() == 0
+
+
+def test_the_trace_is_laid_out_alike(spark: SparkSession, tmp_path: Path) -> None:
+    write_file(tmp_path, [{"event": "publish", "trace_id": 1}], schema=TRACE_SCHEMA)
+    assert values(read_trace(spark, tmp_path), "event", "trace_id", "vhost") == [("publish", 1, "/")]

@@ -1,0 +1,142 @@
+"""The job ``replay``."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from gateway_spark.jobs.replay import JOB, Pace
+from gateway_spark.jobs.running import main
+from tests.pipeline.archives import write_file
+from tests.pipeline.fake_broker import FakeBroker, fake_broker
+from tests.pipeline.staged import published
+
+BODIES = [bytes([number, 255, 0]) for number in range(25)]
+
+
+@pytest.fixture
+def broker() -> Iterator[FakeBroker]:
+    with fake_broker() as running:
+        yield running
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    root = tmp_path / "archive"
+    rows = [
+        {
+            "body": body,
+            "routing_key": f"k.{number % 2}",
+            "headers_json": json.dumps({"n": number}),
+            "content_type": "x/y",
+            "user_id": "a",
+        }
+        for number, body in enumerate(BODIES)
+    ]
+    write_file(root, rows)
+    return root
+
+
+def replay(broker: FakeBroker, archive: Path, *arguments: str) -> int:
+    out = ["--out", str(archive.parent / "out")]
+    return main(JOB, ["--archive", str(archive), "--url", broker.options()["url"], *out, *arguments])
+
+
+def test_messages_are_published_in_order_with_what_they_had_and_their_place(
+    spark: SparkSession, broker: FakeBroker, archive: Path
+) -> None:
+    assert replay(broker, archive, "--name", "again", "--batch-size", "10") == 0
+    found = published(broker)
+    assert [body for _, body in found] == BODIES
+    head, _ = found[3]
+    assert (head["exchange"], head["routing_key"]) == ("amq.topic", "k.1")
+    assert json.loads(head["headers_json"]) == {"n": 3, "x-replayed-from": "readings/0/3"}
+    assert head["properties"] == {"content_type": "x/y", "delivery_mode": 2}
+    assert [commit["query"] for commit in broker.commits] == ["batch 0", "batch 1", "batch 2"]
+    assert {commit["producer"] for commit in broker.commits} == {"replay again"}
+
+
+def test_sql_selects_what_is_published(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:
+    assert replay(broker, archive, "--name", "odd", "--where", "routing_key = 'k.1'") == 0
+    assert [body for _, body in published(broker)] == BODIES[1::2]
+
+
+def test_a_dry_run_publishes_nothing_and_says_what_it_would(
+    spark: SparkSession, broker: FakeBroker, archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert replay(broker, archive, "--dry-run", "--where", "routing_key = 'k.1'") == 0
+    assert broker.requests == []
+    assert "messages 12" in capsys.readouterr().out
+    assert "k.1" in (archive.parent / "out" / "report.html").read_text()
+
+
+def test_the_same_name_publishes_nothing_twice(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:
+    for _ in range(2):
+        assert replay(broker, archive, "--name", "again", "--batch-size", "10") == 0
+    assert len(broker.commits) == 3
+
+
+def test_what_was_cut_short_is_finished_with_the_same_batches(
+    spark: SparkSession, broker: FakeBroker, archive: Path
+) -> None:
+    """Even when the archive grew meanwhile, and the broker had taken a batch that the job did not hear of."""
+    replay(broker, archive, "--name", "again", "--batch-size", "10")
+    plan = archive.parent / "out" / "plan.json"
+    plan.write_text(json.dumps(json.loads(plan.read_text()) | {"done": 1}))
+    write_file(archive, [{"body": b"late"}], first=1000)
+    assert replay(broker, archive, "--name", "again", "--batch-size", "10") == 0
+    assert [commit["query"] for commit in broker.commits] == [f"batch {batch}" for batch in (0, 1, 2, 1, 2)]
+    assert [body for _, body in published(broker)] == BODIES
+
+
+def test_another_selection_needs_another_name(
+    spark: SparkSession, broker: FakeBroker, archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert replay(broker, archive, "--name", "again") == 0
+    assert replay(broker, archive, "--name", "again", "--where", "true") == 64
+    assert "give this one another --name and --out" in capsys.readouterr().err
+
+
+def test_it_goes_where_it_is_told(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:
+    target = ["--to-exchange", "again", "--to-routing-key", "all", "--unroutable", "drop"]
+    assert replay(broker, archive, "--name", "x", *target) == 0
+    head, _ = published(broker)[0]
+    assert not {"exchange", "routing_key"} & head.keys()
+    (commit,) = broker.commits
+    assert (commit["exchange"], commit["routing_key"], commit["unroutable"]) == ("again", "all", "drop")
+
+
+def test_without_a_name_nothing_happens(
+    spark: SparkSession, broker: FakeBroker, archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert replay(broker, archive) == 64
+    assert "--name is missing" in capsys.readouterr().err
+    assert broker.requests == []
+
+
+def test_it_is_done_once(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:
+    assert replay(broker, archive, "--name", "x", "--continuous") == 64
+
+
+def test_a_rate_holds_it_back() -> None:
+    clock = [100.0]
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        clock[0] += seconds
+
+    pace = Pace(50.0, lambda: clock[0], pause)
+    for count in (100, 100, 50):
+        pace.wait(count)
+    clock[0] += 60
+    pace.wait(10)
+    assert pauses == [2.0, 2.0]
+
+
+def test_without_a_rate_nothing_waits() -> None:
+    pace = Pace(None, lambda: 0.0, lambda _: pytest.fail("it waited"))
+    pace.wait(1_000_000)
+    pace.wait(1_000_000)

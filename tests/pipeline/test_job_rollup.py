@@ -1,0 +1,179 @@
+"""The job ``rollup``, run as its command line runs it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pytest
+from pyspark.sql import SparkSession
+
+from gateway_spark.jobs.rollup import JOB
+from gateway_spark.jobs.running import main
+from gateway_spark.reports.page import Tables
+from tests.pipeline.archives import write_file
+from tests.pipeline.fake_broker import FakeBroker
+from tests.pipeline.readings_broker import QUEUE, broker_with
+from tests.pipeline.weather import bodies, daily_figures, weather
+
+FIELDS = ["--field", "$.temp", "--field", "$.wind_gust", "--by", "$.origin", "--time", "$.time_hour", "--window", "1d"]
+
+
+@pytest.fixture(scope="module")
+def readings() -> pandas.DataFrame:
+    """The first weeks of the year; all of it is rolled up by the tests with a real broker."""
+    return weather().head(4000)
+
+
+def run(out: Path, *arguments: str) -> int:
+    return main(JOB, [*FIELDS, "--out", str(out), *arguments])
+
+
+def assert_equal_to_pandas(out: Path, readings: pandas.DataFrame) -> None:
+    """Compare with the same figures of pandas: counts exactly, means to 1e-9."""
+    windows = Tables(out)["windows"]
+    found = windows[windows["count"] > 0].set_index(["origin", "window_start", "field"]).sort_index()
+    expected = daily_figures(readings, ["temp", "wind_gust"])
+    assert list(found.index) == list(expected.index)
+    assert (found["count"] == expected["count"]).all()
+    assert (found[["min", "max"]] == expected[["min", "max"]]).all(axis=None)
+    assert (found["avg"] - expected["mean"]).abs().max() < 1e-9
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory, readings: pandas.DataFrame) -> Path:
+    root = tmp_path_factory.mktemp("archive")
+    rows = [{"queue": QUEUE, "body": body} for _, body in bodies(readings)]
+    for first in range(0, len(rows), 1500):
+        write_file(root, rows[first : first + 1500], first=first)
+    return root
+
+
+def test_the_archived_weather_is_what_pandas_makes_of_it(
+    spark: SparkSession, archive: Path, readings: pandas.DataFrame, tmp_path: Path
+) -> None:
+    assert run(tmp_path, "--archive", str(archive), "--queue", QUEUE) == 0
+    assert_equal_to_pandas(tmp_path, readings)
+    noted = json.loads((tmp_path / "run.json").read_text())
+    assert noted["figures"]["windows"] == len(Tables(tmp_path)["windows"])
+    assert noted["options"]["by"] == ["$.origin"]
+    report = (tmp_path / "report.html").read_text()
+    assert report.count("<svg") == 2
+    assert "EWR" in report
+
+
+def test_a_quiet_archive_has_a_report_too(spark: SparkSession, tmp_path: Path) -> None:
+    assert run(tmp_path, "--archive", str(tmp_path / "absent")) == 0
+    assert "No message had anything" in (tmp_path / "report.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def weather_broker(readings: pandas.DataFrame) -> Iterator[FakeBroker]:
+    with broker_with(body for _, body in bodies(readings)) as broker:
+        yield broker
+
+
+def from_stream(broker: FakeBroker, *arguments: str) -> list[str]:
+    return ["--queue", QUEUE, "--url", broker.options()["url"], "--option", "retryTimeout=5s", *arguments]
+
+
+def test_a_stream_read_at_once_is_what_pandas_makes_of_it(
+    spark: SparkSession, weather_broker: FakeBroker, readings: pandas.DataFrame, tmp_path: Path
+) -> None:
+    assert run(tmp_path, *from_stream(weather_broker)) == 0
+    assert_equal_to_pandas(tmp_path, readings)
+
+
+def test_a_stream_followed_in_steps_is_what_pandas_makes_of_it(
+    spark: SparkSession,
+    weather_broker: FakeBroker,
+    readings: pandas.DataFrame,
+    tmp_path: Path,
+    checkpoint: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    followed = from_stream(weather_broker, "--checkpoint", checkpoint, "--option", "maxOffsetsPerTrigger=2000")
+    weather_broker.declare(QUEUE, 0, 1500)
+    assert run(tmp_path, *followed) == 0
+    weather_broker.declare(QUEUE, 0, len(readings))
+    assert run(tmp_path, *followed) == 0
+    assert_equal_to_pandas(tmp_path, readings)
+    printed = capsys.readouterr().out
+    assert "batch 0: 1500 messages" in printed
+    assert "batch 1: 2000 messages" in printed or "batch 2: 2000 messages" in printed
+    assert run(tmp_path, *followed) == 0
+    assert_equal_to_pandas(tmp_path, readings)
+
+
+def hourly(*hours: int) -> list[bytes]:
+    return [
+        json.dumps(
+            {"origin": "EWR", "temp": hour, "time_hour": f"2024-01-{1 + hour // 24:02}T{hour % 24:02}:00:00Z"}
+        ).encode()
+        for hour in hours
+    ]
+
+
+@pytest.mark.parametrize(("late", "code"), [("warn", 0), ("fail", 1)])
+def test_readings_that_come_too_late_are_told(
+    spark: SparkSession, tmp_path: Path, checkpoint: str, capsys: pytest.CaptureFixture[str], late: str, code: int
+) -> None:
+    with broker_with(hourly(0, 100, 101, 1, 2, 102)) as broker:
+        steps = ["--checkpoint", checkpoint, "--option", "maxOffsetsPerTrigger=2", "--late", late]
+        assert run(tmp_path, *from_stream(broker, *steps)) == code
+    printed = capsys.readouterr()
+    complaint = "2 readings were later than the watermark of 10 minutes and are missing"
+    assert complaint in (printed.out if late == "warn" else printed.err)
+    if late == "warn":
+        assert json.loads((tmp_path / "run.json").read_text())["warnings"] == [complaint]
+        assert complaint in (tmp_path / "report.html").read_text()
+
+
+def test_a_longer_watermark_waits_for_them(spark: SparkSession, tmp_path: Path, checkpoint: str) -> None:
+    with broker_with(hourly(0, 100, 101, 1, 2, 102)) as broker:
+        steps = ["--checkpoint", checkpoint, "--option", "maxOffsetsPerTrigger=2", "--watermark", "5d"]
+        assert run(tmp_path, *from_stream(broker, *steps)) == 0
+    windows = Tables(tmp_path)["windows"]
+    assert windows[windows["field"] == "temp"]["count"].sum() == 6
+
+
+def test_a_batch_that_is_written_again_counts_once(spark: SparkSession, tmp_path: Path, checkpoint: str) -> None:
+    with broker_with(hourly(*range(48))) as broker:
+        followed = from_stream(broker, "--checkpoint", checkpoint, "--option", "maxOffsetsPerTrigger=40")
+        assert run(tmp_path, *followed) == 0
+        # As if the driver was killed after the batch was written and before Spark noted its end.
+        last = max((Path(checkpoint) / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+        last.unlink()
+        (last.parent / f".{last.name}.crc").unlink()
+        assert run(tmp_path, *followed) == 0
+    windows = Tables(tmp_path)["windows"]
+    assert sorted(windows[windows["field"] == "temp"]["count"]) == [24, 24]
+
+
+def one_line(printed: Any) -> str:
+    (line,) = [line for line in printed.err.splitlines() if line.startswith("gateway pipeline")]
+    return line
+
+
+WRONG = [
+    (["--queue", "q", "--archive", "a", "--source", "stream"], 64, "--archive is for --source archive"),
+    (["--source", "archive"], 64, "--archive DIR is missing"),
+    (["--option", "queue"], 64, "--option needs NAME=VALUE"),
+    (["--queue", "q", "--option", "startingOfsets=earliest"], 64, "did you mean 'startingOffsets'?"),
+    (
+        ["--queue", "q", "--url", "http://127.0.0.1:9", "--option", "retryTimeout=1s"],
+        1,
+        "no answer from http://127.0.0.1:9",
+    ),
+    (["--conf", "x", "--archive", "a"], 64, "--conf needs NAME=VALUE"),
+    (["--archive", "a", "--field", "no_such_column"], 1, "no_such_column"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "text"), WRONG)
+def test_what_is_wrong_is_told_in_one_line(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, text: str
+) -> None:
+    assert run(tmp_path, *arguments) == code
+    assert text in one_line(capsys.readouterr())

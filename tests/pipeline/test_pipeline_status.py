@@ -1,0 +1,70 @@
+"""``gateway pipeline status``: from checkpoints and the broker, without Spark."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway_spark.__main__ import main
+from gateway_spark.errors import OptionError
+from gateway_spark.offsets import Key
+from gateway_spark.status import reached
+from tests.pipeline.fake_broker import fake_broker
+
+
+def checkpoint_in(directory: Path, *offsets: object, commits: int) -> Path:
+    """Write a checkpoint as Spark does: a file for each batch, with a checksum beside it."""
+    checkpoint = directory / "checkpoint"
+    for name in ("offsets", "commits"):
+        (checkpoint / name).mkdir(parents=True)
+    (checkpoint / "metadata").write_text('{"id":"1234"}')
+    for batch, offset in enumerate(offsets):
+        text = f'v1\n{{"batchWatermarkMs":0}}\n{json.dumps(offset)}'
+        (checkpoint / "offsets" / str(batch)).write_text(text)
+        (checkpoint / "offsets" / f".{batch}.crc").write_text("")
+    for batch in range(commits):
+        (checkpoint / "commits" / str(batch)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+    return checkpoint
+
+
+OFFSETS = [{"orders": {"0": {"from": 0, "next": 10}}}, {"orders": {"0": 25, "1": {"from": 0, "next": 5}}}]
+
+
+def test_what_is_done_counts_and_not_what_is_planned(tmp_path: Path) -> None:
+    found = reached(checkpoint_in(tmp_path, *OFFSETS, commits=1))
+    assert (found.query, found.planned, found.done) == ("1234", 1, 0)
+    assert found.position_by_key == {Key("orders", "0"): 10}
+
+
+def test_lag_is_what_the_broker_holds_beyond(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checkpoint = checkpoint_in(tmp_path, *OFFSETS, commits=2)
+    with fake_broker() as broker:
+        broker.declare_super("orders", (0, 100), (0, 5))
+        assert main(["status", str(checkpoint), "--url", broker.options()["url"]]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{checkpoint}: query 1234, batch 1 done, 1 planned",
+        "  orders/0: at 25, of 100: 75 to go",
+        "  orders/1: at 5, of 5: 0 to go",
+    ]
+
+
+def test_without_a_broker_it_says_where_the_query_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checkpoint = checkpoint_in(tmp_path, *OFFSETS, commits=2)
+    assert main(["status", str(checkpoint)]) == 0
+    assert "  orders/0: at 25\n" in capsys.readouterr().out
+
+
+def test_before_the_first_batch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", str(checkpoint_in(tmp_path, commits=0))]) == 0
+    assert "batch none done, none planned" in capsys.readouterr().out
+
+
+def test_offsets_of_other_sources_are_passed_over(tmp_path: Path) -> None:
+    assert reached(checkpoint_in(tmp_path, 7, "x", OFFSETS[0], commits=3)).position_by_key == {Key("orders", "0"): 10}
+
+
+def test_what_is_no_checkpoint_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(OptionError):
+        reached(tmp_path)
+    assert main(["status", str(tmp_path)]) == 64
+    assert "is no checkpoint of a streaming query" in capsys.readouterr().err

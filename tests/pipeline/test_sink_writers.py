@@ -1,0 +1,255 @@
+"""The writers: rows become frames, attempts are named, and one commit says which of them count."""
+
+import json
+import pickle
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.types import IntegerType, MapType, StringType, StructType
+
+from gateway_spark.errors import OptionError, PipelineError, StagedLost
+from gateway_spark.options import sink_options
+from gateway_spark.rows import LENGTHS, framed, require_publishable
+from gateway_spark.sink import BatchWriter, Staged, StreamWriter
+from gateway_spark.source import GatewaySource
+from tests.pipeline.fake_broker import FakeBroker, fake_broker
+
+
+@pytest.fixture
+def broker() -> Iterator[FakeBroker]:
+    with fake_broker() as broker:
+        yield broker
+
+
+def table(**columns: list[Any]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def unframed(part: bytes) -> list[tuple[dict[str, Any], bytes]]:
+    found, position, said = [], 0, b""
+    while position < len(part):
+        head, body = LENGTHS.unpack_from(part, position)
+        position += LENGTHS.size
+        said = part[position : position + head] or said
+        found.append((json.loads(said), part[position + head : position + head + body]))
+        position += head + body
+    return found
+
+
+# ---- Rows -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_row_with_a_body_alone_says_nothing_else() -> None:
+    ((part, count),) = framed([table(body=[b"one", b"two"])], 1000)
+    assert (unframed(part), count) == ([({}, b"one"), ({}, b"two")], 2)
+
+
+def test_everything_a_row_may_say() -> None:
+    columns = {
+        "body": ["text"],
+        "exchange": ["x"],
+        "routing_key": ["k"],
+        "headers": pa.array([[("a", "b")]], pa.map_(pa.string(), pa.string())),
+        "priority": [3],
+        "message_id": ["m"],
+        "message_timestamp": [datetime(2026, 1, 1, 0, 0, 1, 999_999, UTC)],
+    }
+    ((part, _),) = framed([pa.RecordBatch.from_pydict(columns)], 1000)
+    properties = {"priority": 3, "message_id": "m", "timestamp": 1_767_225_601}
+    head = {"exchange": "x", "routing_key": "k", "headers": {"a": "b"}, "properties": properties}
+    assert unframed(part) == [(head, b"text")]
+
+
+def test_what_is_null_is_not_said() -> None:
+    ((part, _),) = framed([table(body=[b""], routing_key=[None], priority=pa.array([None], pa.int32()))], 1000)
+    assert unframed(part) == [({}, b"")]
+
+
+def test_a_row_without_a_body_is_refused() -> None:
+    with pytest.raises(PipelineError, match="column 'body' is null"):
+        list(framed([table(body=[b"x", None])], 1000))
+
+
+@given(
+    rows=st.lists(st.tuples(st.binary(max_size=30), st.sampled_from(["a", "b", None])), max_size=40),
+    cuts=st.integers(1, 10),
+    part_bytes=st.integers(1, 300),
+)
+def test_rows_come_back_however_they_are_cut(rows: list[tuple[bytes, str | None]], cuts: int, part_bytes: int) -> None:
+    kinds = pa.schema([("body", pa.binary()), ("routing_key", pa.string())])
+    whole = pa.Table.from_pylist([{"body": body, "routing_key": key} for body, key in rows], schema=kinds)
+    parts = list(framed(whole.to_batches(max_chunksize=cuts), part_bytes))
+    expected = [({} if key is None else {"routing_key": key}, body) for body, key in rows]
+    assert [row for part, _ in parts for row in unframed(part)] == expected
+    assert [count for _, count in parts] == [len(unframed(part)) for part, _ in parts]
+
+
+# ---- Columns --------------------------------------------------------------------------------------------------------
+
+TAKEN = "body, exchange, routing_key, headers, headers_json, "
+WRONG_COLUMNS = [
+    ("exchange string", "column 'body' is required: binary or string"),
+    ("body integer", "column 'body' must be binary or string, not int"),
+    ("body binary, priority string", "column 'priority' must be int, not string"),
+    ("body binary, headers map<string,int>", "column 'headers' must be map<string,string>, not map<string,int>"),
+    ("body binary, message_timestamp string", "column 'message_timestamp' must be timestamp, not string"),
+    ("body binary, offset long", f"column 'offset' is none of a message; the sink takes {TAKEN}"),
+]
+
+
+@pytest.mark.parametrize(("ddl", "line"), WRONG_COLUMNS)
+def test_columns_that_make_no_message(ddl: str, line: str) -> None:
+    with pytest.raises(OptionError) as refusal:
+        require_publishable(parsed(ddl), sink_options({"exchange": "x"}, is_stream=True))
+    assert str(refusal.value).startswith(line)
+
+
+def test_somebody_has_to_name_the_exchange() -> None:
+    with pytest.raises(OptionError, match="column 'exchange' or option 'exchange' is required"):
+        require_publishable(parsed("body binary"), sink_options({}, is_stream=True))
+    require_publishable(parsed("body binary, exchange string"), sink_options({}, is_stream=True))
+    require_publishable(parsed("body binary"), sink_options({"exchange": ""}, is_stream=True))
+
+
+def parsed(ddl: str) -> StructType:
+    """Read the little of DDL that is used here; Spark's own parser needs a session."""
+    schema = StructType()
+    for column in ddl.split(", "):
+        name, kind = column.split(" ")
+        schema = schema.add(name, MapType(StringType(), IntegerType()) if kind == "map<string,int>" else kind)
+    return schema
+
+
+# ---- Attempts and commits -------------------------------------------------------------------------------------------
+
+BODY = StructType().add("body", "binary")
+
+
+def writers(broker: FakeBroker, **options: str) -> tuple[StreamWriter, StreamWriter]:
+    """Return the writer that runs in tasks and the one that commits: Spark makes two."""
+    source = GatewaySource(broker.options(exchange="x", **options))
+    return source.streamWriter(BODY, False), source.streamWriter(BODY, False)
+
+
+def test_what_tasks_staged_is_committed_by_another_object(broker: FakeBroker) -> None:
+    tasks, driver = writers(broker, producerName="job", routingKey="k")
+    messages = [passed_on(tasks.write(iter([table(body=[b"%d" % n])]))) for n in range(2)]
+    for message in messages:
+        message.query = "query-1"
+    driver.commit(messages, 7)
+    (commit,) = broker.commits
+    assert commit == {
+        "producer": "job",
+        "query": "query-1",
+        "batch": 7,
+        "attempts": [[message.attempt, 1, 1] for message in messages],
+        "exchange": "x",
+        "routing_key": "k",
+        "unroutable": "fail",
+        "dead_letter_exchange": None,
+    }
+    assert {name for name, _ in broker.parts} == {message.attempt for message in messages}
+
+
+def passed_on(message: Any) -> Staged:
+    """Send a message to the driver, as Spark does."""
+    received = pickle.loads(pickle.dumps(message))
+    assert isinstance(received, Staged)
+    return received
+
+
+def test_two_runs_of_a_task_are_two_attempts(broker: FakeBroker) -> None:
+    """As when Spark speculates: of the two only one's message is committed."""
+    tasks, driver = writers(broker)
+    first, second = (tasks.write(iter([table(body=[b"x"])])) for _ in range(2))
+    assert first.attempt != second.attempt
+    second.query = "q"
+    driver.commit([second], 0)
+    assert [name for name, _, _ in broker.commits[0]["attempts"]] == [second.attempt]
+
+
+def test_a_large_task_is_handed_over_in_parts(broker: FakeBroker) -> None:
+    tasks, _ = writers(broker, maxInFlight="100")
+    staged = tasks.write(iter([table(body=[b"x" * 40] * 10)]))
+    assert (staged.parts, staged.rows) == (4, 10)
+    assert sorted(broker.parts) == [(staged.attempt, str(part)) for part in range(4)]
+
+
+def test_a_task_without_rows_stages_nothing(broker: FakeBroker) -> None:
+    tasks, driver = writers(broker)
+    staged = tasks.write(iter([]))
+    staged.query = "q"
+    driver.commit([staged], 0)
+    assert (broker.parts, broker.commits) == ({}, [])
+
+
+def test_handing_over_is_tried_again(broker: FakeBroker) -> None:
+    tasks, _ = writers(broker)
+    broker.faults.extend(["hang up", 503])
+    staged = tasks.write(iter([table(body=[b"x"])]))
+    assert list(broker.parts) == [(staged.attempt, "0")]
+
+
+def test_without_a_query_a_stream_is_not_exactly_once(broker: FakeBroker) -> None:
+    tasks, driver = writers(broker)
+    with pytest.raises(PipelineError, match="does not tell its tasks which query"):
+        driver.commit([tasks.write(iter([table(body=[b"x"])]))], 0)
+
+
+def test_a_failed_batch_is_discarded(broker: FakeBroker) -> None:
+    tasks, driver = writers(broker)
+    driver.abort([None, tasks.write(iter([table(body=[b"x"])]))], 3)
+    assert broker.requests == ["POST stage", "POST discard"]
+    driver.abort([None, None], 3)
+    assert broker.requests == ["POST stage", "POST discard"]
+
+
+def batch_writer(broker: FakeBroker, **options: str) -> BatchWriter:
+    return GatewaySource(broker.options(exchange="x", **options)).writer(BODY, False)
+
+
+def test_a_batch_write_with_a_name_is_known_again(broker: FakeBroker) -> None:
+    writer = batch_writer(broker, producerName="job", batchId="2026-01-31")
+    writer.commit([writer.write(iter([table(body=[b"x"])]))])
+    (commit,) = broker.commits
+    assert (commit["producer"], commit["query"], commit["batch"]) == ("job", "batch 2026-01-31", 0)
+
+
+def test_a_batch_write_without_one_is_not(broker: FakeBroker) -> None:
+    writer = batch_writer(broker)
+    writer.commit([writer.write(iter([table(body=[b"x"])]))])
+    assert not broker.commits[0].keys() & {"producer", "query", "batch"}
+
+
+def test_overwriting_is_refused(broker: FakeBroker) -> None:
+    source = GatewaySource(broker.options(exchange="x"))
+    for make in (source.writer, source.streamWriter):
+        with pytest.raises(OptionError, match="mode 'overwrite' is not possible"):
+            make(BODY, True)
+
+
+REFUSALS = [
+    (409, {"error": "not_staged", "reason": "it is not here"}, StagedLost, "it is not here; start the query again"),
+    (409, {"error": "unroutable", "reason": "no queue"}, PipelineError, "nothing of the batch was published: no queue"),
+    (413, {"error": "too_large", "reason": "too much"}, PipelineError, "nothing of the batch was published: too much"),
+]
+
+
+@pytest.mark.parametrize(("status", "answer", "kind", "line"), REFUSALS)
+def test_what_the_broker_declines(broker: FakeBroker, status: int, answer: Any, kind: type, line: str) -> None:
+    writer = batch_writer(broker)
+    broker.commit_answer = status, answer
+    with pytest.raises(kind, match=line):
+        writer.commit([writer.write(iter([table(body=[b"x"])]))])
+
+
+def test_full_queues_are_mentioned(broker: FakeBroker) -> None:
+    writer = batch_writer(broker)
+    broker.commit_answer = 200, {"published": 3, "refused": 2}
+    with pytest.warns(UserWarning, match="2 messages were refused by full queues"):
+        writer.commit([writer.write(iter([table(body=[b"x"])]))])

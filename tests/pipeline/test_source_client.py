@@ -1,0 +1,161 @@
+"""The client asks until it is answered, says who refused what, and knows the broker by its certificate."""
+
+import socket
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway_spark.client import Client
+from gateway_spark.errors import AccessError, BrokerRefused, Unreachable
+from gateway_spark.options import Selection, source_options
+from tests.broker.certificates import Authority
+from tests.pipeline.fake_broker import FakeBroker, fake_broker
+
+ORDERS = Selection(("orders",))
+
+
+class Pauses:
+    """Time that passes only while somebody pauses."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.pauses: list[float] = []
+
+    def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now_s += seconds
+
+    def clock(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def broker() -> Iterator[FakeBroker]:
+    with fake_broker() as broker:
+        broker.declare("orders", 5, 50)
+        yield broker
+
+
+@pytest.fixture
+def pauses() -> Pauses:
+    return Pauses()
+
+
+@pytest.fixture
+def client(broker: FakeBroker, pauses: Pauses) -> Iterator[Client]:
+    address = source_options(broker.options(queue="orders"), is_stream=True).address
+    client = Client(address, pauses.pause, pauses.clock)
+    yield client
+    client.close()
+
+
+def test_streams_by_name(client: Client) -> None:
+    partition = client.streams(ORDERS)["orders"]["0"]
+    assert (partition.queue, partition.first, partition.next, partition.size_bytes) == ("orders", 5, 50, 4500)
+
+
+@pytest.mark.parametrize("fault", ["hang up", 503])
+def test_it_asks_again_after(broker: FakeBroker, client: Client, pauses: Pauses, fault: str | int) -> None:
+    broker.faults.extend([fault] * 4)
+    assert client.offset_at("orders", 0) == 5
+    assert pauses.pauses == [0.1, 0.2, 0.4, 0.8]
+
+
+def test_pauses_do_not_grow_for_ever(broker: FakeBroker, client: Client, pauses: Pauses) -> None:
+    broker.faults.extend([503] * 100)
+    with pytest.raises(Unreachable):
+        client.offset_at("orders", 0)
+    assert max(pauses.pauses) <= 3.0
+    assert pauses.now_s <= 5.0
+
+
+def test_where_nobody_listens(pauses: Pauses) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    options = {"url": f"http://127.0.0.1:{port}", "retryTimeout": "5s", "queue": "orders"}
+    client = Client(source_options(options, is_stream=True).address, pauses.pause, pauses.clock)
+    with pytest.raises(Unreachable, match=f"no answer from http://127.0.0.1:{port} within 5 s .*Connection refused"):
+        client.streams(ORDERS)
+
+
+def test_the_reason_is_in_the_error(broker: FakeBroker, client: Client) -> None:
+    broker.faults.extend([503] * 100)
+    with pytest.raises(Unreachable, match=r"\(option 'retryTimeout'\): it is not ready: on demand"):
+        client.streams(ORDERS)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_access_that_is_refused_is_named(broker: FakeBroker, client: Client, status: int) -> None:
+    broker.faults.append(status)
+    with pytest.raises(AccessError) as refusal:
+        client.streams(ORDERS)
+    expected = f"http://127.0.0.1:{broker.port} refuses user 'guest' in virtual host '/' ({status}): on demand"
+    assert str(refusal.value) == expected
+
+
+@pytest.mark.parametrize("status", [400, 404, 409, 410, 413, 416, 500])
+def test_other_refusals_keep_their_status(broker: FakeBroker, client: Client, status: int) -> None:
+    broker.faults.append(status)
+    with pytest.raises(BrokerRefused) as refusal:
+        client.streams(ORDERS)
+    assert (refusal.value.status, str(refusal.value)) == (status, "on demand")
+
+
+def test_names_are_escaped(broker: FakeBroker, client: Client) -> None:
+    client.report("a/b c", {"offsets": {}})
+    assert broker.progress == {"a/b c": {"offsets": {}}}
+
+
+# ---- TLS ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+def tls_server(authority: Authority, *, asks_for_certificate: bool = False) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.sign("server"))
+    if asks_for_certificate:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(authority.certificate)
+    return context
+
+
+def asked_over_tls(broker: FakeBroker, retry_s: str = "200ms", **tls: str) -> int:
+    """Ask the broker for an offset, and return it."""
+    broker.declare("orders", 5, 50)
+    options = {f"tls.{name}": value for name, value in tls.items()}
+    given = {"url": f"https://127.0.0.1:{broker.port}", "retryTimeout": retry_s, "queue": "orders"} | options
+    client = Client(source_options(given, is_stream=True).address)
+    try:
+        return client.offset_at("orders", 0)
+    finally:
+        client.close()
+
+
+def test_a_broker_with_a_certificate_of_our_authority_is_known(authority: Authority) -> None:
+    with fake_broker(tls_server(authority)) as broker:
+        assert asked_over_tls(broker, ca=str(authority.certificate)) == 5
+
+
+def test_a_broker_with_another_certificate_is_not(authority: Authority) -> None:
+    with fake_broker(tls_server(authority)) as broker, pytest.raises(Unreachable, match="certificate is not accepted"):
+        asked_over_tls(broker)
+
+
+def test_whose_certificate_it_is_may_be_overlooked(authority: Authority) -> None:
+    with fake_broker(tls_server(authority)) as broker:
+        assert asked_over_tls(broker, verify="false") == 5
+
+
+def test_we_show_a_certificate_of_our_own(authority: Authority) -> None:
+    certificate, key = authority.sign("client")
+    with fake_broker(tls_server(authority, asks_for_certificate=True)) as broker:
+        shown = {"certificate": str(certificate), "key": str(key)}
+        assert asked_over_tls(broker, ca=str(authority.certificate), **shown) == 5
+        with pytest.raises(Unreachable):
+            asked_over_tls(broker, ca=str(authority.certificate))

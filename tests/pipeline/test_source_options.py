@@ -1,0 +1,226 @@
+"""Options: every wrong one is refused in one line that names it and what is allowed."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway_spark.bounds import EARLIEST, LATEST, exact_time
+from gateway_spark.choices import ceil_ms, moment_ms
+from gateway_spark.errors import OptionError
+from gateway_spark.offsets import Key
+from gateway_spark.options import SINK, SOURCE, Limits, Selection, sink_options, source_options
+
+QUEUE = {"queue": "orders"}
+
+TIME = "milliseconds since 1970, or ISO 8601 such as 2026-01-31T12:00:00Z"
+OFFSETS = 'earliest, latest or JSON such as {"orders": {"0": 23}} (-2 for earliest, -1 for latest)'
+ENDS = "latest or JSON offsets from 0, or -1 for latest (-2, earliest, would be no end)"
+DURATION = "a number with ms, s, m, h or d, such as 15m"
+
+#: Option of a batch read, a value, and what is allowed instead.
+MUST_BE = [
+    ("queue", "", "a name that is not empty"),
+    ("queues", "a,,b", "names with commas between them, or a list of names in JSON"),
+    ("queues", '["a", 1]', "names with commas between them, or a list of names in JSON"),
+    ("queuePattern", "(", "a regular expression (missing ), unterminated subpattern at position 0)"),
+    ("startingOffsets", "first", OFFSETS),
+    ("startingOffsets", '{"q":{"0":-3}}', OFFSETS),
+    ("startingOffsets", '{"q":[1]}', OFFSETS),
+    ("endingOffsets", '{"q":{"0":-2}}', ENDS),
+    ("startingTimestamp", "yesterday", TIME),
+    ("endingTimestamp", "2026-13-01", TIME),
+    ("minPartitions", "0", "a whole number from 1"),
+    ("maxOffsetsPerPartition", "1.5", "a whole number from 1"),
+    ("failOnDataLoss", "maybe", "true or false"),
+    ("includeBody", "1", "true or false"),
+    ("retryTimeout", "15", DURATION),
+]
+
+ONE_PASSWORD = "give one of the options 'password', 'passwordFile' or 'passwordEnv', not 'password' and 'passwordEnv'"
+NO_URL = "option 'url' must be http://host:port or https://host:port, the broker's management port"
+
+#: Options of a batch read and the line that refuses them.
+WRONG_SOURCE = [
+    ({}, "one of the options 'queue', 'queues' or 'queuePattern' is required"),
+    (
+        QUEUE | {"queues": "a,b"},
+        "give one of the options 'queue', 'queues' or 'queuePattern', not 'queue' and 'queues'",
+    ),
+    (QUEUE | {"startingOffset": "x"}, "there is no option 'startingOffset', did you mean 'startingOffsets'?"),
+    (
+        QUEUE | {"endingTimestamp": "5", "endingOffsets": "latest"},
+        "give one of the options 'endingOffsets' or 'endingTimestamp', not 'endingOffsets' and 'endingTimestamp'",
+    ),
+    (QUEUE | {"url": "localhost:15672"}, NO_URL),
+    (QUEUE | {"url": "http://host:1/path"}, NO_URL),
+    (QUEUE | {"tls.ca": "x.pem"}, "option 'tls.ca' needs an 'url' that begins with https"),
+    (QUEUE | {"password": "a", "passwordEnv": "B"}, ONE_PASSWORD),
+    (
+        QUEUE | {"passwordEnv": "NOT_SET"},
+        "option 'passwordEnv': the environment of the driver's workers has no NOT_SET",
+    ),
+    (
+        QUEUE | {"passwordFile": "/not/there"},
+        "option 'passwordFile': /not/there cannot be read: No such file or directory",
+    ),
+    (QUEUE | {"maxOffsetsPerTrigger": "5"}, "option 'maxOffsetsPerTrigger' is for streaming queries"),
+    (QUEUE | {"consumerName": "5"}, "option 'consumerName' is for streaming queries"),
+]
+
+NO_END = "is for batch reads: a streaming query has no end"
+
+#: The same of a streaming query.
+WRONG_STREAM = [
+    (QUEUE | {"endingOffsets": "latest"}, f"option 'endingOffsets' {NO_END}"),
+    (QUEUE | {"pushdown": "true"}, f"option 'pushdown' {NO_END}"),
+    (QUEUE | {"maxTriggerDelay": "x"}, f"option 'maxTriggerDelay' must be {DURATION}, not 'x'"),
+]
+
+BOTH = "option 'deadLetterExchange' goes with 'unroutable' = deadletter, each with the other"
+
+#: The same of a batch write.
+WRONG_SINK = [
+    ({"unroutable": "ignore"}, "option 'unroutable' must be fail, drop or deadletter, not 'ignore'"),
+    ({"unroutable": "deadletter"}, BOTH),
+    ({"deadLetterExchange": "x"}, BOTH),
+    ({"batchId": "1"}, "options 'batchId' and 'producerName' go together in a batch write"),
+    ({"producerName": "p"}, "options 'batchId' and 'producerName' go together in a batch write"),
+    ({"maxInFlight": "-1"}, "option 'maxInFlight' must be a whole number from 1, not '-1'"),
+]
+
+
+def ids(value: object) -> str:
+    return str(value)[:40]
+
+
+@pytest.mark.parametrize(("option", "value", "allowed"), MUST_BE, ids=ids)
+def test_an_option_says_what_it_must_be(option: str, value: str, allowed: str) -> None:
+    others = {} if option.startswith("queue") else QUEUE
+    with pytest.raises(OptionError) as refusal:
+        source_options(others | {option: value}, is_stream=False)
+    assert str(refusal.value) == f"option '{option}' must be {allowed}, not '{value}'"
+
+
+@pytest.mark.parametrize(("options", "line"), WRONG_SOURCE, ids=ids)
+def test_a_batch_read_refuses(options: dict[str, str], line: str) -> None:
+    with pytest.raises(OptionError) as refusal:
+        source_options(options, is_stream=False)
+    assert str(refusal.value) == line
+
+
+@pytest.mark.parametrize(("options", "line"), WRONG_STREAM, ids=ids)
+def test_a_streaming_query_refuses(options: dict[str, str], line: str) -> None:
+    with pytest.raises(OptionError) as refusal:
+        source_options(options, is_stream=True)
+    assert str(refusal.value) == line
+
+
+@pytest.mark.parametrize(("options", "line"), WRONG_SINK, ids=ids)
+def test_a_sink_refuses(options: dict[str, str], line: str) -> None:
+    with pytest.raises(OptionError) as refusal:
+        sink_options(options, is_stream=False)
+    assert str(refusal.value) == line
+
+
+def test_a_streaming_sink_counts_batches_itself() -> None:
+    with pytest.raises(OptionError, match="'batchId' is for batch writes"):
+        sink_options({"batchId": "1"}, is_stream=True)
+
+
+def test_an_option_like_none_there_is_gets_the_whole_list() -> None:
+    with pytest.raises(OptionError) as refusal:
+        source_options(QUEUE | {"zzz": "1"}, is_stream=False)
+    assert all(f"'{name}'" in str(refusal.value) for name in SOURCE)
+
+
+def test_names_are_found_however_they_are_spelled() -> None:
+    """Spark gives them in lower case."""
+    options = source_options({"QUEUE": "q", "minpartitions": "3"}, is_stream=False)
+    assert (options.selection, options.min_partitions) == (Selection(("q",)), 3)
+
+
+def test_what_spark_adds_itself_is_none_of_ours() -> None:
+    sink_options({"checkpointLocation": "/x", "queryName": "q", "path": "p"}, is_stream=True)
+
+
+def test_the_defaults() -> None:
+    batch, stream = source_options(QUEUE, is_stream=False), source_options(QUEUE, is_stream=True)
+    assert (batch.start, batch.end, stream.start) == (EARLIEST, LATEST, LATEST)
+    assert (batch.fails_on_loss, batch.pushes_filters, stream.limits) == (True, False, Limits())
+    assert stream.consumer == "spark orders"
+    address = batch.address
+    assert (address.scheme, address.host, address.port, address.vhost) == ("http", "127.0.0.1", 15672, "/")
+    assert (address.username, address.password, address.retry_s) == ("guest", "guest", 60)
+
+
+@pytest.mark.parametrize("value", ["a,b", " a , b ", '["a", "b"]', "a,b,a"])
+def test_several_queues(value: str) -> None:
+    assert source_options({"queues": value}, is_stream=True).selection == Selection(("a", "b"))
+
+
+def test_a_name_with_a_comma_is_written_in_json() -> None:
+    assert source_options({"queues": '["a,b"]'}, is_stream=True).selection == Selection(("a,b",))
+
+
+def test_offsets_in_json() -> None:
+    start = source_options(QUEUE | {"startingOffsets": '{"orders":{"0":23,"1":-2}}'}, is_stream=True).start
+    assert start.offset_by_key == {Key("orders", "0"): 23, Key("orders", "1"): -2}
+
+
+def test_an_offset_out_of_a_checkpoint_is_taken_as_it_is() -> None:
+    start = source_options(QUEUE | {"startingOffsets": '{"orders":{"0":{"from":2,"next":9}}}'}, is_stream=True).start
+    assert start.offset_by_key == {Key("orders", "0"): 9}
+
+
+# ---- Passwords ------------------------------------------------------------------------------------------------------
+
+
+def test_a_password_out_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("s3cret \n")
+    options = source_options(QUEUE | {"passwordFile": str(tmp_path / "secret")}, is_stream=True)
+    assert options.address.password == "s3cret "
+
+
+def test_a_password_out_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BROKER_PASSWORD", "s3cret")
+    assert source_options(QUEUE | {"passwordEnv": "BROKER_PASSWORD"}, is_stream=True).address.password == "s3cret"
+
+
+def test_a_password_is_never_shown() -> None:
+    assert "s3cret" not in repr(source_options(QUEUE | {"password": "s3cret"}, is_stream=True))
+    assert "s3cret" not in repr(sink_options({"password": "s3cret"}, is_stream=True))
+
+
+# ---- Times ----------------------------------------------------------------------------------------------------------
+
+MOMENTS = [
+    ("0", 0),
+    ("1700000000123", 1_700_000_000_123),
+    ("2023-11-14T22:13:20Z", 1_700_000_000_000),
+    ("2023-11-14T22:13:20", 1_700_000_000_000),
+    ("2023-11-14T23:13:20+01:00", 1_700_000_000_000),
+    ("2023-11-14T22:13:20.0001Z", 1_700_000_000_001),
+    ("2023-11-14", 1_699_920_000_000),
+]
+
+
+@pytest.mark.parametrize(("written", "expected"), MOMENTS)
+def test_times(written: str, expected: int) -> None:
+    assert moment_ms(written) == expected
+    options = source_options(QUEUE | {"startingTimestamp": written, "endingTimestamp": written}, is_stream=False)
+    assert options.start == options.end == exact_time(expected)
+
+
+@given(moment=st.datetimes(timezones=st.timezones()))
+def test_a_time_counts_up_to_the_next_millisecond(moment: datetime) -> None:
+    behind = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ceil_ms(moment)) - moment
+    assert timedelta(0) <= behind < timedelta(milliseconds=1)
+
+
+def test_every_option_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+    missing = [name for name in {**SOURCE, **SINK} if f"`{name}`" not in page]
+    assert not missing

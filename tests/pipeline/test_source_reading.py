@@ -1,0 +1,277 @@
+"""A task reads its messages in order and each once, however the broker cuts its answers, and says what is lost."""
+
+import json
+import warnings
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from gateway_spark.batch_reader import BatchReader, FilteringReader
+from gateway_spark.client import Client
+from gateway_spark.errors import DataLoss, OptionError, PipelineError, Unreachable
+from gateway_spark.options import source_options
+from gateway_spark.reading import Task, batches, loss_rule
+from gateway_spark.schema import MESSAGE_SCHEMA
+from gateway_spark.source import GatewaySource
+from tests.pipeline.fake_broker import EPOCH_MS, FakeBroker, fake_broker
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[FakeBroker]:
+    with fake_broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def broker(running: FakeBroker) -> FakeBroker:
+    """A broker with ``orders``, messages 5 to 104, and nothing wrong with it."""
+    running.bounds.clear()
+    running.partitions.clear()
+    running.faults.clear()
+    running.requests.clear()
+    running.rows_per_answer, running.batch_rows = 1_000_000, 1
+    running.declare("orders", 5, 105)
+    return running
+
+
+def reader(broker: FakeBroker, **options: str) -> BatchReader:
+    source = GatewaySource(broker.options(**({"queue": "orders"} | options)))
+    made = source.reader(source.schema())
+    assert isinstance(made, BatchReader)
+    return made
+
+
+def rows(made: BatchReader) -> list[tuple[str, int, int]]:
+    """Read all tasks; return queue, partition and offset of each row, after looking at its body."""
+    found = []
+    for task in made.partitions():
+        for batch in made.read(task):
+            for row in batch.to_pylist():
+                stream = task.stream  # type: ignore[attr-defined]  # a Task
+                assert row["body"] == f"{stream}:{row['offset']}".encode()
+                found.append((row["queue"], row["partition"], row["offset"]))
+    return found
+
+
+def offsets(made: BatchReader) -> list[int]:
+    return [offset for _, _, offset in rows(made)]
+
+
+# ---- In order and each once -----------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    begin=st.integers(5, 104),
+    size=st.integers(1, 100),
+    answer=st.integers(1, 40),
+    batch=st.integers(1, 40),
+    faults=st.lists(st.sampled_from(["hang up", 503]), max_size=2),
+)
+def test_however_answers_are_cut(
+    broker: FakeBroker, begin: int, size: int, answer: int, batch: int, faults: list[str | int]
+) -> None:
+    broker.rows_per_answer, broker.batch_rows = answer + batch, batch
+    broker.faults.extend(faults)
+    end = min(105, begin + size)
+    address = source_options(broker.options(queue="orders"), is_stream=True).address
+    with closing(Client(address, pause=lambda seconds: None)) as client:
+        task = Task("orders", "orders", 0, begin, end)
+        found = [row for batch in batches(client, task, MESSAGE_SCHEMA, loss_rule(True)) for row in batch.to_pylist()]
+    assert [row["offset"] for row in found] == list(range(begin, end))
+
+
+@pytest.mark.parametrize("wish", [{}, {"minPartitions": "7"}, {"maxOffsetsPerPartition": "9"}], ids=str)
+def test_a_table_has_every_message_once(broker: FakeBroker, wish: dict[str, str]) -> None:
+    broker.batch_rows = 8
+    assert offsets(reader(broker, **wish)) == list(range(5, 105))
+
+
+def test_tasks_are_as_many_as_wished(broker: FakeBroker) -> None:
+    assert len(reader(broker).partitions()) == 1
+    assert len(reader(broker, minPartitions="7").partitions()) == 7
+    assert len(reader(broker, maxOffsetsPerPartition="9").partitions()) == 12
+
+
+def test_where_there_is_nothing_there_is_no_task(broker: FakeBroker) -> None:
+    broker.declare("empty", 0, 0)
+    made = reader(broker, queue="empty")
+    assert made.partitions() == []
+    assert list(made.read(InputPartition(None))) == []  # what Spark makes of no task
+
+
+def test_a_super_stream_is_one_queue(broker: FakeBroker) -> None:
+    broker.declare_super("sales", (0, 3), (7, 9))
+    assert rows(reader(broker, queue="sales")) == [("sales", 0, n) for n in range(3)] + [
+        ("sales", 1, 7),
+        ("sales", 1, 8),
+    ]
+
+
+def test_several_queues_and_a_pattern(broker: FakeBroker) -> None:
+    broker.declare("returns", 0, 2)
+    for chosen in ({"queuePattern": "orders|ret.*"}, {"queues": "returns,orders"}):
+        source = GatewaySource(broker.options(**chosen))
+        made = source.reader(source.schema())
+        assert isinstance(made, BatchReader)
+        assert len(rows(made)) == 102
+
+
+# ---- Columns --------------------------------------------------------------------------------------------------------
+
+LEFT_OUT = [
+    ({}, set()),
+    ({"includeBody": "false"}, {"body"}),
+    ({"includeHeaders": "FALSE"}, {"headers", "headers_json", "x_death"}),
+    ({"includeBody": "false", "includeHeaders": "false"}, {"body", "headers", "headers_json", "x_death"}),
+]
+
+
+@pytest.mark.parametrize(("options", "missing"), LEFT_OUT, ids=str)
+def test_columns_that_an_option_leaves_out(broker: FakeBroker, options: dict[str, str], missing: set[str]) -> None:
+    source = GatewaySource(broker.options(queue="orders", **options))
+    schema = source.schema()
+    made = source.reader(schema)
+    (batch,) = [batch for task in made.partitions() for batch in made.read(task)][:1]
+    assert batch.schema.equals(to_arrow_schema(schema, timezone="UTC"))
+    assert set(MESSAGE_SCHEMA.names) - set(schema.names) == missing
+
+
+def test_a_broker_of_another_version_is_told_apart(broker: FakeBroker) -> None:
+    source = GatewaySource(broker.options(queue="orders"))
+    schema = StructType([*MESSAGE_SCHEMA.fields]).add("mood", "string")
+    made = source.reader(schema)
+    with pytest.raises(PipelineError, match="no column mood: it is of another version"):
+        list(made.read(made.partitions()[0]))
+
+
+# ---- Bounds ---------------------------------------------------------------------------------------------------------
+
+
+def json_of(offset: int) -> str:
+    return json.dumps({"orders": {"0": offset}})
+
+
+BOUNDS = [
+    ({"startingOffsets": json_of(100)}, range(100, 105)),
+    ({"startingOffsets": json_of(-2), "endingOffsets": json_of(8)}, range(5, 8)),
+    ({"startingOffsets": json_of(50), "endingOffsets": json_of(-1)}, range(50, 105)),
+    ({"startingOffsets": "latest"}, range(0)),
+    ({"startingTimestamp": str(EPOCH_MS + 100_000)}, range(100, 105)),
+    ({"startingTimestamp": str(EPOCH_MS + 99_001)}, range(100, 105)),
+    ({"endingTimestamp": str(EPOCH_MS + 8_000)}, range(5, 8)),
+    ({"endingTimestamp": str(EPOCH_MS + 7_001)}, range(5, 8)),
+    ({"startingTimestamp": str(EPOCH_MS + 8_000), "endingTimestamp": str(EPOCH_MS + 8_000)}, range(0)),
+    ({"startingTimestamp": str(EPOCH_MS), "endingTimestamp": str(EPOCH_MS + 10**9)}, range(5, 105)),
+    ({"startingTimestamp": str(EPOCH_MS + 50_000), "endingTimestamp": str(EPOCH_MS + 20_000)}, range(0)),
+]
+
+
+@pytest.mark.parametrize(("options", "expected"), BOUNDS, ids=str)
+def test_bounds(broker: FakeBroker, options: dict[str, str], expected: range) -> None:
+    assert offsets(reader(broker, **options)) == list(expected)
+
+
+PLACE = "queue 'orders', partition 0"
+
+WRONG_BOUNDS = [
+    (
+        {"startingOffsets": json_of(106)},
+        "option 'startingOffsets': queue 'orders', partition 0 ends at 105, before 106",
+    ),
+    ({"endingOffsets": json_of(106)}, "option 'endingOffsets': queue 'orders', partition 0 ends at 105, before 106"),
+    ({"startingOffsets": "{}"}, "option 'startingOffsets' names no offset of queue 'orders', partition 0"),
+    (
+        {"startingOffsets": '{"orders":{"0":7},"other":{"0":1}}'},
+        "option 'startingOffsets' names queue 'other', partition 0: it is not read",
+    ),
+    ({"queue": "none"}, "queues 'none' cannot be read: no stream 'none' in vhost '/'"),
+]
+
+
+@pytest.mark.parametrize(("options", "line"), WRONG_BOUNDS, ids=str)
+def test_bounds_that_make_no_sense(broker: FakeBroker, options: dict[str, str], line: str) -> None:
+    with pytest.raises(OptionError) as refusal:
+        reader(broker, **options).partitions()
+    assert str(refusal.value) == line
+
+
+# ---- What is lost ---------------------------------------------------------------------------------------------------
+
+
+def test_an_offset_before_the_first_is_lost(broker: FakeBroker) -> None:
+    with pytest.raises(DataLoss, match=f"messages 2 to 4 of {PLACE} are gone; option 'failOnDataLoss'"):
+        reader(broker, startingOffsets=json_of(2)).partitions()
+
+
+def test_what_is_lost_may_be_overlooked(broker: FakeBroker) -> None:
+    with pytest.warns(UserWarning, match="messages 2 to 4 of queue 'orders', partition 0 are gone"):
+        assert offsets(reader(broker, startingOffsets=json_of(2), failOnDataLoss="false")) == list(range(5, 105))
+
+
+def test_retention_while_a_task_waits_is_noticed(broker: FakeBroker) -> None:
+    made = reader(broker)
+    (task,) = made.partitions()
+    broker.declare("orders", 60, 105)
+    with pytest.raises(DataLoss, match="messages 5 to 59 of stream 'orders' are gone"):
+        list(made.read(task))
+
+
+def test_retention_in_the_middle_of_a_task_may_be_overlooked(broker: FakeBroker) -> None:
+    broker.rows_per_answer = 10
+    made = reader(broker, failOnDataLoss="false")
+    (task,) = made.partitions()
+    seen: list[int] = []
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for batch in made.read(task):
+            seen += batch["offset"].to_pylist()
+            if seen[-1] == 24:
+                broker.declare("orders", 60, 105)
+    assert seen == [*range(5, 25), *range(60, 105)]
+    assert [str(each.message) for each in said] == ["gateway: messages 25 to 59 of stream 'orders' are gone"]
+
+
+def test_retention_beyond_a_task_leaves_it_empty(broker: FakeBroker) -> None:
+    made = reader(broker, failOnDataLoss="false", endingOffsets=json_of(50))
+    (task,) = made.partitions()
+    broker.declare("orders", 80, 105)
+    with pytest.warns(UserWarning, match="messages 5 to 49"):
+        assert list(made.read(task)) == []
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_a_stream_that_was_deleted_is_lost(broker: FakeBroker, fails: str) -> None:
+    made = reader(broker, failOnDataLoss=fails)
+    (task,) = made.partitions()
+    broker.bounds.clear()
+    if fails == "true":
+        with pytest.raises(DataLoss, match="stream 'orders' is gone, with its messages 5 to 104"):
+            list(made.read(task))
+    else:
+        with pytest.warns(UserWarning, match="stream 'orders' is gone"):
+            assert list(made.read(task)) == []
+
+
+def test_a_task_fails_when_the_broker_stays_away(broker: FakeBroker) -> None:
+    made = reader(broker, retryTimeout="100ms")
+    (task,) = made.partitions()
+    broker.faults.extend(["hang up"] * 50)
+    with pytest.raises(Unreachable):
+        list(made.read(task))
+
+
+# ---- Filters --------------------------------------------------------------------------------------------------------
+
+
+def test_only_with_pushdown_the_reader_takes_filters(broker: FakeBroker) -> None:
+    """Spark refuses to read with a class that has the method, unless its setting allows filters to be pushed."""
+    assert "pushFilters" not in vars(BatchReader)
+    assert isinstance(reader(broker, pushdown="true"), FilteringReader)
+    assert not isinstance(reader(broker), FilteringReader)

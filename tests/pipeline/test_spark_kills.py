@@ -1,0 +1,124 @@
+"""SIGKILL for the driver with all its processes and for the broker, while messages flow: each arrives once."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.interop.broker import PROJECT
+from tests.pipeline.conftest import PIPELINE, process_groups_below
+from tests.pipeline.killed_job import ROWS_PER_BATCH
+from tests.pipeline.stream_broker import StreamBroker, stream_broker
+
+#: Messages at the beginning, and those that come between the kills. More than is read before the last kill.
+FIRST, MORE = 6_000, 6_000
+
+PATIENCE_S = 120.0
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[StreamBroker]:
+    """A gateway that listens where it did when it is started again, with the stream ``numbers``."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with stream_broker(tmp_path / "gateway", f"management.port={port}") as broker:
+        broker.declare_stream("numbers")
+        broker.publish("numbers", bodies(0, FIRST))
+        yield broker
+
+
+def bodies(begin: int, end: int) -> Iterator[bytes]:
+    return (b"%0100d" % number for number in range(begin, end))
+
+
+class Job:
+    """The query as a process group of its own, with Spark's JVM and workers, started as often as need be."""
+
+    def __init__(self, broker: StreamBroker, directory: Path, target: str) -> None:
+        self.checkpoint = directory / "checkpoint"
+        self._log = directory / "job.log"
+        self._command = [broker.options()["url"], "numbers", str(self.checkpoint), target]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the query; it goes on where the checkpoint says."""
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(PIPELINE), str(PROJECT)))}
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.pipeline.killed_job", *self._command],
+                cwd=PROJECT, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+
+    def kill(self) -> None:
+        """Kill all of it at once: the driver, its JVM, the workers."""
+        assert self._process is not None
+        for group in {self._process.pid, *process_groups_below(self._process.pid)}:
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+        self._process.wait()
+
+    @property
+    def batches(self) -> int:
+        """How many batches are committed."""
+        return sum(name.name.isdigit() for name in self.checkpoint.glob("commits/*"))
+
+    def run_for(self, more: int) -> None:
+        """Wait until so many more batches are committed; a query that failed meanwhile is started again."""
+        assert self._process is not None
+        wanted, deadline = self.batches + more, time.monotonic() + PATIENCE_S
+        while self.batches < wanted:
+            assert time.monotonic() < deadline, self._log.read_text(errors="replace")[-5000:]
+            if self._process.poll() is not None:
+                self.start()
+            time.sleep(0.02)
+
+
+def endure(broker: StreamBroker, job: Job) -> None:
+    """Kill the broker, then the driver, each while batches are under way and more messages come."""
+    try:
+        job.start()
+        job.run_for(3)
+        broker.gateway.restart()
+        broker.publish("numbers", bodies(FIRST, FIRST + MORE))
+        job.run_for(3)
+    finally:
+        job.kill()
+    assert job.batches * int(ROWS_PER_BATCH) < FIRST + MORE, "it died in the middle"
+
+
+def finish(
+    spark: SparkSession, broker: StreamBroker, job: Job, format: str, columns: list[str], **options: str
+) -> None:
+    """Read the rest, from the same checkpoint."""
+    rows = spark.readStream.format("gateway").options(**broker.options(queue="numbers")).load().selectExpr(*columns)
+    writer = rows.writeStream.format(format).options(**options).option("checkpointLocation", str(job.checkpoint))
+    writer.trigger(availableNow=True).start().awaitTermination()
+
+
+def test_from_a_stream_to_files(spark: SparkSession, broker: StreamBroker, tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    job = Job(broker, tmp_path, out)
+    endure(broker, job)
+    finish(spark, broker, job, "parquet", ["offset", "body"], path=out)
+    rows = spark.read.parquet(out).collect()
+    assert sorted((row.offset, bytes(row.body)) for row in rows) == list(enumerate(bodies(0, FIRST + MORE)))
+
+
+def test_from_a_stream_to_a_queue(spark: SparkSession, broker: StreamBroker, tmp_path: Path) -> None:
+    broker.declare_stream("copied")
+    job = Job(broker, tmp_path, "queue:copied")
+    endure(broker, job)
+    sink = broker.options(exchange="", producerName="killed")
+    finish(spark, broker, job, "gateway", ["body", "'copied' AS routing_key"], **sink)
+    copied = spark.read.format("gateway").options(**broker.options(queue="copied")).load().collect()
+    assert sorted(bytes(row.body) for row in copied) == list(bodies(0, FIRST + MORE))

@@ -1,0 +1,28 @@
+"""The session that the jobs run in."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from gateway_spark.session import session
+
+SETTINGS = [
+    ("spark.sql.session.timeZone", "UTC"),
+    ("spark.sql.python.filterPushdown.enabled", "true"),
+    ("spark.speculation", "false"),
+    ("spark.driver.host", "127.0.0.1"),
+    ("spark.sql.shuffle.partitions", "2"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), SETTINGS)
+def test_it_has_our_settings(spark: SparkSession, name: str, value: str) -> None:
+    assert spark.conf.get(name) == value
+
+
+def test_a_session_that_runs_is_used(spark: SparkSession) -> None:
+    assert session("another").sparkContext is spark.sparkContext
+
+
+def test_the_workers_run_our_python(spark: SparkSession) -> None:
+    frame = spark.range(4).mapInArrow(lambda batches: batches, "id long")
+    assert sorted(row.id for row in frame.collect()) == [0, 1, 2, 3]

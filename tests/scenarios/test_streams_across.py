@@ -1,0 +1,180 @@
+"""Streams with clients of all protocols around them: who publishes, who reads, and what readers do to each other."""
+
+from typing import Any
+
+from pamqp import commands
+
+from gateway.kernel.queue import Queue
+from gateway.net.outbox import HIGH_WATER
+from gateway.testing import FakeClock
+from tests.protocols.amqp.dialogue import Peer
+from tests.protocols.amqp.ear import Heard
+from tests.protocols.amqp.frames import publish
+from tests.protocols.mqtt.packets import user_property
+from tests.scenarios.house import TOPICS, House, own_queue, properties_of
+
+STREAM = {"x-queue-type": "stream"}
+
+
+def house_with_stream(*keys: str) -> House:
+    """A house with a stream ``s``, bound to the topics by these keys."""
+    house = House(clock=FakeClock())
+    stream = stream_of(house)
+    for key in keys:
+        house.vhost.bind(house.vhost.exchange(TOPICS), stream, key)
+    return house
+
+
+def stream_of(house: House, name: str = "s") -> Queue:
+    return house.vhost.declare_queue(name, is_durable=True, arguments=STREAM)
+
+
+def go_on(house: House, times: int = 3) -> None:
+    for _ in range(times):
+        house.settle()
+        assert isinstance(house.clock, FakeClock)
+        house.clock.advance(0)
+    house.settle()
+
+
+def reader(house: House, prefetch: int = 1000, offset: Any = "first", stream: str = "s") -> Peer:
+    """Return somebody who consumes over AMQP; what it hears first are the deliveries."""
+    peer = house.peer()
+    arguments = {"x-stream-offset": offset}
+    peer.send(commands.Basic.Qos(0, prefetch), commands.Basic.Consume(0, stream, "c", arguments=arguments))
+    assert len(peer.hear_now()) == 2
+    return peer
+
+
+def bodies(heard: list[Heard]) -> list[bytes]:
+    return [each.body for each in heard if isinstance(each.method, commands.Basic.Deliver)]
+
+
+def offsets(heard: list[Heard]) -> list[Any]:
+    return [properties_of(each).headers["x-stream-offset"] for each in heard]
+
+
+def test_what_everybody_publishes_is_read_in_the_order_it_came() -> None:
+    house = house_with_stream("news.#")
+    sensor, shop, peer = house.client("sensor"), house.stomp(), house.peer()
+    sensor.publish("news/a", b"by MQTT", properties=user_property("region", "eu"))
+    shop.send("/topic/news.b", b"by STOMP", {"region": "us"})
+    peer.send(publish(TOPICS, "news.c", b"by AMQP", headers={"region": "asia"})).hear()
+    reading = reader(house)
+    go_on(house)
+    heard = reading.listen()
+    assert bodies(heard) == [b"by MQTT", b"by STOMP", b"by AMQP"]
+    assert [dict(properties_of(each).headers) for each in heard] == [
+        {"region": region, "x-stream-offset": offset} for offset, region in enumerate(("eu", "us", "asia"))
+    ]
+
+
+def test_stomp_reads_the_same() -> None:
+    house = house_with_stream("news.#")
+    house.client("sensor").publish("news/a", b"by MQTT", properties=user_property("region", "eu"))
+    house.peer().send(publish(TOPICS, "news.c", b"by AMQP", headers={"region": "asia"})).hear()
+    client = house.stomp()
+    client.subscribe("/amq/queue/s", ack="client-individual", prefetch_count="10", x_stream_offset="first")
+    go_on(house)
+    heard = client.hear()
+    assert [(each.body, each["x-stream-offset"], each["region"], each["destination"]) for each in heard] == [
+        (b"by MQTT", "0", "eu", "/topic/news.a"),
+        (b"by AMQP", "1", "asia", "/topic/news.c"),
+    ]
+
+
+def test_subscribers_of_mqtt_get_what_a_stream_keeps() -> None:
+    house = house_with_stream("news")
+    listener, sensor = house.client("listener"), house.client("sensor")
+    listener.subscribe("news", 1)
+    sensor.publish("news", b"hi", qos=1, id=1)
+    assert len(house.vhost.queue("s")) == 1
+    assert any("hi" in line for line in map(str, listener.hear()))
+
+
+def test_sessions_have_queues_where_everything_else_is_a_stream() -> None:
+    house = House(clock=FakeClock())
+    house.broker.describe_vhost("/", default_queue_type="stream")
+    keeper, sensor = house.client("keeper", version=4, is_clean=False), house.client("sensor")
+    keeper.subscribe("news", 1)
+    sensor.publish("news", b"hi", qos=1, id=1)
+    assert any("hi" in line for line in map(str, keeper.hear()))
+    assert house.vhost.queue(own_queue("keeper")).arguments["x-queue-type"] == "classic"
+
+
+def test_a_peer_that_does_not_read_is_passed_over_until_it_does() -> None:
+    house = house_with_stream()
+    writer = house.peer()
+    for number in range(40):
+        writer.send(publish("", "s", bytes([number]) * (HIGH_WATER // 10)))
+    writer.hear()
+    slow, quick = reader(house), reader(house)
+    slow.is_reading = False
+    go_on(house, times=20)
+    assert len(bodies(quick.listen())) == 40
+    assert slow.machine.outbox.size < 3 * HIGH_WATER
+    slow.is_reading = True
+    slow.machine.outbox.wake()
+    heard: list[Heard] = []
+    for _ in range(20):
+        go_on(house)
+        heard += slow.listen()
+    assert offsets(heard) == list(range(40))
+
+
+def test_readers_of_one_channel_go_their_own_ways() -> None:
+    house = house_with_stream()
+    house.peer().send(*(publish("", "s", b"%d" % number) for number in range(4))).hear()
+    peer = house.peer()
+    peer.send(commands.Basic.Qos(0, 2))
+    for tag, offset in (("a", 0), ("b", 2)):
+        peer.send(commands.Basic.Consume(0, "s", tag, arguments={"x-stream-offset": offset}))
+    peer.hear_now()
+    go_on(house)
+    heard = peer.listen()
+    tags = [str(getattr(each.method, "consumer_tag", "")) for each in heard]
+    assert list(zip(tags, bodies(heard), strict=True)) == [("a", b"0"), ("a", b"1"), ("b", b"2"), ("b", b"3")]
+    peer.send(commands.Basic.Ack(2, True))
+    go_on(house)
+    assert bodies(peer.listen()) == [b"2", b"3"]
+
+
+def test_a_long_replay_lets_others_in_between() -> None:
+    house = house_with_stream()
+    stream_of(house, "other")
+    writer = house.peer()
+    writer.send(*(publish("", "s", bytes(1000)) for _ in range(5000))).hear()
+    long = reader(house, prefetch=0xFFFF)
+    short = reader(house, offset="next", stream="other")
+    house.settle()
+    writer.send(publish("", "other", b"now")).hear()
+    go_on(house, times=2)
+    assert bodies(short.listen()) == [b"now"]
+    assert 0 < len(bodies(long.listen())) < 5000
+    go_on(house, times=10)
+    assert len(bodies(long.listen())) > 0
+
+
+def test_a_stream_may_go_while_it_is_read() -> None:
+    house = house_with_stream()
+    house.peer().send(*(publish("", "s", bytes(1000)) for _ in range(5000))).hear()
+    peer = reader(house, prefetch=0xFFFF)
+    go_on(house, times=1)
+    house.vhost.delete_queue(house.vhost.queue("s"))
+    go_on(house)
+    heard = [str(each) for each in peer.listen()]
+    assert heard[-1] == "Basic.Cancel(consumer_tag='c', nowait=True)"
+    assert len(heard) < 5001
+    peer.send(commands.Basic.Ack(0, True), commands.Queue.Declare(0, "s", durable=True, arguments=STREAM))
+    assert peer.hear() == ["Queue.DeclareOk(queue='s', message_count=0, consumer_count=0)"]
+
+
+def test_a_reader_that_vanishes_leaves_the_stream_as_it_was() -> None:
+    house = house_with_stream()
+    house.peer().send(*(publish("", "s", b"x") for _ in range(10))).hear()
+    peer = reader(house, prefetch=5)
+    go_on(house)
+    peer.lose()
+    go_on(house)
+    stream = house.vhost.queue("s")
+    assert (len(stream), len(stream.consumers), stream.unsettled) == (10, 0, 0)

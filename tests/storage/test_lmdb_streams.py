@@ -1,0 +1,302 @@
+"""Streams in the LMDB engine: segments in files, whenever it crashes and whatever the disk says."""
+
+import errno
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import lmdb
+import pytest
+
+from gateway.kernel.changes import Change, Lsn, Put, Sealed, Truncated
+from gateway.kernel.chunks import chunk_heads, entries
+from gateway.kernel.errors import StorageError
+from gateway.testing.store_session import StoreSession, queue_record, segments_in
+from gateway.testing.store_streams import line, read_all, segment
+from gateway_lmdb import LmdbStore, sealer, segment_files
+from gateway_lmdb.backup import back_up
+from tests.storage.places import LmdbPlace
+
+
+@pytest.fixture
+def place() -> Iterator[LmdbPlace]:
+    place = LmdbPlace()
+    yield place
+    place.close()
+
+
+@pytest.fixture
+def session(place: LmdbPlace) -> StoreSession:
+    return StoreSession(place)
+
+
+def sealing(first: int, end: int, size: int = 1000) -> list[Change]:
+    """Return the changes of a segment of stream 1."""
+    lines = [line(1, offset, size) for offset in range(first, end)]
+    return [Put(queue_record(1)), *lines, Sealed(segment(1, first, end))]
+
+
+def rest(session: StoreSession) -> None:
+    """Wait until everything is committed, and the sealer through with all it was asked for."""
+    assert isinstance(session.store, LmdbStore)
+    session.settle()
+    is_through = threading.Event()
+    session.store._sealer._tasks.put(is_through.set)
+    assert is_through.wait(20)
+    session.append()
+    session.settle()
+
+
+def directory(place: LmdbPlace) -> Path:
+    return place.path / "streams" / "1"
+
+
+def names(place: LmdbPlace) -> list[str]:
+    """Return the names of the files of stream 1."""
+    return sorted(path.name for path in directory(place).iterdir()) if directory(place).exists() else []
+
+
+def chunks_in_table(place: LmdbPlace) -> int:
+    """Return how many chunks are in the table; the store must be closed."""
+    with lmdb.open(str(place.path), readonly=True, max_dbs=16) as environment:
+        chunks = environment.open_db(b"chunks", create=False)
+        with environment.begin() as transaction:
+            return int(transaction.stat(chunks)["entries"])
+
+
+def test_a_sealed_segment_moves_into_a_file_of_large_chunks(place: LmdbPlace, session: StoreSession) -> None:
+    for offset in range(600):
+        session.append(Put(queue_record(1)), line(1, offset, 1000))
+        session.settle()
+    session.append(Sealed(segment(1, 0, 600)), line(1, 600))
+    rest(session)
+    assert names(place) == [f"{0:020}.chunks"]
+    data = (directory(place) / f"{0:020}.chunks").read_bytes()
+    assert [offset for offset, *_ in entries(data)] == list(range(600))
+    heads = list(chunk_heads(data))
+    assert all(head.size <= 128 * 1024 for head in heads)
+    assert len(heads) < 10, "chunks of single messages were not merged"
+    assert read_all(session, 1, 0) == list(range(601))
+    session.store.close()
+    assert chunks_in_table(place) == 1, "chunks are in the table and in a file"
+
+
+def test_one_append_is_cut_into_chunks(place: LmdbPlace, session: StoreSession) -> None:
+    session.append(*sealing(0, 500, 2000)[:-1])
+    session.settle()
+    data = session.store.stream_chunks(1, 0, 1 << 30)
+    assert data is not None
+    assert [head.size < 132 * 1024 for head in chunk_heads(data)] == [True] * 8
+
+
+def test_a_crash_between_the_name_of_a_file_and_its_record_costs_nothing(
+    place: LmdbPlace, session: StoreSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session.store, "_filed", lambda filed: None)
+    assert isinstance(session.store, LmdbStore)
+    monkeypatch.setattr(session.store._sealer, "_filed", lambda filed: None)
+    session.append(*sealing(0, 300), line(1, 300))
+    rest(session)
+    assert names(place) == [f"{0:020}.chunks"]
+    assert session.store.segment_path(1, 0) is None
+    session.crash()
+    assert read_all(session, 1, 0) == list(range(301)), "while it is moved again"
+    rest(session)
+    assert session.store.segment_path(1, 0) == directory(place) / f"{0:020}.chunks"
+    assert read_all(session, 1, 0) == list(range(301))
+    session.store.close()
+    assert chunks_in_table(place) == 1
+
+
+def test_a_crash_before_the_file_has_its_name_leaves_nothing_of_it(place: LmdbPlace, session: StoreSession) -> None:
+    session.append(*sealing(0, 300))
+    rest(session)
+    session.store.close()
+    path = directory(place) / f"{0:020}.chunks"
+    torn = [
+        path.with_name(path.name + ".tmp"),
+        path.with_name(f"{600:020}.chunks"),
+        path.with_name("notes"),
+        place.path / "streams" / "99" / path.name,
+        place.path / "streams" / "lost" / path.name,
+    ]
+    for each in torn:
+        each.parent.mkdir(exist_ok=True)
+        each.write_bytes(b"half")
+    kept = path.with_suffix(".arrow")
+    kept.write_bytes(b"columns")
+    session.open()
+    rest(session)
+    assert [each.exists() for each in torn] == [False] * 5
+    assert kept.exists(), "what lies beside a segment that is there belongs to it"
+    assert read_all(session, 1, 0) == list(range(300))
+
+
+def test_the_files_of_a_truncated_segment_go_and_all_beside_them(place: LmdbPlace, session: StoreSession) -> None:
+    session.append(*sealing(0, 10), *sealing(10, 20))
+    rest(session)
+    for first in (0, 10):
+        (directory(place) / f"{first:020}.arrow").write_bytes(b"columns")
+    session.append(Truncated(1, 10))
+    rest(session)
+    assert names(place) == [f"{10:020}.arrow", f"{10:020}.chunks"]
+
+
+def test_a_segment_that_is_truncated_while_it_is_moved_leaves_no_file(
+    place: LmdbPlace, session: StoreSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_written, is_truncated = threading.Event(), threading.Event()
+
+    def write_late(path: Path, pieces: Iterator[bytes]) -> None:
+        segment_files.write_file(path, pieces)
+        is_written.set()
+        assert is_truncated.wait(20)
+
+    monkeypatch.setattr(sealer, "write_file", write_late)
+    session.append(*sealing(0, 300))
+    assert is_written.wait(20)
+    session.append(Truncated(1, 300))
+    session.settle()
+    is_truncated.set()
+    rest(session)
+    assert names(place) == []
+    assert session.store.segment_path(1, 0) is None
+    session.crash_settled()
+    assert [(found.first, found.end) for found in segments_in(session.found)] == [(300, 300)]
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+def test_a_full_disk_leaves_segments_where_they_are_until_there_is_space(
+    place: LmdbPlace, session: StoreSession, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    failures = iter(range(3))
+
+    def write(path: Path, pieces: Iterator[bytes]) -> None:
+        if next(failures, None) is not None:
+            raise OSError(error, os.strerror(error))
+        segment_files.write_file(path, pieces)
+
+    monkeypatch.setattr(sealer, "write_file", write)
+    session.append(*sealing(0, 300))
+    session.settle()
+    assert read_all(session, 1, 0) == list(range(300))
+    for _ in range(4):  # it comes behind the others each time
+        rest(session)
+    assert session.store.segment_path(1, 0) is not None
+    assert read_all(session, 1, 0) == list(range(300))
+
+
+def test_a_disk_that_fills_while_a_file_is_written_leaves_no_part_of_it(tmp_path: Path) -> None:
+    def pieces() -> Iterator[bytes]:
+        yield b"begun"
+        raise OSError(errno.ENOSPC, "full")
+
+    with pytest.raises(OSError, match="full"):
+        segment_files.write_file(tmp_path / "1" / "0.chunks", pieces())
+    assert list((tmp_path / "1").iterdir()) == []
+
+
+def test_closing_does_not_wait_for_what_the_next_start_will_do(
+    place: LmdbPlace, session: StoreSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_busy, may_end = threading.Event(), threading.Event()
+
+    def write_slowly(path: Path, pieces: Iterator[bytes]) -> None:
+        is_busy.set()
+        assert may_end.wait(20)
+        segment_files.write_file(path, pieces)
+
+    monkeypatch.setattr(sealer, "write_file", write_slowly)
+    for first in range(0, 50, 10):
+        session.append(*sealing(first, first + 10))
+    assert is_busy.wait(20)
+    session.settle()
+    assert isinstance(session.store, LmdbStore)
+    is_stopping = session.store._sealer._stopping
+    disk = threading.Thread(target=lambda: is_stopping.wait(20) and may_end.set())
+    disk.start()
+    session.store.close()
+    disk.join()
+    assert names(place) == [f"{0:020}.chunks"]
+    monkeypatch.undo()
+    session.open()
+    rest(session)
+    assert len(names(place)) == 5
+    assert read_all(session, 1, 0) == list(range(50))
+
+
+def test_many_segments_are_read_with_few_files_open(session: StoreSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment_files, "_MOST_OPEN", 2)
+    for first in range(0, 100, 10):
+        session.append(*sealing(first, first + 10))
+    rest(session)
+    for _ in range(2):
+        assert read_all(session, 1, 0, 1) == list(range(100))
+    assert isinstance(session.store, LmdbStore)
+    assert len(session.store._files._open) == 2
+
+
+def test_a_file_that_is_missing_in_the_middle_is_told_at_the_start(place: LmdbPlace, session: StoreSession) -> None:
+    for first in range(0, 30, 10):
+        session.append(*sealing(first, first + 10))
+    rest(session)
+    session.store.close()
+    (directory(place) / f"{10:020}.chunks").unlink()
+    with pytest.raises(StorageError, match=f"a segment of a stream is missing: .*{10:020}.chunks"):
+        session.open()
+
+
+def test_the_first_files_of_a_copy_may_be_missing(place: LmdbPlace, session: StoreSession) -> None:
+    """As when they were truncated while the copy was made."""
+    for first in range(0, 30, 10):
+        session.append(*sealing(first, first + 10))
+    rest(session)
+    session.store.close()
+    (directory(place) / f"{0:020}.chunks").unlink()
+    for _ in range(2):
+        session.open()
+        assert [(found.first, found.end) for found in segments_in(session.found)] == [(10, 20), (20, 30), (30, 30)]
+        assert read_all(session, 1, 10) == list(range(10, 30))
+        rest(session)
+        session.store.close()
+
+
+@pytest.mark.parametrize("is_linked", [True, False])
+def test_a_copy_of_the_store_has_the_files_of_streams(
+    place: LmdbPlace, session: StoreSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_linked: bool
+) -> None:
+    session.append(*sealing(0, 300), line(1, 300))
+    rest(session)
+    if not is_linked:
+
+        def refuse(path: Path, copy: Path) -> None:
+            raise OSError(errno.EXDEV, "another device")
+
+        monkeypatch.setattr(os, "link", refuse)
+    assert isinstance(session.store, LmdbStore)
+    session.store.snapshot(tmp_path)
+    _expect_copy(place, tmp_path)
+
+
+def test_a_backup_has_the_files_of_streams(place: LmdbPlace, session: StoreSession, tmp_path: Path) -> None:
+    session.append(*sealing(0, 300), line(1, 300))
+    rest(session)
+    session.store.close()
+    size = back_up(place.path, tmp_path / "copy")
+    assert size > 300_000
+    _expect_copy(place, tmp_path / "copy")
+
+
+def _expect_copy(place: LmdbPlace, path: Path) -> None:
+    """Check what is in a copy, the original being gone."""
+    store = place.store
+    assert store is not None
+    store.close()
+    shutil.rmtree(place.path)
+    place.store = None
+    place.path = path
+    copy = StoreSession(place)
+    assert read_all(copy, 1, 0) == list(range(301))
+    assert copy.watermark == Lsn(0)
