@@ -20,17 +20,26 @@ COMPILED := .compiled
 WITH_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
 SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugins -name '*.py')
 
-.PHONY: run test test-wheel lint typecheck format bench wheel pipeline docs clean help
+.PHONY: run test test-most test-slow test-wheel lint typecheck format bench wheel pipeline docs clean help
 
 run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
 	@exec $(BIN)/gateway run --config $(CONFIG) $(ARGS)
 
 test: $(VENV)/.tested tests/interop/.tools ## run all tests; make test ARGS="-k access" passes options on
-	@$(BIN)/python -m pytest $(ARGS) </dev/null
+	@$(if $(ARGS),$(BIN)/python -m pytest $(ARGS) </dev/null,$(MAKE) --jobs=2 --output-sync=target test-most test-slow)
+
+# All tests in two halves of about the same length, side by side: the slow ones start Spark, a compiler and brokers to kill.
+SLOW_TESTS := tests/pipeline tests/compiled tests/durability
+
+test-most:
+	@$(BIN)/python -m pytest $(SLOW_TESTS:%=--ignore=%) </dev/null
+
+test-slow:
+	@$(BIN)/python -m pytest $(SLOW_TESTS) </dev/null
 
 test-wheel: $(COMPILED)/.built ## run the tests of what is compiled against it; make test-wheel ARGS="tests/net" runs others
 	@$(WITH_COMPILED) $(BIN)/python -m pytest -o pythonpath= --import-mode=append \
-		$(or $(ARGS),tests/kernel tests/storage tests/protocols) </dev/null
+		$(or $(ARGS),tests/kernel tests/protocols) </dev/null
 
 lint: $(VENV)/.tested ## check style and import contracts
 	@$(BIN)/ruff check .

@@ -78,6 +78,6 @@ def test_every_listed_module_is_machine_code_and_beside_the_source_there_is_none
     assert [path for shelf in shelves for path in (ROOT / shelf).rglob("*.so")] == []
 
 
-def test_the_kernel_protocols_and_stores_pass_their_tests_compiled(environment: Mapping[str, str]) -> None:
+def test_the_kernel_and_the_protocols_pass_their_tests_compiled(environment: Mapping[str, str]) -> None:
     told = make("test-wheel", "ARGS=")  # whatever the make that runs this was told
     assert " passed" in told.splitlines()[-1]

@@ -144,4 +144,6 @@ def reason_of(error: Exception) -> str:
     """Return in one line what went wrong: of a failure in a worker what our code there said, not Spark's traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     ours = [line.partition(": ")[2] for line in lines if line.startswith("gateway_spark.errors.")]
-    return (ours or lines or [type(error).__name__])[0]
+    causes = [line.partition(": ")[2] for line in lines if line.startswith("Caused by: ")][-1:]
+    of_java = [line.lstrip(": ") for line in lines if not line.startswith("An error occurred while calling")]
+    return (ours or causes or of_java or [type(error).__name__])[0]
