@@ -57,7 +57,18 @@ def session(application: str, master: str | None = None, settings: Mapping[str, 
     started = _with(_with(builder, COMMON), settings or {}).getOrCreate()
     started.sparkContext.setLogLevel("ERROR")
     _register_source(started)
+    _activate(started)
     return started
+
+
+def _activate(session: SparkSession) -> None:
+    """Let this thread write by this session again.
+
+    A streaming query that hands its batches to a function leaves the copy it works with behind as the active one, which
+    knows nothing of what is registered later: a write would not find ``format("gateway")``.
+    """
+    if (jvm := session._jvm) is not None:  # there is none behind Spark Connect
+        SparkSession._get_j_spark_session_class(jvm).setActiveSession(session._jsparkSession)
 
 
 def _with(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession.Builder:
