@@ -250,6 +250,6 @@ def _prefetch(headers: Mapping[str, str], is_activemq: bool) -> int:
 def _arguments(headers: Mapping[str, str], queue: Queue) -> Arguments:
     """Return what the kernel is told of the consumer; in a stream none comes before another."""
     arguments = stream_arguments(headers)
-    if "x-priority" not in headers or queue.arguments.get("x-queue-type") == "stream":
+    if "x-priority" not in headers or _is_stream(queue):
         return arguments
     return {**arguments, "x-priority": whole_number("x-priority", headers["x-priority"].strip())}
