@@ -89,16 +89,16 @@ def _tune_collector() -> None:
 
 
 def _announce(addresses: Mapping[str, tuple[str, int]], settings: Settings) -> None:
-    """Print what listens where, and what to try first."""
-    print(f"gateway {VERSION} is running, data in {settings.data}")
-    for name, address in addresses.items():
-        print(f"  {name:<10} {written(address)}")
+    """Print what listens where, and what to try first; all at once, for those who wait for its first line."""
+    lines = [f"gateway {VERSION} is running, data in {settings.data}"]
+    lines += [f"  {name:<10} {written(address)}" for name, address in addresses.items()]
     if "amqp" in addresses:
-        port = addresses["amqp"][1]
-        print(
-            "Try it (amqp-tools, or any AMQP 0-9-1 client):\n"
-            f"  amqp-declare-queue -u amqp://guest:guest@127.0.0.1:{port}/ -q hello\n"
-            f"  amqp-publish -u amqp://guest:guest@127.0.0.1:{port}/ -r hello -b 'Hello World!'\n"
-            f"  amqp-get -u amqp://guest:guest@127.0.0.1:{port}/ -q hello"
-        )
+        url = f"amqp://guest:guest@127.0.0.1:{addresses['amqp'][1]}/"
+        lines += [
+            "Try it (amqp-tools, or any AMQP 0-9-1 client):",
+            f"  amqp-declare-queue -u {url} -q hello",
+            f"  amqp-publish -u {url} -r hello -b 'Hello World!'",
+            f"  amqp-get -u {url} -q hello",
+        ]
+    sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()

@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.changes import Enqueued
-from gateway.kernel.consumers import Consumer, Credit, Outlet, Selection, Subscriber
+from gateway.kernel.consumers import Consumer
 from gateway.kernel.counters import Counters, Weight
 from gateway.kernel.declared import Declared
 from gateway.kernel.errors import AccessRefused, NotImplementedHere
@@ -419,49 +419,26 @@ class Queue(Declared):
 
     # Consumers
 
-    def consume(
-        self,
-        tag: str,
-        subscriber: Subscriber,
-        outlet: Outlet,
-        *,
-        needs_settling: bool,
-        is_exclusive: bool = False,
-        priority: int = 0,
-        credit: Credit | None = None,
-        shared_credit: Credit | None = None,
-        arguments: Arguments | None = None,
-        selection: Selection | None = None,
-    ) -> Consumer:
-        """Add a consumer; deliveries start with the next ``dispatch``.
+    def consume(self, consumer: Consumer) -> None:
+        """Add a consumer that was made for this queue; deliveries start with the next ``dispatch``.
 
         :raises AccessRefused: when this is exclusive and not the only one it can be, or a present one is (R95, R97).
         :raises NotImplementedHere: when it is to share a limit and this queue has none of that (R141).
         """
-        if shared_credit is not None and not self.shares_credit:
+        if consumer.shared_credit is not None and not self.shares_credit:
             raise NotImplementedHere(f"{self.entity} does not support global qos")
         is_shared = len(self.consumers) or not self.consumers.permit_exclusive
-        if any(consumer.is_exclusive for consumer in self.consumers) or (is_exclusive and is_shared):
+        if any(each.is_exclusive for each in self.consumers) or (consumer.is_exclusive and is_shared):
             raise AccessRefused(f"{self.entity} in exclusive use")
-        consumer = Consumer(
-            self,
-            tag,
-            subscriber,
-            outlet,
-            needs_settling=needs_settling,
-            is_exclusive=is_exclusive,
-            priority=priority,
-            credit=credit,
-            shared_credit=shared_credit,
-            arguments=arguments,
-            selection=selection,
-        )
-        if selection is not None and self.selecting is None:
+        if consumer.selection is not None and self.selecting is None:
             self.consumers = self.selecting = Selecting(self, self.consumers, self._journal)
         self.consumers.add(consumer)
+        self._consumed_from()
+
+    def _consumed_from(self) -> None:
+        """Note that somebody consumes."""
         self.had_consumer = True
         self.used_at_ms = self._journal.now_ms
-        return consumer
 
     def cancel(self, consumer: Consumer) -> None:
         """Take a consumer away; what it holds unsettled stays with it.

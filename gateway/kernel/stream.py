@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gateway.kernel.ages import age_ms
-from gateway.kernel.consumers import Consumer, Credit, Outlet, Selection, Subscriber
+from gateway.kernel.consumers import Consumer
 from gateway.kernel.errors import NotImplementedHere, PreconditionFailed
 from gateway.kernel.features.base import QueueFeature, Reason
 from gateway.kernel.message import Arguments, Message
@@ -188,51 +188,27 @@ class Stream(Queue):
 
     # Consumers
 
-    def consume(
-        self,
-        tag: str,
-        subscriber: Subscriber,
-        outlet: Outlet,
-        *,
-        needs_settling: bool,
-        is_exclusive: bool = False,
-        priority: int = 0,
-        credit: Credit | None = None,
-        shared_credit: Credit | None = None,
-        arguments: Arguments | None = None,
-        selection: Selection | None = None,
-    ) -> Consumer:
-        """Add a consumer; deliveries start with the next ``dispatch``. It is never the only one it can be.
+    def consume(self, consumer: Consumer) -> None:
+        """Add a consumer that was made for this stream; deliveries start with the next ``dispatch``.
+
+        It is never the only one it can be.
 
         :raises PreconditionFailed: without a limit of unsettled deliveries, or when an argument makes no sense.
         :raises NotImplementedHere: when it will not settle, is to share a limit, or selects: streams have filters.
         """
-        if credit is None or not credit.limit:
+        if not consumer.credit.limit:
             raise PreconditionFailed(f"consumer prefetch count is not set for '{self.entity}'")
-        if not needs_settling:
+        if not consumer.needs_settling:
             raise NotImplementedHere(f"automatic acknowledgement not supported by stream queues {self.entity}")
-        if shared_credit is not None:
+        if consumer.shared_credit is not None:
             raise NotImplementedHere(f"{self.entity} does not support global qos")
-        if selection is not None:
+        if consumer.selection is not None:
             raise NotImplementedHere(f"selectors are not supported by stream queues, x-stream-filter is: {self.entity}")
-        request = request_of(self.entity, arguments or {})
-        consumer = Consumer(
-            self,
-            tag,
-            subscriber,
-            outlet,
-            needs_settling=True,
-            is_exclusive=is_exclusive,
-            priority=priority,
-            credit=credit,
-            arguments=arguments,
-        )
+        request = request_of(self.entity, consumer.arguments)
         self.consumers.add(consumer)
         self._cursor_by_consumer[consumer] = self._cursor(consumer, request)
         self.log.tail.keep(True)
-        self.had_consumer = True
-        self.used_at_ms = self._journal.now_ms
-        return consumer
+        self._consumed_from()
 
     def _cursor(self, consumer: Consumer, request: Request) -> Cursor:
         progress = None if request.name is None else Progress(self.tracking, request.name)

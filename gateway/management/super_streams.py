@@ -14,7 +14,7 @@ from gateway.kernel.binding import Binding
 from gateway.kernel.errors import PreconditionFailed, Refused
 from gateway.kernel.exchange import Exchange
 from gateway.kernel.message import Arguments
-from gateway.kernel.queue import Queue
+from gateway.kernel.stream import Stream
 from gateway.kernel.vhost import VirtualHost
 
 MARK: Final = "x-super-stream"
@@ -93,14 +93,10 @@ def is_super_stream(exchange: Exchange) -> bool:
     return exchange.arguments.get(MARK) is True
 
 
-def partitions_of(vhost: VirtualHost, exchange: Exchange) -> list[Queue]:
+def partitions_of(vhost: VirtualHost, exchange: Exchange) -> list[Stream]:
     """Return the streams of a super stream, in their order."""
     found = {binding.destination: None for binding in sorted(vhost.bindings.of(exchange), key=_order)}
-    return [stream for stream in found if isinstance(stream, Queue) and _is_stream(stream)]
-
-
-def _is_stream(queue: Queue) -> bool:
-    return queue.arguments.get("x-queue-type") == "stream"
+    return [stream for stream in found if isinstance(stream, Stream)]
 
 
 def _order(binding: Binding) -> tuple[int, str]:

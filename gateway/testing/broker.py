@@ -174,7 +174,8 @@ class Recipient:
         selection: Selection | None = None,
     ) -> Consumer:
         """Consume from a queue, settling each delivery or having it settled by handing it over."""
-        consumer = queue.consume(
+        consumer = Consumer(
+            queue,
             tag or f"consumer-{len(self.consumers) + 1}",
             self,
             self,
@@ -186,6 +187,7 @@ class Recipient:
             arguments=arguments,
             selection=selection,
         )
+        queue.consume(consumer)
         self.consumers.append(consumer)
         queue.dispatch()
         return consumer

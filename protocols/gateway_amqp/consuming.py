@@ -74,7 +74,8 @@ class Consuming:
             queue = self._topology.used_queue(method.queue, Operation.READ)
         if tag in self._consumer_by_tag:
             raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
-        consumer = queue.consume(
+        consumer = Consumer(
+            queue,
             tag,
             self,
             self._scope.outbox,
@@ -85,6 +86,7 @@ class Consuming:
             shared_credit=self._shared_credit,
             arguments=table_of(method.arguments),
         )
+        queue.consume(consumer)
         consumer.counters = self.tallies.at(queue)
         self._consumer_by_tag[tag] = consumer
         self._patience.watch(queue)

@@ -144,9 +144,9 @@ class Delivering:
             subscriber = Acknowledged(self)
         needs_settling = isinstance(subscriber, Acknowledged)
         credit = self.inflight.credit if needs_settling else None
-        self._consumer_by_queue[queue] = queue.consume(
-            _TAG, subscriber, self._outbox, needs_settling=needs_settling, shared_credit=credit
-        )
+        consumer = Consumer(queue, _TAG, subscriber, self._outbox, needs_settling=needs_settling, shared_credit=credit)
+        queue.consume(consumer)
+        self._consumer_by_queue[queue] = consumer
 
     def _shared_subscription(self, queue: Queue) -> SubscriptionRecord | None:
         if self.session.owns(queue):

@@ -9,6 +9,7 @@ from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.ledger import Delivery, Ledger, settle_all
 from gateway.kernel.message import Arguments
 from gateway.kernel.queue import Outcome, Queue
+from gateway.kernel.stream import Stream
 from gateway_stomp.endpoints import Endpoints
 from gateway_stomp.errors import StompError
 from gateway_stomp.replies import PREFIX as REPLY_PREFIX
@@ -74,7 +75,7 @@ class Subscribing:
         queue = self._endpoints.queue_to_consume(destination, headers, name)
         # Others may want what is left in a queue. What is left in a topic's own queue nobody would ever take, and of a
         # stream everybody has all there is.
-        own, shared = (None, selection) if destination.is_queue and not _is_stream(queue) else (selection, None)
+        own, shared = (None, selection) if destination.is_queue and not isinstance(queue, Stream) else (selection, None)
         subscription = Subscription(self._scope, id, tag, destination, mode, self._ledger(tag), own)
         self._consume(subscription, queue, credit, _arguments(headers, queue), shared)
 
@@ -135,7 +136,8 @@ class Subscribing:
         arguments: Arguments,
         selection: Selection | None = None,
     ) -> None:
-        consumer = queue.consume(
+        consumer = Consumer(
+            queue,
             subscription.tag,
             subscription,
             self._scope.outbox,
@@ -145,9 +147,10 @@ class Subscribing:
             arguments=arguments,
             selection=selection,
         )
+        queue.consume(consumer)
         consumer.counters = self._scope.tallies.at(queue)
         subscription.consumer = consumer
-        subscription.is_of_stream = _is_stream(queue)
+        subscription.is_of_stream = isinstance(queue, Stream)
         subscription.patience.watch(queue)
         self._left.pop(subscription.tag, None)
         self._subscription_by_tag[subscription.tag] = subscription
@@ -222,10 +225,6 @@ class Subscribing:
         current.ledger.restore(deliveries)
 
 
-def _is_stream(queue: Queue) -> bool:
-    return queue.arguments.get("x-queue-type") == "stream"
-
-
 def _ack_mode(said: str) -> AckMode:
     try:
         return AckMode(said)
@@ -250,6 +249,6 @@ def _prefetch(headers: Mapping[str, str], is_activemq: bool) -> int:
 def _arguments(headers: Mapping[str, str], queue: Queue) -> Arguments:
     """Return what the kernel is told of the consumer; in a stream none comes before another."""
     arguments = stream_arguments(headers)
-    if "x-priority" not in headers or _is_stream(queue):
+    if "x-priority" not in headers or isinstance(queue, Stream):
         return arguments
     return {**arguments, "x-priority": whole_number("x-priority", headers["x-priority"].strip())}

@@ -4,7 +4,6 @@ Three queues, each with a grave of its own: ``short`` lets messages expire, ``sm
 consumer who rejects everything.
 """
 
-import random
 import time
 from collections.abc import Iterator
 from typing import Any, Final
@@ -16,8 +15,9 @@ from pika.channel import Channel
 from pika.spec import Basic
 
 from tests.broker.conftest import Connect
-from tests.durability.expected import Account, Key, body, properties
-from tests.durability.load import Client, Publisher
+from tests.durability.expected import Key, body, properties
+from tests.durability.load import Client
+from tests.durability.trial import Trial
 from tests.running import Gateway
 
 KILLS: Final = 8
@@ -47,46 +47,27 @@ class Rejecter(Client):
         self.is_busy.set()
 
 
-class Trial:
-    """One broker, its queues, and their accounts through all kills."""
+class Dying(Trial):
+    """Queues whose messages die, and their graves; ``died`` is how many lie in each."""
 
     def __init__(self, gateway: Gateway, connect: Connect) -> None:
-        self._gateway = gateway
-        self._connect = connect
-        self._next_number = dict.fromkeys(QUEUES, 0)
-        self.accounts = {queue: Account() for queue in QUEUES}
+        super().__init__(gateway, connect, QUEUES)
         self.died = dict.fromkeys(QUEUES, 0)
 
     def declare(self) -> None:
-        channel = self._connect().channel()
+        channel = self.connect().channel()
         for queue, (arguments, _) in QUEUES.items():
             channel.queue_declare(grave(queue), durable=True)
             buried = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": grave(queue)}
             channel.queue_declare(queue, durable=True, arguments={**arguments, **buried})
 
-    def load_for(self, seconds: float) -> None:
-        """Publish until the broker is killed, this long after everybody is busy."""
-        broker = self._gateway.broker
-        publishers = [
-            Publisher(broker, queue, self._next_number[queue], "", queue, [self.accounts[queue]], window=40)
-            for queue in QUEUES
-        ]
-        clients: list[Client] = [*publishers, Rejecter(broker)]
-        for client in clients:
-            client.start()
-        for client in clients:
-            assert client.is_busy.wait(10), "a client gets no answer"
-        time.sleep(seconds)
-        self._gateway.kill()
-        for client in clients:
-            client.ended()
-        for publisher in publishers:
-            self._next_number[publisher.name] = publisher.next_number
+    def clients(self) -> list[Client]:
+        publishers = [self.publisher(queue, "", queue, [queue], window=40) for queue in QUEUES]
+        return [*publishers, Rejecter(self.gateway.broker)]
 
     def audit(self) -> None:
-        """Start again; what died and what did not are all there is owed, in order, each once."""
-        self._gateway.start()
-        channel = self._connect().channel()
+        """What died and what did not are all there is owed, in order, each once."""
+        channel = self.connect().channel()
         while channel.queue_declare("short", passive=True).method.message_count:
             time.sleep(0.01)
         for queue, (_, reason) in QUEUES.items():
@@ -115,11 +96,6 @@ def contents(channel: BlockingChannel, queue: str, died_in: str = "", reason: st
 
 @pytest.mark.timeout(180)
 def test_a_message_that_dies_is_neither_lost_nor_doubled(gateway: Gateway, connect: Connect) -> None:
-    moments = random.Random()
-    gateway.start()
-    trial = Trial(gateway, connect)
-    trial.declare()
-    for _ in range(KILLS):
-        trial.load_for(moments.uniform(0.0, 0.3))
-        trial.audit()
+    trial = Dying(gateway, connect)
+    trial.survive(KILLS, within_s=0.3)
     assert all(died > 100 for died in trial.died.values()), trial.died

@@ -1,7 +1,5 @@
 """Killed at any moment under load: every confirmed message is there, once, in order, as it was published."""
 
-import random
-import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -9,8 +7,9 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
 from tests.broker.conftest import Connect
-from tests.durability.expected import Account, Key, body, properties
-from tests.durability.load import Client, Consumer, Publisher
+from tests.durability.expected import Key, body, properties
+from tests.durability.load import Client, Consumer
+from tests.durability.trial import Trial
 from tests.running import Gateway
 
 KILLS: Final = 20
@@ -20,42 +19,30 @@ CONSUMED: Final = ("single", "left", "right")
 QUEUES: Final = (*CONSUMED, "kept")
 
 
-class Trial:
-    """One broker, its queues, and their accounts through all kills."""
-
-    def __init__(self, gateway: Gateway, connect: Connect) -> None:
-        self._gateway = gateway
-        self._connect = connect
-        self._next_number = dict.fromkeys("abcde", 0)
-        self.accounts = {queue: Account() for queue in QUEUES}
+class Fanned(Trial):
+    """Consumed and kept queues, two of which get the same messages."""
 
     def declare(self) -> None:
-        channel = self._connect().channel()
+        channel = self.connect().channel()
         channel.exchange_declare("both", "fanout", durable=True)
         for queue in (*QUEUES, "marks"):
             channel.queue_declare(queue, durable=True)
         channel.queue_bind("left", "both")
         channel.queue_bind("right", "both")
 
-    def load_for(self, seconds: float) -> None:
-        """Publish and consume until the broker is killed, this long after everybody is busy."""
-        clients = list(self._clients())
-        for client in clients:
-            client.start()
-        for client in clients:
-            assert client.is_busy.wait(10), "a client gets no answer"
-        time.sleep(seconds)
-        self._gateway.kill()
-        for client in clients:
-            client.ended()
-        for client in clients:
-            if isinstance(client, Publisher):
-                self._next_number[client.name] = client.next_number
+    def clients(self) -> list[Client]:
+        consumers = [Consumer(self.gateway.broker, queue, self.accounts[queue]) for queue in CONSUMED]
+        return [
+            self.publisher("a", "", "single", ["single"], window=60),
+            self.publisher("b", "", "single", ["single"], window=20),
+            self.publisher("c", "both", "", ["left", "right"], window=60),
+            self.publisher("d", "both", "", ["left", "right"], window=20),
+            self.publisher("e", "", "kept", ["kept"], window=2),
+            *consumers,
+        ]
 
     def audit(self) -> None:
-        """Start again and compare what every queue holds with its account."""
-        self._gateway.start()
-        channel = self._connect().channel()
+        channel = self.connect().channel()
         left, right = self.accounts["left"], self.accounts["right"]
         settling = {"left": set(left.settling), "right": set(right.settling)}
         for queue, account in self.accounts.items():
@@ -65,20 +52,6 @@ class Trial:
             half = one.owed - other.owed - other.gone - settling[name]
             assert not half, f"only half of these was stored: {sorted(half)[:5]}"
         channel.connection.close()
-
-    def _clients(self) -> Iterator[Client]:
-        broker = self._gateway.broker
-        for name, exchange, key, queues, window in (
-            ("a", "", "single", ("single",), 60),
-            ("b", "", "single", ("single",), 20),
-            ("c", "both", "", ("left", "right"), 60),
-            ("d", "both", "", ("left", "right"), 20),
-            ("e", "", "kept", ("kept",), 2),
-        ):
-            accounts = [self.accounts[queue] for queue in queues]
-            yield Publisher(broker, name, self._next_number[name], exchange, key, accounts, window)
-        for queue in CONSUMED:
-            yield Consumer(broker, queue, self.accounts[queue])
 
 
 def contents(channel: BlockingChannel, queue: str) -> Iterator[Key]:
@@ -98,12 +71,7 @@ def contents(channel: BlockingChannel, queue: str) -> Iterator[Key]:
 
 @pytest.mark.timeout(180)
 def test_every_confirmed_message_survives_and_nothing_else_comes_back(gateway: Gateway, connect: Connect) -> None:
-    moments = random.Random()
-    gateway.start()
-    trial = Trial(gateway, connect)
-    trial.declare()
-    for _ in range(KILLS):
-        trial.load_for(moments.uniform(0.0, 0.4))
-        trial.audit()
+    trial = Fanned(gateway, connect, QUEUES)
+    trial.survive(KILLS, within_s=0.4)
     assert all(len(trial.accounts[queue].gone) > 100 for queue in CONSUMED)
     assert len(trial.accounts["kept"].owed) > 100

@@ -3,9 +3,6 @@
 An offset that somebody saw never means another message, and who reads under a name misses nothing.
 """
 
-import random
-import time
-from collections.abc import Iterator
 from typing import Final
 
 import pika
@@ -15,9 +12,10 @@ from pika.channel import Channel
 from pika.spec import Basic
 
 from tests.broker.conftest import Connect
-from tests.durability.expected import Account, Key, body, properties
-from tests.durability.load import PREFETCH, Client, Publisher
+from tests.durability.expected import Key, body, properties
+from tests.durability.load import PREFETCH, Client
 from tests.durability.test_killed_under_load import contents
+from tests.durability.trial import Trial
 from tests.interop.broker import Broker
 from tests.running import Gateway
 
@@ -96,23 +94,20 @@ def log_of(channel: BlockingChannel, stream: str) -> list[tuple[int, Key]]:
     return found
 
 
-class Trial:
-    """One broker, its streams, and their accounts through all kills.
+class Logged(Trial):
+    """Streams, and somebody who reads one of them.
 
     ``log`` and the queue ``beside`` are bound to one fanout exchange; ``bounded`` lets go of what is too much.
     """
 
     def __init__(self, gateway: Gateway, connect: Connect) -> None:
-        self._gateway = gateway
-        self._connect = connect
-        self._next_number = dict.fromkeys("abcd", 0)
-        self.accounts = {name: Account() for name in ("log", "beside", "bounded")}
+        super().__init__(gateway, connect, ("log", "beside", "bounded"))
         self.seen: dict[int, Key] = {}
         self.acknowledged = 0
         self.began_at: list[int] = []
 
     def declare(self) -> None:
-        channel = self._connect().channel()
+        channel = self.connect().channel()
         kind = {"x-queue-type": "stream", "x-stream-max-segment-size-bytes": SEGMENT_BYTES}
         channel.exchange_declare("both", "fanout", durable=True)
         channel.queue_declare("log", durable=True, arguments=kind)
@@ -137,37 +132,35 @@ class Trial:
         channel.queue_declare("mark", durable=True)  # once that is durable, so is the offset
         self.seen[0], self.acknowledged = key, 0
 
-    def load_for(self, seconds: float) -> None:
-        """Publish and read until the broker is killed, this long after everybody is busy."""
-        reader = Reader(self._gateway.broker, "log", self.seen, self.acknowledged)
-        clients: list[Client] = [*self._publishers(), reader]
-        for client in clients:
-            client.start()
-        for client in clients:
-            assert client.is_busy.wait(10), "a client gets no answer"
-        time.sleep(seconds)
-        self._gateway.kill()
-        for client in clients:
-            client.ended()
-            if isinstance(client, Publisher):
-                self._next_number[client.name] = client.next_number
-        if reader.began_at is not None:
-            assert reader.began_at <= self.acknowledged + 1, "what nobody acknowledged was passed over"
-            self.began_at.append(reader.began_at)
-        self.acknowledged = max(self.acknowledged, reader.acknowledged)
+    def clients(self) -> list[Client]:
+        self._reader = Reader(self.gateway.broker, "log", self.seen, self.acknowledged)
+        return [
+            self.publisher("a", "both", "", ["log", "beside"], window=60),
+            self.publisher("b", "both", "", ["log", "beside"], window=2),
+            self.publisher("c", "", "log", ["log"], window=100),
+            self.publisher("d", "", "bounded", ["bounded"], window=100),
+            self._reader,
+        ]
 
     def audit(self) -> None:
-        """Start again and compare what is kept with the accounts."""
-        self._gateway.start()
-        channel = self._connect().channel()
+        channel = self.connect().channel()
         logged = log_of(channel, "log")
         self.accounts["log"].audit(key for _, key in logged)
         self.accounts["beside"].audit(contents(channel, "beside"))
         fanned_out = {key for _, key in logged if key.publisher in "ab"}
         assert fanned_out == self.accounts["beside"].owed, "only half of a publish was stored"
+        self._audit_where_it_began()
         self._audit_what_was_seen(dict(logged))
         self._audit_bounded(log_of(channel, "bounded"))
         channel.connection.close()
+
+    def _audit_where_it_began(self) -> None:
+        """Who goes on does so no later than behind what was acknowledged."""
+        reader = self._reader
+        if reader.began_at is not None:
+            assert reader.began_at <= self.acknowledged + 1, "what nobody acknowledged was passed over"
+            self.began_at.append(reader.began_at)
+        self.acknowledged = max(self.acknowledged, reader.acknowledged)
 
     def _audit_what_was_seen(self, logged: dict[int, Key]) -> None:
         assert not logged or min(logged) == 0
@@ -183,27 +176,11 @@ class Trial:
         account.owed -= gone
         account.audit(keys)
 
-    def _publishers(self) -> Iterator[Publisher]:
-        broker = self._gateway.broker
-        for name, exchange, key, places, window in (
-            ("a", "both", "", ("log", "beside"), 60),
-            ("b", "both", "", ("log", "beside"), 2),
-            ("c", "", "log", ("log",), 100),
-            ("d", "", "bounded", ("bounded",), 100),
-        ):
-            accounts = [self.accounts[place] for place in places]
-            yield Publisher(broker, name, self._next_number[name], exchange, key, accounts, window)
-
 
 @pytest.mark.timeout(300)
 def test_streams_survive_being_killed(gateway: Gateway, connect: Connect) -> None:
-    moments = random.Random()
-    gateway.start()
-    trial = Trial(gateway, connect)
-    trial.declare()
-    for _ in range(KILLS):
-        trial.load_for(moments.uniform(0.0, 0.4))
-        trial.audit()
+    trial = Logged(gateway, connect)
+    trial.survive(KILLS, within_s=0.4)
     assert len(trial.seen) > 500, "too little was read to tell anything"
     assert trial.began_at[-1] > 0, "a reader never went on where it had been"
     files = sorted((gateway.data / "streams").glob("*/*.chunks"))

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gateway_spark.session import session
+from tests.pipeline.fake_broker import FakeBroker, fake_broker
 
 PIPELINE: Final = Path(__file__).parents[2] / "pipeline"
-
 
 #: The first job of a session compiles and starts workers: on a busy machine that alone is more than a minute.
 TEST_TIMEOUT_S: Final = 300
@@ -44,6 +44,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     for group in groups:
         with suppress(ProcessLookupError):
             os.killpg(group, signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def running_fake() -> Iterator[FakeBroker]:
+    """A broker that only answers what sources and sinks ask; whoever changes it resets it."""
+    with fake_broker() as broker:
+        yield broker
 
 
 @pytest.fixture

@@ -31,6 +31,10 @@ class FakeBroker:
 
     def __init__(self) -> None:
         self.port = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Be as new: hold nothing, and answer as one should."""
         self.bounds: dict[str, tuple[int, int]] = {}
         self.partitions: dict[str, dict[str, str]] = {}
         self.faults: deque[int | str] = deque()

@@ -2,7 +2,6 @@
 
 import json
 import warnings
-from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
@@ -19,25 +18,15 @@ from gateway_spark.options import source_options
 from gateway_spark.reading import Task, batches, loss_rule
 from gateway_spark.schema import MESSAGE_SCHEMA
 from gateway_spark.source import GatewaySource
-from tests.pipeline.fake_broker import EPOCH_MS, FakeBroker, fake_broker
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[FakeBroker]:
-    with fake_broker() as broker:
-        yield broker
+from tests.pipeline.fake_broker import EPOCH_MS, FakeBroker
 
 
 @pytest.fixture
-def broker(running: FakeBroker) -> FakeBroker:
+def broker(running_fake: FakeBroker) -> FakeBroker:
     """A broker with ``orders``, messages 5 to 104, and nothing wrong with it."""
-    running.bounds.clear()
-    running.partitions.clear()
-    running.faults.clear()
-    running.requests.clear()
-    running.rows_per_answer, running.batch_rows = 1_000_000, 1
-    running.declare("orders", 5, 105)
-    return running
+    running_fake.reset()
+    running_fake.declare("orders", 5, 105)
+    return running_fake
 
 
 def reader(broker: FakeBroker, **options: str) -> BatchReader:

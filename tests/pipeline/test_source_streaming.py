@@ -1,7 +1,6 @@
 """From micro-batch to micro-batch: every message is in one batch, whatever the stream, the limits and crashes do."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,27 +12,17 @@ from gateway_spark.errors import DataLoss, OptionError
 from gateway_spark.options import source_options
 from gateway_spark.schema import MESSAGE_SCHEMA
 from gateway_spark.stream_reader import StreamReader
-from tests.pipeline.fake_broker import EPOCH_MS, FakeBroker, fake_broker
+from tests.pipeline.fake_broker import EPOCH_MS, FakeBroker
 
 Offset = dict[str, Any]
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[FakeBroker]:
-    with fake_broker() as broker:
-        yield broker
-
-
 @pytest.fixture
-def broker(running: FakeBroker) -> FakeBroker:
-    """A broker with ``orders``, messages 5 to 104."""
-    running.bounds.clear()
-    running.partitions.clear()
-    running.faults.clear()
-    running.requests.clear()
-    running.progress.clear()
-    running.declare("orders", 5, 105)
-    return running
+def broker(running_fake: FakeBroker) -> FakeBroker:
+    """A broker with ``orders``, messages 5 to 104, and nothing wrong with it."""
+    running_fake.reset()
+    running_fake.declare("orders", 5, 105)
+    return running_fake
 
 
 def reader(broker: FakeBroker, **options: str) -> StreamReader:
