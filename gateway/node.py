@@ -85,6 +85,7 @@ class Node:
                 permits_transient=settings.deprecated_features.permit_transient_nonexcl_queues,
                 default_type=settings.queues.default_queue_type,
                 segment_size=settings.streams.segment_size,
+                reserve=settings.queues.reserve,
             ),
         )
         self._listeners = Listeners(reactor, self.broker.clock, settings.bind)

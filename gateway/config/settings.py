@@ -103,7 +103,10 @@ class Queues(Section):
     """What holds for all queues."""
 
     resident_messages: Annotated[int, Field(ge=64, le=10_000_000)] = 2048
-    """How many messages of one queue keep their contents in memory; the contents of further ones are on disk only."""
+    """How many messages of one queue keep their contents in memory in any case; others need room in ``reserve``."""
+
+    reserve: Size = 32 * 2**20
+    """Memory that all queues share for further messages; what has no room has its contents on disk only. 0 is none."""
 
     default_queue_type: Literal["classic", "quorum", "stream"] = "classic"
     """What a queue becomes that is declared without a type, where its virtual host has no default of its own."""

@@ -18,6 +18,7 @@ from gateway.kernel.message import HeaderFormat, Value
 from gateway.kernel.policy_checks import require_valid_policy
 from gateway.kernel.queue_rules import QueueRules, require_known_type
 from gateway.kernel.records import CleanStopRecord, ParameterRecord, PolicyRecord, VhostRecord
+from gateway.kernel.reserve import Reserve
 from gateway.kernel.tracing import TracedVhost, Tracing
 from gateway.kernel.vhost import VirtualHost
 
@@ -30,6 +31,7 @@ class Broker:
 
     ``doubtful_up_to`` is the last position that was taken when this node was last killed: nobody knows which of the
     messages up to there had been handed out. ``on_vhost`` is called with each virtual host while it is still empty.
+    The ``reserve`` is memory that all queues share.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Broker:
         self._tracing_by_vhost: dict[str, Tracing] = {}
         self._queue_id = 0
         self._queue_rules = queue_rules or QueueRules()
+        self.reserve = Reserve(self._queue_rules.reserve)
         self.archivists = Archivists(archive_rules or ArchiveRules())
         self.archivists.held_publishers.on_change = self._weigh_publishing_of
         self.directory.on_change(self._forget_permissions)
@@ -112,6 +115,7 @@ class Broker:
             self.events,
             self.next_queue_id,
             self._queue_rules,
+            self.reserve,
             self.archivists,
         )
         self.on_vhost(vhost)

@@ -16,17 +16,18 @@ if TYPE_CHECKING:
     from gateway.kernel.changes import Enqueued
     from gateway.kernel.paging import Paging
     from gateway.kernel.queued_message import QueuedMessage
+    from gateway.kernel.reserve import Reserve
 
 #: The fewest messages a row keeps in memory, however many rows share what the queue may keep.
 _FEWEST_RESIDENT: Final = 64
 
 
-def ready_for(arguments: Arguments, paging: "Paging", resident: int) -> Waiting:
+def ready_for(arguments: Arguments, paging: "Paging", resident: int, reserve: "Reserve") -> Waiting:
     """Return an empty place for waiting messages, as the queue's arguments ask for it."""
     highest = arguments.get("x-max-priority", 0)
     if isinstance(highest, int) and highest > 0:
-        return PriorityReady(highest, paging, resident)
-    return Ready(paging, resident)
+        return PriorityReady(highest, paging, resident, reserve)
+    return Ready(paging, resident, reserve)
 
 
 class PriorityReady:
@@ -34,14 +35,15 @@ class PriorityReady:
 
     ``highest`` is the greatest priority there is; a message that asks for more gets this one, one that asks for none
     gets 0 (R77). ``_filled`` has the bit of each row set that may have a message. The others are those of ``Ready``;
-    ``resident`` is shared out among the rows.
+    ``resident`` is shared out among the rows, the ``reserve`` is there for each of them.
     """
 
-    __slots__ = ("_filled", "_highest", "_paging", "_resident", "_rows", "bytes", "length")
+    __slots__ = ("_filled", "_highest", "_paging", "_reserve", "_resident", "_rows", "bytes", "length")
 
-    def __init__(self, highest: int, paging: "Paging", resident: int) -> None:
+    def __init__(self, highest: int, paging: "Paging", resident: int, reserve: "Reserve") -> None:
         self._highest = highest
         self._paging = paging
+        self._reserve = reserve
         self._resident = min(resident, max(_FEWEST_RESIDENT, resident // (highest + 1)))
         self._rows: list[Ready | None] = [None] * (highest + 1)
         self._filled = 0
@@ -157,7 +159,7 @@ class PriorityReady:
             priority = self._highest
         row = self._rows[priority]
         if row is None:
-            row = self._rows[priority] = Ready(self._paging, self._resident)
+            row = self._rows[priority] = Ready(self._paging, self._resident, self._reserve)
         self._filled |= 1 << priority
         return row
 

@@ -21,6 +21,7 @@ from gateway.kernel.message import Arguments, Message
 from gateway.kernel.paging import Paging
 from gateway.kernel.priorities import ready_for
 from gateway.kernel.queued_message import QueuedMessage
+from gateway.kernel.reserve import NO_RESERVE, Reserve
 from gateway.kernel.selecting import Selecting
 from gateway.kernel.settings import effective
 from gateway.kernel.single_active import consumers_for
@@ -83,6 +84,7 @@ class Queue(Declared):
         arguments: Arguments | None = None,
         features: tuple[QueueFeature, ...] = (),
         resident_messages: int = RESIDENT_MESSAGES,
+        reserve: Reserve = NO_RESERVE,
         refit: "Callable[[Queue], None]" = lambda queue: None,
     ) -> None:
         super().__init__(vhost_name, name, id, is_durable, is_auto_delete, owner, arguments)
@@ -102,7 +104,7 @@ class Queue(Declared):
         self._refit = refit
         self._moments = Moments()
         self._paging = Paging(journal)
-        self.ready = ready_for(self.arguments, self._paging, resident_messages)
+        self.ready = ready_for(self.arguments, self._paging, resident_messages, reserve)
         self.equip(features)
 
     def __len__(self) -> int:

@@ -14,15 +14,17 @@ QUEUE_TYPES: Final = ("classic", "quorum", "stream")
 class QueueRules:
     """Rules that queues are declared and built by.
 
-    ``resident_messages`` is how many messages of a queue stay in memory. ``default_type`` is what a queue becomes that
-    is declared without a type in a virtual host that has no default of its own. ``segment_size`` is when the segment of
-    a stream is complete that is not told another size, in bytes.
+    ``resident_messages`` is how many messages of a queue stay in memory in any case, ``reserve`` how many bytes all
+    queues share for others. ``default_type`` is what a queue becomes that is declared without a type in a virtual host
+    that has no default of its own. ``segment_size`` is when the segment of a stream is complete that is not told
+    another size, in bytes.
     """
 
     resident_messages: int = RESIDENT_MESSAGES
     permits_transient: bool = True
     default_type: str = "classic"
     segment_size: int = SEGMENT_SIZE
+    reserve: int = 0
 
 
 def require_known_type(name: str) -> None:

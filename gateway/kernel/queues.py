@@ -12,6 +12,7 @@ from gateway.kernel.limits import require_room_for_queue
 from gateway.kernel.queue import Queue
 from gateway.kernel.queue_rules import QueueRules
 from gateway.kernel.records import QueueRecord
+from gateway.kernel.reserve import Reserve
 from gateway.kernel.stream import Stream
 from gateway.kernel.stream_round import ReadingRound
 
@@ -22,14 +23,22 @@ if TYPE_CHECKING:
 class Queues:
     """Owns the queues of one virtual host, and keeps in the store those that survive a restart.
 
-    What goes through a queue that is deleted stays counted in ``traffic``.
+    What goes through a queue that is deleted stays counted in ``traffic``. The ``reserve`` is that of the whole node.
     """
 
-    def __init__(self, commons: Commons, queue_by_name: dict[str, Queue], traffic: Traffic, rules: QueueRules) -> None:
+    def __init__(
+        self,
+        commons: Commons,
+        queue_by_name: dict[str, Queue],
+        traffic: Traffic,
+        rules: QueueRules,
+        reserve: Reserve,
+    ) -> None:
         self._commons = commons
         self._queue_by_name = queue_by_name
         self._traffic = traffic
         self._rules = rules
+        self._reserve = reserve
         self._exclusive: dict[object, dict[Queue, None]] = {}
         self._reading_round = ReadingRound(commons.journal.clock)
 
@@ -72,6 +81,7 @@ class Queues:
             owner=owner,
             arguments=record.arguments,
             resident_messages=self._rules.resident_messages,
+            reserve=self._reserve,
             refit=self._commons.equipment.refit,
         )
 

@@ -1,8 +1,9 @@
 """The messages of a queue that wait for a consumer, in order; of a long queue, most of them as numbers only.
 
-In order of position: the *head* in memory, the *paged* segments whose contents are in the store, and the *tail* in
-memory, which becomes the next segment. A short queue is all head. A paged message costs some 30 bytes, whatever its
-size. Those that were *returned* by a consumer are kept apart and go first where their positions say so.
+In order of position: the *head* in memory; what is *kept* in memory because the reserve of all queues has room for it;
+the *paged* segments whose contents are in the store; and the *tail* in memory, which is kept or paged out next. A short
+queue is all head. A paged message costs some 30 bytes, whatever its size. Those that were *returned* by a consumer are
+set apart and go first where their positions say so.
 """
 
 from bisect import bisect_left, bisect_right
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.kept import Kept
 from gateway.kernel.returned import Returned
 from gateway.kernel.segment import DURABLE, REDELIVERED, Segment
 from gateway.kernel.segments import Segments
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from gateway.kernel.changes import Enqueued
     from gateway.kernel.paging import Paging
     from gateway.kernel.queued_message import QueuedMessage
+    from gateway.kernel.reserve import Reserve
 
 #: How many messages leave memory, and come back to it, at a time; fewer where fewer may be resident.
 SEGMENT_LENGTH: Final = 512
@@ -32,13 +35,15 @@ class Ready:
     """Waiting messages in the order of their positions: a *row*.
 
     ``paging`` moves contents to the store and back. ``resident`` is how many messages gather in memory before others
-    are paged out. ``returns`` counts how often a message came back.
+    need room in the ``reserve`` or are paged out. ``returns`` counts how often a message came back.
     """
 
     __slots__ = (
         "_head",
+        "_kept",
         "_paged",
         "_paging",
+        "_reserve",
         "_resident",
         "_returned",
         "_segment_length",
@@ -48,8 +53,9 @@ class Ready:
         "returns",
     )
 
-    def __init__(self, paging: "Paging", resident: int) -> None:
+    def __init__(self, paging: "Paging", resident: int, reserve: "Reserve") -> None:
         self._paging = paging
+        self._reserve = reserve
         self._resident = resident
         self._segment_length = min(SEGMENT_LENGTH, resident)
         self.length = 0
@@ -57,6 +63,7 @@ class Ready:
         self.returns = 0
         self._returned: Returned | None = None
         self._head: deque[QueuedMessage] = deque()
+        self._kept: Kept | None = None
         self._paged: Segments | None = None
         self._tail: list[QueuedMessage] = []
 
@@ -76,8 +83,7 @@ class Ready:
         else:
             self._tail.append(entry)
             if len(self._tail) >= self._segment_length:
-                self._paged.append(self._paging.page_out(self._tail))
-                self._tail = []
+                self._put_away_tail(self._paged)
 
     def popleft(self) -> "QueuedMessage":
         """Remove and return the oldest message. :raises IndexError: when there is none."""
@@ -133,6 +139,8 @@ class Ready:
             return self._tail[-1].position
         if self._paged:
             return self._paged.newest
+        if self._kept is not None and not self._kept.is_empty:
+            return self._kept.newest
         return self._head[-1].position if self._head else 0
 
     def after(self, position: int) -> "list[QueuedMessage]":
@@ -141,6 +149,9 @@ class Ready:
         if head and head[-1].position > position:
             first = bisect_right(head, position, key=_position)
             return list(islice(head, first, first + RUN_LENGTH))
+        kept = self._kept
+        if kept is not None and not kept.is_empty and kept.newest > position:
+            return kept.after(position, RUN_LENGTH)
         while self._paged and self._paged.newest > position:
             run = self._paged.run_after(position, RUN_LENGTH, RUN_BYTES)
             seen = [entry for entry in self._paging.look(run) if entry is not None]
@@ -174,12 +185,15 @@ class Ready:
 
     def remove(self, positions: set[int]) -> "list[QueuedMessage]":
         """Remove those messages that are there, wherever they stand; return them in the order of their positions."""
-        removed = [entry for entry in self.resident() if entry.position in positions]
+        at_the_ends = (*(self._returned or ()), *self._head, *self._tail)
+        removed = [entry for entry in at_the_ends if entry.position in positions]
         if removed:
             for entry in removed:
                 self._pop_returned(entry.position)
             self._head = deque(entry for entry in self._head if entry.position not in positions)
             self._tail = [entry for entry in self._tail if entry.position not in positions]
+        if self._kept is not None:
+            removed += self._kept.take(positions)
         if self._paged is not None:
             for segment in self._paged.take(positions):
                 removed += self._paged_in(segment)
@@ -196,13 +210,15 @@ class Ready:
         return entry
 
     def _out_of_the_midst(self, position: int) -> "QueuedMessage | None":
-        """Remove and return the message at a position of the head, the paged ones or the tail."""
+        """Remove and return the message at a position of the head, the kept or paged ones or the tail."""
         part: deque[QueuedMessage] | list[QueuedMessage]
         for part in (self._head, self._tail):
             index = bisect_left(part, position, key=_position)
             if index < len(part) and (entry := part[index]).position == position:
                 del part[index]
                 return entry
+        if self._kept is not None and (kept := self._kept.take_one(position)) is not None:
+            return kept
         taken = None if self._paged is None else self._paged.take_one(position)
         return None if taken is None else next(iter(self._paged_in(taken)), None)
 
@@ -219,6 +235,10 @@ class Ready:
         if (head := self.peek()) is not None:
             yield head
 
+    def kept(self) -> "Iterator[QueuedMessage]":
+        """Iterate over the messages that are in memory on the reserve, oldest first."""
+        return iter(self._kept or ())
+
     def paged(self) -> Iterator[Segment]:
         """Iterate over the messages that are not in memory, oldest first."""
         return iter(self._paged or ())
@@ -226,28 +246,45 @@ class Ready:
     def clear(self) -> "tuple[list[QueuedMessage], list[Segment]]":
         """Remove everything; return the entries that were in memory and the segments that were not."""
         entries = sorted(self._returned or (), key=_position)
-        entries += [*self._head, *self._tail]
+        entries += self._head
+        if self._kept is not None:
+            entries += self._kept.clear()
+        entries += self._tail
         segments = list(self._paged or ())
-        self._returned, self._tail, self._paged, self.length, self.bytes = None, [], None, 0, 0
+        self._returned, self._tail, self._kept, self._paged, self.length, self.bytes = None, [], None, None, 0, 0
         self._head.clear()
         return entries, segments
 
     def resident(self) -> "Iterator[QueuedMessage]":
-        """Iterate over the messages in memory, oldest first within the head and the tail."""
+        """Iterate over the messages in memory, oldest first but for those that came back."""
         yield from self._returned or ()
         yield from self._head
+        yield from self.kept()
         yield from self._tail
 
+    def _put_away_tail(self, paged: Segments) -> None:
+        """Keep the tail in memory if the reserve has room, else page it out; behind what is paged out it goes too."""
+        tail, self._tail = self._tail, []
+        if not paged:
+            if self._kept is None:
+                self._kept = Kept(self._reserve)
+            if self._kept.keep(tail):
+                return
+        paged.append(self._paging.page_out(tail))
+
     def _refill(self) -> None:
-        """Bring the next messages into the head: the oldest segment, else the tail."""
+        """Bring the next messages into the head: what was kept first, else the oldest segment, else the tail."""
         assert self._paged is not None
+        if self._kept is not None and not self._kept.is_empty:
+            self._head.extend(self._kept.popleft())
+            return
         while not self._head and self._paged:
             self._head.extend(self._paged_in(self._paged.popleft()))
         if not self._head:
             self._head.extend(self._tail)
             self._tail = []
             if len(self._head) < self._resident:
-                self._paged = None
+                self._kept = self._paged = None
 
     def _paged_in(self, segment: Segment) -> "list[QueuedMessage]":
         """Return the messages of a segment, having forgotten those that lost their contents."""

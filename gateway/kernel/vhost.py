@@ -26,6 +26,7 @@ from gateway.kernel.queue import Queue
 from gateway.kernel.queue_rules import QueueRules
 from gateway.kernel.queues import Queues
 from gateway.kernel.records import VhostRecord
+from gateway.kernel.reserve import Reserve
 from gateway.kernel.retained import Retained
 from gateway.kernel.router import Router
 from gateway.kernel.sessions import Sessions
@@ -63,6 +64,7 @@ class VirtualHost:
         events: Events,
         next_queue_id: Callable[[], int],
         queue_rules: QueueRules,
+        reserve: Reserve,
         archivists: Archivists | None = None,
     ) -> None:
         self.name = record.name
@@ -88,7 +90,7 @@ class VirtualHost:
         )
         self._commons = Commons(record, journal, events, router, self.bindings, self.equipment, next_queue_id)
         self.exchanges = Exchanges(self._commons, self.exchange_by_name, exchange_types, self.outdate)
-        self.queues = Queues(self._commons, self.queue_by_name, self.traffic, queue_rules)
+        self.queues = Queues(self._commons, self.queue_by_name, self.traffic, queue_rules, reserve)
         self.producers = Producers(self.name, journal)
         self.retained = Retained(self.name, journal, events)
         self.wills = Wills(self.name, journal, clock, self.publish_will)

@@ -46,11 +46,12 @@ class MemoryBroker:
         resident_messages: int = RESIDENT_MESSAGES,
         permits_transient_queues: bool = True,
         default_queue_type: str = "classic",
+        reserve: int = 0,
     ) -> None:
         self.store = store or MemoryStore()
         self.clock = clock or FakeClock()
         self._registry = registry or load_plugins()
-        self._queue_rules = QueueRules(resident_messages, permits_transient_queues, default_queue_type)
+        self._queue_rules = QueueRules(resident_messages, permits_transient_queues, default_queue_type, reserve=reserve)
         self.kernel = Broker(
             self.store,
             self.clock,
@@ -106,6 +107,7 @@ class MemoryBroker:
             resident_messages=self._queue_rules.resident_messages,
             permits_transient_queues=self._queue_rules.permits_transient,
             default_queue_type=self._queue_rules.default_type,
+            reserve=self._queue_rules.reserve,
         )
 
     def _view(self, vhost: str, enabled: Mapping[str, Mapping[str, Value]]) -> PluginView:

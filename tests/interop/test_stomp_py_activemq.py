@@ -11,7 +11,7 @@ from tests.interop.stomp_server import StompServer
 @pytest.fixture(scope="module")
 def activemq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StompServer]:
     """A gateway in that mode, which keeps few messages in memory."""
-    settings = ("stomp.activemq=true", "queues.resident_messages=64")
+    settings = ("stomp.activemq=true", "queues.resident_messages=64", "queues.reserve=0")
     with StompServer.running(tmp_path_factory.mktemp("activemq"), *settings) as running:
         yield running
 

@@ -12,6 +12,7 @@ from gateway.kernel.plain import plain_header
 from gateway.kernel.queue import Outcome, Queue
 from gateway.kernel.queued_message import QueuedMessage
 from gateway.testing import MemoryBroker
+from tests.kernel.keeping import room_of_what_is_kept
 
 
 @dataclass(frozen=True, order=True)
@@ -27,10 +28,14 @@ class Waiting:
 class PriorityMachine(RuleBasedStateMachine):
     """One durable queue and one model of it: what waits, what is out."""
 
-    @initialize(highest=st.sampled_from([1, 2, 9, 255]), resident=st.sampled_from([1, 3, 64, 2048]))
-    def start(self, highest: int, resident: int) -> None:
+    @initialize(
+        highest=st.sampled_from([1, 2, 9, 255]),
+        resident=st.sampled_from([1, 3, 64, 2048]),
+        reserve=st.sampled_from([0, 4_000, 30_000, 1_000_000]),
+    )
+    def start(self, highest: int, resident: int, reserve: int) -> None:
         self.highest = highest
-        self.broker = MemoryBroker(resident_messages=resident)
+        self.broker = MemoryBroker(resident_messages=resident, reserve=reserve)
         self.queue: Queue = self.broker.vhost.declare_queue("q", is_durable=True, arguments={"x-max-priority": highest})
         self.ready: list[Waiting] = []
         self.out: list[tuple[QueuedMessage, Waiting]] = []
@@ -101,18 +106,25 @@ class PriorityMachine(RuleBasedStateMachine):
             assert len(list(self.queue.ready.positions())) == len(self.ready)
 
     @invariant()
+    def the_reserve_has_given_out_what_is_kept_on_it(self) -> None:
+        if hasattr(self, "queue"):
+            reserve = self.broker.kernel.reserve
+            assert reserve.taken == room_of_what_is_kept(self.broker) <= reserve.size
+
+    @invariant()
     def the_next_one_is_seen_and_stays(self) -> None:
         if hasattr(self, "queue"):
             head = self.queue.ready.peek()
             assert (None if head is None else int(head.message.body)) == (self.ready[0].number if self.ready else None)
 
     def teardown(self) -> None:
-        """Once everything is gone the store is empty."""
+        """Once everything is gone the store is empty, and the reserve is whole."""
         if hasattr(self, "queue"):
             for entry, _ in self.out:
                 self.queue.accept(entry)
             self.queue.purge()
             self.broker.commit()
+            assert self.broker.kernel.reserve.taken == 0
             assert self.broker.store.held_ids == frozenset()
 
 

@@ -1,7 +1,8 @@
 """Whatever is done to queues: order is kept, nothing is lost, nothing doubled, nothing left behind in the store.
 
 Three queues, two of them durable, get messages alone and by fanout, persistent ones and others mixed. So few messages
-may stay in memory that paging goes on all the time. A model a page long says what must be delivered.
+may stay in memory that paging goes on all the time, beside a reserve that has room for none, a few, or all. A model a
+page long says what must be delivered.
 """
 
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from gateway.kernel.counters import Weight
 from gateway.kernel.queue import Outcome, Queue
 from gateway.kernel.vhost import Verdict
 from gateway.testing import MemoryBroker, Received, Recipient
+from tests.kernel.keeping import room_of_what_is_kept
 
 NAMES: Final = ("first", "second", "passing")
 DURABLE: Final = ("first", "second")
@@ -66,11 +68,11 @@ class Modelled:
 class QueueMachine(RuleBasedStateMachine):
     """Random use of three queues by three recipients, checked step by step."""
 
-    @initialize(resident_messages=st.integers(1, 5))
-    def start(self, resident_messages: int) -> None:
+    @initialize(resident_messages=st.integers(1, 5), reserve=st.sampled_from([0, 2_000, 8_000, 1_000_000]))
+    def start(self, resident_messages: int, reserve: int) -> None:
         self.bodies = count()
         self.orders = count()
-        self.broker = MemoryBroker(resident_messages=resident_messages)
+        self.broker = MemoryBroker(resident_messages=resident_messages, reserve=reserve)
         self.model = {name: Modelled() for name in NAMES}
         self.declare()
         self.meet()
@@ -274,6 +276,11 @@ class QueueMachine(RuleBasedStateMachine):
             assert min(census.ready_in_memory.count, census.paged_out.count) >= 0
 
     @invariant()
+    def the_reserve_has_given_out_what_is_kept_on_it(self) -> None:
+        reserve = self.broker.kernel.reserve
+        assert reserve.taken == room_of_what_is_kept(self.broker) <= reserve.size
+
+    @invariant()
     def credit_is_never_exceeded(self) -> None:
         for recipient in self.recipients:
             assert self.shares(recipient) <= self.shared_limits.get(recipient, len(self.held))
@@ -288,7 +295,7 @@ class QueueMachine(RuleBasedStateMachine):
                 assert not len(consumer.queue) or not self.has_capacity(recipient, consumer)
 
     def teardown(self) -> None:
-        """Once everything is consumed and settled, the store is empty."""
+        """Once everything is consumed and settled, the store is empty, and the reserve is whole."""
         if not hasattr(self, "broker"):
             return
         for recipient in self.recipients:
@@ -296,6 +303,7 @@ class QueueMachine(RuleBasedStateMachine):
         for queue in self.queues.values():
             queue.purge()
         self.broker.commit()
+        assert self.broker.kernel.reserve.taken == 0
         assert self.broker.store.held_ids == frozenset()
         assert self.broker.store.reopened().highest_ids() == (0, 0)
 

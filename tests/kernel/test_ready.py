@@ -27,13 +27,20 @@ def fill(broker: MemoryBroker, bodies: list[bytes], persistent_every: int = 2) -
 
 
 @pytest.fixture(params=[1, 2, 3, 10, 64], ids=lambda count: f"{count} resident")
-def small(request: pytest.FixtureRequest) -> Iterator[MemoryBroker]:
-    broker = MemoryBroker(resident_messages=request.param)
+def resident(request: pytest.FixtureRequest) -> int:
+    count: int = request.param
+    return count
+
+
+@pytest.fixture(params=[0, 20_000, 2**20], ids=["no reserve", "some reserve", "much reserve"])
+def small(resident: int, request: pytest.FixtureRequest) -> Iterator[MemoryBroker]:
+    broker = MemoryBroker(resident_messages=resident, reserve=request.param)
     broker.vhost.declare_queue("q", is_durable=True)
     yield broker
     broker.vhost.queue("q").purge()
     broker.commit()
     assert broker.store.held_ids == frozenset()
+    assert broker.kernel.reserve.taken == 0
 
 
 def test_order_is_the_same_whatever_is_paged_out(small: MemoryBroker) -> None:

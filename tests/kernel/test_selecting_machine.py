@@ -20,6 +20,7 @@ from gateway.kernel.message import Message, Properties, Value
 from gateway.kernel.plain import plain_header
 from gateway.kernel.queue import Outcome, Queue
 from gateway.testing import MemoryBroker, Received, Recipient
+from tests.kernel.keeping import room_of_what_is_kept
 from tests.kernel.wanting import Wanting
 
 QUEUES: Final[dict[str, dict[str, Value]]] = {
@@ -59,10 +60,12 @@ class Waiting:
 class SelectingMachine(RuleBasedStateMachine):
     """Random use of three queues by four recipients, checked step by step."""
 
-    @initialize(resident_messages=st.sampled_from([1, 3, 8, 2048]))
-    def start(self, resident_messages: int) -> None:
+    @initialize(
+        resident_messages=st.sampled_from([1, 3, 8, 2048]), reserve=st.sampled_from([0, 4_000, 16_000, 1_000_000])
+    )
+    def start(self, resident_messages: int, reserve: int) -> None:
         self.orders = count()
-        self.broker = MemoryBroker(resident_messages=resident_messages)
+        self.broker = MemoryBroker(resident_messages=resident_messages, reserve=reserve)
         self.queues: dict[str, Queue] = {
             name: self.broker.vhost.declare_queue(name, is_durable=True, arguments=arguments)
             for name, arguments in QUEUES.items()
@@ -218,6 +221,11 @@ class SelectingMachine(RuleBasedStateMachine):
         assert sum(queue.unsettled for queue in self.queues.values()) == len(self.held)
 
     @invariant()
+    def the_reserve_has_given_out_what_is_kept_on_it(self) -> None:
+        reserve = self.broker.kernel.reserve
+        assert reserve.taken == room_of_what_is_kept(self.broker) <= reserve.size
+
+    @invariant()
     def credit_is_never_exceeded(self) -> None:
         for recipient in self.recipients:
             for consumer in recipient.consumers:
@@ -237,7 +245,7 @@ class SelectingMachine(RuleBasedStateMachine):
             assert (queue.selecting is not None) == selects
 
     def teardown(self) -> None:
-        """Once everything is consumed and settled, the store is empty."""
+        """Once everything is consumed and settled, the store is empty, and the reserve is whole."""
         if not hasattr(self, "broker"):
             return
         for recipient in self.recipients:
@@ -245,6 +253,7 @@ class SelectingMachine(RuleBasedStateMachine):
         for queue in self.queues.values():
             queue.purge()
         self.broker.commit()
+        assert self.broker.kernel.reserve.taken == 0
         assert self.broker.store.held_ids == frozenset()
 
 
