@@ -68,14 +68,13 @@ class Node:
     def __init__(self, settings: Settings, reactor: Any) -> None:  # Any: Twisted's interfaces are not types
         self.settings = settings
         self._reactor = reactor
-        self._turn = Turn(lambda: self.broker.journal.flush(), _scheduler(reactor))
         self._registry: PluginRegistry = load_plugins(settings.plugins_dir)
         self._views: dict[str, PluginView] = {}
         self._access_by_vhost: dict[str, Access] = {}
         self._store = self._open_store()
         self.broker = Broker(
             self._store,
-            ReactorClock(reactor, self._turn.touch),
+            ReactorClock(reactor, lambda: self._turn.touch()),
             {AMQP.name: AMQP, MQTT.name: MQTT, STOMP.name: STOMP, PLAIN.name: PLAIN},
             self._view,
             node=settings.node,
@@ -88,6 +87,7 @@ class Node:
                 reserve=settings.queues.reserve,
             ),
         )
+        self._turn = Turn(self.broker.journal.flush, _scheduler(reactor))
         self._listeners = Listeners(reactor, self.broker.clock, settings.bind)
         self._worker = Child(reactor, WORKER)
         self._archive = ArchiveSide(settings, self.broker, self._worker, self._turn.touch)

@@ -212,6 +212,11 @@ class Journal:
         for call in calls:
             call()
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether something happened in this turn that its ``flush`` has to do with."""
+        return bool(self._changes) or self.turn_ms != 0 or bool(self._last_words)
+
     def flush(self) -> None:
         """End the turn: hand everything recorded to the store as one step."""
         if self._last_words:

@@ -10,15 +10,16 @@ from select import EPOLLIN, epoll
 class Antechamber:
     """Looks like one ``epoll`` and is two: descriptors that are registered ``while_admitting`` go into the inner one.
 
-    The inner one is itself registered in the outer: it is one of those that are ready while anybody in it is.
+    The inner one is itself registered in the outer, ``settled``: it is one of those that are ready while anybody in it
+    is.
     """
 
     def __init__(self) -> None:
         self.while_admitting = False
-        self._settled = epoll()
+        self.settled = epoll()
         self._newcomers = epoll()
         self._flags_of: dict[int, int] = {}
-        self._settled.register(self._newcomers.fileno(), EPOLLIN)
+        self.settled.register(self._newcomers.fileno(), EPOLLIN)
 
     @property
     def door(self) -> int:
@@ -30,11 +31,11 @@ class Antechamber:
         flags = self._flags_of.pop(descriptor, None)
         if flags is not None:
             self._newcomers.unregister(descriptor)
-            self._settled.register(descriptor, flags)
+            self.settled.register(descriptor, flags)
 
     def poll(self, timeout: float, most: int) -> list[tuple[int, int]]:
         """Return who is ready."""
-        return self._settled.poll(timeout, most)
+        return self.settled.poll(timeout, most)
 
     def poll_newcomers(self, most: int) -> list[tuple[int, int]]:
         """Return who is ready in the antechamber, without waiting."""
@@ -48,7 +49,7 @@ class Antechamber:
             self._newcomers.register(descriptor, flags)
             self._flags_of[descriptor] = flags
         else:
-            self._settled.register(descriptor, flags)
+            self.settled.register(descriptor, flags)
 
     def modify(self, descriptor: int, flags: int) -> None:
         """Watch it for something else."""
@@ -56,11 +57,11 @@ class Antechamber:
             self._newcomers.modify(descriptor, flags)
             self._flags_of[descriptor] = flags
         else:
-            self._settled.modify(descriptor, flags)
+            self.settled.modify(descriptor, flags)
 
     def unregister(self, descriptor: int) -> None:
         """Watch it no longer."""
         if self._flags_of.pop(descriptor, None) is None:
-            self._settled.unregister(descriptor)
+            self.settled.unregister(descriptor)
         else:
             self._newcomers.unregister(descriptor)

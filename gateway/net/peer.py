@@ -1,7 +1,7 @@
 """The server side of one connection at the edge: everything that has nothing to do with which protocol it speaks.
 
-A protocol's ``server.py`` derives from ``PeerProtocol``, gives it a machine and adds what is its own: heartbeats, and
-what listings show.
+A protocol's ``server.py`` derives from ``PeerProtocol``, gives its ``line`` a machine and adds what is its own:
+heartbeats, and what listings show.
 """
 
 from typing import Any, Final
@@ -15,9 +15,11 @@ from gateway.kernel.connections import TICKS_PER_S, ChannelFacts, PeerFacts, Tls
 from gateway.logs import Log
 from gateway.net.certificates import subject_of
 from gateway.net.handshakes import tls_facts
+from gateway.net.line import Line
 from gateway.net.listeners import plain_host
-from gateway.net.machine import GONE, Machine, Phase
+from gateway.net.machine import Machine, Phase
 from gateway.net.outbox import FLOOD
+from gateway.net.reactor import Guest
 from gateway.net.turn import Turn
 from gateway.net.wire import Wire
 
@@ -26,15 +28,15 @@ _FAREWELL_S: Final = 5
 
 
 class PeerProtocol(Protocol):
-    """One connection's transport and clockwork. A subclass sets ``machine`` in its constructor and may override
+    """One connection's transport and clockwork; ``line`` is its way in and out.
 
-    ``mind``, ``block``, ``unblock``, ``facts``, ``channels`` and ``channel_count``.
+    A subclass connects the line with a machine in its constructor, and may override ``mind``, ``block``, ``unblock``,
+    ``facts``, ``channels`` and ``channel_count``.
 
     Time is counted in ticks, ``TICKS_PER_S`` a second, so that the hot path reads no clock. While the connection is
     open, ``quiet`` and ``silent`` say for how many of them nothing was sent, and nothing came.
     """
 
-    machine: Machine
     protocol_name: str
 
     def __init__(self, broker: Broker, turn: Turn, log: Log, login_timeout_s: float) -> None:
@@ -46,24 +48,22 @@ class PeerProtocol(Protocol):
         self._turn = turn
         self._log = log
         self._login_timeout_s = login_timeout_s
-        self._wire: Wire | None = None
-        self._is_reading = True
-        self._is_ending = False
-        self._is_held = False
-        self._heard = True
-        self._spoke = True
+        self.line = Line(self, broker.journal, turn)
         self._age = 0
         self._farewell = 0
         self._end_reason = ""
         self._connected_at_ms = 0
-        self._octets = 0
-        self._reads = 0
         self._tls: TlsFacts | None = None
 
     @property
     def certificate(self) -> CertificateSubject | None:
         """The verified client certificate's names; read when somebody logs in, after the TLS handshake."""
         return subject_of(self.transport)
+
+    @property
+    def machine(self) -> Machine:
+        """Who converses with the peer; nobody, once it is gone."""
+        return self.line.machine
 
     # What a subclass adds
 
@@ -86,21 +86,15 @@ class PeerProtocol(Protocol):
         self.peer_host = plain_host(peer.host)
         self.name = f"{self.peer_host}:{peer.port} -> {plain_host(host.host)}:{host.port}"
         self._connected_at_ms = self._broker.clock.wall_ms()
-        self._wire = Wire(transport, self._congested)
+        self.line.wire = Wire(transport, self.line.congested)
+        if isinstance(transport, Guest):
+            transport.read_by(self.line)
         self._broker.connections.add(self)
         self.log("connection opened")
 
     def dataReceived(self, data: bytes) -> None:
-        """Bytes came."""
-        self._heard = True
-        self._octets += len(data)
-        self._reads += 1
-        try:
-            self.machine.receive(data)
-        except Exception:  # the seam to one peer: what breaks while serving it is told to it, and ends with it
-            self.fail()
-        if not self._turn.is_scheduled:
-            self._turn.touch()
+        """Bytes came, not from the socket but out of something in between: TLS, WebSocket, a PROXY header."""
+        self.line.take(data)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """The peer is gone."""
@@ -109,17 +103,13 @@ class PeerProtocol(Protocol):
         vhost, user = self.vhost_name, self.user_name
         try:
             self.machine.lost()
-        except Exception:  # as above; the others still need what it held
+        except Exception:  # the seam to one peer; the others still need what it held
             self._log.error("internal error", exc_info=True, connection=self.name)
-        self._wire, self.machine = None, GONE
+        self.line.cut()
         self._turn.touch()
         self._log.info("connection closed", connection=self.name, user=user, vhost=vhost, reason=why)
 
     # What the machine asks for
-
-    def awaken(self) -> None:
-        """Take part in the end of this turn; the outbox makes sure to ask once."""
-        self._turn.awaken(self)
 
     def log(self, event: str, **details: object) -> None:
         """Write a line about this connection. The reason of its end is told once, when it is closed."""
@@ -137,39 +127,14 @@ class PeerProtocol(Protocol):
 
     def hang_up(self) -> None:
         """Close the transport after what is in the outbox."""
-        self._is_ending = True
-        self.machine.outbox.wake()
+        self.line.is_ending = True
+        self.line.outbox.wake()
 
     def publishing(self) -> None:
         """The client publishes: from now on it is held back when publishers are."""
         self.weigh_publishing()
 
-    # What turns ask for
-
-    def end_turn(self) -> None:
-        """Let confirms that are due into the outbox."""
-        self.machine.end_turn()
-
-    def flush(self) -> None:
-        """Send everything that may leave now."""
-        outbox = self.machine.outbox
-        outbox.is_awake = False
-        if self._wire is None:
-            return
-        if not outbox.is_congested:
-            pieces, size = outbox.take(self._broker.journal.watermark)
-            if pieces:
-                self._spoke = True
-                self._wire.send(pieces, size)
-            if outbox.pieces and outbox.awaited:
-                self._wait_for_disk()
-            elif self._is_ending and not outbox.pieces:
-                self._is_ending = False
-                self._wire.close()
-        if not outbox.is_open and outbox.weigh():
-            self.machine.resume()
-        if outbox.size > FLOOD or not self._is_reading:
-            self._weigh_reading()
+    # What the line asks for
 
     def fail(self) -> None:
         """End the connection: something of ours broke while serving it."""
@@ -177,37 +142,22 @@ class PeerProtocol(Protocol):
         try:
             self.machine.fault()
         except Exception:  # what broke keeps it from ending in order, too
-            if self._wire is not None:
-                self._wire.abort()
+            self._abort()
 
     def send_ahead(self, frame: bytes) -> None:
         """Send a frame past everything that waits: a heartbeat, which may come between any two others."""
-        if self._wire is not None:
+        if self.line.wire is not None:
             self.quiet = 0
-            self._wire.send([frame], len(frame))
+            self.line.wire.send([frame], len(frame))
 
     def give_up(self, reason: str) -> None:
         """Drop a peer that is not there any more, or never logs in."""
         self.log("connection closing", reason=reason)
-        if self._wire is not None:
-            self._wire.abort()
+        self._abort()
 
-    def _wait_for_disk(self) -> None:
-        """Come back when what the next frame promises is durable."""
-        if not self._is_held:
-            self._is_held = True
-            journal = self._broker.journal
-            journal.when_durable(max(self.machine.outbox.awaited, journal.pending_lsn), self._disk_caught_up)
-
-    def _disk_caught_up(self) -> None:
-        self._is_held = False
-        self.machine.outbox.wake()
-
-    def _congested(self, is_congested: bool) -> None:
-        outbox = self.machine.outbox
-        outbox.is_congested = is_congested
-        outbox.is_open = outbox.is_open and not is_congested  # opening is for ``flush``, which tells the consumers
-        outbox.wake()
+    def _abort(self) -> None:
+        if self.line.wire is not None:
+            self.line.wire.abort()
 
     # What the broker asks of any peer
 
@@ -224,7 +174,7 @@ class PeerProtocol(Protocol):
     @property
     def octets(self) -> tuple[int, int]:
         """The bytes that came and that were sent."""
-        return self._octets, 0 if self._wire is None else self._wire.octets
+        return self.line.octets, 0 if self.line.wire is None else self.line.wire.octets
 
     @property
     def channel_count(self) -> int:
@@ -239,7 +189,7 @@ class PeerProtocol(Protocol):
         """Tell what a listing shows of it; a subclass replaces what its protocol says better."""
         transport: Any = self.transport
         peer, host = transport.getPeer(), transport.getHost()
-        wire = self._wire
+        line, wire = self.line, self.line.wire
         if self._tls is None:
             self._tls = tls_facts(transport)
         return PeerFacts(
@@ -256,9 +206,9 @@ class PeerProtocol(Protocol):
             frame_max=0,
             channel_max=0,
             timeout_s=0,
-            received=(self._octets, self._reads),
+            received=(line.octets, line.reads),
             sent=(0, 0) if wire is None else (wire.octets, wire.writes),
-            pending=self.machine.outbox.size,
+            pending=line.outbox.size,
             tls=self._tls,
         )
 
@@ -280,32 +230,32 @@ class PeerProtocol(Protocol):
             self.block("the archive is behind")
         elif not alarms:
             self.unblock()
-        self._weigh_reading()
+        self.weigh_reading()
 
-    def _weigh_reading(self) -> None:
+    def weigh_reading(self) -> None:
         """Read from the peer unless it publishes too much, or does not take what it asked for.
 
         While the disk is behind, acknowledgements wait as publishes do: they are as much to write. Alarms are for
         publishers alone, since consumers are who ends them; an archive that is behind is for those who fill it.
         """
-        broker, machine = self._broker, self.machine
+        broker, line, machine = self._broker, self.line, self.machine
         must_wait = (
-            machine.outbox.size > FLOOD
+            line.outbox.size > FLOOD
             or (machine.has_published and bool(broker.alarms))
             or self.name in broker.archivists.held_publishers
             or (broker.journal.is_backlogged and (machine.has_published or machine.has_unsettled))
         )
-        if must_wait == self._is_reading and self._wire is not None:
-            self._is_reading = not must_wait
-            self._wire.read(self._is_reading)
+        if must_wait == line.is_reading and line.wire is not None:
+            line.is_reading = not must_wait
+            line.wire.read(line.is_reading)
 
     def tick(self) -> None:
         """Mind time limits; called ``TICKS_PER_S`` times a second."""
         phase = self.machine.phase
         if phase is Phase.LEAVING:
             self._farewell += 1
-            if self._farewell > _FAREWELL_S * TICKS_PER_S and self._wire is not None:
-                self._wire.abort()
+            if self._farewell > _FAREWELL_S * TICKS_PER_S:
+                self._abort()
         elif phase is Phase.ENTERING:
             self._age += 1
             if self._age >= self._login_timeout_s * TICKS_PER_S:
@@ -316,6 +266,7 @@ class PeerProtocol(Protocol):
 
     def _listen_for_silence(self) -> None:
         """Count the ticks in which nothing went, and nothing came though we listened."""
-        self.quiet = 0 if self._spoke else self.quiet + 1
-        self.silent = 0 if self._heard or not self._is_reading else self.silent + 1
-        self._heard = self._spoke = False
+        line = self.line
+        self.quiet = 0 if line.spoke else self.quiet + 1
+        self.silent = 0 if line.heard or not line.is_reading else self.silent + 1
+        line.heard = line.spoke = False

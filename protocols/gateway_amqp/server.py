@@ -24,7 +24,8 @@ class AmqpServer(PeerProtocol):
 
     def __init__(self, settings: AmqpSettings, turn: Turn) -> None:
         super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
-        self.machine = self.connection = Connection(settings, self, self.awaken)
+        self.connection = Connection(settings, self, self.line.wake)
+        self.line.connect(self.connection)
 
     def block(self, reason: str) -> None:
         """Tell a client that can hear it that its publishes have to wait."""

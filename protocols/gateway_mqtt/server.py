@@ -30,7 +30,8 @@ class MqttServer(PeerProtocol):
 
     def __init__(self, settings: MqttSettings, turn: Turn) -> None:
         super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
-        self.machine = self.connection = Connection(settings, self, self.awaken)
+        self.connection = Connection(settings, self, self.line.wake)
+        self.line.connect(self.connection)
         self._meter = settings.meter
 
     def connectionMade(self) -> None:

@@ -26,7 +26,8 @@ class StompServer(PeerProtocol):
 
     def __init__(self, settings: StompSettings, turn: Turn) -> None:
         super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
-        self.machine = self.connection = Connection(settings, self, self.awaken)
+        self.connection = Connection(settings, self, self.line.wake)
+        self.line.connect(self.connection)
 
     def mind(self) -> None:
         """Mind deliveries that nobody acknowledges, and heart-beats (1.2, "Heart-beating").

@@ -24,6 +24,7 @@ class Parrot:
         self.driver = driver
         self.outbox = Outbox(wake)
         self.has_published = False
+        self.has_unsettled = False
         self.phase = Phase.ENTERING
         self.vhost: VirtualHost | None = None
         self.user_name = "polly"
@@ -67,7 +68,8 @@ class ParrotServer(PeerProtocol):
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway.broker, gateway.turn, Log("parrot"), LOGIN_TIMEOUT_S)
-        self.machine: Parrot = Parrot(self, self.awaken)
+        self.parrot = Parrot(self, self.line.wake)
+        self.line.connect(self.parrot)
 
 
 class Transport(StringTransport):
@@ -89,7 +91,7 @@ class Peer:
     def __init__(self) -> None:
         self.gateway = Gateway()
         self.server = ParrotServer(self.gateway)
-        self.machine = self.server.machine
+        self.machine = self.server.parrot
         self.transport: Any = Transport()
         self.server.makeConnection(self.transport)
 

@@ -14,8 +14,8 @@ class Peer(StompServer):
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway.settings, gateway.turn)
         self.gateway = gateway
-        self.line = Line(peerAddress=IPv4Address("TCP", "127.0.0.1", 50_000))
-        self.makeConnection(self.line)
+        self.far_end = FarEnd(peerAddress=IPv4Address("TCP", "127.0.0.1", 50_000))
+        self.makeConnection(self.far_end)
 
     def hear(self, data: bytes) -> None:
         self.dataReceived(data)
@@ -26,12 +26,12 @@ class Peer(StompServer):
             self.tick()
 
     def said(self) -> bytes:
-        said = self.line.value()
-        self.line.clear()
+        said = self.far_end.value()
+        self.far_end.clear()
         return said
 
 
-class Line(StringTransport):
+class FarEnd(StringTransport):
     """What a Wire uses of Twisted's, over a socket that does not exist."""
 
     aborted = False
@@ -75,15 +75,15 @@ def test_a_client_that_wants_none_gets_none() -> None:
     peer = opened()
     peer.pass_ticks(100)
     assert peer.said() == b""
-    assert not peer.line.aborted
+    assert not peer.far_end.aborted
 
 
 def test_a_client_that_promised_heart_beats_and_is_silent_is_given_up() -> None:
     peer = opened("2000,0")
     peer.pass_ticks(4)
-    assert not peer.line.aborted
+    assert not peer.far_end.aborted
     peer.pass_ticks(0.5)
-    assert peer.line.aborted
+    assert peer.far_end.aborted
 
 
 def test_a_newline_is_a_heart_beat() -> None:
@@ -91,15 +91,15 @@ def test_a_newline_is_a_heart_beat() -> None:
     for _ in range(10):
         peer.pass_ticks(3)
         peer.hear(b"\n")
-    assert not peer.line.aborted
+    assert not peer.far_end.aborted
 
 
 def test_who_does_not_log_in_is_cut_off_in_time() -> None:
     peer = Peer(Gateway(login_timeout_s=3))
     peer.pass_ticks(2.5)
-    assert not peer.line.aborted
+    assert not peer.far_end.aborted
     peer.pass_ticks(0.5)
-    assert peer.line.aborted
+    assert peer.far_end.aborted
 
 
 def test_what_a_listing_shows() -> None:

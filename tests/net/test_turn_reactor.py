@@ -87,7 +87,7 @@ def test_faults_of_one_neither_stop_the_loop_nor_the_rest_of_the_turn() -> None:
 
 READY = """
     import socket
-    from gateway.net.reactor import MOST_EVENTS
+    from gateway.net.loop import MOST_EVENTS
     COUNT = 3 * MOST_EVENTS
     turns, served = [0], []
     class Ready:
@@ -144,7 +144,7 @@ def test_who_was_let_in_is_served_before_the_many_who_were_not() -> None:
     assert run(
         GUESTS
         + """
-    from gateway.net.reactor import MOST_NEWCOMERS
+    from gateway.net.loop import MOST_NEWCOMERS
     def then():
         if len(guests) == COUNT:
             guests.append(None)
@@ -163,7 +163,7 @@ def test_those_who_leave_together_are_seen_off_a_few_in_each_turn_and_all_in_the
     assert run(
         GUESTS
         + """
-    from gateway.net.reactor import MOST_LEAVING
+    from gateway.net.loop import MOST_LEAVING
     counts = []
     def then():
         if len(guests) < COUNT: return
@@ -195,7 +195,7 @@ def test_a_stop_forgets_nobody_who_was_leaving() -> None:
 def test_a_listener_lets_a_few_in_during_one_turn_and_the_others_in_the_next() -> None:
     turns = run("""
         import socket
-        from gateway.net.reactor import MOST_NEWCOMERS
+        from gateway.net.loop import MOST_NEWCOMERS
         newcomers, turns = [], []
         class Serving(Protocol):
             def connectionMade(self):

@@ -1,0 +1,178 @@
+"""The hot half of a connection at the edge: from the socket to its machine, and from its outbox to the socket.
+
+What happens once a connection, or a few times a second, is with ``PeerProtocol``. This half derives from nothing of
+Twisted's, so that compiled it is a struct, and a small packet in or out finds what it needs without a dictionary.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
+
+from gateway.kernel.journal import Journal
+from gateway.net.machine import GONE, Machine
+from gateway.net.outbox import FLOOD, Outbox
+from gateway.net.turn import Turn
+from gateway.net.wire import Wire
+
+#: The most bytes that one look at a socket takes.
+_READ_BYTES: Final = 64 * 1024
+
+
+class Clockwork(Protocol):
+    """What a line asks of the other half."""
+
+    def fail(self) -> None:
+        """End the connection: something of ours broke; called while the exception is being handled."""
+        ...
+
+    def weigh_reading(self) -> None:
+        """Decide anew whether the peer is read from."""
+        ...
+
+
+class Line:
+    """One connection's way in and out. A ``Speaker`` in turns.
+
+    ``is_reading`` says that the peer is read from, ``is_ending`` that the connection ends behind what is in the outbox;
+    ``heard`` and ``spoke`` that something came and went since somebody last looked. ``octets`` and ``reads`` count what
+    came.
+    """
+
+    __slots__ = (
+        "_clockwork",
+        "_end_turn",
+        "_is_held",
+        "_journal",
+        "_receive",
+        "_recv",
+        "_turn",
+        "heard",
+        "is_ending",
+        "is_reading",
+        "machine",
+        "octets",
+        "outbox",
+        "reads",
+        "spoke",
+        "wire",
+    )
+
+    def __init__(self, clockwork: Clockwork, journal: Journal, turn: Turn) -> None:
+        self.machine: Machine = GONE
+        self.outbox: Outbox = GONE.outbox
+        self.wire: Wire | None = None
+        self.is_reading = True
+        self.is_ending = False
+        self.heard = True
+        self.spoke = True
+        self.octets = 0
+        self.reads = 0
+        self._clockwork = clockwork
+        self._journal = journal
+        self._turn = turn
+        self._is_held = False
+        self._receive: Callable[[bytes], None] = GONE.receive
+        self._end_turn: Callable[[], None] = GONE.end_turn
+        self._recv: Callable[[int], bytes] = _nothing
+
+    def connect(self, machine: Machine) -> None:
+        """Serve this machine."""
+        self.machine = machine
+        self.outbox = machine.outbox
+        self._receive = machine.receive
+        self._end_turn = machine.end_turn
+
+    def cut(self) -> None:
+        """Serve nobody any more, and know nobody, so that no cycle is left of the connection."""
+        self.wire = None
+        self._recv = _nothing
+        self.connect(GONE)
+
+    # In
+
+    def listen(self, recv: Callable[[int], bytes]) -> None:
+        """Read from a socket by itself; ``recv`` is as a non-blocking socket has it."""
+        self._recv = recv
+
+    def read(self) -> Any:
+        """Read once; return why the connection is over, as Twisted has it, or ``None``."""
+        try:
+            data = self._recv(_READ_BYTES)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return CONNECTION_LOST
+        if not data:
+            return CONNECTION_DONE
+        self.take(data)
+        return None
+
+    def take(self, data: bytes) -> None:
+        """Let the machine have what came."""
+        self.heard = True
+        self.octets += len(data)
+        self.reads += 1
+        try:
+            self._receive(data)
+        except Exception:  # the seam to one peer: what breaks while serving it is told to it, and ends with it
+            self._clockwork.fail()
+        if not self._turn.is_scheduled and self._journal.has_begun:  # who wants to speak sees to it by itself
+            self._turn.touch()
+
+    # Out
+
+    def wake(self) -> None:
+        """Take part in the end of this turn; the outbox makes sure to ask once."""
+        self._turn.awaken(self)
+
+    def end_turn(self) -> None:
+        """Let confirms that are due into the outbox."""
+        self._end_turn()
+
+    def flush(self) -> None:
+        """Send everything that may leave now."""
+        outbox, wire = self.outbox, self.wire
+        outbox.is_awake = False
+        if wire is None:
+            return
+        if not outbox.is_congested:
+            pieces, size = outbox.take(self._journal.watermark)
+            if pieces:
+                self.spoke = True
+                wire.send(pieces, size)
+            if outbox.pieces and outbox.awaited:
+                self._wait_for_disk()
+            elif self.is_ending and not outbox.pieces:
+                self.is_ending = False
+                wire.close()
+        if not outbox.is_open and outbox.weigh():
+            self.machine.resume()
+        if outbox.size > FLOOD or not self.is_reading:
+            self._clockwork.weigh_reading()
+
+    def fail(self) -> None:
+        """End the connection: something of ours broke while serving it."""
+        self._clockwork.fail()
+
+    def congested(self, is_congested: bool) -> None:
+        """Hear from the wire whether the peer keeps up."""
+        outbox = self.outbox
+        outbox.is_congested = is_congested
+        outbox.is_open = outbox.is_open and not is_congested  # opening is for ``flush``, which tells the consumers
+        outbox.wake()
+
+    def _wait_for_disk(self) -> None:
+        """Come back when what the next frame promises is durable."""
+        if not self._is_held:
+            self._is_held = True
+            self._journal.when_durable(max(self.outbox.awaited, self._journal.pending_lsn), self._disk_caught_up)
+
+    def _disk_caught_up(self) -> None:
+        self._is_held = False
+        self.outbox.wake()
+
+
+def _nothing(size: int) -> bytes:
+    """Read from a socket that is not there."""
+    raise BlockingIOError
