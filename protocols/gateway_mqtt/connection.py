@@ -5,33 +5,25 @@ that outnumber the others, PUBLISH and short acknowledgements, go past it. A cli
 speaks 5.0, and is cut off in any version (4.13).
 """
 
-from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from collections.abc import Callable
+from typing import Final
 
 from gateway.access import Permissions
 from gateway.kernel.errors import ProtocolViolation, Refused
 from gateway.kernel.vhost import VirtualHost
 from gateway.net.machine import Driver, Phase
 from gateway_mqtt.conversation import Conversation
-from gateway_mqtt.decoding import (
-    check_flags,
-    connect_version,
-    decode_ack,
-    decode_auth,
-    decode_connect,
-    decode_disconnect,
-    decode_subscribe,
-    decode_unsubscribe,
-)
-from gateway_mqtt.encoding import PINGRESP, connack, disconnect
+from gateway_mqtt.decoding import check_flags, connect_version, decode_auth, decode_connect
+from gateway_mqtt.encoding import connack, disconnect
 from gateway_mqtt.errors import MqttError, protocol_error
 from gateway_mqtt.incoming import Incoming, remaining_length
 from gateway_mqtt.meter import Tally
 from gateway_mqtt.opening import Opening
 from gateway_mqtt.packet_outbox import PacketOutbox
-from gateway_mqtt.packet_types import PacketType
+from gateway_mqtt.packet_types import PacketType, name_of
 from gateway_mqtt.properties import Properties, Property
 from gateway_mqtt.reasons import Reason, reason_for
+from gateway_mqtt.requests import REQUESTS
 from gateway_mqtt.settings import MqttSettings
 from gateway_mqtt.state import State
 from gateway_mqtt.wire import LARGEST_PACKET, require_minimal
@@ -170,9 +162,9 @@ class Connection:
 
     def _perform(self, first: int, body: bytes) -> None:
         """Act on a packet of an open connection."""
-        perform = _PACKETS.get(first >> 4)
+        perform = REQUESTS.get(first >> 4)
         if perform is None:
-            raise protocol_error(f"{_name(first)} from a client")
+            raise protocol_error(f"{name_of(first)} from a client")
         perform(self, first & 0x0F, body)
 
     def _greet(self, first: int, body: bytes, length_size: int) -> None:
@@ -183,7 +175,7 @@ class Connection:
         packet_type = first >> 4
         if self.state is State.GREETING:
             if packet_type != PacketType.CONNECT:
-                raise protocol_error(f"{_name(first)} before CONNECT")  # MQTT-3.1.0-1
+                raise protocol_error(f"{name_of(first)} before CONNECT")  # MQTT-3.1.0-1
             self.version = connect_version(body)
             self.settings.meter.connects += 1
             if self.version == 5:
@@ -195,7 +187,7 @@ class Connection:
         elif packet_type == PacketType.DISCONNECT:
             self.close()
         else:
-            raise protocol_error(f"{_name(first)} while authenticating")  # MQTT-3.1.2-30
+            raise protocol_error(f"{name_of(first)} while authenticating")  # MQTT-3.1.2-30
 
     def go_on(self) -> None:
         """Look at what came while somebody was asked; called when the answer is there, maybe out of turn."""
@@ -244,52 +236,6 @@ class Connection:
         """Refuse every publish that waits for its confirm."""
         if self.conversation is not None:
             self.conversation.publishing.fail()
-
-    # Requests
-
-    def _take_ack(self, packet_type: PacketType, flags: int, body: bytes) -> None:
-        assert self.conversation is not None
-        check_flags(self.version, packet_type, flags)
-        packet_id, reason, _ = decode_ack(self.version, packet_type, body)
-        inflight = self.conversation.inflight
-        if packet_type == PacketType.PUBREL:
-            self.conversation.publishing.released(packet_id)
-        elif packet_type == PacketType.PUBCOMP:
-            inflight.completed(packet_id)
-        elif reason.is_error:
-            inflight.refuse(packet_id)
-        elif packet_type == PacketType.PUBACK:
-            inflight.accept(packet_id)
-        else:
-            inflight.received(packet_id)
-
-    def _subscribe(self, flags: int, body: bytes) -> None:
-        assert self.conversation is not None
-        self.conversation.subscribing.subscribe(decode_subscribe(self.version, flags, body))
-
-    def _unsubscribe(self, flags: int, body: bytes) -> None:
-        assert self.conversation is not None
-        self.conversation.subscribing.unsubscribe(decode_unsubscribe(self.version, flags, body))
-
-    def _ping(self, flags: int, body: bytes) -> None:
-        check_flags(self.version, PacketType.PINGREQ, flags)
-        if body:
-            raise MqttError(Reason.MALFORMED_PACKET, f"PINGREQ with {len(body)} bytes")
-        self.outbox.write(PINGRESP)
-
-    def _connect_again(self, flags: int, body: bytes) -> None:
-        raise protocol_error("a second CONNECT")  # MQTT-3.1.0-2
-
-    def _authenticate_again(self, flags: int, body: bytes) -> None:
-        self.opening.proceed(decode_auth(self.version, flags, body))
-
-    def _disconnect(self, flags: int, body: bytes) -> None:
-        """Let the client go; its will goes with it unless it asked otherwise (MQTT-3.14.4-3)."""
-        assert self.conversation is not None
-        packet = decode_disconnect(self.version, flags, body)
-        expiry_s = packet.properties.get(Property.SESSION_EXPIRY_INTERVAL)
-        self.conversation.depart(expiry_s, keeps_will=packet.reason is not Reason.SUCCESS)
-        self.close()
 
     # The end
 
@@ -355,25 +301,3 @@ class Connection:
     def _let_go(self) -> None:
         if self.conversation is not None:
             self.conversation.close()
-
-
-def _name(first: int) -> str:
-    """Return the name of a packet, given its first byte."""
-    return PacketType(first >> 4).name if first >> 4 else "packet type 0"
-
-
-Perform: TypeAlias = Callable[[Connection, int, bytes], None]
-
-#: What an open connection does for each kind of packet, given its flags and its body.
-_PACKETS: Final[Mapping[int, Perform]] = {
-    PacketType.CONNECT: Connection._connect_again,
-    PacketType.PUBACK: lambda connection, flags, body: connection._take_ack(PacketType.PUBACK, flags, body),
-    PacketType.PUBREC: lambda connection, flags, body: connection._take_ack(PacketType.PUBREC, flags, body),
-    PacketType.PUBREL: lambda connection, flags, body: connection._take_ack(PacketType.PUBREL, flags, body),
-    PacketType.PUBCOMP: lambda connection, flags, body: connection._take_ack(PacketType.PUBCOMP, flags, body),
-    PacketType.SUBSCRIBE: Connection._subscribe,
-    PacketType.UNSUBSCRIBE: Connection._unsubscribe,
-    PacketType.PINGREQ: Connection._ping,
-    PacketType.DISCONNECT: Connection._disconnect,
-    PacketType.AUTH: Connection._authenticate_again,
-}

@@ -22,3 +22,8 @@ class PacketType(IntEnum):
     PINGRESP = 13
     DISCONNECT = 14
     AUTH = 15
+
+
+def name_of(first: int) -> str:
+    """Return the name of a packet, given its first byte."""
+    return PacketType(first >> 4).name if first >> 4 else "packet type 0"

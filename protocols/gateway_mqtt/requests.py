@@ -1,0 +1,111 @@
+"""What an open connection does for each kind of packet; PUBLISH and short acknowledgements go past it."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from gateway_mqtt.conversation import Conversation
+from gateway_mqtt.decoding import (
+    check_flags,
+    decode_ack,
+    decode_auth,
+    decode_disconnect,
+    decode_subscribe,
+    decode_unsubscribe,
+)
+from gateway_mqtt.encoding import PINGRESP
+from gateway_mqtt.errors import MqttError, protocol_error
+from gateway_mqtt.packet_types import PacketType
+from gateway_mqtt.properties import Property
+from gateway_mqtt.reasons import Reason
+
+if TYPE_CHECKING:
+    from gateway_mqtt.connection import Connection
+
+
+def _puback(connection: "Connection", flags: int, body: bytes) -> None:
+    packet_id, reason = _ack(connection, PacketType.PUBACK, flags, body)
+    inflight = _conversation(connection).inflight
+    if reason.is_error:
+        inflight.refuse(packet_id)
+    else:
+        inflight.accept(packet_id)
+
+
+def _pubrec(connection: "Connection", flags: int, body: bytes) -> None:
+    packet_id, reason = _ack(connection, PacketType.PUBREC, flags, body)
+    inflight = _conversation(connection).inflight
+    if reason.is_error:
+        inflight.refuse(packet_id)
+    else:
+        inflight.received(packet_id)
+
+
+def _pubrel(connection: "Connection", flags: int, body: bytes) -> None:
+    packet_id, _ = _ack(connection, PacketType.PUBREL, flags, body)
+    _conversation(connection).publishing.released(packet_id)
+
+
+def _pubcomp(connection: "Connection", flags: int, body: bytes) -> None:
+    packet_id, _ = _ack(connection, PacketType.PUBCOMP, flags, body)
+    _conversation(connection).inflight.completed(packet_id)
+
+
+def _ack(connection: "Connection", packet_type: PacketType, flags: int, body: bytes) -> tuple[int, Reason]:
+    """Return what an acknowledgement is about, and what it says of it."""
+    check_flags(connection.version, packet_type, flags)
+    packet_id, reason, _ = decode_ack(connection.version, packet_type, body)
+    return packet_id, reason
+
+
+def _subscribe(connection: "Connection", flags: int, body: bytes) -> None:
+    _conversation(connection).subscribing.subscribe(decode_subscribe(connection.version, flags, body))
+
+
+def _unsubscribe(connection: "Connection", flags: int, body: bytes) -> None:
+    _conversation(connection).subscribing.unsubscribe(decode_unsubscribe(connection.version, flags, body))
+
+
+def _ping(connection: "Connection", flags: int, body: bytes) -> None:
+    check_flags(connection.version, PacketType.PINGREQ, flags)
+    if body:
+        raise MqttError(Reason.MALFORMED_PACKET, f"PINGREQ with {len(body)} bytes")
+    connection.outbox.write(PINGRESP)
+
+
+def _connect_again(connection: "Connection", flags: int, body: bytes) -> None:
+    raise protocol_error("a second CONNECT")  # MQTT-3.1.0-2
+
+
+def _authenticate_again(connection: "Connection", flags: int, body: bytes) -> None:
+    connection.opening.proceed(decode_auth(connection.version, flags, body))
+
+
+def _disconnect(connection: "Connection", flags: int, body: bytes) -> None:
+    """Let the client go; its will goes with it unless it asked otherwise (MQTT-3.14.4-3)."""
+    packet = decode_disconnect(connection.version, flags, body)
+    expiry_s = packet.properties.get(Property.SESSION_EXPIRY_INTERVAL)
+    _conversation(connection).depart(expiry_s, keeps_will=packet.reason is not Reason.SUCCESS)
+    connection.close()
+
+
+def _conversation(connection: "Connection") -> Conversation:
+    """Return what an open connection has."""
+    assert connection.conversation is not None
+    return connection.conversation
+
+
+Perform: TypeAlias = "Callable[[Connection, int, bytes], None]"
+
+#: Packet type to what is done, given the flags and the body.
+REQUESTS: Final[Mapping[int, Perform]] = {
+    PacketType.CONNECT: _connect_again,
+    PacketType.PUBACK: _puback,
+    PacketType.PUBREC: _pubrec,
+    PacketType.PUBREL: _pubrel,
+    PacketType.PUBCOMP: _pubcomp,
+    PacketType.SUBSCRIBE: _subscribe,
+    PacketType.UNSUBSCRIBE: _unsubscribe,
+    PacketType.PINGREQ: _ping,
+    PacketType.DISCONNECT: _disconnect,
+    PacketType.AUTH: _authenticate_again,
+}
