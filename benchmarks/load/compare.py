@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from benchmarks.load.awake import cores_awake
 from benchmarks.load.backlog import measure_backlog
 from benchmarks.load.drive import Stalled
 from benchmarks.load.duties import Duty, Part
@@ -54,7 +53,7 @@ class Comparison:
         """Measure each workload on each peer in turn, so many times: a slow minute strikes all peers alike."""
         protocols = {workload.protocol for workload in workloads}
         peers = [peer for peer in self._peers if peer.protocols & protocols]
-        with self._running(peers) as brokers, cores_awake():
+        with self._running(peers) as brokers:
             for workload in workloads:
                 for _ in range(repetitions):
                     for broker in brokers:

@@ -1,8 +1,10 @@
 """Workloads of many publishers and subscribers in step: what a delivery costs whatever the crowd's shape."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from time import perf_counter
 
+from benchmarks.load.cores import one_core_shared
 from benchmarks.load.latency import latency
 from benchmarks.load.measurement import Measurement, stopwatch
 from benchmarks.load.mqtt.crowd import Crowd, open_crowd
@@ -11,8 +13,12 @@ from benchmarks.load.workloads import Workload
 
 
 def measure_rounds(broker: Broker, workload: Workload, seconds: float) -> Measurement:
-    """Repeat rounds for so long; a fifth of that beforehand, not counted, warms both sides up."""
-    with open_crowd(broker.ports[workload.protocol], workload) as crowd:
+    """Repeat rounds for so long; a fifth of that beforehand, not counted, warms both sides up.
+
+    With one message outstanding the broker and this process take turns on one core.
+    """
+    place = one_core_shared(broker.pid) if workload.window == 1 else nullcontext()
+    with open_crowd(broker.ports[workload.protocol], workload) as crowd, place:
         _repeat(crowd, seconds / 5)
         with stopwatch(broker.pid) as watch:
             waits = _repeat(crowd, seconds)
