@@ -41,10 +41,8 @@ class Line:
 
     __slots__ = (
         "_clockwork",
-        "_end_turn",
         "_is_held",
         "_journal",
-        "_receive",
         "_recv",
         "_turn",
         "heard",
@@ -72,16 +70,12 @@ class Line:
         self._journal = journal
         self._turn = turn
         self._is_held = False
-        self._receive: Callable[[bytes], None] = GONE.receive
-        self._end_turn: Callable[[], None] = GONE.end_turn
         self._recv: Callable[[int], bytes] = _nothing
 
     def connect(self, machine: Machine) -> None:
         """Serve this machine."""
         self.machine = machine
         self.outbox = machine.outbox
-        self._receive = machine.receive
-        self._end_turn = machine.end_turn
 
     def cut(self) -> None:
         """Serve nobody any more, and know nobody, so that no cycle is left of the connection."""
@@ -114,7 +108,7 @@ class Line:
         self.octets += len(data)
         self.reads += 1
         try:
-            self._receive(data)
+            self.machine.receive(data)
         except Exception:  # the seam to one peer: what breaks while serving it is told to it, and ends with it
             self._clockwork.fail()
         if not self._turn.is_scheduled and self._journal.has_begun:  # who wants to speak sees to it by itself
@@ -128,7 +122,7 @@ class Line:
 
     def end_turn(self) -> None:
         """Let confirms that are due into the outbox."""
-        self._end_turn()
+        self.machine.end_turn()
 
     def flush(self) -> None:
         """Send everything that may leave now."""

@@ -21,21 +21,18 @@ class Guest(tcp.Server):
     What has a ``Line`` is read by that, without a detour through Twisted's classes.
     """
 
-    _descriptor = -1
-
     def let_in(self) -> None:
         """Serve it with the others from now on: its peer said who it is."""
         self.reactor.antechamber.let_in(self.fileno())
 
     def read_by(self, line: Line) -> None:
         """Have its socket read by a line from now on."""
-        self._descriptor = self.fileno()
         line.listen(self.socket.recv)
-        self.reactor.loop.line_by_descriptor[self._descriptor] = line
+        self.reactor.loop.line_by_descriptor[self.fileno()] = line
 
     def connectionLost(self, reason: Any) -> None:
-        """It is over; its descriptor will be another's."""
-        self.reactor.loop.line_by_descriptor.pop(self._descriptor, None)
+        """It is over; its descriptor, still its own, will be another's."""
+        self.reactor.loop.line_by_descriptor.pop(self.fileno(), None)
         super().connectionLost(reason)
 
 
