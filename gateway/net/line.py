@@ -80,7 +80,7 @@ class Line:
     def cut(self) -> None:
         """Serve nobody any more, and know nobody, so that no cycle is left of the connection."""
         self.wire = None
-        self._recv = _nothing
+        self.stop_listening()
         self.connect(GONE)
 
     # In
@@ -89,8 +89,14 @@ class Line:
         """Read from a socket by itself; ``recv`` is as a non-blocking socket has it."""
         self._recv = recv
 
+    def stop_listening(self) -> None:
+        """Read nothing any more."""
+        self._recv = _nothing
+
     def read(self) -> Any:
         """Read once; return why the connection is over, as Twisted has it, or ``None``."""
+        if not self.is_reading:  # since it was found to be ready
+            return None
         try:
             data = self._recv(_READ_BYTES)
         except BlockingIOError:

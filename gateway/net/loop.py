@@ -38,10 +38,11 @@ class Loop:
     """Serves the events of one reactor.
 
     ``line_by_descriptor`` are the connections whose sockets are read by their lines, ``leaving`` those that ended and
-    are to be told so, with what Twisted wants to know. ``calls`` are due at the end of the turn.
+    are to be told so, with what Twisted wants to know. ``calls`` are due at the end of the turn. ``is_stopping`` is set
+    when the reactor is to stop.
     """
 
-    __slots__ = ("_antechamber", "_reactor", "calls", "leaving", "line_by_descriptor")
+    __slots__ = ("_antechamber", "_reactor", "calls", "is_stopping", "leaving", "line_by_descriptor")
 
     def __init__(self, reactor: Any, antechamber: Antechamber) -> None:  # Any: Twisted's reactors have no types
         self._reactor = reactor
@@ -49,6 +50,7 @@ class Loop:
         self.line_by_descriptor: dict[int, Line] = {}
         self.leaving: deque[tuple[Any, ...]] = deque()
         self.calls: list[Callable[[], None]] = []
+        self.is_stopping = False
 
     def at_end_of_turn(self, call: Callable[[], None]) -> None:
         """Call once after the events at hand were served; before the next poll in any case."""
@@ -79,7 +81,7 @@ class Loop:
                 reactor.see_off(MOST_LEAVING)
             if self.calls:
                 self.end_turn()
-            if not ready or thread_calls or new_timed_calls or self.calls or reactor._justStopped:
+            if not ready or thread_calls or new_timed_calls or self.calls or self.is_stopping:
                 return
             if timed_calls:
                 timeout_s = timed_calls[0].time - seconds()
@@ -104,19 +106,21 @@ class Loop:
             self._serve_all(ready)
 
     def _serve_all(self, ready: list[tuple[int, int]]) -> None:
-        reactor = self._reactor
-        selectables, lines = reactor._selectables, self.line_by_descriptor
+        lines = self.line_by_descriptor
         for descriptor, event in ready:
-            selectable = selectables.get(descriptor)
-            if selectable is None:
-                if descriptor == self._antechamber.door:
-                    self._serve_all(self._antechamber.poll_newcomers(MOST_NEWCOMERS))
-                continue
             try:
                 line = lines.get(descriptor) if event == EPOLLIN else None  # what there is to nearly all events
                 if line is None:
-                    reactor._doReadOrWrite(selectable, descriptor, event)
+                    self._serve(descriptor, event)
                 elif why := line.read():
-                    reactor._disconnectSelectable(selectable, why, True)
+                    self._reactor.disconnect(descriptor, why)
             except Exception:  # one connection's fault must not stop the loop; Twisted's own loop guards likewise
                 _log.failure("while serving a connection")
+
+    def _serve(self, descriptor: int, event: int) -> None:
+        """Serve what is no line, or has more to say than that there is something to read."""
+        selectable = self._reactor._selectables.get(descriptor)
+        if selectable is not None:
+            self._reactor._doReadOrWrite(selectable, descriptor, event)
+        elif descriptor == self._antechamber.door:
+            self._serve_all(self._antechamber.poll_newcomers(MOST_NEWCOMERS))

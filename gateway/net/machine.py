@@ -44,84 +44,97 @@ class Driver(Protocol):
         ...
 
 
-class Machine(Protocol):
+class Machine:
     """One client's conversation without I/O, as its ``PeerProtocol`` sees it. All calls come on the kernel's thread.
 
+    A protocol's ``Connection`` derives from it: compiled, calls that come with every packet are then calls of C.
+
     What a call raises ends the connection with ``fault``. ``has_published`` says that alarms and the disk's backlog
-    concern this client; whoever sets it calls ``Driver.publishing`` once.
+    concern this client; whoever sets it calls ``Driver.publishing`` once. ``outbox`` has what is to be sent.
     """
 
     has_published: bool
-
-    @property
-    def outbox(self) -> Outbox:
-        """What is to be sent."""
-        ...
+    outbox: Outbox
 
     @property
     def phase(self) -> Phase:
         """How far the connection got."""
-        ...
+        raise NotImplementedError
 
     @property
     def vhost(self) -> VirtualHost | None:
         """The virtual host it is in, once it is."""
-        ...
+        raise NotImplementedError
 
     @property
     def user_name(self) -> str:
         """Who is connected, empty before that is known."""
-        ...
+        raise NotImplementedError
 
     @property
     def has_unsettled(self) -> bool:
         """Whether it holds deliveries, which it will acknowledge."""
-        ...
+        raise NotImplementedError
 
     def receive(self, data: bytes) -> None:
         """Feed bytes from the peer, cut anywhere. Those after the end are ignored."""
-        ...
+        raise NotImplementedError
 
     def end_turn(self) -> None:
         """Let into the outbox what is due only now that the journal was flushed: confirms."""
-        ...
+        raise NotImplementedError
 
     def resume(self) -> None:
         """Serve the consumers that waited because the way to the peer was full."""
-        ...
+        raise NotImplementedError
 
     def lost(self) -> None:
         """The transport is gone: release everything. Called once, last, whoever ended the connection."""
-        ...
+        raise NotImplementedError
 
     def fault(self) -> None:
         """End the connection because something of ours broke."""
-        ...
+        raise NotImplementedError
 
     def force_close(self, reason: str) -> None:
         """End the connection from this side; harmless when it has ended."""
-        ...
+        raise NotImplementedError
 
     def fail_confirms(self) -> None:
         """Refuse every publish that waits for its confirm."""
-        ...
+        raise NotImplementedError
 
 
-class Gone:
+class Gone(Machine):
     """The machine of a connection that is over: asks for nothing, holds nothing.
 
     It takes the other's place so that a connection, whose parts know each other, is no cycle: what 5,000 who leave at
     once leave behind is freed at once, not by a collection that stops everybody (290 to 800 ms).
     """
 
-    has_published = False
-    has_unsettled = False
-    phase = Phase.LEAVING
-    vhost: VirtualHost | None = None
-    user_name = ""
-
     def __init__(self) -> None:
+        self.has_published = False
         self.outbox = Outbox(lambda: None)
+
+    @property
+    def phase(self) -> Phase:
+        """The end."""
+        return Phase.LEAVING
+
+    @property
+    def vhost(self) -> VirtualHost | None:
+        """None."""
+        return None
+
+    @property
+    def user_name(self) -> str:
+        """Nobody."""
+        return ""
+
+    @property
+    def has_unsettled(self) -> bool:
+        """Never."""
+        return False
 
     def receive(self, data: bytes) -> None:
         """Hear nothing."""

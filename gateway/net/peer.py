@@ -157,6 +157,7 @@ class PeerProtocol(Protocol):
 
     def _abort(self) -> None:
         if self.line.wire is not None:
+            self.line.stop_listening()
             self.line.wire.abort()
 
     # What the broker asks of any peer

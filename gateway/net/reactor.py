@@ -91,6 +91,17 @@ class TurnReactor(epollreactor.EPollReactor):
         """Wait for events and serve them."""
         self.loop.run(delay)
 
+    def stop(self) -> None:
+        """Stop at the end of this turn."""
+        super().stop()
+        self.loop.is_stopping = True
+
+    def disconnect(self, descriptor: int, why: Any) -> None:
+        """Hear no more of a connection whose socket has nothing more to read."""
+        selectable = self._selectables.get(descriptor)
+        if selectable is not None:
+            self._disconnectSelectable(selectable, why, True)
+
     def _disconnectSelectable(  # noqa: N802 - Twisted's name
         self, selectable: Any, why: Any, *rest: Any
     ) -> None:

@@ -17,7 +17,7 @@ from gateway.kernel.errors import GatewayError, NotAllowed, PreconditionFailed, 
 from gateway.kernel.limits import require_room_for_channel
 from gateway.kernel.ports import Origin
 from gateway.kernel.vhost import VirtualHost
-from gateway.net.machine import Driver, Phase
+from gateway.net.machine import Driver, Machine, Phase
 from gateway.net.outbox import Outbox
 from gateway_amqp.channel import ACK, PUBLISH, Channel
 from gateway_amqp.channels import Channels
@@ -51,7 +51,7 @@ _EARLY_LIMIT: Final = 128 * 1024
 HEARTBEAT_FRAME: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
 
-class Connection:
+class Connection(Machine):
     """One client's conversation. Owns its channels and its outbox."""
 
     def __init__(self, settings: AmqpSettings, driver: Driver, wake: Callable[[], None]) -> None:

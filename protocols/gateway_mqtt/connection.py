@@ -11,7 +11,7 @@ from typing import Final
 from gateway.access import Permissions
 from gateway.kernel.errors import ProtocolViolation, Refused
 from gateway.kernel.vhost import VirtualHost
-from gateway.net.machine import Driver, Phase
+from gateway.net.machine import Driver, Machine, Phase
 from gateway_mqtt.conversation import Conversation
 from gateway_mqtt.decoding import check_flags, connect_version, decode_auth, decode_connect
 from gateway_mqtt.encoding import connack, disconnect
@@ -41,15 +41,18 @@ _EARLY_LIMIT: Final = 64 * 1024
 _LONGEST_REASON: Final = 200
 
 
-class Connection:
-    """One client's conversation. Owns its outbox; ``conversation`` is what it has once it is in its virtual host."""
+class Connection(Machine):
+    """One client's conversation. Owns its outbox; ``conversation`` is what it has once it is in its virtual host.
+
+    ``packet_outbox`` is the same outbox, as what it is.
+    """
 
     __deletable__ = ["opening"]  # mypyc wants to be told
 
     def __init__(self, settings: MqttSettings, driver: Driver, wake: Callable[[], None]) -> None:
         self.settings = settings
         self.driver = driver
-        self.outbox = PacketOutbox(wake)
+        self.outbox = self.packet_outbox = PacketOutbox(wake)
         self.state = State.GREETING
         self.version = 0
         self.keep_alive_s = 0
@@ -88,7 +91,7 @@ class Connection:
     def count(self, tally: Tally) -> None:
         """Add the packets and publishes that were counted here."""
         tally.packets_received += self._packets
-        tally.packets_sent += self.outbox.packets
+        tally.packets_sent += self.packet_outbox.packets
         if self.conversation is not None:
             self.conversation.count(tally)
 

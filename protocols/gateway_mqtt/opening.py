@@ -191,7 +191,8 @@ class Opening:
         mapping = settings.mapping_of(welcome.vhost.name)
         protocol = PROTOCOLS[connect.version]
         origin = Origin(connection.driver.name, _NO_CHANNEL, welcome.principal.name, protocol)
-        scope = Scope(connection, settings, welcome.vhost, session, connection.outbox, origin, connect.version, mapping)
+        outbox = connection.packet_outbox
+        scope = Scope(connection, settings, welcome.vhost, session, outbox, origin, connect.version, mapping)
         counters = ClientCounters()
         receive_maximum = connect.properties.get(Property.RECEIVE_MAXIMUM, settings.prefetch)
         inflight = Inflight(session, scope.journal, connection.outbox, connect.version, receive_maximum, counters)

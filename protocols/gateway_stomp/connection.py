@@ -12,7 +12,7 @@ from gateway.access import Permissions, Principal
 from gateway.kernel.connections import ChannelFacts
 from gateway.kernel.errors import GatewayError, ProtocolViolation, Refused
 from gateway.kernel.vhost import VirtualHost
-from gateway.net.machine import Driver, Phase
+from gateway.net.machine import Driver, Machine, Phase
 from gateway.net.outbox import Outbox
 from gateway_stomp.conversation import Conversation
 from gateway_stomp.decoder import FrameDecoder
@@ -27,7 +27,7 @@ from gateway_stomp.versions import SUPPORTED, Version
 _EARLY_LIMIT: Final = 64 * 1024
 
 
-class Connection:
+class Connection(Machine):
     """One client's conversation. Owns its outbox; ``conversation`` is what it has once it is in its virtual host."""
 
     def __init__(self, settings: StompSettings, driver: Driver, wake: Callable[[], None]) -> None:

@@ -9,7 +9,7 @@ from gateway.kernel.alarms import Resource
 from gateway.kernel.connections import TICKS_PER_S
 from gateway.kernel.vhost import VirtualHost
 from gateway.logs import Log
-from gateway.net.machine import Driver, Phase
+from gateway.net.machine import Driver, Machine, Phase
 from gateway.net.outbox import FLOOD, HIGH_WATER, Outbox
 from gateway.net.peer import PeerProtocol
 from tests.protocols.amqp.dialogue import Gateway
@@ -17,18 +17,31 @@ from tests.protocols.amqp.dialogue import Gateway
 LOGIN_TIMEOUT_S = 3
 
 
-class Parrot:
+class Parrot(Machine):
     """Says what it hears. ``break`` breaks it, ``bye`` ends it, ``publish`` makes it a publisher."""
 
     def __init__(self, driver: Driver, wake: Any) -> None:
         self.driver = driver
         self.outbox = Outbox(wake)
         self.has_published = False
-        self.has_unsettled = False
-        self.phase = Phase.ENTERING
-        self.vhost: VirtualHost | None = None
-        self.user_name = "polly"
+        self.way = Phase.ENTERING
         self.events: list[str] = []
+
+    @property
+    def phase(self) -> Phase:
+        return self.way
+
+    @property
+    def vhost(self) -> VirtualHost | None:
+        return None
+
+    @property
+    def user_name(self) -> str:
+        return "polly"
+
+    @property
+    def has_unsettled(self) -> bool:
+        return False
 
     def receive(self, data: bytes) -> None:
         if data == b"break":
@@ -37,7 +50,7 @@ class Parrot:
             self.has_published = True
             self.driver.publishing()
         elif data == b"bye":
-            self.phase = Phase.LEAVING
+            self.way = Phase.LEAVING
             self.outbox.write(b"bye")
             self.driver.hang_up()
         else:
@@ -152,7 +165,7 @@ def test_a_farewell_is_sent_before_the_end_and_the_peer_has_five_seconds_to_take
 
 def test_silence_and_quiet_are_counted_in_ticks_while_the_connection_is_open(peer: Peer) -> None:
     peer.tick(1)
-    peer.machine.phase = Phase.OPEN
+    peer.machine.way = Phase.OPEN
     peer.tick(2)
     assert (peer.server.silent, peer.server.quiet) == (3, 3)
     peer.say(b"hello")
@@ -164,7 +177,7 @@ def test_silence_and_quiet_are_counted_in_ticks_while_the_connection_is_open(pee
 
 
 def test_nobody_is_called_silent_who_is_not_read_from(peer: Peer) -> None:
-    peer.machine.phase = Phase.OPEN
+    peer.machine.way = Phase.OPEN
     peer.say(b"publish")
     peer.gateway.broker.alarms.set(Resource.MEMORY, True, "full")
     peer.tick(10)
@@ -219,5 +232,5 @@ def test_a_listing_shows_who_it_is_and_what_went_by(peer: Peer) -> None:
     assert (facts.received, facts.sent) == ((5, 1), (5, 1))
     assert peer.server.name == "192.168.1.1:54321 -> 10.0.0.1:12345"
     assert (peer.server.user_name, peer.server.vhost_name, peer.server.channel_count) == ("polly", "", 0)
-    peer.machine.phase = Phase.OPEN
+    peer.machine.way = Phase.OPEN
     assert peer.server.facts().state == "running"

@@ -5,7 +5,7 @@ what its clients say, and how what they hear is read.
 """
 
 from enum import Enum
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, cast
 
 from gateway.access import CertificateSubject
 from gateway.kernel.broker import Broker
@@ -16,16 +16,16 @@ from gateway.net.turn import Turn
 Heard = TypeVar("Heard")
 
 
-class Talker(Machine, Protocol):
-    """A machine with a state by name."""
+Spoken = TypeVar("Spoken", bound=Machine)
+
+
+class Stateful(Protocol):
+    """What every machine is besides."""
 
     @property
     def state(self) -> Enum:
         """Where it stands."""
         ...
-
-
-Spoken = TypeVar("Spoken", bound=Talker)
 
 
 class House(Protocol):
@@ -130,7 +130,7 @@ class OtherEnd(Generic[Spoken, Heard]):
         outbox = self.machine.outbox
         pieces, _ = outbox.take(watermark)
         self._heard += self.read(b"".join(pieces))
-        if self.machine.state.name == "CLOSED" and not outbox.pieces and not self._has_heard_end:
+        if cast(Stateful, self.machine).state.name == "CLOSED" and not outbox.pieces and not self._has_heard_end:
             self._has_heard_end = True
             self._heard.append(self.closed)
 
