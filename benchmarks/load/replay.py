@@ -7,7 +7,7 @@ from typing import Final
 
 from benchmarks.load.amqp import wire
 from benchmarks.load.amqp.client import Client, connected
-from benchmarks.load.amqp.filling import fill
+from benchmarks.load.amqp.filling import fill, fill_correlated
 from benchmarks.load.amqp.receipts import Acks
 from benchmarks.load.consumer import Consumer, Sizes
 from benchmarks.load.drive import drain
@@ -19,7 +19,7 @@ from benchmarks.load.pings import pinging
 from benchmarks.load.running import Broker
 from benchmarks.load.workloads import AMQP
 
-STREAM, QUEUE = "bench.stream", "bench.queue"
+STREAM, CORRELATED, QUEUE = "bench.stream", "bench.correlated", "bench.queue"
 KIND: Final[Mapping[str, str | int]] = {"x-queue-type": "stream"}
 FROM_THE_START: Final[Mapping[str, str | int]] = {"x-stream-offset": "first"}
 
@@ -38,24 +38,44 @@ MOOD: Final = 1.05
 
 
 def measure_replay(broker: Broker) -> Sequence[Figure]:
-    """Publish into a queue and a stream; then fill a stream and replay it: twice alone, once beside another client."""
+    """Publish into a queue and a stream; then fill a stream and replay it: twice alone, once beside another client.
+
+    Then the same with messages whose heads all differ.
+    """
     port = broker.ports[AMQP]
     turns = [(_publishing_us(broker, QUEUE, {}), _publishing_us(broker, STREAM, KIND)) for _ in range(TURNS)]
     into_queue, into_stream = (median(costs) for costs in zip(*turns, strict=True))
-    with connected(port) as control:
-        control.declare_queue(STREAM, durable=True, arguments=KIND)
+    _declare(port, STREAM)
     fill(port, STREAM, MESSAGES, BODY_BYTES)
-    watches = [_replay(broker), _replay(broker)]
-    slower = max(watches, key=lambda watch: watch.wall_s)
+    alike = _slower_replay(broker, STREAM)
     with pinging(port) as pings:
-        _replay(broker)
+        _replay(broker, STREAM)
+    _declare(port, CORRELATED)
+    fill_correlated(port, CORRELATED, MESSAGES, BODY_BYTES)
+    differing = _slower_replay(broker, CORRELATED)
     return [
-        at_least("messages of 100 B replayed a second", MESSAGES / slower.wall_s, RATE),
-        Figure("broker CPU a message replayed, µs", f"{slower.broker_cpu_s * 1e6 / MESSAGES:.2f}"),
+        at_least("messages of 100 B replayed a second", MESSAGES / alike.wall_s, RATE),
+        Figure("broker CPU a message replayed, µs", _broker_us(alike)),
         Figure("longest wait of another client meanwhile, ms", f"{pings.longest_ms:.0f}"),
+        at_least("replayed a second with a correlation-id each", MESSAGES / differing.wall_s, RATE),
+        Figure("broker CPU a message replayed with a correlation-id each, µs", _broker_us(differing)),
         at_most("CPU of publishing 1 KiB into a stream over a queue", into_stream / into_queue, MOOD, digits=2),
         Figure("broker CPU a message published into a stream, µs", f"{into_stream:.1f}"),
     ]
+
+
+def _declare(port: int, stream: str) -> None:
+    with connected(port) as control:
+        control.declare_queue(stream, durable=True, arguments=KIND)
+
+
+def _slower_replay(broker: Broker, stream: str) -> Stopwatch:
+    """Replay twice: the machine may have other things to do."""
+    return max(_replay(broker, stream), _replay(broker, stream), key=lambda watch: watch.wall_s)
+
+
+def _broker_us(watch: Stopwatch) -> str:
+    return f"{watch.broker_cpu_s * 1e6 / MESSAGES:.2f}"
 
 
 def _publishing_us(broker: Broker, queue: str, arguments: Mapping[str, str | int]) -> float:
@@ -69,33 +89,33 @@ def _publishing_us(broker: Broker, queue: str, arguments: Mapping[str, str | int
     return watch.broker_cpu_s * 1e6 / PUBLISHED
 
 
-def _replay(broker: Broker) -> Stopwatch:
-    """Consume the stream from its beginning to its end; exactly the messages filled must come."""
+def _replay(broker: Broker, stream: str) -> Stopwatch:
+    """Consume a stream from its beginning to its end; exactly the messages filled must come."""
     with connected(broker.ports[AMQP]) as client:
-        delivery_bytes = _delivery_bytes(broker)
+        delivery_bytes = _delivery_bytes(broker, stream)
         client.limit_credit(CREDIT)
         with stopwatch(broker.pid) as watch, select.epoll() as poll:
-            client.consume(STREAM, no_ack=False, arguments=FROM_THE_START)
+            client.consume(stream, no_ack=False, arguments=FROM_THE_START)
             early_bytes = client.take_unread()
             link = Link(client.quiet_socket(), poll)
             consumer = Consumer(link, Sizes(delivery_bytes, early_bytes), Acks(link, 1, ACK_EVERY))
             consumer.write()
             drain(poll, [consumer], MESSAGES)
             link.release()
-        _check(client)
+        _check(client, stream)
         return watch
 
 
-def _delivery_bytes(broker: Broker) -> int:
+def _delivery_bytes(broker: Broker, stream: str) -> int:
     """Return what one delivery takes on the wire."""
     with connected(broker.ports[AMQP]) as client:
         client.limit_credit(1)
-        client.consume(STREAM, no_ack=False, arguments=FROM_THE_START)
+        client.consume(stream, no_ack=False, arguments=FROM_THE_START)
         return client.read_arrival().wire_bytes
 
 
-def _check(client: Client) -> None:
+def _check(client: Client, stream: str) -> None:
     """:raises Lost: when the broker does not think that there is nothing more; it refuses the ack of what it is not."""
     client.socket.sendall(wire.acks(MESSAGES, 1, 1, multiple=True) if MESSAGES % ACK_EVERY else b"")
-    if (kept := client.declare_queue(STREAM, durable=True, passive=True)) != MESSAGES:
+    if (kept := client.declare_queue(stream, durable=True, passive=True)) != MESSAGES:
         raise Lost(f"{kept} messages are in the stream, {MESSAGES} should be")

@@ -16,6 +16,9 @@ Start: TypeAlias = str | int | datetime
 
 _PLACES: Final = ("first", "last", "next")
 
+LONGEST_NAME: Final = 256
+"""Bytes in the name of a consumer, as in RabbitMQ."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -65,9 +68,14 @@ def _wanted(entity: str, arguments: Arguments) -> Filter | None:
 
 def _name(entity: str, arguments: Arguments) -> str | None:
     name = arguments.get("x-stream-consumer")
-    if name is None or (isinstance(name, str) and name):
-        return name
-    raise _refusal("x-stream-consumer", entity, f"{{unacceptable_type,{type_name(name)}}}")
+    if name is None:
+        return None
+    if not isinstance(name, str):
+        raise _refusal("x-stream-consumer", entity, f"{{unacceptable_type,{type_name(name)}}}")
+    size = len(name.encode("utf-8", "surrogatepass"))
+    if not 0 < size <= LONGEST_NAME:
+        raise _refusal("x-stream-consumer", entity, f"a name has 1 to {LONGEST_NAME} bytes, not {size}")
+    return name
 
 
 def _refusal(argument: str, entity: str, wrong: str) -> PreconditionFailed:
@@ -76,8 +84,12 @@ def _refusal(argument: str, entity: str, wrong: str) -> PreconditionFailed:
 
 def _as_erlang(value: Value) -> str:
     """Write a value as RabbitMQ prints it in this reply."""
+    if value is None:
+        return "undefined"
     if isinstance(value, str):
         return f'<<"{value}">>'
+    if isinstance(value, bytes):
+        return f'<<"{value.decode("utf-8", "backslashreplace")}">>'
     if isinstance(value, Mapping | list):
         return "..."
     return spelled(value)

@@ -47,6 +47,8 @@ def main() -> int:
     parser = ArgumentParser(description="Roll up a year of weather, from MQTT to a report.")
     parser.add_argument("--out", type=Path, help="keep everything here (default: a new temporary directory)")
     directory = parser.parse_args().out or Path(tempfile.mkdtemp(prefix="gateway-pipeline-"))
+    if (directory / "data").exists():
+        raise SystemExit(f"{directory} has the data of a run already, whose readings would count twice: name another")
     directory.mkdir(parents=True, exist_ok=True)
     readings = list(weather())
     with broker(directory) as addresses:

@@ -8,6 +8,7 @@ from typing import Final
 
 from gateway_spark.address import CONNECTION, address_of
 from gateway_spark.catalogue import BY_NAME, ENTRIES
+from gateway_spark.choices import master, read
 from gateway_spark.client import Client
 from gateway_spark.errors import OptionError, PipelineError
 from gateway_spark.given import Given
@@ -53,14 +54,16 @@ def _submit(options: Namespace) -> int:
     lacking = missing()
     if lacking is not None:
         return _lacking(lacking)
-    return submit(BY_NAME[options.job], options.master, options.deploy_mode, options.conf, options.arguments)
+    where = read("--master", options.master, master)
+    return submit(BY_NAME[options.job], where, options.deploy_mode, options.conf, options.arguments)
 
 
 def _status(options: Namespace) -> int:
     """Say how far queries are."""
     client = None
     if options.url is not None:
-        names = {"url": "url", "vhost": "vhost", "username": "username", "passwordFile": "password_file"}
+        names = {"url": "url", "vhost": "vhost", "username": "username"}
+        names |= {"passwordFile": "password_file", "passwordEnv": "password_env"}
         given = {name: getattr(options, word) for name, word in names.items() if getattr(options, word) is not None}
         client = Client(address_of(Given({"retryTimeout": "5s", **given}, CONNECTION)))
     for checkpoint in options.checkpoint:
@@ -107,6 +110,7 @@ def parser() -> ArgumentParser:
     status.add_argument("--vhost", help="the virtual host (default: /)")
     status.add_argument("--username", help="who asks (default: guest)")
     status.add_argument("--password-file", metavar="FILE", help="the file that the password is in")
+    status.add_argument("--password-env", metavar="NAME", help="the environment variable that it is in")
     plot = verbs.add_parser("plot", help="make the report of a run again from its tables")
     plot.add_argument("directory", nargs="+", type=Path, metavar="DIR", help="where a job left its results")
     return reader

@@ -13,6 +13,7 @@ Reader: TypeAlias = Callable[[str], Any]
 
 _UNITS_S: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION: Final = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
+_MASTER: Final = re.compile(r"local(-cluster)?(\[[^]]+])?|yarn|(spark|k8s)://\S+")
 
 
 def text(value: str) -> str:
@@ -71,6 +72,13 @@ def names(value: str) -> tuple[str, ...]:
     if not found or not all(found):
         raise ValueError("names with commas between them, or a list of names in JSON")
     return tuple(dict.fromkeys(found))
+
+
+def master(value: str) -> str:
+    """Take where Spark is to run. What is none, Spark would answer with the traceback of a Java program."""
+    if _MASTER.fullmatch(value) is None:
+        raise ValueError("local[N], spark://host:port, yarn or k8s://...")
+    return value
 
 
 def pattern(value: str) -> str:

@@ -5,11 +5,13 @@ changes nothing, staging the same part twice is staging it once, and the broker 
 """
 
 import json
+import re
 import ssl
 import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote, urlencode
@@ -20,6 +22,9 @@ from gateway_spark.options import Selection
 
 #: Seconds for the broker to answer, or to send the next piece of an answer.
 TIMEOUT_S: Final = 60.0
+
+#: Seconds for a connection, TLS included: who says nothing there speaks another protocol.
+CONNECT_TIMEOUT_S: Final = 10.0
 
 #: Pauses between attempts, in seconds.
 FIRST_PAUSE_S: Final = 0.1
@@ -77,15 +82,15 @@ class Client:
 
         :raises BrokerRefused: when one that is named is not there, or no stream.
         """
-        query = {"names": json.dumps(selection.names)} if selection.pattern is None else {"pattern": selection.pattern}
-        answer = self._json("GET", "/streams", query)
-        return {
+        query = {"names": json.dumps(selection.names)} if selection.pattern is None else {}
+        found = {
             queue["queue"]: {
                 number: Partition(each["queue"], each["first"], each["next"], each["bytes"])
                 for number, each in queue["partitions"].items()
             }
-            for queue in answer["queues"]
+            for queue in self._json("GET", "/streams", query)["queues"]
         }
+        return found if selection.pattern is None else _matching(selection.pattern, found)
 
     def offset_at(self, stream: str, time_ms: int) -> int:
         """Return the offset of the first message at or after a time; the next one when there is none yet."""
@@ -155,7 +160,7 @@ class Client:
 
     def _ask(self, method: str, target: str, body: bytes | None) -> tuple[HTTPResponse, bytes]:
         if self._connection is None:
-            self._connection = _connection(self._address)
+            self._connection = _connected(self._address)
         self._connection.request(method, target, body, self._headers)
         response = self._connection.getresponse()
         return response, response.read()
@@ -177,10 +182,21 @@ class Client:
         return f"{self._address.scheme}://{self._address.host}:{self._address.port}"
 
 
-def _connection(address: Address) -> HTTPConnection:
-    if address.scheme == "http":
-        return HTTPConnection(address.host, address.port, timeout=TIMEOUT_S)
-    return HTTPSConnection(address.host, address.port, timeout=TIMEOUT_S, context=_tls_context(address.tls))
+def _matching(pattern: str, found: Mapping[str, dict[str, Partition]]) -> dict[str, dict[str, Partition]]:
+    """Return the queues whose whole name matches. A partition of one of them is not there a second time."""
+    matches = re.compile(pattern).fullmatch
+    chosen = {queue: partitions for queue, partitions in found.items() if matches(queue)}
+    inside = {each.queue for queue, partitions in chosen.items() for each in partitions.values() if each.queue != queue}
+    return {queue: partitions for queue, partitions in chosen.items() if queue not in inside}
+
+
+def _connected(address: Address) -> HTTPConnection:
+    made = HTTPConnection if address.scheme == "http" else partial(HTTPSConnection, context=_tls_context(address.tls))
+    connection = made(address.host, address.port, timeout=CONNECT_TIMEOUT_S)
+    connection.connect()
+    connection.timeout = TIMEOUT_S  # for when it has to connect again by itself
+    connection.sock.settimeout(TIMEOUT_S)
+    return connection
 
 
 def _tls_context(tls: Tls) -> ssl.SSLContext:

@@ -41,12 +41,19 @@ class Line:
         return None if self.end is None else max(0, self.end - self.position)
 
 
+def query_id(checkpoint: Path) -> str | None:
+    """Return the id of the query whose checkpoint this is, or ``None`` when it is none, or not begun."""
+    try:
+        return str(json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
 def reached(checkpoint: Path) -> Reached:
     """Read a checkpoint. :raises OptionError: when the directory is none."""
-    try:
-        query = json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"]
-    except (OSError, ValueError, KeyError):
-        raise OptionError(f"{checkpoint} is no checkpoint of a streaming query") from None
+    query = query_id(checkpoint)
+    if query is None:
+        raise OptionError(f"{checkpoint} is no checkpoint of a streaming query")
     planned, done = _batches(checkpoint / "offsets"), _batches(checkpoint / "commits")
     finished = [batch for batch in done if batch in planned]
     position = _positions(checkpoint / "offsets" / str(finished[-1])) if finished else {}

@@ -326,11 +326,14 @@ REFUSALS = [
     pytest.param({"x-stream-offset": "FIRST"}, '{invalid_stream_offset_arg,{longstr,<<"FIRST">>}}', id="no word"),
     pytest.param({"x-stream-offset": True}, "{invalid_stream_offset_arg,{bool,true}}", id="a truth"),
     pytest.param({"x-stream-offset": [1]}, "{invalid_stream_offset_arg,{array,...}}", id="a list"),
+    pytest.param({"x-stream-offset": None}, "{invalid_stream_offset_arg,{void,undefined}}", id="nothing"),
+    pytest.param({"x-stream-offset": b"first"}, '{invalid_stream_offset_arg,{binary,<<"first">>}}', id="bytes"),
     pytest.param({"x-stream-filter": 3}, "{unacceptable_type,signedint}", id="a filter that is no text"),
     pytest.param({"x-stream-filter": ["a", 3]}, "{unacceptable_type,array}", id="filters that are no texts"),
     pytest.param({"x-stream-match-unfiltered": "yes"}, "{unacceptable_type,longstr}", id="no truth"),
     pytest.param({"x-stream-consumer": 3}, "{unacceptable_type,signedint}", id="a name that is no text"),
-    pytest.param({"x-stream-consumer": ""}, "{unacceptable_type,longstr}", id="no name"),
+    pytest.param({"x-stream-consumer": ""}, "a name has 1 to 256 bytes, not 0", id="no name"),
+    pytest.param({"x-stream-consumer": "ä" * 129}, "a name has 1 to 256 bytes, not 258", id="a long name"),
 ]
 
 
@@ -580,6 +583,14 @@ def named(broker: MemoryBroker, stream: Stream, prefetch: int = 100) -> Recipien
     recipient.consume(stream, prefetch=prefetch, arguments={"x-stream-consumer": "me"})
     broker.advance(0)
     return recipient
+
+
+def test_a_name_may_have_256_bytes(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    publish(broker, 0)
+    recipient = reader(broker, stream, consumer="ä" * 128)
+    settle(broker, recipient, 0)
+    assert stream.offsets == {"ä" * 128: 0}
 
 
 def test_a_named_reader_goes_on_behind_what_it_settled(broker: MemoryBroker) -> None:

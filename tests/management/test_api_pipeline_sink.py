@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 
 from gateway.kernel.changes import Enqueued, Put
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.message import Properties
 from gateway.kernel.records import ProducerRecord
+from gateway.management.carriable import require_carriable
 from gateway.testing.clock import FakeClock
+from gateway_amqp.properties import decode_properties, encode_properties
 from tests.management.console import BATCH_LIMIT, STAGED_LIMIT, Console
 from tests.protocols.amqp.dialogue import Gateway
 
@@ -217,15 +221,13 @@ AMISS = [
     pytest.param(b"\0\0\0\2\0\0\0\1{}", "a part ends in the middle of a row", id="torn body"),
     pytest.param(b"\0\0", "a part ends in the middle of a row", id="torn lengths"),
     pytest.param(b"\0\0\0\0\0\0\0\1x", "the first row of a part has no head", id="no head"),
-    pytest.param(framed(({"properties": {"priority": "x"}}, b"")), ["not_int", "priority"], id="a property"),
-    pytest.param(framed(({"headers": []}, b"")), "a row cannot be understood: headers are no object", id="headers"),
+    pytest.param(framed(({"headers": []}, b"")), "a row cannot be published: headers are no object", id="headers"),
     pytest.param(framed(({"routing_key": 3}, b"")), "a row names no exchange, and the batch has none for it", id="key"),
     pytest.param(framed(({"exchange": "none"}, b"")), "no exchange 'none' in vhost '/'", id="no exchange"),
     pytest.param(framed(({"properties": {"user_id": "x"}}, b"")), NO_IMPERSONATOR, id="user"),
     pytest.param(framed(({}, b"x" * 1001)), TOO_LARGE, id="body"),
     pytest.param(framed(({}, b"a"), ({}, b"b")), "the batch has 2 rows, but 3 were staged", id="count"),
     pytest.param(framed(({"headers_json": "{"}, b"")), None, id="headers in broken JSON"),
-    pytest.param(framed(({"properties": {"expiration": "soon"}}, b"")), None, id="expiration"),
 ]  # fmt: skip
 
 
@@ -238,6 +240,78 @@ def test_a_row_that_makes_no_sense_stops_the_batch(console: Console, content: by
     assert reason is None or answer["reason"] == reason
     assert bodies(console) == []
     assert not console.gateway.vhost.producers.has_published("spark", "q", 0)
+
+
+LONG = "x" * 256
+
+#: What no AMQP client could be sent, and what a store could not write.
+NOBODY_CAN_BE_SENT = [
+    ({"properties": {"priority": 256}}, "property 'priority' is out of range"),
+    ({"properties": {"priority": "x"}}, "property 'priority' is no whole number"),
+    ({"properties": {"message_id": LONG}}, "property 'message_id' has 256 bytes, it may have 255"),
+    ({"properties": {"type": "ä" * 128}}, "property 'type' has 256 bytes, it may have 255"),
+    ({"properties": {"app_id": "\ud800"}}, "property 'app_id' holds half a character, which UTF-8 cannot write"),
+    ({"properties": {"timestamp": -1}}, "property 'timestamp' is before 1970"),
+    *(
+        (
+            {"properties": {"expiration": said}},
+            f"property 'expiration' must be milliseconds from 0 to 315360000000, not '{said}'",
+        )
+        for said in ("soon", "-1", "5.5", "1_0", "", "315360000001", "9" * 255)
+    ),
+    ({"headers": {LONG: "x"}}, "the name of a header has 256 bytes, it may have 255"),
+    ({"headers_json": '{"n":9223372036854775808}'}, "header 'n' is a number of more than 64 bits"),
+    ({"headers_json": '{"n":[{"m":-9223372036854775809}]}'}, "header 'm' is a number of more than 64 bits"),
+    ({"headers_json": '{"d":{"$":["decimal","1E+11"]}}'}, "header 'd' is a decimal of more than 32 bits or 255 places"),
+    ({"headers_json": '{"d":{"$":["decimal","NaN"]}}'}, "header 'd' is a decimal of more than 32 bits or 255 places"),
+    ({"headers_json": '{"t":{"$":["datetime",["1969-12-31T23:59:59",0]]}}'}, "header 't' is before 1970"),
+    (
+        {"headers_json": '{"l":' + "[" * 64 + "]" * 64 + "}"},
+        "header 'l' has more than 64 tables and lists inside each other",
+    ),
+    ({"headers": {"s": "\udc80"}}, "header 's' holds half a character, which UTF-8 cannot write"),
+]
+
+
+@pytest.mark.parametrize(("head", "reason"), NOBODY_CAN_BE_SENT, ids=lambda value: str(value)[:40])
+def test_what_nobody_can_be_sent_is_not_published(console: Console, head: dict[str, Any], reason: str) -> None:
+    stage(console, framed((head, b"")))
+    assert commit(console, batch()) == (
+        400,
+        {"error": "bad_request", "reason": f"a row cannot be published: {reason}"},
+    )
+    assert bodies(console) == []
+
+
+def test_a_routing_key_is_no_longer_than_a_topic() -> None:
+    require_carriable("x" * 65535, Properties())
+    with pytest.raises(PreconditionFailed, match="the routing key has 65536 bytes, it may have 65535"):
+        require_carriable("x" * 65536, Properties())
+
+
+CARRIED = {
+    "properties": {"message_id": "x" * 255, "timestamp": 0, "expiration": "+315360000000", "priority": 255},
+    "headers_json": json.dumps(
+        {
+            "l" * 255: 2**63 - 1,
+            "least": -(2**63),
+            "deep": json.loads("[" * 63 + "]" * 63),
+            "decimal": {"$": ["decimal", "-2.147483647"]},
+            "time": {"$": ["datetime", ["1970-01-01T00:00:00", 0]]},
+            "bytes": {"$": ["bytes", "/w=="]},
+            "truth": True,
+            "half": 0.5,
+        }
+    ),
+}
+
+
+def test_what_can_just_be_carried_reaches_a_client(console: Console) -> None:
+    stage(console, framed((CARRIED, b"")))
+    assert commit(console, batch())[0] == 200
+    entry = console.gateway.vhost.queue("orders").take()
+    assert entry is not None
+    assert decode_properties(encode_properties(entry.message.properties)) == entry.message.properties
 
 
 NO_BATCH = [

@@ -25,9 +25,13 @@ def write_file(
     vhost: str = "/",
     name: str = "readings",
     listed: bool = True,
+    told: Mapping[str, Any] | None = None,
     schema: StructType = MESSAGE_SCHEMA,
 ) -> Path:
-    """Write one file and its line of the manifest; the rows get offsets from ``first`` and a second each."""
+    """Write one file and its line of the manifest; the rows get offsets from ``first`` and a second each.
+
+    ``told`` is what the line says besides.
+    """
     filled = [_filled(first + number, vhost, row) for number, row in enumerate(rows)]
     day = filled[0]["timestamp"].date().isoformat()
     directory = root / f"vhost={quote(vhost, safe='')}" / f"date={day}"
@@ -36,7 +40,7 @@ def write_file(
     table = pyarrow.Table.from_pylist(filled, schema=to_arrow_schema(schema, timezone="UTC"))
     pyarrow.parquet.write_table(table, path, compression="zstd")
     if listed:
-        append(path.parent, _line(path, filled))
+        append(path.parent, {**_line(path, filled), **(told or {})})
     return path
 
 

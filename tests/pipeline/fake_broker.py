@@ -4,7 +4,6 @@ For what no real broker does when it is asked to: hang up in the middle, say 503
 """
 
 import json
-import re
 import ssl
 import threading
 from collections import deque
@@ -63,16 +62,12 @@ class FakeBroker:
     # Answers
 
     def streams(self, query: dict[str, str]) -> tuple[int, Any]:
-        if "names" in query:
-            names = json.loads(query["names"])
-        else:
-            names = [name for name in self.partitions if re.fullmatch(query["pattern"], name)]
-        if missing := [name for name in names if name not in self.partitions]:
+        alone = {stream: {"0": stream} for parts in self.partitions.values() for stream in parts.values()}
+        found = alone | self.partitions
+        names = json.loads(query["names"]) if "names" in query else sorted(found)
+        if missing := [name for name in names if name not in found]:
             return 404, {"error": "not_found", "reason": f"no stream '{missing[0]}' in vhost '/'"}
-        queues = [
-            {"queue": name, "partitions": {n: self._view(s) for n, s in self.partitions[name].items()}}
-            for name in names
-        ]
+        queues = [{"queue": name, "partitions": {n: self._view(s) for n, s in found[name].items()}} for name in names]
         return 200, {"queues": queues}
 
     def _view(self, stream: str) -> dict[str, Any]:

@@ -2,13 +2,16 @@
 
 from datetime import datetime
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow
 import pyarrow.parquet
 import pytest
 from pyspark.sql import SparkSession
 
+from gateway.columnar.table_directory import shortened as cut
 from gateway_spark.archive import read_archive, read_trace
+from gateway_spark.errors import OptionError
 from gateway_spark.schema import MESSAGE_SCHEMA, TRACE_SCHEMA
 from tests.pipeline.archives import write_file
 from tests.pipeline.frames import START, after, values
@@ -43,6 +46,25 @@ def test_an_exchanges_archive(spark: SparkSession, archive: Path) -> None:
     assert values(read_archive(spark, archive, exchange="shop"), "offset") == [(40,)]
     assert values(read_archive(spark, archive, exchange=["shop", "amq.topic"]), "offset") == [(40,), (41,)]
     assert read_archive(spark, archive, queue="readings").count() == 20
+
+
+def test_an_exchanges_archive_has_what_came_by_it_over_bindings(spark: SparkSession, archive: Path) -> None:
+    """The file is that of one archive; its rows say where each was published."""
+    rows = [{"queue": None, "exchange": "orders"}, {"queue": None, "exchange": "shop"}]
+    write_file(archive, rows, first=50, name="exchange-shop", told={"kind": "exchange", "name": "shop", "queue": None})
+    write_file(archive, [{}], first=60, name="queue-mail", told={"kind": "queue", "name": "mail", "queue": "mail"})
+    assert sorted(values(read_archive(spark, archive, exchange="shop"), "offset")) == [(50,), (51,)]
+    assert values(read_archive(spark, archive, exchange="orders"), "offset") == []
+    both = read_archive(spark, archive, vhost="/", queue="mail", exchange="shop")
+    assert sorted(values(both, "offset")) == [(50,), (51,), (60,)]
+
+
+def test_a_virtual_host_with_a_long_name(spark: SparkSession, tmp_path: Path) -> None:
+    """The broker cuts what would not fit into the name of a directory."""
+    name = "x" * 150
+    write_file(tmp_path, [{}], vhost=name)
+    (tmp_path / f"vhost={quote(name)}").rename(tmp_path / f"vhost={cut(name)}")
+    assert read_archive(spark, tmp_path, vhost=name).count() == 1
 
 
 BOUNDS = [
@@ -89,12 +111,26 @@ def test_a_listed_file_that_was_torn_later_is_passed_over(spark: SparkSession, a
     assert read_archive(spark, archive, vhost="/").count() == 10
 
 
-def test_an_archive_that_is_not_there_yet_is_empty(spark: SparkSession, tmp_path: Path) -> None:
-    frame = read_archive(spark, tmp_path / "absent")
+def test_an_archive_without_files_is_empty(spark: SparkSession, tmp_path: Path) -> None:
+    frame = read_archive(spark, tmp_path)
     assert frame.schema == MESSAGE_SCHEMA
     assert frame.count() == 0
+
+
+def test_an_archive_that_is_not_there_is_none(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="absent: there is no such directory"):
+        read_archive(spark, tmp_path / "absent")
 
 
 def test_the_trace_is_laid_out_alike(spark: SparkSession, tmp_path: Path) -> None:
     write_file(tmp_path, [{"event": "publish", "trace_id": 1}], schema=TRACE_SCHEMA)
     assert values(read_trace(spark, tmp_path), "event", "trace_id", "vhost") == [("publish", 1, "/")]
+
+
+def test_the_trace_is_no_archive(spark: SparkSession, archive: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    trace = tmp_path_factory.mktemp("trace")
+    write_file(trace, [{"event": "publish"}], schema=TRACE_SCHEMA)
+    with pytest.raises(OptionError, match="is the trace, not the archive"):
+        read_archive(spark, trace)
+    with pytest.raises(OptionError, match="is the archive, not the trace"):
+        read_trace(spark, archive)

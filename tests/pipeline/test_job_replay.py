@@ -72,9 +72,12 @@ def test_a_dry_run_publishes_nothing_and_says_what_it_would(
     assert "k.1" in (archive.parent / "out" / "report.html").read_text()
 
 
-def test_the_same_name_publishes_nothing_twice(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:
-    for _ in range(2):
+def test_the_same_name_publishes_nothing_twice(
+    spark: SparkSession, broker: FakeBroker, archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for told in ("published 25, published before 0", "published 0, published before 25"):
         assert replay(broker, archive, "--name", "again", "--batch-size", "10") == 0
+        assert told in capsys.readouterr().out
     assert len(broker.commits) == 3
 
 
@@ -114,6 +117,13 @@ def test_without_a_name_nothing_happens(
     assert replay(broker, archive) == 64
     assert "--name is missing" in capsys.readouterr().err
     assert broker.requests == []
+
+
+def test_a_batch_has_a_message_at_least(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(JOB, ["--archive", "a", "--name", "x", "--batch-size", "0"])
+    assert ended.value.code == 64
+    assert "it must be a whole number from 1, not '0'" in capsys.readouterr().err
 
 
 def test_it_is_done_once(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gateway_spark.jobs.rollup import JOB
-from gateway_spark.jobs.running import main
+from gateway_spark.jobs.running import main, parser_of
 from gateway_spark.reports.page import Tables
 from tests.pipeline.archives import write_file
 from tests.pipeline.fake_broker import FakeBroker
@@ -64,7 +64,8 @@ def test_the_archived_weather_is_what_pandas_makes_of_it(
 
 
 def test_a_quiet_archive_has_a_report_too(spark: SparkSession, tmp_path: Path) -> None:
-    assert run(tmp_path, "--archive", str(tmp_path / "absent")) == 0
+    (tmp_path / "archive").mkdir()
+    assert run(tmp_path, "--archive", str(tmp_path / "archive")) == 0
     assert "No message had anything" in (tmp_path / "report.html").read_text()
 
 
@@ -156,7 +157,15 @@ def one_line(printed: Any) -> str:
     return line
 
 
+HERE = str(Path(__file__).parent)
 WRONG = [
+    ([], 64, "--queue NAME, --queue-pattern REGEX or --archive DIR is missing: what is to be read?"),
+    (["--queue", "q", "--exchange", "e"], 64, "--exchange is for --archive"),
+    (["--archive", HERE, "--queue-pattern", "q.*"], 64, "--queue-pattern is for streams"),
+    (["--archive", HERE, "--checkpoint", "c"], 64, "--checkpoint is for streams"),
+    (["--archive", "absent"], 64, "absent: there is no such directory"),
+    (["--queue", "q", "--option", "maxOffsetsPerTrigger=5"], 64, "is for streaming queries"),
+    (["--queue", "q", "--checkpoint", "c", "--until", "2024-01-01"], 64, "is for batch reads"),
     (["--queue", "q", "--archive", "a", "--source", "stream"], 64, "--archive is for --source archive"),
     (["--source", "archive"], 64, "--archive DIR is missing"),
     (["--option", "queue"], 64, "--option needs NAME=VALUE"),
@@ -167,7 +176,7 @@ WRONG = [
         "no answer from http://127.0.0.1:9",
     ),
     (["--conf", "x", "--archive", "a"], 64, "--conf needs NAME=VALUE"),
-    (["--archive", "a", "--field", "no_such_column"], 1, "no_such_column"),
+    (["--archive", HERE, "--field", "no_such_column"], 1, "no_such_column"),
 ]
 
 
@@ -177,3 +186,45 @@ def test_what_is_wrong_is_told_in_one_line(
 ) -> None:
     assert run(tmp_path, *arguments) == code
     assert text in one_line(capsys.readouterr())
+
+
+NO_WORDS = [
+    (["--window", "soon"], "it must be a number with ms, s, m, h or d, such as 15m, not 'soon'"),
+    (["--watermark", "1 month"], "it must be a number with ms, s, m, h or d, such as 15m, not '1 month'"),
+    (["--since", "yesterday"], "it must be milliseconds since 1970, or ISO 8601 such as 2026-01-31T12:00:00Z"),
+    (["--master", "spark:7077"], "it must be local[N], spark://host:port, yarn or k8s://..., not 'spark:7077'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "text"), NO_WORDS)
+def test_what_spark_would_not_understand_is_told_before_it_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], text: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(tmp_path, *arguments)
+    assert ended.value.code == 64
+    assert text in capsys.readouterr().err
+
+
+MASTERS = [
+    "local",
+    "local[4]",
+    "local[*]",
+    "local[2,3]",
+    "local-cluster[2,1,1024]",
+    "yarn",
+    "spark://a:1,b:2",
+    "k8s://h",
+]
+
+
+@pytest.mark.parametrize("master", MASTERS)
+def test_whatever_spark_runs_on_is_a_master(master: str) -> None:
+    assert parser_of(JOB).parse_args([*FIELDS, "--master", master]).master == master
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90m", "5400 seconds"), ("1 day", "1 day"), ("2 Hours 5 minutes", None)]
+)
+def test_an_interval_may_be_in_sparks_words(text: str, seconds: str | None) -> None:
+    assert parser_of(JOB).parse_args([*FIELDS, "--window", text]).window == (seconds or text)

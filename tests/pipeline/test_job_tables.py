@@ -74,10 +74,10 @@ def test_anomaly(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_nothing_to_show_is_a_report_too(spark: SparkSession, tmp_path: Path) -> None:
-    absent = ["--archive", str(tmp_path / "absent"), "--out", str(tmp_path / "out")]
-    assert main(dead_letters.JOB, absent) == 0
+    nothing = ["--archive", str(tmp_path), "--out", str(tmp_path / "out")]
+    assert main(dead_letters.JOB, nothing) == 0
     assert "Nothing that was read ever died" in report(tmp_path / "out")
-    assert main(latency.JOB, absent) == 0
+    assert main(latency.JOB, nothing) == 0
     assert "The trace has no delivery" in report(tmp_path / "out")
-    assert main(anomaly.JOB, [*absent, "--field", "$.v"]) == 0
+    assert main(anomaly.JOB, [*nothing, "--field", "$.v"]) == 0
     assert "No reading is beyond" in report(tmp_path / "out")

@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from gateway_spark.jobs import presence, rollup
+from gateway_spark.jobs.interruption import noted_interrupts
 from gateway_spark.jobs.running import main
 from gateway_spark.reports.page import Tables
 from tests.pipeline.archives import write_file
@@ -83,3 +85,38 @@ def test_a_job_without_a_stream_runs_again_after_a_pause(spark: SparkSession, tm
     assert main(presence.JOB, [*arguments, "--continuous", "--every", "5m"], pause) == 130
     assert pauses == [300.0, 300.0]
     assert seen == [10, 15]
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def interrupted(times: int) -> list[int]:
+    """Interrupt a block so many times; return which interrupts it survived."""
+    survived: list[int] = []
+
+    def block() -> None:
+        with noted_interrupts():
+            for number in range(times):
+                interrupt()
+                survived.append(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        block()
+    return survived
+
+
+def test_an_interrupt_is_heard_when_the_block_ends() -> None:
+    earlier = signal.getsignal(signal.SIGINT)
+    assert interrupted(1) == [0]
+    assert signal.getsignal(signal.SIGINT) == earlier
+
+
+def test_a_second_interrupt_is_heard_at_once() -> None:
+    assert interrupted(2) == [0]
+
+
+def test_without_an_interrupt_nothing_is_heard() -> None:
+    with noted_interrupts() as interruption:
+        pass
+    assert not interruption.is_asked

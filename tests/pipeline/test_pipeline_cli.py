@@ -101,6 +101,12 @@ def test_submit_hands_spark_submit_the_file_and_its_options() -> None:
     assert "spark.sql.python.filterPushdown.enabled=true" in words
 
 
+def test_submit_refuses_what_is_no_master(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["submit", "--master", "host:7077", "rollup", "--field", "$.t"]) == 64
+    told = "option '--master' must be local[N], spark://host:port, yarn or k8s://..., not 'host:7077'"
+    assert told in capsys.readouterr().err
+
+
 def test_plot_makes_the_report_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = '{"job": "compact", "started": "2024-01-01T00:00:00", "finished": "2024-01-01T00:00:09",'
     (tmp_path / "run.json").write_text(

@@ -48,6 +48,13 @@ def test_lag_is_what_the_broker_holds_beyond(tmp_path: Path, capsys: pytest.Capt
     ]
 
 
+def test_the_password_may_be_in_the_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checkpoint = checkpoint_in(tmp_path, *OFFSETS, commits=2)
+    asked = ["status", str(checkpoint), "--url", "http://127.0.0.1:9", "--password-env", "NOT_THERE"]
+    assert main(asked) == 64
+    assert "the environment of the driver's workers has no NOT_THERE" in capsys.readouterr().err
+
+
 def test_without_a_broker_it_says_where_the_query_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkpoint = checkpoint_in(tmp_path, *OFFSETS, commits=2)
     assert main(["status", str(checkpoint)]) == 0

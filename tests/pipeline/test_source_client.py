@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway_spark import client as module
 from gateway_spark.client import Client
 from gateway_spark.errors import AccessError, BrokerRefused, Unreachable
 from gateway_spark.options import Selection, source_options
@@ -54,6 +55,25 @@ def client(broker: FakeBroker, pauses: Pauses) -> Iterator[Client]:
 def test_streams_by_name(client: Client) -> None:
     partition = client.streams(ORDERS)["orders"]["0"]
     assert (partition.queue, partition.first, partition.next, partition.size_bytes) == ("orders", 5, 50, 4500)
+
+
+PATTERNS = [
+    ("orders", {"orders": 1}),
+    ("order", {}),
+    (".*", {"orders": 1, "sales": 2}),
+    ("sales.*", {"sales": 2}),
+    ("sales-.*", {"sales-0": 1, "sales-1": 1}),
+    ("sales|sales-0|.*s", {"orders": 1, "sales": 2}),
+]
+
+
+@pytest.mark.parametrize(("pattern", "partitions"), PATTERNS)
+def test_a_pattern_has_to_match_the_whole_name_and_finds_a_partition_once(
+    broker: FakeBroker, client: Client, pattern: str, partitions: dict[str, int]
+) -> None:
+    broker.declare_super("sales", (0, 3), (0, 4))
+    found = client.streams(Selection(pattern=pattern))
+    assert {queue: len(parts) for queue, parts in found.items()} == partitions
 
 
 @pytest.mark.parametrize("fault", ["hang up", 503])
@@ -150,6 +170,16 @@ def test_a_broker_with_another_certificate_is_not(authority: Authority) -> None:
 def test_whose_certificate_it_is_may_be_overlooked(authority: Authority) -> None:
     with fake_broker(tls_server(authority)) as broker:
         assert asked_over_tls(broker, verify="false") == 5
+
+
+def test_who_does_not_answer_to_tls_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch, pauses: Pauses) -> None:
+    """As the broker's own port does not, when nothing that speaks TLS is before it."""
+    monkeypatch.setattr(module, "CONNECT_TIMEOUT_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        options = {"url": f"https://127.0.0.1:{silent.getsockname()[1]}", "retryTimeout": "1s", "queue": "orders"}
+        client = Client(source_options(options, is_stream=True).address, pauses.pause, pauses.clock)
+        with pytest.raises(Unreachable, match=r"within 1 s .*timed out"):
+            client.streams(ORDERS)
 
 
 def test_we_show_a_certificate_of_our_own(authority: Authority) -> None:

@@ -20,7 +20,7 @@ FRAME_HEAD, FRAME_OVERHEAD = 7, 8
 CHANNEL: Final = 1
 
 #: Flags of the properties a message has.
-DELIVERY_MODE, PRIORITY = 0x1000, 0x0800
+DELIVERY_MODE, PRIORITY, CORRELATION_ID = 0x1000, 0x0800, 0x0400
 
 #: basic.ack is the same 21 bytes in both directions; only tag and flag differ.
 ACK_BYTES: Final = 21
@@ -56,12 +56,22 @@ def table(arguments: Mapping[str, str | int]) -> bytes:
     return long_string(b"".join(fields))
 
 
-def publish(exchange: str, routing_key: str, body: bytes, *, persistent: bool, priority: int | None = None) -> bytes:
-    """Build the three frames of one basic.publish with a delivery mode and, if it has one, a priority."""
+def publish(
+    exchange: str,
+    routing_key: str,
+    body: bytes,
+    *,
+    persistent: bool,
+    priority: int | None = None,
+    correlation_id: str | None = None,
+) -> bytes:
+    """Build the three frames of one basic.publish with a delivery mode and whatever else it has."""
     arguments = struct.pack(">H", 0) + short_string(exchange) + short_string(routing_key) + b"\x00"
     flags, properties = DELIVERY_MODE, bytes([2 if persistent else 1])
     if priority is not None:
         flags, properties = flags | PRIORITY, properties + bytes([priority])
+    if correlation_id is not None:
+        flags, properties = flags | CORRELATION_ID, properties + short_string(correlation_id)
     header = struct.pack(">HHQH", 60, 0, len(body), flags) + properties
     return method(60, 40, arguments) + frame(HEADER, CHANNEL, header) + frame(BODY, CHANNEL, body)
 

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from gateway.kernel.message import Header, Value
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.message import Header, Properties, Value
 from gateway.kernel.plain import plain_header
 from gateway.kernel.values import loads
-from gateway.management.errors import bad_request
+from gateway.management.carriable import require_carriable
+from gateway.management.errors import HttpError, bad_request
 from gateway.management.messages import properties_of
 
 _LENGTHS: Final = Struct(">II")
@@ -23,6 +25,14 @@ _LENGTHS: Final = Struct(">II")
 _PERSISTENT: Final = 2
 
 _MOST_HEADS: Final = 10_000
+
+#: What the API says of a property, as RabbitMQ does, in words.
+_WRONG: Final = {
+    "not_int": "no whole number",
+    "not_string": "no text",
+    "not_object": "no object",
+    "out_of_range": "out of range",
+}
 
 
 class Address(NamedTuple):
@@ -86,20 +96,38 @@ class RowReader:
             fields = json.loads(head)
             exchange = fields.get("exchange", self._defaults.exchange)
             routing_key = fields.get("routing_key", self._defaults.routing_key)
-            properties = {"delivery_mode": _PERSISTENT} | fields.get("properties", {})
-            header = plain_header(properties_of(properties | {"headers": _headers(fields)}))
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise bad_request(f"a row cannot be understood: {error}") from None
-        if not isinstance(exchange, str) or not isinstance(routing_key, str):
-            raise bad_request("a row names no exchange, and the batch has none for it")
-        return Address(exchange, routing_key), header
+            properties = _properties(fields)
+            if not isinstance(exchange, str) or not isinstance(routing_key, str):
+                raise bad_request("a row names no exchange, and the batch has none for it")
+            require_carriable(routing_key, properties)
+        except (ValueError, TypeError, AttributeError, RecursionError, PreconditionFailed) as error:
+            raise bad_request(f"a row cannot be published: {error}") from None
+        return Address(exchange, routing_key), plain_header(properties)
+
+
+def _properties(fields: dict[str, Any]) -> Properties:
+    said = {"delivery_mode": _PERSISTENT} | fields.get("properties", {}) | {"headers": _headers(fields)}
+    try:
+        return properties_of(said)
+    except HttpError as refusal:
+        raise ValueError(_in_words(refusal.reason)) from None
+
+
+def _in_words(reason: object) -> str:
+    match reason:
+        case [str(wrong), str(name)] if wrong in _WRONG:
+            return f"property '{name}' is {_WRONG[wrong]}"
+    return str(reason)
 
 
 def _headers(fields: dict[str, Any]) -> dict[str, Value]:
     """Return the headers of a row: those with all their types where there are such, else those of text."""
     written = fields.get("headers_json")
     if written is not None:
-        return loads(str(written).encode("utf-8", "surrogatepass"))
+        try:
+            return loads(str(written).encode("utf-8", "surrogatepass"))
+        except ValueError as error:
+            raise ValueError(f"headers_json: {error}") from None
     headers = fields.get("headers", {})
     if not isinstance(headers, dict):
         raise TypeError("headers are no object")

@@ -1,8 +1,8 @@
 """Which streams a user may read, and where they begin and end: what a query of Spark is planned with."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from gateway.access import Operation
 from gateway.kernel.queue import Queue
@@ -13,6 +13,12 @@ from gateway.management.errors import HttpError, bad_request
 from gateway.management.pipeline.refusals import access_refused, not_found
 from gateway.management.routes import Fields
 from gateway.management.super_streams import partitions_of, super_streams
+
+LARGEST: Final = 2**63 - 1
+"""The largest number there is, of whatever."""
+
+#: Characters of nonsense that a refusal repeats.
+MOST_SHOWN: Final = 40
 
 
 def readable_stream(call: Call, vhost: VirtualHost, name: str) -> Stream:
@@ -39,20 +45,14 @@ def named(call: Call, vhost: VirtualHost, names: str) -> list[Fields]:
     return [_view(name, _parts(call, vhost, name)) for name in wanted]
 
 
-def matching(call: Call, vhost: VirtualHost, pattern: str) -> list[Fields]:
-    """Return the streams and super streams whose whole name matches, as far as the user may read them.
+def readable(call: Call, vhost: VirtualHost) -> list[Fields]:
+    """Return all streams and super streams that the user may read; a partition stands there by itself, too.
 
-    A partition of a super stream that matches too is not there a second time. :raises HttpError: for no pattern.
+    Whoever wants those whose name matches chooses by themselves: a pattern may take hours, and here all would wait.
     """
-    try:
-        fits = re.compile(pattern).fullmatch
-    except re.error as error:
-        raise bad_request(f"'pattern' is no regular expression: {error}") from None
     may_read = call.permissions(vhost).may
-    supers = {each.name: partitions_of(vhost, each) for each in super_streams(vhost) if fits(each.name)}
-    partitions = {partition for parts in supers.values() for partition in parts}
-    found: dict[str, Sequence[Queue]] = dict(supers)
-    found |= {name: [queue] for name, queue in _plain_streams(vhost) if fits(name) and queue not in partitions}
+    found: dict[str, Sequence[Queue]] = {each.name: partitions_of(vhost, each) for each in super_streams(vhost)}
+    found |= {name: [queue] for name, queue in _plain_streams(vhost)}
     return [
         _view(name, parts)
         for name, parts in sorted(found.items())
@@ -102,8 +102,15 @@ def offset_after(stream: Stream, offset: int, size_bytes: int) -> int:
 
 
 def whole_number(call: Call, name: str) -> int:
-    """Return a number of the query. :raises HttpError: when it is missing, or none from 0."""
+    """Return a number of the query. :raises HttpError: when it is missing, or none of 64 bits from 0."""
     value = call.query.get(name, "")
-    if not value.isascii() or not value.isdigit():
-        raise HttpError(400, "bad_request", f"'{name}' must be a whole number from 0, not '{value}'")
-    return int(value)
+    if is_number(value):
+        return int(value)
+    raise HttpError(
+        400, "bad_request", f"'{name}' must be a whole number from 0 to 2^63 - 1, not '{value[:MOST_SHOWN]}'"
+    )
+
+
+def is_number(text: str) -> bool:
+    """Tell whether a text is a whole number from 0 that 64 bits hold; very long ones Python refuses to read."""
+    return text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST)) and int(text) <= LARGEST

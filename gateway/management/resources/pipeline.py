@@ -14,7 +14,15 @@ from gateway.management.errors import bad_request
 from gateway.management.pipeline.progress import Report, lag_view
 from gateway.management.pipeline.reading import Wanted
 from gateway.management.pipeline.refusals import not_found
-from gateway.management.pipeline.streams import matching, named, offset_after, readable_stream, whole_number
+from gateway.management.pipeline.streams import (
+    LARGEST,
+    is_number,
+    named,
+    offset_after,
+    readable,
+    readable_stream,
+    whole_number,
+)
 from gateway.management.routes import Fields, Routes
 from gateway.management.super_streams import partitions_of
 from gateway.management.views.times import stamp
@@ -24,11 +32,13 @@ routes = Routes()
 
 @routes.get("/pipeline/<vhost>/streams", level=Level.USER)
 def streams(call: Call, vhost: str) -> Fields:
-    """Tell where streams begin and end: those of some names, or all whose name matches a pattern."""
+    """Tell where streams begin and end: those of some names, or all that the user may read."""
     place = call.entered_vhost(vhost)
     if "names" in call.query:
         return {"queues": named(call, place, call.query["names"])}
-    return {"queues": matching(call, place, call.query.get("pattern", ".*"))}
+    if "pattern" in call.query:
+        raise bad_request("a pattern is for who asks to match: without 'names' all streams are listed")
+    return {"queues": readable(call, place)}
 
 
 @routes.get("/pipeline/<vhost>/offset", level=Level.USER)
@@ -108,4 +118,4 @@ def _offsets(given: Any) -> Mapping[str, Mapping[str, int]]:
 
 
 def _is_place(number: str, reached: object) -> bool:
-    return number.isascii() and number.isdigit() and isinstance(reached, int) and not isinstance(reached, bool)
+    return is_number(number) and isinstance(reached, int) and not isinstance(reached, bool) and abs(reached) <= LARGEST

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from gateway_spark.jobs.inputs import messages
 from gateway_spark.jobs.job import Job, performing
 from gateway_spark.jobs.running import main
-from gateway_spark.jobs.words import moment
+from gateway_spark.jobs.words import count, moment
 from gateway_spark.reports import plots
 from gateway_spark.reports.page import Section, Tables
 from gateway_spark.transforms.deaths import causes, chains, deaths, samples, top_keys
@@ -31,8 +31,8 @@ PLOTTED: Final = 15
 def add_options(parser: ArgumentParser) -> None:
     """Add what the dead can be asked."""
     parser.add_argument("--as-of", type=moment, metavar="TIME", help="reckon ages until then (default: now)")
-    parser.add_argument("--top", type=int, default=20, metavar="N", help="so many routing keys (default: 20)")
-    parser.add_argument("--samples", type=int, default=3, metavar="N", help="bodies for each cause (default: 3)")
+    parser.add_argument("--top", type=count, default=20, metavar="N", help="so many routing keys (default: 20)")
+    parser.add_argument("--samples", type=count, default=3, metavar="N", help="bodies for each cause (default: 3)")
 
 
 def tables_of(messages: DataFrame, options: Namespace) -> dict[str, DataFrame]:

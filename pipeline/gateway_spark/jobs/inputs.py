@@ -13,6 +13,7 @@ from gateway_spark.archive import read_archive, read_trace
 from gateway_spark.choices import moment_ms, read
 from gateway_spark.errors import OptionError
 from gateway_spark.jobs.job import Reads, Run
+from gateway_spark.jobs.words import moment_text
 from gateway_spark.options import sink_options, source_options
 
 
@@ -25,8 +26,9 @@ def add_input_options(parser: ArgumentParser, reads: Reads) -> None:
         group.add_argument("--queue-pattern", metavar="REGEX", help="of streams: all whose whole name matches")
     group.add_argument("--queue", action="append", metavar="NAME", help="this queue (repeat)")
     group.add_argument("--archive", type=Path, metavar="DIR", help="the directory of the archive, or of the trace")
-    group.add_argument("--since", metavar="TIME", help="only what came then or later: ISO 8601, or ms since 1970")
-    group.add_argument("--until", metavar="TIME", help="only what came before")
+    since_help = "only what came then or later: ISO 8601, or ms since 1970"
+    group.add_argument("--since", type=moment_text, metavar="TIME", help=since_help)
+    group.add_argument("--until", type=moment_text, metavar="TIME", help="only what came before")
     add_connection_options(parser)
 
 
@@ -43,32 +45,57 @@ def add_connection_options(parser: ArgumentParser) -> None:
     )
 
 
-def reads_stream(options: Namespace) -> bool:
-    """Tell whether a job reads from the broker. :raises OptionError: when what is given does not fit together."""
-    source = getattr(options, "source", "archive") or ("archive" if options.archive else "stream")
-    if source == "archive" and options.archive is None:
-        raise OptionError("--archive DIR is missing: where is the archive?")
-    if source == "stream" and options.archive is not None:
+def check(options: Namespace, reads: Reads) -> None:
+    """Look at what a job is told to read, before Spark is started for it.
+
+    :raises OptionError: when something is wrong, is missing, or does not fit the rest.
+    """
+    if reads is not Reads.MESSAGES or not reads_stream(options):
+        _check_files(options, reads)
+        return
+    if options.archive is not None:
         raise OptionError("--archive is for --source archive")
-    return bool(source == "stream")
+    if options.exchange:
+        raise OptionError("--exchange is for --archive: a stream is a queue")
+    given = stream_options(options, is_stream=follows(options))
+    if not {"queue", "queues", "queuepattern"} & {name.lower() for name in given}:
+        raise OptionError("--queue NAME, --queue-pattern REGEX or --archive DIR is missing: what is to be read?")
+    source_options(given, is_stream=follows(options))
+
+
+def _check_files(options: Namespace, reads: Reads) -> None:
+    if options.archive is None:
+        raise OptionError(f"--archive DIR is missing: where is the {'trace' if reads is Reads.TRACE else 'archive'}?")
+    if getattr(options, "queue_pattern", None) is not None:
+        raise OptionError("--queue-pattern is for streams; of an archive name each --queue")
+    if getattr(options, "checkpoint", None) is not None:
+        raise OptionError("--checkpoint is for streams: an archive is read as a whole")
+
+
+def reads_stream(options: Namespace) -> bool:
+    """Tell whether a job for messages reads them from the broker."""
+    return bool((options.source or ("archive" if options.archive else "stream")) == "stream")
+
+
+def follows(options: Namespace) -> bool:
+    """Tell whether a job reads on in a stream from where it was, rather than all there is."""
+    if getattr(options, "checkpoint", None) is not None:
+        return True
+    return "checkpoint" in options and options.continuous and reads_stream(options)
 
 
 def messages(run: Run) -> DataFrame:
-    """Return the messages that the options name, as they are now. :raises OptionError: when an option is wrong."""
+    """Return the messages that the options name, as they are now."""
     options = run.options
     if not reads_stream(options):
         chosen = (options.vhost, options.queue, options.exchange)
         return read_archive(run.spark, options.archive, *chosen, *bounds(options))
-    given = stream_options(options, is_stream=False)
-    source_options(given, is_stream=False)  # a wrong one is told in one line here, and in a traceback by a worker
-    return run.spark.read.format("gateway").options(**given).load()
+    return run.spark.read.format("gateway").options(**stream_options(options, is_stream=False)).load()
 
 
 def message_stream(run: Run) -> DataFrame:
     """Return the messages that the options name as a stream, from the earliest on unless options say otherwise."""
-    given = stream_options(run.options, is_stream=True)
-    source_options(given, is_stream=True)
-    return run.spark.readStream.format("gateway").options(**given).load()
+    return run.spark.readStream.format("gateway").options(**stream_options(run.options, is_stream=True)).load()
 
 
 def trace(run: Run) -> DataFrame:

@@ -24,7 +24,7 @@ from gateway_spark.errors import OptionError
 from gateway_spark.jobs import inputs
 from gateway_spark.jobs.job import Job, Outcome, Run
 from gateway_spark.jobs.running import main
-from gateway_spark.jobs.words import number
+from gateway_spark.jobs.words import count, number
 from gateway_spark.reports import plots
 from gateway_spark.reports.page import Section, Tables
 from gateway_spark.rows import KINDS
@@ -53,7 +53,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="say what would be published, and publish nothing")
     parser.add_argument("--rate", type=number(), metavar="N", help="messages a second at most (default: no limit)")
     parser.add_argument(
-        "--batch-size", type=int, default=BATCH_SIZE, metavar="N", help="published at once (default: 1000)"
+        "--batch-size", type=count, default=BATCH_SIZE, metavar="N", help="published at once (default: 1000)"
     )
     target = parser.add_argument_group("where messages go")
     target.add_argument("--to-exchange", metavar="NAME", help="(default: the one each message went to)")
@@ -74,6 +74,7 @@ def perform(run: Run) -> Outcome:
     chosen = run.outputs.read(run.spark, SELECTION)
     assert chosen is not None
     pace = Pace(run.options.rate)
+    before = min(plan["done"] * plan["batch_size"], plan["messages"])
     for batch in range(plan["done"], plan["batches"]):
         messages = chosen.where(F.col("batch") == batch)
         pace.wait(min(plan["batch_size"], plan["messages"] - batch * plan["batch_size"]))
@@ -82,7 +83,8 @@ def perform(run: Run) -> Outcome:
         run.outputs.put(PLAN_FILE, json.dumps(plan))
         run.progress.say(f"{min(plan['done'] * plan['batch_size'], plan['messages'])} of {plan['messages']} published")
     run.outputs.write(PREVIEW, _summed_up(chosen))
-    return Outcome({"messages": plan["messages"], "batches": plan["batches"]})
+    published = {"published": plan["messages"] - before, "published before": before}
+    return Outcome({"messages": plan["messages"], "batches": plan["batches"], **published})
 
 
 class Pace:

@@ -8,6 +8,7 @@ Table ``windows``: see `gateway_spark.transforms.rollup`.
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import pandas
@@ -18,16 +19,14 @@ from gateway_spark.jobs import inputs
 from gateway_spark.jobs.job import Job, Outcome, Run
 from gateway_spark.jobs.running import main
 from gateway_spark.jobs.streaming import run_query
+from gateway_spark.jobs.updates import Updates
 from gateway_spark.jobs.words import fields, interval, share
 from gateway_spark.reports import plots
 from gateway_spark.reports.page import Section, Tables
 from gateway_spark.transforms.columns import label_of
-from gateway_spark.transforms.rollup import PERCENTILES, latest, rollup
+from gateway_spark.transforms.rollup import PERCENTILES, rollup
 
 WINDOWS: Final = "windows"
-
-#: What a streaming query wrote, batch by batch; `WINDOWS` has each window as it was written last.
-UPDATES: Final = "updates"
 
 #: Fields that get a plot.
 PLOTTED: Final = 8
@@ -46,11 +45,13 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--watermark", type=interval, default="10 minutes", help=late_help)
     parser.add_argument("--late", choices=("warn", "fail"), default="warn", help="when some were later (default: warn)")
     parser.add_argument("--percentile", type=share, action="append", help="in percent (repeat; default: 50 and 95)")
+    checkpoint_help = "remember here how far a stream was read, and go on from there the next time"
+    parser.add_argument("--checkpoint", type=Path, metavar="DIR", help=checkpoint_help)
 
 
 def perform(run: Run) -> Outcome:
     """Roll up a stream as far as it is, remembering that, or everything there is at once."""
-    if inputs.reads_stream(run.options) and (run.options.checkpoint is not None or run.options.continuous):
+    if inputs.follows(run.options):
         return _follow(run)
     rows = run.outputs.write(WINDOWS, windows_of(inputs.messages(run), run.options))
     return Outcome({"windows": rows})
@@ -72,15 +73,17 @@ def windows_of(messages: DataFrame, options: Namespace, watermark: str | None = 
 
 def _follow(run: Run) -> Outcome:
     """Roll up what came since the checkpoint; with ``--continuous`` conclude after each batch."""
+    updates = Updates(run.outputs, _by(run.options), run.options.checkpoint)
+    updates.begin()
 
-    def write(updates: DataFrame, batch: int) -> None:
-        run.outputs.write_part(UPDATES, "batch", batch, updates)
+    def write(changed: DataFrame, batch: int) -> None:
+        updates.write(changed, batch)
         if run.options.continuous:
-            run.conclude(_merged(run))
+            run.conclude(_merged(run, updates))
 
     results = windows_of(inputs.message_stream(run), run.options, run.options.watermark)
     lateness = run_query(results, write, run.options, run.progress)
-    outcome = _merged(run)
+    outcome = _merged(run, updates)
     if not lateness.dropped:
         return outcome
     complaint = f"{lateness.dropped} readings were later than the watermark of {run.options.watermark} and are missing"
@@ -89,12 +92,10 @@ def _follow(run: Run) -> Outcome:
     return Outcome(outcome.figures, (complaint,))
 
 
-def _merged(run: Run) -> Outcome:
+def _merged(run: Run, updates: Updates) -> Outcome:
     """Bring the windows up to date with all updates."""
-    updates = run.outputs.read(run.spark, UPDATES)
-    if updates is None:
-        return Outcome({"windows": 0})
-    return Outcome({"windows": run.outputs.write(WINDOWS, latest(updates, _by(run.options)))})
+    windows = updates.latest(run.spark)
+    return Outcome({"windows": 0 if windows is None else run.outputs.write(WINDOWS, windows)})
 
 
 def page(tables: Tables, options: Mapping[str, Any]) -> list[Section]:

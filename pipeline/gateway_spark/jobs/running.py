@@ -13,12 +13,12 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from gateway_spark.errors import OptionError, PipelineError
-from gateway_spark.jobs.inputs import add_input_options
+from gateway_spark.jobs.inputs import add_input_options, check
 from gateway_spark.jobs.job import Job, Outcome, Reads, Run
 from gateway_spark.jobs.outputs import Outputs
 from gateway_spark.jobs.progress import Progress
 from gateway_spark.jobs.reporting import write_report
-from gateway_spark.jobs.words import duration_s
+from gateway_spark.jobs.words import duration_s, master
 from gateway_spark.session import session
 from gateway_spark.usage import USAGE, Parser
 
@@ -59,9 +59,10 @@ def parser_of(job: Job) -> ArgumentParser:
         add_input_options(parser, job.reads)
     group = parser.add_argument_group("the run")
     group.add_argument("--out", type=Path, metavar="DIR", help="where results go (default: pipeline/JOB)")
-    group.add_argument("--master", metavar="URL", help="local[N], spark://host:port ... (default: local[2])")
+    group.add_argument(
+        "--master", type=master, metavar="URL", help="local[N], spark://host:port ... (default: local[2])"
+    )
     group.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark (repeat)")
-    group.add_argument("--checkpoint", type=Path, metavar="DIR", help="remember here how far a stream was read")
     when = group.add_mutually_exclusive_group()
     when.add_argument("--once", action="store_true", help="take what there is and end (default)")
     when.add_argument("--continuous", action="store_true", help="go on until interrupted")
@@ -73,10 +74,11 @@ def parser_of(job: Job) -> ArgumentParser:
 def run_job(job: Job, options: Namespace, pause: Callable[[float], None] = time.sleep) -> Outcome:
     """Run a job, once or until it is interrupted. :raises OptionError: when options do not fit together."""
     _check(job, options)
+    settings = _settings(options.conf)
     outputs = Outputs(options.out or default_directory(job.name, options))
     progress = Progress()
     progress.say(f"{job.name}: starting Spark")
-    spark = session(f"gateway {job.name}", options.master, _settings(options.conf))
+    spark = session(f"gateway {job.name}", options.master, settings)
     while True:
         started = datetime.now(UTC)
 
@@ -123,6 +125,8 @@ def _noted(job: Job, options: Namespace, outcome: Outcome, started: datetime) ->
 def _check(job: Job, options: Namespace) -> None:
     if options.continuous and not job.is_repeatable:
         raise OptionError(f"{job.name} is done once; it has no --continuous")
+    if job.reads is not Reads.FILES:
+        check(options, job.reads)
 
 
 def _settings(conf: Sequence[str]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """A streaming query that hands each micro-batch to a function, says how far it is, and counts what came too late."""
 
+import time
 from argparse import Namespace
 from collections.abc import Callable
 from typing import Any, Final
@@ -7,10 +8,14 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from gateway_spark.jobs.interruption import noted_interrupts
 from gateway_spark.jobs.progress import Progress
 
 #: How long the driver waits before it looks at the query again, in seconds.
 LOOK_S: Final = 1
+
+#: How long it waits for the end of a batch at a time, in seconds.
+BRIEFLY_S: Final = 0.05
 
 
 class Lateness:
@@ -46,15 +51,29 @@ def run_query(
     if options.checkpoint is not None:
         writer = writer.option("checkpointLocation", str(options.checkpoint.absolute()))
     trigger = {"processingTime": f"{options.every:g} seconds"} if options.continuous else {"availableNow": True}
-    query = writer.trigger(**trigger).start()
     lateness = Lateness()
-    try:
-        while not query.awaitTermination(LOOK_S):
+    with noted_interrupts() as interruption:
+        query = writer.trigger(**trigger).start()
+        try:
+            while not interruption.is_asked and not query.awaitTermination(LOOK_S):
+                _look(query, lateness, progress)
+            _end_batch(query)
             _look(query, lateness, progress)
-        _look(query, lateness, progress)
-    finally:
-        query.stop()
+        finally:
+            query.stop()
     return lateness
+
+
+def _end_batch(query: StreamingQuery) -> None:
+    """Let the batch end that is under way: of one that is broken off Spark writes a traceback."""
+    done = _last_batch(query)
+    while query.status["isTriggerActive"] and _last_batch(query) == done:
+        time.sleep(BRIEFLY_S)
+
+
+def _last_batch(query: StreamingQuery) -> int | None:
+    last = query.lastProgress
+    return None if last is None else int(last["batchId"])
 
 
 def _look(query: StreamingQuery, lateness: Lateness, progress: Progress) -> None:

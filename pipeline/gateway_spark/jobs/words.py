@@ -1,14 +1,20 @@
-"""Words of a command line: durations, names of fields, times."""
+"""Words of a command line: durations, names of fields, times, masters."""
 
+import re
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from gateway_spark import choices
 from gateway_spark.transforms.columns import label_of
 
 T = TypeVar("T")
+
+#: An interval in Spark's words.
+_INTERVAL: Final = re.compile(
+    r"(interval\s+)?(\d+\s+(microsecond|millisecond|second|minute|hour|day|week)s?(\s+|$))+", re.IGNORECASE
+)
 
 
 def duration_s(text: str) -> float:
@@ -18,10 +24,20 @@ def duration_s(text: str) -> float:
 
 def interval(text: str) -> str:
     """Read a duration, or an interval in Spark's own words such as ``1 hour``; returns Spark's words."""
-    try:
-        return f"{choices.duration_s(text):g} seconds"
-    except ValueError:
+    if _INTERVAL.fullmatch(text.strip()):
         return text
+    return f"{_read(choices.duration_s, text):g} seconds"
+
+
+def master(text: str) -> str:
+    """Take where Spark is to run."""
+    return _read(choices.master, text)
+
+
+def moment_text(text: str) -> str:
+    """Take a time as it is written, once it is known to be one."""
+    _read(choices.moment_ms, text)
+    return text
 
 
 def moment(text: str) -> datetime:
@@ -42,6 +58,11 @@ def number(least: float = 0.0) -> Callable[[str], float]:
         return value
 
     return read
+
+
+def count(text: str) -> int:
+    """Read a whole number above 0."""
+    return _read(choices.count, text)
 
 
 def share(text: str) -> float:
