@@ -93,7 +93,7 @@ def _announce(addresses: Mapping[str, tuple[str, int]], settings: Settings) -> N
     lines = [f"gateway {VERSION} is running, data in {settings.data}"]
     lines += [f"  {name:<10} {written(address)}" for name, address in addresses.items()]
     if "amqp" in addresses:
-        url = f"amqp://guest:guest@127.0.0.1:{addresses['amqp'][1]}/"
+        url = f"amqp://guest:guest@127.0.0.1:{addresses['amqp'][1]}/%2F"
         lines += [
             "Try it (amqp-tools, or any AMQP 0-9-1 client):",
             f"  amqp-declare-queue -u {url} -q hello",

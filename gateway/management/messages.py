@@ -10,6 +10,7 @@ from gateway.kernel.message import Message, Properties
 from gateway.kernel.plain import plain_header
 from gateway.kernel.queued_message import QueuedMessage
 from gateway.management.bodies import base64, integer
+from gateway.management.carriable import require_carriable
 from gateway.management.errors import bad_request
 from gateway.management.routes import Fields
 
@@ -18,10 +19,16 @@ _NAMES: Final = tuple(field.name for field in fields(Properties))
 
 
 def message_of(exchange: str, routing_key: str, properties: object, payload: str, encoding: str) -> Message:
-    """Return the message that a request publishes. :raises HttpError: when it cannot be understood."""
+    """Return the message that a request publishes.
+
+    :raises HttpError: when it cannot be understood.
+    :raises PreconditionFailed: when no consumer could be sent it.
+    """
     if not isinstance(routing_key, str) or not isinstance(payload, str):
         raise bad_request("routing_key and payload must be strings")
-    return Message(exchange, routing_key, plain_header(properties_of(properties)), _body(payload, encoding))
+    said = properties_of(properties)
+    require_carriable(routing_key, said)
+    return Message(exchange, routing_key, plain_header(said), _body(payload, encoding))
 
 
 def message_view(queue_length: int, entry: QueuedMessage, message: Message, encoding: str, truncate: int) -> Fields:

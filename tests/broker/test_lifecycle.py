@@ -54,7 +54,7 @@ def test_it_prints_what_listens_where_and_what_to_try(gateway: Gateway) -> None:
         [name, f"{HOST}:{gateway.addresses[name][1]}"] for name in listeners
     ]
     assert len(lines[8:]) == 3
-    assert all(f"amqp://guest:guest@127.0.0.1:{port}/" in line for line in lines[8:])
+    assert all(f"amqp://guest:guest@127.0.0.1:{port}/%2F " in line for line in lines[8:])
 
 
 def test_port_0_is_a_free_port_that_is_printed(gateway: Gateway, connect: Connect) -> None:

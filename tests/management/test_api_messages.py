@@ -131,6 +131,25 @@ def test_a_publish_to_where_nobody_may(console: Console, exchange: str, reason: 
     assert answer.said == (400, {"error": "bad_request", "reason": reason})
 
 
+@pytest.mark.parametrize(
+    ("properties", "told"),
+    [
+        pytest.param(
+            {"expiration": "1" * 26, "delivery_mode": 2}, "'expiration' must be milliseconds", id="expiration"
+        ),
+        pytest.param({"correlation_id": "x" * 256}, "'correlation_id' has 256 bytes", id="short string"),
+        pytest.param({"timestamp": -1}, "'timestamp' is before 1970", id="timestamp"),
+        pytest.param({"headers": {"large": 2**63}}, "'large' is a number of more than 64 bits", id="integer"),
+    ],
+)
+def test_what_no_consumer_could_be_sent_is_refused(stocked: Console, properties: Any, told: str) -> None:
+    fields = {"properties": properties, "routing_key": "q", "payload": "x", "payload_encoding": "string"}
+    answer = stocked.ask("POST", "/exchanges/%2F/amq.default/publish", fields)
+    assert (answer.status, answer.said[1]["error"]) == (400, "bad_request")
+    assert told in answer.said[1]["reason"]
+    assert [message["payload"] for message in fetch(stocked, 9, "ack_requeue_true")] == ["one", "two", "three"]
+
+
 def test_a_message_for_nobody_is_not_routed(console: Console) -> None:
     assert publish(console, "x", {}, key="nowhere") == {"routed": False}
 

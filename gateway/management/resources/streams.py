@@ -6,6 +6,7 @@ from gateway.access import Operation
 from gateway.kernel.consumers import Consumer
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.stream import Stream
+from gateway.kernel.stream_requests import LONGEST_NAME
 from gateway.kernel.vhost import VirtualHost
 from gateway.management.bodies import integer, require
 from gateway.management.call import Call
@@ -18,9 +19,6 @@ from gateway.management.views.streams import stream_consumer_view, tracked_view,
 routes = Routes()
 
 _TRACKING: Final = "/stream/<vhost>/<name>/tracking"
-
-#: The longest name of a consumer, in bytes, as in RabbitMQ.
-_LONGEST_NAME: Final = 256
 
 #: The largest offset that a header can tell.
 _LARGEST_OFFSET: Final = 2**63 - 1
@@ -81,8 +79,8 @@ def store(call: Call, vhost: str, name: str, consumer: str) -> Reply:
     offset = integer(said, "offset")
     if not 0 <= offset <= _LARGEST_OFFSET:
         raise PreconditionFailed(f"offset {offset} is out of range")
-    if not 0 < len(consumer.encode()) <= _LONGEST_NAME:
-        raise PreconditionFailed(f"the name of a consumer has 1 to {_LONGEST_NAME} bytes")
+    if not 0 < len(consumer.encode()) <= LONGEST_NAME:
+        raise PreconditionFailed(f"the name of a consumer has 1 to {LONGEST_NAME} bytes")
     existed = consumer in stream.offsets
     stream.store_offset(consumer, offset)
     return put_reply(existed)
