@@ -134,9 +134,9 @@ class SegmentFiles:
 
     def _repeat_in(self, target: "SegmentFiles", repeat: Callable[[Path, Path], None]) -> None:
         for directory in _listed(self.directory):
-            for path in directory.glob("*.chunks"):
+            for path in _listed(directory):  # nothing, if the stream was deleted meanwhile
                 copy = target.directory / directory.name / path.name
-                if not copy.exists():
+                if path.suffix == ".chunks" and not copy.exists():
                     copy.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
                     with suppress(FileNotFoundError):  # truncated meanwhile
                         repeat(path, copy)

@@ -300,3 +300,21 @@ def _expect_copy(place: LmdbPlace, path: Path) -> None:
     copy = StoreSession(place)
     assert read_all(copy, 1, 0) == list(range(301))
     assert copy.watermark == Lsn(0)
+
+
+def test_a_copy_goes_on_when_a_stream_is_deleted_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files, link = segment_files.SegmentFiles(tmp_path / "streams"), os.link
+    for stream_id in ("1", "2", "3"):
+        (files.directory / stream_id).mkdir(parents=True)
+        (files.directory / stream_id / "0.chunks").write_bytes(b"chunks")
+
+    def delete_the_others(path: Path, copy: Path) -> None:
+        link(path, copy)
+        for other in files.directory.iterdir():
+            if other != path.parent:
+                files.remove_stream(int(other.name))
+
+    monkeypatch.setattr(os, "link", delete_the_others)
+    target = segment_files.SegmentFiles(tmp_path / "copy")
+    files.link_into(target)
+    assert [path.read_bytes() for path in target.directory.glob("*/*")] == [b"chunks"]
