@@ -14,6 +14,7 @@ from gateway_mqtt.decoding import (
 )
 from gateway_mqtt.encoding import PINGRESP
 from gateway_mqtt.errors import MqttError, protocol_error
+from gateway_mqtt.inflight import Inflight
 from gateway_mqtt.packet_types import PacketType
 from gateway_mqtt.properties import Property
 from gateway_mqtt.reasons import Reason
@@ -23,21 +24,21 @@ if TYPE_CHECKING:
 
 
 def _puback(connection: "Connection", flags: int, body: bytes) -> None:
-    packet_id, reason = _ack(connection, PacketType.PUBACK, flags, body)
     inflight = _conversation(connection).inflight
-    if reason.is_error:
-        inflight.refuse(packet_id)
-    else:
-        inflight.accept(packet_id)
+    _settle(inflight, inflight.accept, *_ack(connection, PacketType.PUBACK, flags, body))
 
 
 def _pubrec(connection: "Connection", flags: int, body: bytes) -> None:
-    packet_id, reason = _ack(connection, PacketType.PUBREC, flags, body)
     inflight = _conversation(connection).inflight
+    _settle(inflight, inflight.received, *_ack(connection, PacketType.PUBREC, flags, body))
+
+
+def _settle(inflight: Inflight, take: Callable[[int], None], packet_id: int, reason: Reason) -> None:
+    """Let the delivery be refused if the client says so, else taken."""
     if reason.is_error:
         inflight.refuse(packet_id)
     else:
-        inflight.received(packet_id)
+        take(packet_id)
 
 
 def _pubrel(connection: "Connection", flags: int, body: bytes) -> None:
