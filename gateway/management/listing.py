@@ -3,11 +3,11 @@
 A list may have many thousands of entries. Where order and filter need names alone, only those of one page are viewed.
 """
 
-import re
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 from gateway.management.errors import HttpError, bad_request
+from gateway.management.name_filter import NameFilter, name_filter
 from gateway.management.routes import Fields
 from gateway.management.views.json import Encoded, encode
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 DEFAULT_PAGE_SIZE: Final = 100
 LARGEST_PAGE: Final = 500
 
-#: Entries viewed between two looks at the clock.
+#: Entries filtered or viewed between two looks at the clock.
 _STRIDE: Final = 20
 
 
@@ -46,7 +46,7 @@ class Listing(Generic[T]):
         total = len(entries)
         yield
         if page is not None:
-            entries = [entry for entry in entries if page.admits(self._key(entry)[1])]
+            entries = yield from self._wanted(page, entries)
         count, sort = len(entries), query.get("sort", "")
         if page is not None and sort in ("", "name"):
             self._sort_by_name(entries, sort, query.get("sort_reverse") == "true")
@@ -62,6 +62,17 @@ class Listing(Generic[T]):
         if page is None:
             return (yield from _encoded(views, query))
         return page.envelope([with_columns(view, query) for view in views], total, count)
+
+    def _wanted(self, page: "Page", entries: list[T]) -> Generator[None, None, list[T]]:
+        if page.admits is None:
+            return entries
+        wanted = []
+        for number, entry in enumerate(entries):
+            if page.admits(self._key(entry)[1]):
+                wanted.append(entry)
+            if number % _STRIDE == 0:
+                yield
+        return wanted
 
     def _sort_by_name(self, entries: list[T], sort: str, is_reversed: bool) -> None:
         if sort:
@@ -79,12 +90,12 @@ class Listing(Generic[T]):
 
 
 class Page:
-    """Which part of a list is wanted, and of which names."""
+    """Which part of a list is wanted, and of which names: those that it ``admits``, all without."""
 
-    def __init__(self, number: int, size: int, pattern: re.Pattern[str] | None) -> None:
+    def __init__(self, number: int, size: int, admits: NameFilter | None) -> None:
         self.number = number
         self.size = size
-        self._pattern = pattern
+        self.admits = admits
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> "Page | None":
@@ -93,18 +104,12 @@ class Page:
             return None
         try:
             number, size = int(query["page"]), int(query.get("page_size", DEFAULT_PAGE_SIZE))
-            name = query.get("name", "")
-            pattern = re.compile(name if query.get("use_regex") == "true" else re.escape(name), re.IGNORECASE)
-        except (ValueError, re.error):
+        except ValueError:
             raise bad_request("Pagination parameters are invalid") from None
         if number < 1 or not 1 <= size <= LARGEST_PAGE:
             reason = f"Invalid pagination parameters: page number {number}, page size {size}"
             raise HttpError(400, "invalid_pagination_parameters", reason)
-        return cls(number, size, pattern if name else None)
-
-    def admits(self, name: str) -> bool:
-        """Whether an entry of this name is wanted."""
-        return self._pattern is None or self._pattern.search(name) is not None
+        return cls(number, size, name_filter(query))
 
     def cut(self, entries: list[T]) -> list[T]:
         """Return the entries of this page. :raises HttpError: when it is behind the last one."""

@@ -1,0 +1,88 @@
+"""Which names are wanted, and what patterns may cost."""
+
+from itertools import count
+
+import pytest
+
+from gateway.management.errors import HttpError
+from gateway.management.name_filter import LONGEST_PATTERN, NamePattern, name_filter
+
+NAMES = ["amq.gen-1", "Orders.eu", "orders.us", "orders(old)"]
+
+WANTED = [
+    pytest.param({"name": "ORDERS"}, NAMES[1:], id="case does not matter"),
+    pytest.param({"name": "s(o"}, NAMES[3:], id="text is text"),
+    pytest.param({"name": "^orders", "use_regex": "false"}, [], id="use_regex=true and nothing else"),
+    pytest.param({"name": "^orders[.]", "use_regex": "true"}, NAMES[1:3], id="case does not matter in patterns"),
+    pytest.param({"name": "s.(EU|old)", "use_regex": "true"}, [NAMES[1], NAMES[3]], id="somewhere in the name"),
+    pytest.param({"name": "^(?!amq[.])", "use_regex": "true"}, NAMES[1:], id="what is not there"),
+    pytest.param({"name": r"([a-z])\.\1?u", "use_regex": "true"}, NAMES[2:3], id="what was there before"),
+    pytest.param({"name": r"^[\w-]{3}[.].{5,100}$", "use_regex": "true"}, NAMES[:1], id="counts"),
+]
+
+
+@pytest.mark.parametrize(("query", "names"), WANTED)
+def test_wanted_names(query: dict[str, str], names: list[str]) -> None:
+    admits = name_filter(query)
+    assert admits is not None
+    assert [name for name in NAMES if admits(name)] == names
+
+
+@pytest.mark.parametrize("query", [{}, {"name": ""}, {"name": "", "use_regex": "true"}, {"use_regex": "true"}])
+def test_without_a_name_all_are_wanted(query: dict[str, str]) -> None:
+    assert name_filter(query) is None
+
+
+UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+
+
+@pytest.mark.parametrize("pattern", [f"^amq[.]gen-{UUID}$", f"({UUID}){{2}}", ".{255}", r"(\d{1,3}[.]){3}\d{1,3}"])
+def test_ordinary_repeats_are_no_reason_to_refuse(pattern: str) -> None:
+    assert not NamePattern(pattern).admits("orders")
+
+
+REFUSED = [
+    ("[", "is not a regular expression: "),
+    ("a{2}{3}", "is not a regular expression: multiple repeat"),
+    ("a{5,4}", "is not a regular expression: min repeat greater than max repeat"),
+    (r"\1", "is not a regular expression: invalid group reference"),
+    ("(" * LONGEST_PATTERN, "is not a regular expression: "),
+    ("a" * (LONGEST_PATTERN + 1), "is a regular expression of more than 500 characters"),
+    ("(.{999}){999}", "is a regular expression that repeats too much"),
+    ("((.{99}){99}){99,}", "is a regular expression that repeats too much"),
+    ("(.{999}){1}?{999}", "is a regular expression that repeats too much"),
+    ("(.{999}){1}{999}", "is a regular expression that repeats too much"),
+    ("{999}" * 99, "is a regular expression that repeats too much"),
+    ("a{4294967294}", "is a regular expression that repeats too much"),
+    ("(?x)(.{999}) { 9 9 9 }", "is a regular expression with the flag x, which is not for lists"),
+    ("(?ix-s:(.{999}) { 9 9 9 })", "is a regular expression with the flag x, which is not for lists"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "reason"), REFUSED)
+def test_what_is_no_pattern_or_too_large(pattern: str, reason: str) -> None:
+    with pytest.raises(HttpError) as refusal:
+        NamePattern(pattern)
+    assert refusal.value.status == 400
+    assert str(refusal.value.reason).startswith(f"'name' {reason}")
+    assert "\n" not in str(refusal.value.reason)
+
+
+def test_a_search_ends_when_the_time_is_up() -> None:
+    with pytest.raises(HttpError, match="400 bad_request: 'name' is a regular expression that takes too long to match"):
+        NamePattern("(a|aa)+$", budget_s=0.001).admits("a" * 200 + "!")
+
+
+def test_all_names_of_a_list_share_the_time() -> None:
+    seconds = count(step=0.2)  # each look at the clock is 0.2 seconds after the last
+    pattern = NamePattern("a", budget_s=0.5, clock=lambda: next(seconds))
+    assert pattern.admits("a")
+    assert not pattern.admits("b")
+    with pytest.raises(HttpError, match="takes too long"):
+        pattern.admits("a")
+
+
+def test_quick_searches_cost_nothing_however_many() -> None:
+    seconds = count(step=0.000_009)
+    pattern = NamePattern("a", budget_s=0.5, clock=lambda: next(seconds))
+    assert all(pattern.admits("a") for _ in range(100_000))
