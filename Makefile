@@ -18,7 +18,7 @@ CONFIG ?= etc/gateway.toml
 # The packages with their hot modules as machine code: for benchmarks and tests, beside the source and never among it.
 COMPILED := .compiled
 WITH_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
-SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugins -name '*.py')
+SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugins -name '*.py' -o -name '*.c')
 
 .PHONY: run test test-most test-slow test-wheel lint typecheck format bench wheel pipeline docs clean help
 
@@ -116,6 +116,7 @@ $(VENV)/.java: $(VENV)/.spark
 # Compiled files that are up to date are kept (build/), so this is quick when little changed. setup.py says what is missing.
 $(COMPILED)/.built: $(VENV)/.tested $(SOURCES)
 	@echo "compiling the gateway (a minute or two)"
+	@[ setup.py -ot $@ ] || rm -rf build/temp*  # how it is compiled may have changed
 	@rm -rf $(COMPILED) dist build/lib* && mkdir -p build
 	@GATEWAY_COMPILE=1 $(BIN)/python -W ignore setup.py --quiet bdist_wheel >build/compiling.log || { tail -n 20 build/compiling.log; exit 1; }
 	@$(PIP) install --no-deps --target $(COMPILED) dist/*.whl

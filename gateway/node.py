@@ -32,7 +32,8 @@ from gateway.net.certificates import tls_options
 from gateway.net.child import Child
 from gateway.net.clock import ReactorClock
 from gateway.net.listeners import Listeners
-from gateway.net.turn import Turn
+from gateway.net.reactor import TurnReactor
+from gateway.net.turn import Schedule, Turn
 from gateway.net.watermarks import INTERVAL_S, Watermarks, memory_limit
 from gateway.net.websocket import WebSocketFactory
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
@@ -87,7 +88,8 @@ class Node:
                 reserve=settings.queues.reserve,
             ),
         )
-        self._turn = Turn(self.broker.journal.flush, _scheduler(reactor))
+        schedule = reactor.loop if isinstance(reactor, TurnReactor) else _DelayedCalls(reactor)
+        self._turn = Turn(self.broker.journal, schedule)
         self._listeners = Listeners(reactor, self.broker.clock, settings.bind)
         self._worker = Child(reactor, WORKER)
         self._archive = ArchiveSide(settings, self.broker, self._worker, self._turn.touch)
@@ -331,12 +333,15 @@ class Node:
         done()
 
 
-def _scheduler(reactor: Any) -> Callable[[Callable[[], None]], object]:
-    """Return how the end of a turn is arranged: by the reactor itself if it can, else by a delayed call."""
-    at_end_of_turn = getattr(reactor, "at_end_of_turn", None)
-    if at_end_of_turn is not None:
-        return at_end_of_turn  # type: ignore[no-any-return]  # TurnReactor's, seen through Twisted's untyped reactor
-    return lambda call: reactor.callLater(0, call)
+class _DelayedCalls(Schedule):
+    """Ends turns on a reactor that does not do so by itself."""
+
+    def __init__(self, reactor: Any) -> None:
+        self._reactor = reactor
+
+    def end_soon(self, turn: Turn) -> None:
+        """End the turn by a delayed call."""
+        self._reactor.callLater(0, turn.end)
 
 
 def _log_event(event: Event) -> None:

@@ -1,8 +1,8 @@
 """Someone a queue delivers to, and how much they may hold unsettled."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.counters import Counters
 from gateway.kernel.message import Arguments, Message
 
@@ -12,27 +12,33 @@ if TYPE_CHECKING:
     from gateway.kernel.queued_message import QueuedMessage
 
 
-class Outlet(Protocol):
+class Outlet:
     """The way to a peer. While it is closed, its buffer being full, the peer's consumers are passed over."""
 
-    is_open: bool
+    __slots__ = ("is_open",)
+
+    def __init__(self) -> None:
+        self.is_open = True
 
 
-class Subscriber(Protocol):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Subscriber:
     """The adapter's side of a consumer: an AMQP channel, an MQTT session, a STOMP subscription."""
+
+    __slots__ = ()
 
     @property
     def origin(self) -> "Origin":
         """Where it is: for listings."""
-        ...
+        raise NotImplementedError
 
     def deliver(self, consumer: "Consumer", message: Message, redelivered: bool, entry: "QueuedMessage | None") -> None:
         """Hand a message over. ``entry`` is to be settled later; ``None`` means that handing over settled it."""
-        ...
+        raise NotImplementedError
 
     def cancelled(self, consumer: "Consumer") -> None:
         """The queue is gone, and the consumer with it (R98)."""
-        ...
+        raise NotImplementedError
 
 
 class Selection(Protocol):
@@ -73,7 +79,6 @@ class Consumer:
         "arguments",
         "counters",
         "credit",
-        "deliver",
         "is_exclusive",
         "is_unlimited",
         "is_waiting",
@@ -105,7 +110,6 @@ class Consumer:
         self.queue = queue
         self.tag = tag
         self.subscriber = subscriber
-        self.deliver: Callable[[Consumer, Message, bool, QueuedMessage | None], None] = subscriber.deliver
         self.outlet = outlet
         self.needs_settling = needs_settling
         self.is_exclusive = is_exclusive

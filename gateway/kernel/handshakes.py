@@ -5,7 +5,7 @@ so that a kill in any state neither loses nor doubles the message. Identifiers o
 remembered from one connection to the next, and not longer: seeing such a message twice is allowed.
 """
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from gateway.kernel.changes import Change, Put, Removed
@@ -59,7 +59,7 @@ class Handshakes:
 
     # Deliveries to the client
 
-    def next_id(self, in_flight: Container[int]) -> int:
+    def next_id(self, in_flight: Mapping[int, object]) -> int:
         """Return an identifier that is not in use; there are always more than a client may hold at once."""
         packet_id = self._last_id % LAST_ID + 1
         if packet_id in in_flight or self.releasing or self.remembered:

@@ -46,6 +46,7 @@ class Journal:
     def __init__(self, store: "Store", clock: "Clock", formats: "Mapping[str, HeaderFormat]") -> None:
         self._store = store
         self.clock = clock
+        self._wall_ms: Callable[[], int] = clock.wall_ms
         self.formats = formats
         self.reader = ContentReader(formats)
         self._changes: list[Change] = []
@@ -200,7 +201,7 @@ class Journal:
     def now_ms(self) -> int:
         """Wall time in milliseconds, read once a turn."""
         if not self.turn_ms:
-            self.turn_ms = self.clock.wall_ms()
+            self.turn_ms = self._wall_ms()
         return self.turn_ms
 
     def at_end_of_turn(self, call: Callable[[], None]) -> None:

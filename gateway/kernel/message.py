@@ -11,6 +11,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NewType, Protocol, TypeAlias
 
+from gateway.kernel.compiling import mypyc_attr
+
 Value: TypeAlias = "bool | int | float | str | bytes | Decimal | datetime | list[Value] | dict[str, Value] | None"
 """A value in a headers or arguments table, whichever protocol it came from."""
 
@@ -148,6 +150,7 @@ class Header:
         return edited
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)
 class Message:
     """One published message: immutable, and shared by every queue it was routed to.
 

@@ -30,7 +30,7 @@ def ready_for(arguments: Arguments, paging: "Paging", resident: int, reserve: "R
     return Ready(paging, resident, reserve)
 
 
-class PriorityReady:
+class PriorityReady(Waiting):
     """Waiting messages by priority, and in the order of their positions within one.
 
     ``highest`` is the greatest priority there is; a message that asks for more gets this one, one that asks for none
@@ -38,20 +38,16 @@ class PriorityReady:
     ``resident`` is shared out among the rows, the ``reserve`` is there for each of them.
     """
 
-    __slots__ = ("_filled", "_highest", "_paging", "_reserve", "_resident", "_rows", "bytes", "length")
+    __slots__ = ("_filled", "_highest", "_paging", "_reserve", "_resident", "_rows")
 
     def __init__(self, highest: int, paging: "Paging", resident: int, reserve: "Reserve") -> None:
+        super().__init__()
         self._highest = highest
         self._paging = paging
         self._reserve = reserve
         self._resident = min(resident, max(_FEWEST_RESIDENT, resident // (highest + 1)))
         self._rows: list[Ready | None] = [None] * (highest + 1)
         self._filled = 0
-        self.length = 0
-        self.bytes = 0
-
-    def __len__(self) -> int:
-        return self.length
 
     def append(self, entry: "QueuedMessage") -> None:
         """Add the youngest message of its priority."""

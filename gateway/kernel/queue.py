@@ -22,6 +22,7 @@ from gateway.kernel.paging import Paging
 from gateway.kernel.priorities import ready_for
 from gateway.kernel.queued_message import QueuedMessage
 from gateway.kernel.reserve import NO_RESERVE, Reserve
+from gateway.kernel.round import Round
 from gateway.kernel.selecting import Selecting
 from gateway.kernel.settings import effective
 from gateway.kernel.single_active import consumers_for
@@ -88,7 +89,7 @@ class Queue(Declared):
         refit: "Callable[[Queue], None]" = lambda queue: None,
     ) -> None:
         super().__init__(vhost_name, name, id, is_durable, is_auto_delete, owner, arguments)
-        self.consumers = consumers_for(self.arguments)
+        self.consumers: Round = consumers_for(self.arguments)
         self.selecting: Selecting | None = None
         self.counters = Counters()
         self.had_consumer = False
@@ -163,7 +164,7 @@ class Queue(Declared):
             self.counters.deliver_no_ack += 1
             if moments.accepting:
                 moments.accepted(self, message, None)
-            consumer.deliver(consumer, message, False, None)
+            consumer.subscriber.deliver(consumer, message, False, None)
             return None
         entry = self.enter(message)
         if moments.accepting:
@@ -174,7 +175,7 @@ class Queue(Declared):
             unsettled.bytes += len(message.body)
             self.counters.deliver += 1
             consumer.charge()
-            consumer.deliver(consumer, message, False, entry)
+            consumer.subscriber.deliver(consumer, message, False, entry)
             return None
         self.ready.append(entry)
         if message.header.expiration_ms is not None and not self.has_expirations:
@@ -306,11 +307,11 @@ class Queue(Declared):
         if consumer.needs_settling:
             self.counters.deliver += 1
             consumer.charge()
-            consumer.deliver(consumer, message, redelivered, entry)
+            consumer.subscriber.deliver(consumer, message, redelivered, entry)
             return
         self.counters.deliver_no_ack += 1
         self.consumed(entry)
-        consumer.deliver(consumer, message, redelivered, None)
+        consumer.subscriber.deliver(consumer, message, redelivered, None)
 
     def shown(self, entry: QueuedMessage) -> Message:
         """Return the message of a delivery as the consumer is to see it: what is stored stays as it was published."""
@@ -429,7 +430,7 @@ class Queue(Declared):
         """
         if consumer.shared_credit is not None and not self.shares_credit:
             raise NotImplementedHere(f"{self.entity} does not support global qos")
-        is_shared = len(self.consumers) or not self.consumers.permit_exclusive
+        is_shared = len(self.consumers) or not self.consumers.permits_exclusive
         if any(each.is_exclusive for each in self.consumers) or (consumer.is_exclusive and is_shared):
             raise AccessRefused(f"{self.entity} in exclusive use")
         if consumer.selection is not None and self.selecting is None:

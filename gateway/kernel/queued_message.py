@@ -2,12 +2,14 @@
 
 from typing import Final
 
+from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.message import Message
 
 #: When a message came that does not expire: so late that it has always only just come, in milliseconds.
 _NEVER_MS: Final = 1 << 62
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)
 class QueuedMessage:
     """One message in one queue, waiting or unsettled.
 

@@ -16,6 +16,7 @@ from gateway.kernel.kept import Kept
 from gateway.kernel.returned import Returned
 from gateway.kernel.segment import DURABLE, REDELIVERED, Segment
 from gateway.kernel.segments import Segments
+from gateway.kernel.waiting import Waiting
 
 if TYPE_CHECKING:
     from gateway.kernel.changes import Enqueued
@@ -31,7 +32,7 @@ RUN_LENGTH: Final = 64
 RUN_BYTES: Final = 2**20
 
 
-class Ready:
+class Ready(Waiting):
     """Waiting messages in the order of their positions: a *row*.
 
     ``paging`` moves contents to the store and back. ``resident`` is how many messages gather in memory before others
@@ -48,27 +49,21 @@ class Ready:
         "_returned",
         "_segment_length",
         "_tail",
-        "bytes",
-        "length",
         "returns",
     )
 
     def __init__(self, paging: "Paging", resident: int, reserve: "Reserve") -> None:
+        super().__init__()
         self._paging = paging
         self._reserve = reserve
         self._resident = resident
         self._segment_length = min(SEGMENT_LENGTH, resident)
-        self.length = 0
-        self.bytes = 0
         self.returns = 0
         self._returned: Returned | None = None
         self._head: deque[QueuedMessage] = deque()
         self._kept: Kept | None = None
         self._paged: Segments | None = None
         self._tail: list[QueuedMessage] = []
-
-    def __len__(self) -> int:
-        return self.length
 
     # At the ends
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.round import Round
 from gateway.kernel.search import Search
 from gateway.kernel.slices import in_slices
 
@@ -18,24 +19,22 @@ if TYPE_CHECKING:
     from gateway.kernel.message import Message
     from gateway.kernel.queue import Queue
     from gateway.kernel.queued_message import QueuedMessage
-    from gateway.kernel.round import Round
 
 #: How many looks are taken before it is asked anew who may look: somebody may have come, or have credit again.
 _LOOKS_AT_A_TIME: Final = 64
 
 
-class Selecting:
+class Selecting(Round):
     """Takes the place of a queue's ``Round``, and asks it whose turn it is. Owns the search of each consumer."""
 
-    __slots__ = ("_is_searching", "_journal", "_queue", "_round", "_search_by_consumer", "permit_exclusive")
+    __slots__ = ("_is_searching", "_journal", "_queue", "_round", "_search_by_consumer")
 
-    def __init__(self, queue: "Queue", round: "Round", journal: "Journal") -> None:
+    def __init__(self, queue: "Queue", round: Round, journal: "Journal") -> None:
         self._queue = queue
         self._round = round
         self._journal = journal
         self._search_by_consumer = {consumer: Search(queue.ready) for consumer in round}
         self._is_searching = False
-        self.permit_exclusive = round.permit_exclusive
 
     def __len__(self) -> int:
         return len(self._round)
@@ -51,12 +50,17 @@ class Selecting:
         """Whether somebody does not want everything."""
         return any(consumer.selection is not None for consumer in self._round)
 
-    def end(self) -> "Round":
+    def end(self) -> Round:
         """Give the round back, for the queue to have nothing else."""
         self._search_by_consumer.clear()
         return self._round
 
     # As the round
+
+    @property
+    def permits_exclusive(self) -> bool:
+        """Whether one may ask to be the only one."""
+        return self._round.permits_exclusive
 
     def is_active(self, consumer: "Consumer") -> bool:
         """Return whether it gets messages while it has capacity."""

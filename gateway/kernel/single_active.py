@@ -19,11 +19,14 @@ class SingleActive(Members):
 
     __slots__ = ("_active",)
 
-    permit_exclusive = False
-
     def __init__(self) -> None:
         super().__init__()
         self._active: Consumer | None = None
+
+    @property
+    def permits_exclusive(self) -> bool:
+        """Whether one may ask to be the only one: the active one is that already."""
+        return False
 
     def is_active(self, consumer: Consumer) -> bool:
         """Whether it is the one that gets messages."""

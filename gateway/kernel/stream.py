@@ -35,8 +35,6 @@ class StreamConsumers(Members):
 
     __slots__ = ()
 
-    permit_exclusive = True
-
     def is_active(self, consumer: Consumer) -> bool:
         """Whether it gets messages while it has capacity: each of them does."""
         return consumer in self._members

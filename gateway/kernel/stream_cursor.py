@@ -154,4 +154,4 @@ class Cursor:
 def _one_by_one(consumer: "Consumer", run: "Sequence[QueuedMessage]") -> None:
     """Hand messages over to a subscriber that takes no runs."""
     for entry in run:
-        consumer.deliver(consumer, entry.message, False, entry)
+        consumer.subscriber.deliver(consumer, entry.message, False, entry)

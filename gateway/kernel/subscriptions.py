@@ -148,7 +148,7 @@ class Subscriptions:
         Those that match a pattern of the exchange's need not match that of a subscription if they are the server's
         (``may_match``), so these are looked up nevertheless.
         """
-        if self._alike is not None and routing_key[:1] != "$":
+        if self._alike is not None and not routing_key.startswith("$"):
             return self._alike
         return self.terms(routing_key)
 

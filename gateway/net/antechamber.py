@@ -6,12 +6,14 @@ once, whoever has been there longer would wait for a whole round of logins each 
 
 from select import EPOLLIN, epoll
 
+from gateway.net.syscalls import wait_for
+
 
 class Antechamber:
     """Looks like one ``epoll`` and is two: descriptors that are registered ``while_admitting`` go into the inner one.
 
     The inner one is itself registered in the outer, ``settled``: it is one of those that are ready while anybody in it
-    is.
+    is. ``wait`` waits for any of them.
     """
 
     def __init__(self) -> None:
@@ -19,6 +21,8 @@ class Antechamber:
         self.settled = epoll()
         self._newcomers = epoll()
         self._flags_of: dict[int, int] = {}
+        self.wait = wait_for(self.settled)
+        self._look = wait_for(self._newcomers)
         self.settled.register(self._newcomers.fileno(), EPOLLIN)
 
     @property
@@ -33,13 +37,9 @@ class Antechamber:
             self._newcomers.unregister(descriptor)
             self.settled.register(descriptor, flags)
 
-    def poll(self, timeout: float, most: int) -> list[tuple[int, int]]:
-        """Return who is ready."""
-        return self.settled.poll(timeout, most)
-
-    def poll_newcomers(self, most: int) -> list[tuple[int, int]]:
-        """Return who is ready in the antechamber, without waiting."""
-        return self._newcomers.poll(0, most)
+    def newcomers(self, most: int) -> tuple[int, ...]:
+        """Return who is ready in the antechamber, as a ``Wait`` does, without waiting."""
+        return self._look(0.0, most) or ()
 
     # What Twisted's reactor asks of an epoll
 

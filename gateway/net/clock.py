@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from gateway.net.syscalls import wall_ms
+
 
 class ReactorClock:
     """Real time; ``touch`` is called after each delayed call, so that the turn it belongs to ends."""
@@ -11,10 +13,8 @@ class ReactorClock:
     def __init__(self, reactor: Any, touch: Callable[[], None]) -> None:  # Any: Twisted's interfaces are not types
         self._reactor = reactor
         self._touch = touch
-
-    def wall_ms(self) -> int:
-        """Milliseconds since the epoch."""
-        return time.time_ns() // 1_000_000
+        #: Milliseconds since the epoch.
+        self.wall_ms: Callable[[], int] = wall_ms
 
     def monotonic_s(self) -> float:
         """Seconds that never run backwards."""

@@ -4,7 +4,6 @@ What happens once a connection, or a few times a second, is with ``PeerProtocol`
 Twisted's, so that compiled it is a struct, and a small packet in or out finds what it needs without a dictionary.
 """
 
-from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
@@ -12,11 +11,14 @@ from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 from gateway.kernel.journal import Journal
 from gateway.net.machine import GONE, Machine
 from gateway.net.outbox import FLOOD, Outbox
-from gateway.net.turn import Turn
+from gateway.net.syscalls import receive
+from gateway.net.turn import Speaker, Turn
 from gateway.net.wire import Wire
 
-#: The most bytes that one look at a socket takes.
-_READ_BYTES: Final = 64 * 1024
+#: A descriptor that is none: there is nothing to read.
+_NONE: Final = -1
+
+_receive: Final = receive
 
 
 class Clockwork(Protocol):
@@ -31,8 +33,21 @@ class Clockwork(Protocol):
         ...
 
 
-class Line:
-    """One connection's way in and out. A ``Speaker`` in turns.
+class _Stopped:
+    """The other half of a connection that is over."""
+
+    def fail(self) -> None:
+        """End no more."""
+
+    def weigh_reading(self) -> None:
+        """Read nothing anyway."""
+
+
+_STOPPED: Final = _Stopped()
+
+
+class Line(Speaker):
+    """One connection's way in and out.
 
     ``is_reading`` says that the peer is read from, ``is_ending`` that the connection ends behind what is in the outbox;
     ``heard`` and ``spoke`` that something came and went since somebody last looked. ``octets`` and ``reads`` count what
@@ -41,9 +56,9 @@ class Line:
 
     __slots__ = (
         "_clockwork",
+        "_descriptor",
         "_is_held",
         "_journal",
-        "_recv",
         "_turn",
         "heard",
         "is_ending",
@@ -70,7 +85,7 @@ class Line:
         self._journal = journal
         self._turn = turn
         self._is_held = False
-        self._recv: Callable[[int], bytes] = _nothing
+        self._descriptor = _NONE
 
     def connect(self, machine: Machine) -> None:
         """Serve this machine."""
@@ -80,30 +95,31 @@ class Line:
     def cut(self) -> None:
         """Serve nobody any more, and know nobody, so that no cycle is left of the connection."""
         self.wire = None
+        self._clockwork = _STOPPED
         self.stop_listening()
         self.connect(GONE)
 
     # In
 
-    def listen(self, recv: Callable[[int], bytes]) -> None:
-        """Read from a socket by itself; ``recv`` is as a non-blocking socket has it."""
-        self._recv = recv
+    def listen(self, descriptor: int) -> None:
+        """Read by itself, from a non-blocking socket, until told to stop: the descriptor will be another's."""
+        self._descriptor = descriptor
 
     def stop_listening(self) -> None:
         """Read nothing any more."""
-        self._recv = _nothing
+        self._descriptor = _NONE
 
     def read(self) -> Any:
         """Read once; return why the connection is over, as Twisted has it, or ``None``."""
-        if not self.is_reading:  # since it was found to be ready
+        if not self.is_reading or self._descriptor == _NONE:  # since it was found to be ready
             return None
         try:
-            data = self._recv(_READ_BYTES)
+            data = _receive(self._descriptor)
         except BlockingIOError:
             return None
         except OSError:
             return CONNECTION_LOST
-        if not data:
+        if len(data) == 0:
             return CONNECTION_DONE
         self.take(data)
         return None
@@ -171,8 +187,3 @@ class Line:
     def _disk_caught_up(self) -> None:
         self._is_held = False
         self.outbox.wake()
-
-
-def _nothing(size: int) -> bytes:
-    """Read from a socket that is not there."""
-    raise BlockingIOError

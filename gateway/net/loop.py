@@ -5,9 +5,8 @@ thousands of connections that say little each, that is half of the cost of a mes
 packet alone is a turn of its own, so what a turn needs is in locals, and what is Twisted's is asked for once.
 """
 
-import errno
-from collections import deque
-from collections.abc import Callable
+import math
+import time
 from select import EPOLLIN
 from typing import Any, Final
 
@@ -15,13 +14,14 @@ from twisted.logger import Logger
 
 from gateway.net.antechamber import Antechamber
 from gateway.net.line import Line
+from gateway.net.syscalls import MOST_EVENTS
+from gateway.net.turn import Schedule, Turn
 
 _log = Logger()
 
-#: How many sockets are served between two looks at the clock, and for how many seconds one turn goes on; the others are
-#: next, as epoll reports in rounds. Without a bound 3,000 clients that logged in at once made one turn of 323 ms. While
-#: many have little to say a turn does not end sooner: 5,000 would pay 40 times over for what each turn costs beside.
-MOST_EVENTS: Final = 128
+#: For how many seconds a turn goes on in which as many sockets are ready as one look tells; the others are next, as
+#: epoll reports in rounds. Without a bound 3,000 clients that logged in at once made one turn of 323 ms. While many
+#: have little to say a turn does not end sooner: 5,000 would pay 40 times over for what each turn costs beside.
 LONG_TURN_S: Final = 0.005
 
 #: How many newcomers each listener lets in during one turn, how many of those who have not logged in yet are served,
@@ -30,89 +30,112 @@ LONG_TURN_S: Final = 0.005
 MOST_NEWCOMERS: Final = 32
 MOST_LEAVING: Final = 32
 
-#: How long to wait when nothing is due, in seconds.
-_FOR_EVER_S: Final = 3600.0
+#: How long a ``Wait`` tells them when there may be more.
+_MANY: Final = 2 * MOST_EVENTS
+
+#: What nearly all events are: there is something to read.
+_READABLE: Final = int(EPOLLIN)
+
+#: Until when to wait: not at all, and as long as nothing is due.
+_NOT: Final = 0.0
+_FOR_EVER: Final = math.inf
 
 
-class Loop:
+class Loop(Schedule):
     """Serves the events of one reactor.
 
-    ``line_by_descriptor`` are the connections whose sockets are read by their lines, ``leaving`` those that ended and
-    are to be told so, with what Twisted wants to know. ``calls`` are due at the end of the turn. ``is_stopping`` is set
-    when the reactor is to stop.
+    ``leaving`` are the connections that ended and are to be told so, with what Twisted wants to know. ``due`` are the
+    turns that end once the events at hand were served. ``is_stopping`` is set when the reactor is to stop, ``soonest``
+    is forgotten when delayed calls change their order.
     """
 
-    __slots__ = ("_antechamber", "_reactor", "calls", "is_stopping", "leaving", "line_by_descriptor")
+    __slots__ = ("_antechamber", "_lines", "_reactor", "due", "is_stopping", "leaving", "soonest")
 
     def __init__(self, reactor: Any, antechamber: Antechamber) -> None:  # Any: Twisted's reactors have no types
         self._reactor = reactor
         self._antechamber = antechamber
-        self.line_by_descriptor: dict[int, Line] = {}
-        self.leaving: deque[tuple[Any, ...]] = deque()
-        self.calls: list[Callable[[], None]] = []
+        self._lines: list[Line | None] = []  # by descriptor: those are small numbers
+        self.leaving: list[tuple[Any, ...]] = []
+        self.due: list[Turn] = []
         self.is_stopping = False
+        self.soonest: Any = None
 
-    def at_end_of_turn(self, call: Callable[[], None]) -> None:
-        """Call once after the events at hand were served; before the next poll in any case."""
-        self.calls.append(call)
+    def end_soon(self, turn: Turn) -> None:
+        """End a turn once the events at hand were served; before the next poll in any case."""
+        self.due.append(turn)
+
+    def read_by(self, line: Line, descriptor: int) -> None:
+        """Have a socket read by a line from now on."""
+        lines = self._lines
+        while len(lines) <= descriptor:
+            lines.append(None)
+        lines[descriptor] = line
+
+    def read_by_reactor(self, descriptor: int) -> None:
+        """Have whatever gets this descriptor read as the reactor reads."""
+        if descriptor < len(self._lines):
+            self._lines[descriptor] = None
 
     def run(self, delay_s: float | None) -> None:
         """Serve turn after turn until the reactor itself has something to do.
 
         Going back to Twisted's main loop after each turn would cost as much as an answer to a single small packet.
         """
-        reactor, leaving, poll = self._reactor, self.leaving, self._antechamber.settled.poll
+        reactor, leaving, due, wait = self._reactor, self.leaving, self.due, self._antechamber.wait
         # Twisted makes new ones of these only where this loop is not running.
-        thread_calls, new_timed_calls = reactor.threadCallQueue, reactor._newTimedCalls
-        timed_calls, seconds = reactor._pendingTimedCalls, reactor.seconds
-        timeout_s = _FOR_EVER_S if delay_s is None or delay_s < 0 else delay_s
+        thread_calls: list[Any] = reactor.threadCallQueue
+        timed_calls: list[Any] = reactor._pendingTimedCalls
+        new_timed_calls: list[Any] = reactor._newTimedCalls
+        self.soonest = None
+        until_s: Any = _FOR_EVER
+        if delay_s is not None:
+            until_s = time.time() + delay_s if delay_s > 0 else _NOT
         while True:
-            try:
-                ready: list[tuple[int, int]] = poll(0 if leaving else timeout_s, MOST_EVENTS)
-            except OSError as error:
-                if error.errno == errno.EINTR:
-                    return
-                raise
-            if len(ready) < MOST_EVENTS:
+            ready = wait(_NOT if leaving else until_s, MOST_EVENTS)
+            if ready is None:
+                return
+            if len(ready) < _MANY:
                 self._serve_all(ready)
             else:
                 self._serve_many(ready)
             if leaving:
                 reactor.see_off(MOST_LEAVING)
-            if self.calls:
-                self.end_turn()
-            if not ready or thread_calls or new_timed_calls or self.calls or self.is_stopping:
+            if due:
+                self.end_turns()
+            if not ready or leaving or thread_calls or new_timed_calls or due or self.is_stopping:
                 return
-            if timed_calls:
-                timeout_s = timed_calls[0].time - seconds()
-                if timeout_s <= 0:
-                    return
+            if not timed_calls:
+                until_s = _FOR_EVER
+            elif timed_calls[0] is not self.soonest:
+                self.soonest = timed_calls[0]
+                until_s = self.soonest.time
 
-    def end_turn(self) -> None:
-        """Make the calls that are due."""
-        calls, self.calls = self.calls, []
-        for call in calls:
+    def end_turns(self) -> None:
+        """End the turns that are due; one that goes on meanwhile is due next time."""
+        for _ in range(len(self.due)):
             try:
-                call()
-            except Exception:  # one's fault must not stop the loop, and what is left of the turn still has to end
+                self.due.pop(0).end()
+            except Exception:  # one's fault must not stop the loop, and the others still have to end
                 _log.failure("at the end of a turn")
 
-    def _serve_many(self, ready: list[tuple[int, int]]) -> None:
+    def _serve_many(self, ready: tuple[int, ...]) -> None:
         """Serve these, and go on with the same turn while more are ready and it is still short."""
         ends_s = self._reactor.seconds() + LONG_TURN_S
         self._serve_all(ready)
-        while len(ready) == MOST_EVENTS and self._reactor.seconds() < ends_s:
-            ready = self._antechamber.poll(0, MOST_EVENTS)
+        while len(ready) == _MANY and self._reactor.seconds() < ends_s:
+            ready = self._antechamber.wait(_NOT, MOST_EVENTS) or ()
             self._serve_all(ready)
 
-    def _serve_all(self, ready: list[tuple[int, int]]) -> None:
-        lines = self.line_by_descriptor
-        for descriptor, event in ready:
+    def _serve_all(self, ready: tuple[int, ...]) -> None:
+        """Serve descriptors, each followed by its events."""
+        lines = self._lines
+        for at in range(0, len(ready), 2):
+            descriptor, event = ready[at], ready[at + 1]
             try:
-                line = lines.get(descriptor) if event == EPOLLIN else None  # what there is to nearly all events
+                line = lines[descriptor] if event == _READABLE and descriptor < len(lines) else None
                 if line is None:
                     self._serve(descriptor, event)
-                elif why := line.read():
+                elif (why := line.read()) is not None:
                     self._reactor.disconnect(descriptor, why)
             except Exception:  # one connection's fault must not stop the loop; Twisted's own loop guards likewise
                 _log.failure("while serving a connection")
@@ -123,4 +146,4 @@ class Loop:
         if selectable is not None:
             self._reactor._doReadOrWrite(selectable, descriptor, event)
         elif descriptor == self._antechamber.door:
-            self._serve_all(self._antechamber.poll_newcomers(MOST_NEWCOMERS))
+            self._serve_all(self._antechamber.newcomers(MOST_NEWCOMERS))

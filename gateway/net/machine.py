@@ -6,6 +6,7 @@ from typing import Final, Protocol
 from gateway.access import CertificateSubject
 from gateway.kernel.vhost import VirtualHost
 from gateway.net.outbox import Outbox
+from gateway.net.turn import Speaker
 
 
 class Phase(Enum):
@@ -105,6 +106,13 @@ class Machine:
         raise NotImplementedError
 
 
+class Mute(Speaker):
+    """Has nothing to say."""
+
+    def wake(self) -> None:
+        """Stay as it is."""
+
+
 class Gone(Machine):
     """The machine of a connection that is over: asks for nothing, holds nothing.
 
@@ -114,7 +122,7 @@ class Gone(Machine):
 
     def __init__(self) -> None:
         self.has_published = False
-        self.outbox = Outbox(lambda: None)
+        self.outbox = Outbox(Mute())
 
     @property
     def phase(self) -> Phase:

@@ -1,7 +1,9 @@
 """Frames or packets on their way to one peer: collected during a turn, taken as one at its end."""
 
-from collections.abc import Callable
 from typing import Final
+
+from gateway.kernel.consumers import Outlet
+from gateway.net.turn import Speaker
 
 #: Bytes that may wait for a peer before its consumers are passed over. Larger than one read brings in, so that a
 #: consumer as fast as the publisher never notices; small enough that a slow one holds little memory.
@@ -11,21 +13,21 @@ HIGH_WATER: Final = 512 * 1024
 FLOOD: Final = 16 * 1024 * 1024
 
 
-class Outbox:
+class Outbox(Outlet):
     """Owns the pieces to send, each a whole number of frames or part of one written at once.
 
-    ``wake`` asks for a flush at the end of this turn. The hot path adds to ``pieces`` and ``size`` itself. ``size`` is
-    about the bytes that wait; ``is_open`` says whether deliveries may go in.
+    ``wake`` asks the ``speaker`` to flush it at the end of this turn. The hot path adds to ``pieces`` and ``size``
+    itself. ``size`` is about the bytes that wait; ``is_open`` says whether deliveries may go in.
     """
 
-    __slots__ = ("_promises", "_wake", "is_awake", "is_congested", "is_open", "pieces", "size")
+    __slots__ = ("_promises", "_speaker", "is_awake", "is_congested", "pieces", "size")
 
-    def __init__(self, wake: Callable[[], None]) -> None:
-        self._wake = wake
+    def __init__(self, speaker: Speaker) -> None:
+        super().__init__()
+        self._speaker = speaker
         self._promises: list[tuple[int, int]] = []
         self.pieces: list[bytes] = []
         self.size = 0
-        self.is_open = True
         self.is_congested = False
         self.is_awake = False
 
@@ -51,7 +53,7 @@ class Outbox:
         """Make sure that the outbox is taken from at the end of this turn."""
         if not self.is_awake:
             self.is_awake = True
-            self._wake()
+            self._speaker.wake()
 
     def take(self, watermark: int) -> tuple[list[bytes], int]:
         """Return what may leave when the store is durable up to ``watermark``, and about how many bytes it is."""

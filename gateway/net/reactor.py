@@ -1,6 +1,5 @@
 """Twisted's epoll reactor around a poll loop of our own, which ends every turn by itself."""
 
-from collections.abc import Callable
 from select import EPOLLIN
 from typing import Any
 
@@ -27,12 +26,12 @@ class Guest(tcp.Server):
 
     def read_by(self, line: Line) -> None:
         """Have its socket read by a line from now on."""
-        line.listen(self.socket.recv)
-        self.reactor.loop.line_by_descriptor[self.fileno()] = line
+        line.listen(self.fileno())
+        self.reactor.loop.read_by(line, self.fileno())
 
     def connectionLost(self, reason: Any) -> None:
         """It is over; its descriptor, still its own, will be another's."""
-        self.reactor.loop.line_by_descriptor.pop(self.fileno(), None)
+        self.reactor.loop.read_by_reactor(self.fileno())
         super().connectionLost(reason)
 
 
@@ -51,7 +50,7 @@ class Door(tcp.Port):
 
 
 class TurnReactor(epollreactor.EPollReactor):
-    """Calls ``end_of_turn`` functions once after the events of each poll were served.
+    """Ends each ``Turn`` that is due once the events of a poll were served.
 
     Those who come and those who go are served a few in each turn; ``antechamber`` is where the first wait.
     """
@@ -72,24 +71,24 @@ class TurnReactor(epollreactor.EPollReactor):
         door.startListening()
         return door
 
-    @property
-    def at_end_of_turn(self) -> Callable[[Callable[[], None]], None]:
-        """Call something once after the events at hand were served; before the next poll in any case."""
-        return self.loop.at_end_of_turn
-
     def runUntilCurrent(self) -> None:  # noqa: N802 - Twisted's name
         """Run delayed and threaded calls, then end the turn they belong to."""
         super().runUntilCurrent()
-        if self.loop.calls:
-            self.loop.end_turn()
+        if self.loop.due:
+            self.loop.end_turns()
 
     def timeout(self) -> Any:
         """Do not sleep while a turn waits for its end."""
-        return 0 if self.loop.calls or self.loop.leaving else super().timeout()
+        return 0 if self.loop.due or self.loop.leaving else super().timeout()
 
     def doIteration(self, delay: float | None) -> None:
         """Wait for events and serve them."""
         self.loop.run(delay)
+
+    def _moveCallLaterSooner(self, delayed_call: Any) -> None:  # noqa: N802 - Twisted's name
+        """Put a delayed call in its place that is to be made sooner than it was to be."""
+        super()._moveCallLaterSooner(delayed_call)
+        self.loop.soonest = None
 
     def stop(self) -> None:
         """Stop at the end of this turn."""
@@ -118,10 +117,11 @@ class TurnReactor(epollreactor.EPollReactor):
 
     def see_off(self, most: int) -> None:
         """Tell some of the connections that ended."""
-        leaving = self.loop.leaving
-        for _ in range(min(len(leaving), most)):
+        leaving = self.loop.leaving[:most]
+        del self.loop.leaving[:most]
+        for one in leaving:
             try:
-                super()._disconnectSelectable(*leaving.popleft())  # type: ignore[no-untyped-call]  # Twisted's
+                super()._disconnectSelectable(*one)  # type: ignore[no-untyped-call]  # Twisted's
             except Exception:  # one's fault must not keep the others
                 _log.failure("at the end of a connection")
 

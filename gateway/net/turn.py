@@ -4,35 +4,49 @@ Whoever has something to say is ``awaken``ed during the turn and asked for it at
 peer, from whichever connections, so become one write.
 """
 
-from collections.abc import Callable
-from typing import Protocol
+from gateway.kernel.compiling import mypyc_attr
+from gateway.kernel.journal import Journal
 
 
-class Speaker(Protocol):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Speaker:
     """Somebody with output to flush: the server side of a connection. What either step raises is its own affair."""
+
+    def wake(self) -> None:
+        """Take part in the end of this turn."""
+        raise NotImplementedError
 
     def end_turn(self) -> None:
         """Add what is due only now that the journal was flushed: confirms."""
-        ...
+        raise NotImplementedError
 
     def flush(self) -> None:
         """Send what waits."""
-        ...
+        raise NotImplementedError
 
     def fail(self) -> None:
         """End, because an exception came out of one of these; called while it is being handled."""
-        ...
+        raise NotImplementedError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Schedule:
+    """Whoever knows when the input of a turn is done."""
+
+    def end_soon(self, turn: "Turn") -> None:
+        """Tell this turn to ``end`` then."""
+        raise NotImplementedError
 
 
 class Turn:
-    """Collects the speakers of a turn. ``schedule`` arranges for ``end`` to be called once the turn's input is done.
+    """Collects the speakers of a turn; the ``schedule`` has it end once its input is done.
 
-    ``flush_journal`` hands the turn's changes to the store before anybody speaks of them. ``is_scheduled`` says that
-    the turn will end already, so that the hot path need not ask for it.
+    The ``journal`` hands the turn's changes to the store before anybody speaks of them. ``is_scheduled`` says that the
+    turn will end already, so that the hot path need not ask for it.
     """
 
-    def __init__(self, flush_journal: Callable[[], None], schedule: Callable[[Callable[[], None]], object]) -> None:
-        self._flush_journal = flush_journal
+    def __init__(self, journal: Journal, schedule: Schedule) -> None:
+        self._journal = journal
         self._schedule = schedule
         self._awake: list[Speaker] = []
         self.is_scheduled = False
@@ -47,12 +61,12 @@ class Turn:
         """Make sure that this turn ends: something was recorded, or somebody wants to speak."""
         if not self.is_scheduled:
             self.is_scheduled = True
-            self._schedule(self.end)
+            self._schedule.end_soon(self)
 
     def end(self) -> None:
         """Flush the journal, then everybody who is awake. Those awakened meanwhile belong to the next turn."""
         self.is_scheduled = False
-        self._flush_journal()
+        self._journal.flush()
         awake, self._awake = self._awake, []
         for speaker in awake:
             try:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gateway.kernel.broker import Broker
-from gateway.kernel.consumers import Consumer, Credit, Selection
+from gateway.kernel.consumers import Consumer, Credit, Outlet, Selection, Subscriber
 from gateway.kernel.ledger import Ledger, settle_all
 from gateway.kernel.message import Arguments, Header, Message, Properties, Value
 from gateway.kernel.plain import PLAIN, plain_header
@@ -138,21 +138,20 @@ class Received:
     message: Message
 
 
-class Recipient:
+class Recipient(Subscriber):
     """Somebody who consumes from any number of queues over one channel, and remembers every delivery.
 
-    A kernel ``Subscriber`` and its own ``Outlet``: set ``is_open`` to False and deliveries stop, call ``resume`` after
+    A kernel ``Subscriber`` with an ``Outlet``: set ``is_open`` to False and deliveries stop, call ``resume`` after
     setting it to True. ``log`` may be shared among recipients to see the order of deliveries across them. ``prefetch``
     limits all consumers of the recipient together.
     """
 
     def __init__(self, log: "list[tuple[Recipient, Received]] | None" = None, *, prefetch: int = 0) -> None:
-        self.is_open = True
+        self.outlet = Outlet()
         self.received: list[Received] = []
         self.cancelled_tags: list[str] = []
         self.consumers: list[Consumer] = []
         self.ledger = Ledger()
-        self.origin = Origin("recipient", 1, "guest", "amqp091")
         self.log = [] if log is None else log
         self._shared_credit = Credit(prefetch) if prefetch else None
 
@@ -160,6 +159,20 @@ class Recipient:
     def bodies(self) -> list[bytes]:
         """The bodies of everything received, in order."""
         return [received.body for received in self.received]
+
+    @property
+    def origin(self) -> Origin:
+        """Where it is."""
+        return Origin("recipient", 1, "guest", "amqp091")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether deliveries may come."""
+        return self.outlet.is_open
+
+    @is_open.setter
+    def is_open(self, is_open: bool) -> None:
+        self.outlet.is_open = is_open
 
     # What a client does
 
@@ -180,7 +193,7 @@ class Recipient:
             queue,
             tag or f"consumer-{len(self.consumers) + 1}",
             self,
-            self,
+            self.outlet,
             needs_settling=settles,
             is_exclusive=is_exclusive,
             priority=priority,

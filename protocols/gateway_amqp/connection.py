@@ -19,6 +19,7 @@ from gateway.kernel.ports import Origin
 from gateway.kernel.vhost import VirtualHost
 from gateway.net.machine import Driver, Machine, Phase
 from gateway.net.outbox import Outbox
+from gateway.net.turn import Speaker
 from gateway_amqp.channel import ACK, PUBLISH, Channel
 from gateway_amqp.channels import Channels
 from gateway_amqp.content import BODY, FRAME_END, FRAME_HEAD, HEADER, HEARTBEAT, METHOD, whole_content
@@ -54,9 +55,9 @@ HEARTBEAT_FRAME: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 class Connection(Machine):
     """One client's conversation. Owns its channels and its outbox."""
 
-    def __init__(self, settings: AmqpSettings, driver: Driver, wake: Callable[[], None]) -> None:
+    def __init__(self, settings: AmqpSettings, driver: Driver, speaker: Speaker) -> None:
         self.settings = settings
-        self.outbox = Outbox(wake)
+        self.outbox = Outbox(speaker)
         self.state = State.GREETING
         self.identity = Identity(settings)
         self.heartbeat_s = 0

@@ -8,12 +8,13 @@ from pamqp import commands
 
 from gateway.access import Operation
 from gateway.kernel.consumer_arguments import priority_of
-from gateway.kernel.consumers import Consumer, Credit, Resumption
+from gateway.kernel.consumers import Consumer, Credit, Resumption, Subscriber
 from gateway.kernel.errors import NotAllowed, NotImplementedHere, PreconditionFailed
 from gateway.kernel.ledger import Delivery, Ledger, settle_all
 from gateway.kernel.message import Message
 from gateway.kernel.names import REPLY_TO
 from gateway.kernel.patience import Patience
+from gateway.kernel.ports import Origin
 from gateway.kernel.queue import Outcome, Queue
 from gateway.kernel.tallies import Tallies
 from gateway_amqp.deliveries import DeliveryWriter
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from gateway_amqp.publishing import Transactional
 
 
-class Consuming:
-    """Owns the consumers, the credit and the unsettled deliveries of one channel; a kernel ``Subscriber``."""
+class Consuming(Subscriber):
+    """Owns the consumers, the credit and the unsettled deliveries of one channel."""
 
     __slots__ = (
         "_consumer_by_tag",
@@ -42,7 +43,6 @@ class Consuming:
         "_topology",
         "_transaction",
         "_writer",
-        "origin",
         "replies",
         "tallies",
     )
@@ -55,7 +55,6 @@ class Consuming:
         self._ledger = Ledger()
         self._patience = Patience()
         self.tallies = Tallies()
-        self.origin = scope.origin
         self._prefetch = 0
         self._shared_credit: Credit | None = None
         self._resumption = Resumption()
@@ -149,6 +148,11 @@ class Consuming:
         consumer.queue.dispatch()  # another may have taken its place (R93)
 
     # Deliveries
+
+    @property
+    def origin(self) -> Origin:
+        """Where it is."""
+        return self._scope.origin
 
     def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage | None") -> None:
         """Hand a message to the peer."""

@@ -24,7 +24,7 @@ class AmqpServer(PeerProtocol):
 
     def __init__(self, settings: AmqpSettings, turn: Turn) -> None:
         super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
-        self.connection = Connection(settings, self, self.line.wake)
+        self.connection = Connection(settings, self, self.line)
         self.line.connect(self.connection)
 
     def block(self, reason: str) -> None:

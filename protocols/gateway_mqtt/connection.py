@@ -12,6 +12,7 @@ from gateway.access import Permissions
 from gateway.kernel.errors import ProtocolViolation, Refused
 from gateway.kernel.vhost import VirtualHost
 from gateway.net.machine import Driver, Machine, Phase
+from gateway.net.turn import Speaker
 from gateway_mqtt.conversation import Conversation
 from gateway_mqtt.decoding import check_flags, connect_version, decode_auth, decode_connect
 from gateway_mqtt.encoding import connack, disconnect
@@ -28,7 +29,8 @@ from gateway_mqtt.settings import MqttSettings
 from gateway_mqtt.state import State
 from gateway_mqtt.wire import LARGEST_PACKET, require_minimal
 
-_PUBLISH: Final = PacketType.PUBLISH
+#: A number: to compare with a member of an enumeration is a call.
+_PUBLISH: Final = int(PacketType.PUBLISH)
 
 #: Looked at for each packet: as a member of its class a state takes 40 ns to find in Python 3.11.
 _OPEN: Final = State.OPEN
@@ -49,10 +51,10 @@ class Connection(Machine):
 
     __deletable__ = ["opening"]  # mypyc wants to be told
 
-    def __init__(self, settings: MqttSettings, driver: Driver, wake: Callable[[], None]) -> None:
+    def __init__(self, settings: MqttSettings, driver: Driver, speaker: Speaker) -> None:
         self.settings = settings
         self.driver = driver
-        self.outbox = self.packet_outbox = PacketOutbox(wake)
+        self.outbox = self.packet_outbox = PacketOutbox(speaker)
         self.state = State.GREETING
         self.version = 0
         self.keep_alive_s = 0
@@ -142,10 +144,8 @@ class Connection(Machine):
                 conversation.publishing.publish(first, data, start, stop)
             else:
                 is_settling = True
-                take = conversation.takers.get(first) if length == 2 else None
-                if take is not None and (packet_id := data[start] << 8 | data[start + 1]):
-                    take(packet_id)
-                else:
+                packet_id = data[start] << 8 | data[start + 1] if length == 2 else 0
+                if not packet_id or not conversation.acknowledge(first, packet_id):
                     self._perform(first, data[start:stop])
             at = stop
         if at < end and self.state is not _CLOSED:

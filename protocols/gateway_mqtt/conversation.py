@@ -1,6 +1,6 @@
 """What a connection has once it is in its virtual host: a session, and the parts that serve it."""
 
-from collections.abc import Callable
+from typing import Final
 
 from gateway.kernel.session import Session
 from gateway_mqtt.delivering import Delivering
@@ -12,14 +12,17 @@ from gateway_mqtt.scope import Scope
 from gateway_mqtt.subscribing import Subscribing
 from gateway_mqtt.will import Will
 
+#: The first bytes of acknowledgements, their flags included (Table 2-2).
+_PUBACK: Final = 0x40
+_PUBREC: Final = 0x50
+_PUBREL: Final = 0x62
+_PUBCOMP: Final = 0x70
+
 
 class Conversation:
-    """Owns the parts of one open connection, and sees to it that they end in order.
+    """Owns the parts of one open connection, and sees to it that they end in order."""
 
-    ``takers`` are who takes the acknowledgements that say nothing but a packet identifier, by their first byte.
-    """
-
-    __slots__ = ("_is_over", "delivering", "inflight", "publishing", "scope", "subscribing", "takers", "will")
+    __slots__ = ("_is_over", "delivering", "inflight", "publishing", "scope", "subscribing", "will")
 
     def __init__(
         self, scope: Scope, will: Will | None, inflight: Inflight, delivering: Delivering, publishing: Publishing
@@ -30,18 +33,26 @@ class Conversation:
         self.delivering = delivering
         self.publishing = publishing
         self.subscribing = Subscribing(scope, delivering)
-        self.takers: dict[int, Callable[[int], None]] = {
-            0x40: inflight.accept,
-            0x50: inflight.received,
-            0x62: publishing.released,
-            0x70: inflight.completed,
-        }
         self._is_over = False
 
     @property
     def session(self) -> Session:
         """The client's session."""
         return self.scope.session
+
+    def acknowledge(self, first: int, packet_id: int) -> bool:
+        """Take what says nothing but a packet identifier, by its first byte; return whether that is such a packet's."""
+        if first == _PUBACK:
+            self.inflight.accept(packet_id)
+        elif first == _PUBREC:
+            self.inflight.received(packet_id)
+        elif first == _PUBREL:
+            self.publishing.released(packet_id)
+        elif first == _PUBCOMP:
+            self.inflight.completed(packet_id)
+        else:
+            return False
+        return True
 
     def depart(self, expiry_s: int | None, keeps_will: bool) -> None:
         """The client says goodbye: it may change how long its session waits, though not give it a life (3.14.2.2.2).

@@ -60,6 +60,7 @@ class Delivering:
         self._max_packet_size = max_packet_size
         self._aliases = OutgoingAliases(alias_maximum) if alias_maximum else None
         self._consumer_by_queue: dict[Queue, Consumer] = {}
+        self._consumers: list[Consumer] = []  # the same, in a row: walked along at each acknowledgement
         self._held: list[tuple[int, Delivery]] = []  # the oldest comes last
         self._resumption = Resumption()
 
@@ -87,21 +88,22 @@ class Delivering:
         """Consume from a queue no longer; what was sent of it may still be acknowledged."""
         consumer = self._consumer_by_queue.pop(queue, None)
         if consumer is not None:
+            self._consumers.remove(consumer)
             queue.cancel(consumer)
             queue.dispatch()
 
     @property
     def consumers(self) -> tuple[Consumer, ...]:
         """The consumers of the connection."""
-        return tuple(self._consumer_by_queue.values())
+        return tuple(self._consumers)
 
     def resume(self) -> None:
         """Serve consumers that waited for the client's acknowledgements or its connection."""
         if self._held:
             self._send_held()
-        for consumer in self._consumer_by_queue.values():
+        for consumer in self._consumers:
             if consumer.is_waiting:
-                waiting = [consumer for consumer in self.consumers if consumer.is_waiting]
+                waiting = [consumer for consumer in self._consumers if consumer.is_waiting]
                 self._hand_out([each.queue for each in waiting], partial(self._resumption.serve, waiting))
                 return
 
@@ -123,6 +125,7 @@ class Delivering:
         """End: consumers stop first, so that what goes back is not sent again."""
         consumers = self.consumers
         self._consumer_by_queue.clear()
+        self._consumers.clear()
         for consumer in consumers:
             consumer.queue.cancel(consumer)
         self.inflight.put_back()
@@ -131,7 +134,8 @@ class Delivering:
 
     def cancelled(self, consumer: Consumer) -> None:
         """A queue of the session is gone."""
-        self._consumer_by_queue.pop(consumer.queue, None)
+        if self._consumer_by_queue.pop(consumer.queue, None) is not None:
+            self._consumers.remove(consumer)
 
     def _attach(self, queue: Queue) -> None:
         subscription = self._shared_subscription(queue)
@@ -147,6 +151,7 @@ class Delivering:
         consumer = Consumer(queue, _TAG, subscriber, self._outbox, needs_settling=needs_settling, shared_credit=credit)
         queue.consume(consumer)
         self._consumer_by_queue[queue] = consumer
+        self._consumers.append(consumer)
 
     def _shared_subscription(self, queue: Queue) -> SubscriptionRecord | None:
         if self.session.owns(queue):

@@ -16,6 +16,10 @@ from gateway_mqtt.wire import utf8, varint
 _TOPICS_KEPT: Final = 10_000
 
 _PUBLISH: Final = 0x30
+
+#: The first bytes of packets of QoS 1 and 2 that are neither sent again nor retained.
+_AT_LEAST_ONCE: Final = b"\x32"
+_EXACTLY_ONCE: Final = b"\x34"
 _DUP: Final = 0x08
 _RETAIN: Final = 0x01
 
@@ -27,14 +31,15 @@ class Encoder:
     ordinary; ``special`` is for everything.
     """
 
-    __slots__ = ("_acknowledged", "_at_most_once", "_is_v5", "_mapping", "_message", "_topics")
+    __slots__ = ("_at_least_once", "_at_most_once", "_exactly_once", "_is_v5", "_mapping", "_message", "_topics")
 
     def __init__(self, is_v5: bool, mapping: TopicMapping) -> None:
         self._is_v5 = is_v5
         self._mapping = mapping
         self._message: Message | None = None
         self._at_most_once = b""
-        self._acknowledged: dict[int, tuple[bytes, bytes]] = {}
+        self._at_least_once: tuple[bytes, bytes] | None = None
+        self._exactly_once: tuple[bytes, bytes] | None = None
         self._topics: dict[str, bytes] = {}
 
     def at_most_once(self, message: Message) -> bytes:
@@ -44,7 +49,7 @@ class Encoder:
         packet = self._at_most_once
         if not packet:
             tail = self._tail(message) if self._is_v5 else message.body
-            topic = self._topics.get(message.routing_key) or self.topic(message.routing_key)
+            topic = self.topic(message.routing_key)
             packet = self._at_most_once = b"\x30" + varint(len(topic) + len(tail)) + topic + tail
         return packet
 
@@ -52,12 +57,16 @@ class Encoder:
         """Return the packet of QoS 1 or 2 in two parts: what comes before the packet identifier, and after it."""
         if message is not self._message:
             self._begin(message)
-        parts = self._acknowledged.get(qos)
+        parts = self._at_least_once if qos == 1 else self._exactly_once
         if parts is None:
             tail = self._tail(message) if self._is_v5 else message.body
-            topic = self._topics.get(message.routing_key) or self.topic(message.routing_key)
-            head = bytes((_PUBLISH | qos << 1,)) + varint(len(topic) + 2 + len(tail)) + topic
-            parts = self._acknowledged[qos] = head, tail
+            topic = self.topic(message.routing_key)
+            first = _AT_LEAST_ONCE if qos == 1 else _EXACTLY_ONCE
+            parts = first + varint(len(topic) + 2 + len(tail)) + topic, tail
+            if qos == 1:
+                self._at_least_once = parts
+            else:
+                self._exactly_once = parts
         return parts
 
     def special(
@@ -98,7 +107,7 @@ class Encoder:
     def _begin(self, message: Message) -> None:
         self._message = message
         self._at_most_once = b""
-        self._acknowledged = {}
+        self._at_least_once = self._exactly_once = None
 
     def _tail(self, message: Message) -> bytes:
         """Return what follows the packet identifier in 5.0."""

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.consumers import Consumer, Credit
 from gateway.kernel.journal import Journal
 from gateway.kernel.queue import Outcome, Queue
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from gateway.kernel.queued_message import QueuedMessage
 
 
+@mypyc_attr(free_list_len=1)
 class Delivery:
     """A message that was sent and waits for its acknowledgement."""
 

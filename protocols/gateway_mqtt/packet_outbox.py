@@ -1,8 +1,9 @@
 """An outbox that counts packets. Deliveries, which go past ``write``, are counted where they are made."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from gateway.net.outbox import Outbox
+from gateway.net.turn import Speaker
 
 
 class PacketOutbox(Outbox):
@@ -10,8 +11,8 @@ class PacketOutbox(Outbox):
 
     __slots__ = ("packets",)
 
-    def __init__(self, wake: Callable[[], None]) -> None:
-        super().__init__(wake)
+    def __init__(self, speaker: Speaker) -> None:
+        super().__init__(speaker)
         self.packets = 0
 
     def write(self, frame: bytes) -> None:

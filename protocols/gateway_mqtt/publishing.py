@@ -14,7 +14,13 @@ from gateway_mqtt.errors import MqttError, protocol_error
 from gateway_mqtt.header import MqttHeader, mqtt_header
 from gateway_mqtt.meter import ClientCounters
 from gateway_mqtt.packet_types import PacketType
-from gateway_mqtt.publish import PublishProperties, decode_publish, scan_publish_properties, without_alias
+from gateway_mqtt.publish import (
+    NO_PROPERTIES,
+    PublishProperties,
+    decode_publish,
+    scan_publish_properties,
+    without_alias,
+)
 from gateway_mqtt.reasons import Reason
 from gateway_mqtt.scope import Scope
 from gateway_mqtt.topics import check_topic
@@ -73,6 +79,7 @@ class Publishing:
         self._handshakes = scope.session.handshakes
         self._targets: dict[bytes, Target] = {}
         self._headers: dict[tuple[int, bytes], tuple[MqttHeader, PublishProperties]] = {}
+        self._bare: list[MqttHeader | None] = [None] * 8
         self._aliases = IncomingAliases(scope.settings.topic_alias_max if scope.version == 5 else 0)
         self._confirms = Confirms(scope.journal, self._answer)
         self._answers: list[Answer] = []
@@ -83,11 +90,15 @@ class Publishing:
     def publish(self, first: int, data: bytes, start: int, end: int) -> None:
         """Publish one packet: its first byte, and its body from ``start`` to ``end``."""
         topic, packet_id, properties_at, payload_at = decode_publish(self._version, first & 0x0F, data, start, end)
-        key = (first & 0x07, data[properties_at:payload_at])
-        known = self._headers.get(key)
-        header, properties = known if known is not None else self._header(*key)
-        if properties.topic_alias:
-            topic = self._aliases.resolve(properties.topic_alias, topic)
+        if properties_at == payload_at:
+            properties = NO_PROPERTIES
+            header = self._bare[first & 0x07] or self._bare_header(first & 0x07)
+        else:
+            key = (first & 0x07, data[properties_at:payload_at])
+            known = self._headers.get(key)
+            header, properties = known if known is not None else self._header(*key)
+            if properties.topic_alias:
+                topic = self._aliases.resolve(properties.topic_alias, topic)
         target = self._targets.get(topic)
         if target is None or target.version != self._vhost.version:
             target = self._target(topic)
@@ -258,6 +269,11 @@ class Publishing:
             self._targets.clear()
         self._targets[topic] = target
         return target
+
+    def _bare_header(self, flags: int) -> MqttHeader:
+        """Return the header of a message without properties."""
+        header = self._bare[flags] = self._header(flags, b"")[0]
+        return header
 
     def _header(self, flags: int, block: bytes) -> tuple[MqttHeader, PublishProperties]:
         """Read the properties; those that expire are read each time, since the header says when they came."""

@@ -30,7 +30,7 @@ class MqttServer(PeerProtocol):
 
     def __init__(self, settings: MqttSettings, turn: Turn) -> None:
         super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
-        self.connection = Connection(settings, self, self.line.wake)
+        self.connection = Connection(settings, self, self.line)
         self.line.connect(self.connection)
         self._meter = settings.meter
 

@@ -6,7 +6,7 @@ has a short way for messages that every subscriber sees alike, and a long one fo
 
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.consumers import Consumer
+from gateway.kernel.consumers import Consumer, Subscriber
 from gateway.kernel.message import Message
 from gateway.kernel.ports import Origin
 from gateway.kernel.records import SubscriptionRecord
@@ -23,16 +23,15 @@ if TYPE_CHECKING:
 _UNWANTED: Final = Terms()
 
 
-class AtMostOnce:
+class AtMostOnce(Subscriber):
     """Delivers from the queue of QoS 0: handing over is all there is to it."""
 
-    __slots__ = ("_client_id", "_delivering", "_terms", "_terms_of_a_match")
+    __slots__ = ("_client_id", "_delivering", "_subscriptions")
 
     def __init__(self, delivering: "Delivering") -> None:
         self._delivering = delivering
         self._client_id = delivering.session.client_id
-        self._terms = delivering.session.subscriptions.terms
-        self._terms_of_a_match = delivering.session.subscriptions.terms_of_a_match
+        self._subscriptions = delivering.session.subscriptions
 
     @property
     def origin(self) -> Origin:
@@ -45,7 +44,7 @@ class AtMostOnce:
 
     def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage | None") -> None:
         """Send a message, unless the session's other queue brings it too, on better terms."""
-        terms = self._terms_of_a_match(message.routing_key)
+        terms = self._subscriptions.terms_of_a_match(message.routing_key)
         if terms is not None and terms.is_plain and not terms.qos and is_plain(message.header):
             delivering = self._delivering
             packet = delivering.encoder.at_most_once(message)
@@ -56,7 +55,7 @@ class AtMostOnce:
         self._deliver_special(consumer, message, redelivered)
 
     def _deliver_special(self, consumer: Consumer, message: Message, redelivered: bool) -> None:
-        terms = wanted(self._terms(message.routing_key), message, self._client_id)
+        terms = wanted(self._subscriptions.terms(message.routing_key), message, self._client_id)
         if terms is _UNWANTED:
             return
         if terms is not None and terms.qos and not facts_of(message.header).is_copy:
@@ -65,18 +64,17 @@ class AtMostOnce:
             self._delivering.count(consumer, message, redelivered)
 
 
-class Acknowledged:
+class Acknowledged(Subscriber):
     """Delivers from the queue of QoS 1 and 2: each delivery has an identifier until it is acknowledged."""
 
-    __slots__ = ("_client_id", "_deliveries", "_delivering", "_handshakes", "_terms", "_terms_of_a_match")
+    __slots__ = ("_client_id", "_deliveries", "_delivering", "_handshakes", "_subscriptions")
 
     def __init__(self, delivering: "Delivering") -> None:
         self._delivering = delivering
         self._client_id = delivering.session.client_id
         self._handshakes = delivering.session.handshakes
         self._deliveries = delivering.inflight.deliveries
-        self._terms = delivering.session.subscriptions.terms
-        self._terms_of_a_match = delivering.session.subscriptions.terms_of_a_match
+        self._subscriptions = delivering.session.subscriptions
 
     @property
     def origin(self) -> Origin:
@@ -103,6 +101,14 @@ class Acknowledged:
                     self._delivering.count(consumer, message, redelivered, entry)
                     return
         self._deliver_special(consumer, message, redelivered, entry)
+
+    def _terms(self, routing_key: str) -> Terms | None:
+        """Return on which terms a message is delivered; ``None`` when nothing of the session's matches its key."""
+        return self._subscriptions.terms(routing_key)
+
+    def _terms_of_a_match(self, routing_key: str) -> Terms | None:
+        """Return the same of a message that came by a binding of the session's."""
+        return self._subscriptions.terms_of_a_match(routing_key)
 
     def _deliver_special(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage") -> None:
         recalled = self._recalled(entry)
@@ -166,14 +172,20 @@ class Acknowledged:
 class Shared(Acknowledged):
     """Delivers from the queue of a group, on the terms on which this member joined."""
 
-    __slots__ = ()
+    __slots__ = ("_binding_key", "_joined_on")
 
     def __init__(self, delivering: "Delivering", subscription: SubscriptionRecord) -> None:
         super().__init__(delivering)
-        terms, binding_key = Terms.of(subscription), subscription.binding_key
-        self._terms = self._terms_of_a_match = lambda routing_key: (
-            terms if may_match(binding_key, routing_key) else None
-        )
+        self._joined_on = Terms.of(subscription)
+        self._binding_key = subscription.binding_key
+
+    def _terms(self, routing_key: str) -> Terms | None:
+        """Return the terms of the group, for any message that comes to it."""
+        return self._joined_on if may_match(self._binding_key, routing_key) else None
+
+    def _terms_of_a_match(self, routing_key: str) -> Terms | None:
+        """Return the same: a match of the exchange's need not be one of the filter's."""
+        return self._terms(routing_key)
 
     def _recalled(self, entry: "QueuedMessage") -> None:
         """Return nothing: what a connection left open of a group is not in its queue, see ``Session.held``."""

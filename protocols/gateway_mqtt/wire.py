@@ -16,6 +16,9 @@ LARGEST_PACKET: Final = 1 + 4 + LARGEST_VARINT
 LONGEST_STRING: Final = 65_535
 """Bytes in a UTF-8 string or in binary data."""
 
+#: The variable byte integers of one byte, which most lengths are.
+_SHORT: Final = [bytes((number,)) for number in range(0x80)]
+
 
 def read_varint(data: bytes, at: int) -> tuple[int, int] | None:
     """Read a variable byte integer (1.5.5); ``None`` when the bytes end before it does.
@@ -55,7 +58,7 @@ def read_bounded_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 def varint(number: int) -> bytes:
     """Write a variable byte integer in as few bytes as it needs. :raises ValueError: when four are not enough."""
     if number < 0x80:
-        return bytes((number,))
+        return _SHORT[number]
     if number > LARGEST_VARINT:
         raise ValueError(f"{number} is more than a variable byte integer holds")
     octets = bytearray()

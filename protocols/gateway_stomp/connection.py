@@ -14,6 +14,7 @@ from gateway.kernel.errors import GatewayError, ProtocolViolation, Refused
 from gateway.kernel.vhost import VirtualHost
 from gateway.net.machine import Driver, Machine, Phase
 from gateway.net.outbox import Outbox
+from gateway.net.turn import Speaker
 from gateway_stomp.conversation import Conversation
 from gateway_stomp.decoder import FrameDecoder
 from gateway_stomp.errors import StompError, error_of
@@ -30,10 +31,10 @@ _EARLY_LIMIT: Final = 64 * 1024
 class Connection(Machine):
     """One client's conversation. Owns its outbox; ``conversation`` is what it has once it is in its virtual host."""
 
-    def __init__(self, settings: StompSettings, driver: Driver, wake: Callable[[], None]) -> None:
+    def __init__(self, settings: StompSettings, driver: Driver, speaker: Speaker) -> None:
         self.settings = settings
         self.driver = driver
-        self.outbox = Outbox(wake)
+        self.outbox = Outbox(speaker)
         self.state = State.GREETING
         self.has_published = False
         self.opening = Opening(self)

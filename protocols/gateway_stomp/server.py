@@ -26,7 +26,7 @@ class StompServer(PeerProtocol):
 
     def __init__(self, settings: StompSettings, turn: Turn) -> None:
         super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
-        self.connection = Connection(settings, self, self.line.wake)
+        self.connection = Connection(settings, self, self.line)
         self.line.connect(self.connection)
 
     def mind(self) -> None:

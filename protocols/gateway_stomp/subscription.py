@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.consumers import Consumer, Selection
+from gateway.kernel.consumers import Consumer, Selection, Subscriber
 from gateway.kernel.ledger import Ledger
 from gateway.kernel.message import Message
 from gateway.kernel.patience import Patience
@@ -29,8 +29,8 @@ class AckMode(Enum):
     INDIVIDUAL = "client-individual"  # by an ACK each
 
 
-class Subscription:
-    """What one SUBSCRIBE asked for; a kernel ``Subscriber``. ``tag`` is its name in message-ids.
+class Subscription(Subscriber):
+    """What one SUBSCRIBE asked for. ``tag`` is its name in message-ids.
 
     Owns the ``ledger`` of what its client has not settled yet. ``is_forgettable`` says that it is durable, so an
     UNSUBSCRIBE may ask for its end. ``consumer`` is set once, by who made it, and so is ``is_of_stream``: messages are

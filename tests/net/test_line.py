@@ -1,6 +1,8 @@
 """A line reads its socket once when told, and says why the connection is over when it is."""
 
-from collections.abc import Callable
+import socket
+from collections.abc import Iterator
+from typing import TypeAlias
 
 import pytest
 from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
@@ -9,19 +11,9 @@ from gateway.net.line import Line
 from gateway.net.outbox import Outbox
 from gateway.net.turn import Turn
 from tests.net.test_peer_protocol import Parrot, Peer
+from tests.net.test_turn import Scheduled
 
-
-class Socket:
-    """Gives out, or raises, what a test put in."""
-
-    def __init__(self, *found: bytes | OSError) -> None:
-        self._found = list(found)
-
-    def recv(self, size: int) -> bytes:
-        found = self._found.pop(0)
-        if isinstance(found, OSError):
-            raise found
-        return found[:size]
+Ends: TypeAlias = tuple[socket.socket, socket.socket]
 
 
 @pytest.fixture
@@ -29,50 +21,70 @@ def line() -> Line:
     return Peer().server.line
 
 
+@pytest.fixture
+def ends() -> Iterator[Ends]:
+    """Our end of a connection, which does not block, and the peer's."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    with ours, theirs:
+        yield ours, theirs
+
+
 def heard_by(line: Line) -> bytes:
     assert isinstance(line.outbox, Outbox)
     return b"".join(line.outbox.pieces)
 
 
-def test_what_is_read_is_the_machines(line: Line) -> None:
-    line.listen(Socket(b"one ", b"two").recv)
-    assert (line.read(), line.read()) == (None, None)
+def test_what_is_read_is_the_machines(line: Line, ends: Ends) -> None:
+    ours, theirs = ends
+    line.listen(ours.fileno())
+    theirs.send(b"one ")
+    assert line.read() is None
+    theirs.send(b"two")
+    assert line.read() is None
     assert heard_by(line) == b"one two"
     assert (line.octets, line.reads) == (7, 2)
 
 
-ENDS = [
-    pytest.param(b"", CONNECTION_DONE, id="the peer said that nothing more comes"),
-    pytest.param(ConnectionResetError(), CONNECTION_LOST, id="the connection broke"),
-    pytest.param(BlockingIOError(), None, id="nothing is there after all"),
-]
+def test_nothing_is_there_after_all(line: Line, ends: Ends) -> None:
+    line.listen(ends[0].fileno())
+    assert (line.read(), line.reads) == (None, 0)
 
 
-@pytest.mark.parametrize(("found", "why"), ENDS)
-def test_the_end_of_a_connection_is_told(line: Line, found: bytes | OSError, why: Exception | None) -> None:
-    line.listen(Socket(found).recv)
-    assert line.read() is why
-    assert line.reads == 0
+def test_the_peer_said_that_nothing_more_comes(line: Line, ends: Ends) -> None:
+    line.listen(ends[0].fileno())
+    ends[1].close()
+    assert (line.read(), line.reads) == (CONNECTION_DONE, 0)
 
 
-def test_a_line_that_was_cut_reads_nothing_and_knows_nobody(line: Line) -> None:
-    line.listen(Socket(b"late").recv)
+def test_the_connection_broke(line: Line, ends: Ends) -> None:
+    ours, theirs = ends
+    line.listen(ours.fileno())
+    ours.send(b"never read")
+    theirs.close()
+    assert (line.read(), line.reads) == (CONNECTION_LOST, 0)
+
+
+def test_a_line_that_was_cut_reads_nothing_and_knows_nobody(line: Line, ends: Ends) -> None:
+    line.listen(ends[0].fileno())
+    ends[1].send(b"late")
     line.cut()
     assert line.read() is None
+    assert ends[0].recv(10) == b"late"
     line.take(b"later")
     assert heard_by(line) == b""
     assert not isinstance(line.machine, Parrot)
 
 
 def test_a_turn_ends_if_something_was_recorded_and_need_not_otherwise() -> None:
-    scheduled: list[Callable[[], None]] = []
+    schedule = Scheduled()
     peer = Peer()
     broker = peer.gateway.broker
     peer.gateway.end_turn()
-    apart = Line(peer.server, broker.journal, Turn(broker.journal.flush, scheduled.append))
+    apart = Line(peer.server, broker.journal, Turn(broker.journal, schedule))
     apart.take(b"nothing that matters")
-    assert not scheduled
+    assert not schedule.turns
     broker.declare_vhost("recorded")
     apart.take(b"anything")
     apart.take(b"more")
-    assert len(scheduled) == 1
+    assert len(schedule.turns) == 1

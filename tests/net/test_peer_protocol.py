@@ -20,9 +20,9 @@ LOGIN_TIMEOUT_S = 3
 class Parrot(Machine):
     """Says what it hears. ``break`` breaks it, ``bye`` ends it, ``publish`` makes it a publisher."""
 
-    def __init__(self, driver: Driver, wake: Any) -> None:
+    def __init__(self, driver: Driver, speaker: Any) -> None:
         self.driver = driver
-        self.outbox = Outbox(wake)
+        self.outbox = Outbox(speaker)
         self.has_published = False
         self.way = Phase.ENTERING
         self.events: list[str] = []
@@ -81,7 +81,7 @@ class ParrotServer(PeerProtocol):
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway.broker, gateway.turn, Log("parrot"), LOGIN_TIMEOUT_S)
-        self.parrot = Parrot(self, self.line.wake)
+        self.parrot = Parrot(self, self.line)
         self.line.connect(self.parrot)
 
 

@@ -1,22 +1,32 @@
 """A turn ends in order: the journal, then what became due, then every peer once."""
 
-from collections.abc import Callable
-
 import pytest
 
-from gateway.net.turn import Turn
+from gateway.net import turn as turns
+from gateway.net.turn import Schedule, Turn
+
+
+class Scheduled(Schedule):
+    def __init__(self) -> None:
+        self.turns: list[Turn] = []
+
+    def end_soon(self, turn: Turn) -> None:
+        self.turns.append(turn)
 
 
 class Events(list[str]):
-    """What happened, in order, and the scheduler that is asked to end turns."""
+    """What happened, in order, and the schedule that is asked to end turns; the journal of its own turn."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.scheduled: list[Callable[[], None]] = []
-        self.turn = Turn(lambda: self.append("journal"), self.scheduled.append)
+        self.schedule = Scheduled()
+        self.turn = Turn(self, self.schedule)
+
+    def flush(self) -> None:
+        self.append("journal")
 
 
-class Speaker:
+class Speaker(turns.Speaker):
     def __init__(self, name: str, events: Events, awaken_in: str = "") -> None:
         self.name = name
         self.events = events
@@ -52,11 +62,11 @@ def test_a_turn_is_scheduled_once() -> None:
     events.turn.touch()
     events.turn.touch()
     events.turn.awaken(Speaker("a", events))
-    assert len(events.scheduled) == 1
+    assert len(events.schedule.turns) == 1
 
 
 def test_a_turn_that_nobody_touched_is_not_scheduled() -> None:
-    assert Events().scheduled == []
+    assert Events().schedule.turns == []
 
 
 def test_an_ended_turn_asks_nobody_twice() -> None:
@@ -74,7 +84,7 @@ def test_who_is_awakened_while_a_turn_ends_belongs_to_the_next() -> None:
         events.turn.awaken(Speaker("a", events, awaken_in=moment))
         events.turn.end()
         assert events == ["journal", "a.end_turn", "a.flush"]
-        assert len(events.scheduled) == 2
+        assert len(events.schedule.turns) == 2
         events.turn.end()
         assert events[3:] == ["journal", "a.end_turn", "a.flush"]
 

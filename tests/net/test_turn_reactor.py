@@ -11,6 +11,9 @@ PRELUDE = """
     from twisted.internet.protocol import Factory, Protocol
     from twisted.internet.endpoints import TCP4ServerEndpoint, TCP4ClientEndpoint, connectProtocol
     def say(text): print(text, flush=True)
+    class Ending:
+        def __init__(self, call): self.end = call
+    def at_end_of_turn(call): reactor.loop.end_soon(Ending(call))
     reactor.callLater(20, reactor.crash)
 """
 
@@ -26,7 +29,7 @@ def test_a_turn_ends_after_the_delayed_calls_of_its_round() -> None:
     assert run("""
         def first():
             say("first")
-            reactor.at_end_of_turn(lambda: say("end"))
+            at_end_of_turn(lambda: say("end"))
         reactor.callLater(0, first)
         reactor.callLater(0, lambda: say("second"))
         reactor.callLater(0.05, reactor.stop)
@@ -41,7 +44,7 @@ def test_a_turn_that_is_touched_at_its_end_is_followed_by_another_without_delay(
             def third():
                 say("prompt" if time.monotonic() - begun < 1 else "late")
                 reactor.stop()
-            reactor.at_end_of_turn(lambda: (say("one"), reactor.at_end_of_turn(third)))
+            at_end_of_turn(lambda: (say("one"), at_end_of_turn(third)))
         reactor.callLater(0, start)
     """) == ["one", "prompt"]
 
@@ -51,7 +54,7 @@ def test_a_turn_ends_after_all_events_of_a_poll() -> None:
         class Serving(Protocol):
             def dataReceived(self, data):
                 say("data")
-                reactor.at_end_of_turn(lambda: (say("end"), self.transport.write(b"answer")))
+                at_end_of_turn(lambda: (say("end"), self.transport.write(b"answer")))
         class Asking(Protocol):
             def connectionMade(self): self.transport.write(b"question")
             def dataReceived(self, data):
@@ -75,8 +78,8 @@ def test_faults_of_one_neither_stop_the_loop_nor_the_rest_of_the_turn() -> None:
             def doRead(self):
                 os.read(read, 1)
                 say("read")
-                reactor.at_end_of_turn(lambda: 1 / 0)
-                reactor.at_end_of_turn(lambda: say("end"))
+                at_end_of_turn(lambda: 1 / 0)
+                at_end_of_turn(lambda: say("end"))
                 reactor.callLater(0.05, reactor.stop)
                 raise RuntimeError("a fault")
             def connectionLost(self, reason): pass
@@ -100,7 +103,7 @@ READY = """
         def doRead(self):
             if is_reading: self.near.recv(1)
             served.append(self.number)
-            if not turns[-1]: reactor.at_end_of_turn(lambda: turns.append(0))
+            if not turns[-1]: at_end_of_turn(lambda: turns.append(0))
             turns[-1] += 1
             if len(served) >= COUNT: reactor.stop()
         def connectionLost(self, reason): pass
@@ -133,10 +136,10 @@ GUESTS = """
     guests, heard, lost, clients = [], [], [], []
     def end():
         then()
-        if reactor.running: reactor.at_end_of_turn(end)
+        if reactor.running: at_end_of_turn(end)
     port = reactor.listenTCP(0, Factory.forProtocol(Serving), 512, "127.0.0.1")
     clients = [socket.create_connection(("127.0.0.1", port.getHost().port)) for _ in range(COUNT)]
-    reactor.at_end_of_turn(end)
+    at_end_of_turn(end)
 """
 
 
@@ -200,7 +203,7 @@ def test_a_listener_lets_a_few_in_during_one_turn_and_the_others_in_the_next() -
         class Serving(Protocol):
             def connectionMade(self):
                 if not newcomers:
-                    reactor.at_end_of_turn(end)
+                    at_end_of_turn(end)
                 newcomers.append(self)
         def end():
             turns.append(len(newcomers))

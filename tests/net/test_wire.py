@@ -1,19 +1,23 @@
 """The way out: straight to the socket while nothing waits, the rest through the transport, in order."""
 
+import os
 import socket
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pytest
 
+from gateway.net import wire as wires
 from gateway.net.wire import Wire
 
 
 class Transport:
     """What a Wire uses of Twisted's transports; ``written`` is what went through it."""
 
-    def __init__(self, socket: object) -> None:
+    def __init__(self, socket: Any) -> None:
         self.socket = socket
+        self.fileno = socket.fileno
         self.dataBuffer = b""
         self._tempDataBuffer: list[bytes] = []
         self.written = b""
@@ -42,12 +46,20 @@ class Transport:
 
 
 class Line:
-    """A socket that takes ``room`` bytes and then no more."""
+    """A socket that takes ``room`` bytes and then no more; its descriptor is none of the system's."""
+
+    numbers = count(1_000_000)
+    by_descriptor: "dict[int, Line]" = {}
 
     def __init__(self, room: int, error: OSError | None = None) -> None:
+        self._descriptor = next(self.numbers)
+        self.by_descriptor[self._descriptor] = self
         self.room = room
         self.error = error
         self.sent = b""
+
+    def fileno(self) -> int:
+        return self._descriptor
 
     def send(self, data: bytes) -> int:
         if self.error is not None:
@@ -59,8 +71,24 @@ class Line:
         self.sent += taken
         return len(taken)
 
-    def sendmsg(self, pieces: list[bytes]) -> int:
-        return self.send(b"".join(pieces))
+
+@pytest.fixture(autouse=True)
+def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let what is sent to the descriptor of a line go there."""
+    send, writev = wires._send, os.writev
+
+    def send_there(descriptor: int, data: bytes) -> int:
+        line = Line.by_descriptor.get(descriptor)
+        return send(descriptor, data) if line is None else line.send(data)
+
+    def write_there(descriptor: int, pieces: list[bytes]) -> int:
+        line = Line.by_descriptor.get(descriptor)
+        return writev(descriptor, pieces) if line is None else line.send(b"".join(pieces))
+
+    monkeypatch.setattr(wires, "_send", send_there)
+    monkeypatch.setattr(os, "writev", write_there)
+    yield
+    Line.by_descriptor.clear()
 
 
 SMALL = [b"abc", b"defg"]

@@ -80,7 +80,7 @@ class Sink(Protocol):
 def amqp() -> AmqpFactory:
     store = MemoryStore(defer=lambda call: reactor.callLater(0, call))
     gateway = Gateway(store=store)
-    return AmqpFactory(gateway.settings, Turn(gateway.broker.journal.flush, reactor.at_end_of_turn))
+    return AmqpFactory(gateway.settings, Turn(gateway.broker.journal, reactor.loop))
 
 
 def main(certificate: str, key: str) -> None:

@@ -15,7 +15,7 @@ from gateway.kernel.ports import Clock
 from gateway.kernel.records import PermissionRecord, UserRecord
 from gateway.kernel.recovery import recover
 from gateway.kernel.vhost import VirtualHost
-from gateway.net.turn import Turn
+from gateway.net.turn import Schedule, Turn
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
 from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
 from gateway.testing import FakeClock
@@ -27,6 +27,13 @@ ALL = (".*", ".*", ".*")
 @cache
 def _plugins() -> PluginRegistry:
     return load_plugins()
+
+
+class Patience(Schedule):
+    """Ends no turn by itself."""
+
+    def end_soon(self, turn: Turn) -> None:
+        pass
 
 
 class NearEnd:
@@ -44,7 +51,7 @@ class NearEnd:
         self._views: dict[str, PluginView] = {}
         formats = {format.name: format for format in self.formats}
         self.broker = Broker(self.store, clock, formats, self._view, node="gateway@here")
-        self.turn = Turn(self.broker.journal.flush, lambda call: None)
+        self.turn = Turn(self.broker.journal, Patience())
         recover(self.broker, self.store.recover())
         self.broker.declare_vhost("/", plugins={name: {} for name in plugins})
         self.put_user("guest", "guest")

@@ -1,17 +1,19 @@
 """Somebody at the other end of a machine, whatever it speaks: no sockets, no reactor.
 
-It is the machine's driver, a speaker in turns, and one of the broker's connections. A protocol's ``dialogue.py`` adds
-what its clients say, and how what they hear is read.
+It is the machine's driver and one of the broker's connections; a line takes its part in turns. A protocol's
+``dialogue.py`` adds what its clients say, and how what they hear is read.
 """
 
-from enum import Enum
-from typing import Generic, Protocol, TypeVar, cast
+from collections.abc import Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 from gateway.access import CertificateSubject
 from gateway.kernel.broker import Broker
 from gateway.kernel.connections import ChannelFacts
+from gateway.net.line import Line
 from gateway.net.machine import Machine
 from gateway.net.turn import Turn
+from gateway.net.wire import Wire
 
 Heard = TypeVar("Heard")
 
@@ -19,13 +21,26 @@ Heard = TypeVar("Heard")
 Spoken = TypeVar("Spoken", bound=Machine)
 
 
-class Stateful(Protocol):
-    """What every machine is besides."""
+class Transport:
+    """What a wire that has no socket uses of Twisted's transports."""
 
-    @property
-    def state(self) -> Enum:
-        """Where it stands."""
-        ...
+    dataBuffer = b""  # noqa: N815 - Twisted's name, as the others
+    _tempDataBuffer: Sequence[bytes] = ()  # noqa: N815
+
+    def __init__(self, listener: "OtherEnd[Any, Any]") -> None:  # Any: it does not matter what is spoken
+        self._listener = listener
+
+    def write(self, data: bytes) -> None:
+        self._listener.take(data)
+
+    def loseConnection(self) -> None:
+        self._listener.take_end()
+
+    def registerProducer(self, producer: object, streaming: bool) -> None:
+        pass
+
+    def unregisterProducer(self) -> None:
+        pass
 
 
 class House(Protocol):
@@ -58,24 +73,41 @@ class OtherEnd(Generic[Spoken, Heard]):
         self.peer_host = host
         self.certificate = certificate
         self.log_lines: list[tuple[str, dict[str, object]]] = []
-        self.is_reading = True
+        self._is_reading = True
         self._house = house
         self._heard: list[Heard] = []
-        self._has_heard_end = False
+        self.line = Line(self, house.broker.journal, house.turn)
+        self.line.wire = Wire(Transport(self), self.line.congested)
 
-    def awaken(self) -> None:
-        """Take part in the end of this turn."""
-        self._house.turn.awaken(self)
+    @property
+    def is_reading(self) -> bool:
+        """Whether it takes what it is sent."""
+        return self._is_reading
+
+    @is_reading.setter
+    def is_reading(self, is_reading: bool) -> None:
+        self._is_reading = is_reading
+        self.line.congested(not is_reading)
+
+    def take(self, data: bytes) -> None:
+        """Hear what was sent."""
+        self._heard += self.read(data)
+
+    def take_end(self) -> None:
+        """Hear that nothing more is."""
+        self._heard.append(self.closed)
 
     def join(self, machine: Spoken) -> None:
         """Be one of the broker's connections."""
         self.machine = machine
+        self.line.connect(machine)
         self._house.broker.connections.add(self)
 
     def lose(self) -> None:
         """The transport breaks."""
         self._house.broker.connections.remove(self)
         self.machine.lost()
+        self.line.cut()
         self._house.settle()
 
     # What a subclass adds
@@ -99,7 +131,8 @@ class OtherEnd(Generic[Spoken, Heard]):
         self.log_lines.append((event, details))
 
     def hang_up(self) -> None:
-        self.machine.outbox.wake()
+        self.line.is_ending = True
+        self.line.outbox.wake()
 
     def opened(self) -> None:
         pass
@@ -107,32 +140,13 @@ class OtherEnd(Generic[Spoken, Heard]):
     def publishing(self) -> None:
         self.weigh_publishing()
 
-    # Speaker: what PeerProtocol does in its turns
-
-    def end_turn(self) -> None:
-        self.machine.end_turn()
-
-    def flush(self) -> None:
-        outbox, journal = self.machine.outbox, self._house.broker.journal
-        outbox.is_awake = False
-        outbox.is_congested = not self.is_reading
-        if self.is_reading:
-            self._take(journal.watermark)
-        if outbox.awaited:
-            journal.when_durable(max(outbox.awaited, journal.pending_lsn), outbox.wake)
-        if outbox.weigh():
-            self.machine.resume()
+    # What the line asks for
 
     def fail(self) -> None:
-        raise AssertionError("something broke at the end of a turn")
+        raise AssertionError("something broke on the line")
 
-    def _take(self, watermark: int) -> None:
-        outbox = self.machine.outbox
-        pieces, _ = outbox.take(watermark)
-        self._heard += self.read(b"".join(pieces))
-        if cast(Stateful, self.machine).state.name == "CLOSED" and not outbox.pieces and not self._has_heard_end:
-            self._has_heard_end = True
-            self._heard.append(self.closed)
+    def weigh_reading(self) -> None:
+        pass
 
     # What the broker asks of any peer
 

@@ -92,7 +92,7 @@ class Peer(OtherEnd[Connection, Heard]):
         self.gateway = gateway
         self._octets = 0
         self._ear = Ear()
-        self.join(Connection(gateway.settings, self, self.awaken))
+        self.join(Connection(gateway.settings, self, self.line))
 
     # What a test does
 
@@ -139,8 +139,6 @@ class Peer(OtherEnd[Connection, Heard]):
     def read_again(self) -> None:
         """Take what waits, and go on reading."""
         self.is_reading = True
-        self.machine.outbox.is_congested = False
-        self.machine.outbox.wake()
 
     def read(self, data: bytes) -> list[Heard]:
         """Return the frames in these bytes."""

@@ -7,6 +7,7 @@ from pamqp.base import Frame
 
 from gateway.kernel.message import Message, Properties
 from gateway.net.outbox import HIGH_WATER, Outbox
+from gateway.net.turn import Speaker
 from gateway_amqp.deliveries import DeliveryWriter
 from gateway_amqp.header import AMQP
 from gateway_amqp.properties import encode_properties
@@ -15,11 +16,11 @@ FRAME_MAX = 4096
 ROOM = FRAME_MAX - 8
 
 
-class Woken:
+class Woken(Speaker):
     def __init__(self) -> None:
         self.count = 0
 
-    def __call__(self) -> None:
+    def wake(self) -> None:
         self.count += 1
 
 

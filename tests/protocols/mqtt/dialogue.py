@@ -96,7 +96,7 @@ class Client(OtherEnd[Connection, Heard]):
         self.welcome = Heard("nothing")
         self.backlog: list[str] = []
         self._ear = Ear(version)
-        self.join(Connection(gateway.settings, self, self.awaken))
+        self.join(Connection(gateway.settings, self, self.line))
 
     # What a test does
 

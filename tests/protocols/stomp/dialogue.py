@@ -156,7 +156,7 @@ class Client(OtherEnd[Connection, Heard]):
         self.version = version
         self.welcome = Heard("nothing")
         self._unread = b""
-        self.join(Connection(gateway.settings, self, self.awaken))
+        self.join(Connection(gateway.settings, self, self.line))
 
     # What a test does
 

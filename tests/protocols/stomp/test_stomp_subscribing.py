@@ -285,9 +285,9 @@ def test_a_client_that_does_not_read_is_passed_over() -> None:
     gateway = Gateway()
     slow, other = gateway.client(), gateway.client()
     slow.subscribe("/queue/q")
-    slow.is_reading = False
     for _ in range(20):
         gateway.publish("", "q", b"x" * 100_000)
+    slow.is_reading = False
     gateway.settle()
     assert 0 < len(gateway.vhost.queue("q")) < 20
     other.subscribe("/queue/q")

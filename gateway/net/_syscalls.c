@@ -1,0 +1,235 @@
+/* The system calls that every message meets: wait, receive, send, and what time it is. See syscalls.py for what they
+   promise.
+
+   They differ from what the standard library has in what they leave out: no conversion of arguments that may be of any
+   kind, no object in between that knows a descriptor, and no letting go of the interpreter's lock for a call that never
+   waits. Only `wait` may, and lets go of it. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The most bytes that one call of `receive` takes, and what of it is little: copied out of the spare buffer, which is
+   kept for the next call. Anything more is handed out as it is, since copying it would cost more than a new buffer. */
+#define MOST_BYTES (64 * 1024)
+#define FEW_BYTES (4 * 1024)
+
+/* The most events that one wait tells. */
+#define MOST_EVENTS 128
+
+/* What is later than this, in seconds of the epoch, never comes. */
+#define LATEST_S 1e11
+
+static PyObject *spare;
+
+static int
+has_arguments(const char *name, Py_ssize_t given, Py_ssize_t wanted)
+{
+    if (given == wanted)
+        return 1;
+    PyErr_Format(PyExc_TypeError, "%s() takes %zd arguments (%zd given)", name, wanted, given);
+    return 0;
+}
+
+static PyObject *
+receive(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
+{
+    if (!has_arguments("receive", count, 1))
+        return NULL;
+    int descriptor = _PyLong_AsInt(arguments[0]);
+    if (descriptor == -1 && PyErr_Occurred())
+        return NULL;
+    if (spare == NULL && (spare = PyBytes_FromStringAndSize(NULL, MOST_BYTES)) == NULL)
+        return NULL;
+    ssize_t size = recv(descriptor, PyBytes_AS_STRING(spare), MOST_BYTES, MSG_DONTWAIT);
+    if (size < 0)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    if (size <= FEW_BYTES)
+        return PyBytes_FromStringAndSize(PyBytes_AS_STRING(spare), size);
+    PyObject *data = spare;
+    spare = NULL;
+    if (size < MOST_BYTES)
+        _PyBytes_Resize(&data, size); /* makes it NULL, and sets an error, when it fails */
+    return data;
+}
+
+static PyObject *
+send_(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
+{
+    if (!has_arguments("send", count, 2))
+        return NULL;
+    int descriptor = _PyLong_AsInt(arguments[0]);
+    if (descriptor == -1 && PyErr_Occurred())
+        return NULL;
+    if (!PyBytes_Check(arguments[1])) {
+        PyErr_Format(PyExc_TypeError, "send() takes bytes, not %.100s", Py_TYPE(arguments[1])->tp_name);
+        return NULL;
+    }
+    ssize_t sent = send(descriptor, PyBytes_AS_STRING(arguments[1]), PyBytes_GET_SIZE(arguments[1]),
+                        MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    return PyLong_FromSsize_t(sent);
+}
+
+/* Waits for an epoll, and for a time. The time is a timer among what the epoll watches: to give each wait an end of its
+   own costs a microsecond, and it is seldom another one. */
+typedef struct {
+    PyObject_HEAD
+    int epoll;
+    int timer;
+    int is_due;      /* the timer rang, and nobody was told */
+    double until_s;  /* what it is set to; 0 while it is not */
+} Waiter;
+
+/* Take the timer out of the events, and note that it rang; return how many are left. */
+static int
+without_timer(Waiter *self, struct epoll_event *events, int count)
+{
+    int left = 0;
+    for (int index = 0; index < count; index++) {
+        if (events[index].data.fd == self->timer)
+            self->is_due = 1;
+        else
+            events[left++] = events[index];
+    }
+    return left;
+}
+
+/* Return descriptors and their flags in turns: one small object, whatever there is to tell. */
+static PyObject *
+told(const struct epoll_event *events, int count)
+{
+    PyObject *ready = PyTuple_New(2 * (Py_ssize_t)count);
+    for (int index = 0; ready != NULL && index < count; index++) {
+        PyObject *descriptor = PyLong_FromLong(events[index].data.fd);
+        PyObject *flags = PyLong_FromUnsignedLong(events[index].events);
+        PyTuple_SET_ITEM(ready, 2 * index, descriptor);
+        PyTuple_SET_ITEM(ready, 2 * index + 1, flags);
+        if (descriptor == NULL || flags == NULL)
+            Py_CLEAR(ready);
+    }
+    return ready;
+}
+
+static int
+set_timer(Waiter *self, double until_s)
+{
+    struct itimerspec setting = {0};
+    self->is_due = 0;
+    self->until_s = until_s;
+    if (until_s < LATEST_S) {
+        setting.it_value.tv_sec = (time_t)until_s;
+        setting.it_value.tv_nsec = (long)(1e9 * (until_s - (double)setting.it_value.tv_sec));
+    }
+    return timerfd_settime(self->timer, TFD_TIMER_ABSTIME, &setting, NULL);
+}
+
+static PyObject *
+Waiter_wait(Waiter *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    struct epoll_event events[MOST_EVENTS];
+    if (!has_arguments("wait", count, 2))
+        return NULL;
+    double until_s = PyFloat_AsDouble(arguments[0]);
+    int most = _PyLong_AsInt(arguments[1]);
+    if (PyErr_Occurred())
+        return NULL;
+    if (until_s != 0.0) {
+        if (until_s != self->until_s && set_timer(self, until_s) < 0)
+            return PyErr_SetFromErrno(PyExc_OSError);
+        if (self->is_due)
+            Py_RETURN_NONE;
+    }
+    int found;
+    Py_BEGIN_ALLOW_THREADS
+    found = epoll_wait(self->epoll, events, most < MOST_EVENTS ? most : MOST_EVENTS, until_s != 0.0 ? -1 : 0);
+    Py_END_ALLOW_THREADS
+    if (found < 0 && errno != EINTR)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    if (found < 0 && PyErr_CheckSignals() < 0)
+        return NULL;
+    found = without_timer(self, events, found);
+    if (found == 0 && self->is_due && until_s != 0.0)
+        Py_RETURN_NONE;
+    return told(events, found);
+}
+
+static PyObject *
+Waiter_new(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(named))
+{
+    int epoll;
+    if (!PyArg_ParseTuple(arguments, "i", &epoll))
+        return NULL;
+    Waiter *self = (Waiter *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->epoll = epoll;
+    self->timer = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    struct epoll_event ringing = {.events = EPOLLIN, .data.fd = self->timer};
+    if (self->timer < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, self->timer, &ringing) < 0) {
+        PyErr_SetFromErrno(PyExc_OSError);
+        Py_CLEAR(self);
+    }
+    return (PyObject *)self;
+}
+
+static void
+Waiter_dealloc(Waiter *self)
+{
+    if (self->timer >= 0)
+        close(self->timer);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyMethodDef waiter_methods[] = {
+    {"wait", (PyCFunction)(void (*)(void))Waiter_wait, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyTypeObject WaiterType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "gateway.net._syscalls.Waiter",
+    .tp_basicsize = sizeof(Waiter),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = Waiter_new,
+    .tp_dealloc = (destructor)Waiter_dealloc,
+    .tp_methods = waiter_methods,
+};
+
+static PyObject *
+wall_ms(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing))
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return PyLong_FromLongLong((long long)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+}
+
+static PyMethodDef methods[] = {
+    {"receive", (PyCFunction)(void (*)(void))receive, METH_FASTCALL, NULL},
+    {"send", (PyCFunction)(void (*)(void))send_, METH_FASTCALL, NULL},
+    {"wall_ms", wall_ms, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "gateway.net._syscalls",
+    .m_size = -1,
+    .m_methods = methods,
+};
+
+PyMODINIT_FUNC
+PyInit__syscalls(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+    if (module != NULL && PyModule_AddType(module, &WaiterType) < 0)
+        Py_CLEAR(module);
+    return module;
+}
