@@ -94,7 +94,9 @@ class Line(Speaker):
 
     def cut(self) -> None:
         """Serve nobody any more, and know nobody, so that no cycle is left of the connection."""
-        self.wire = None
+        if self.wire is not None:
+            self.wire.forget()
+            self.wire = None
         self._clockwork = _STOPPED
         self.stop_listening()
         self.connect(GONE)

@@ -23,7 +23,7 @@ _send: Final = send
 class Wire:
     """Sends for one transport, and hears from it when the peer does not keep up: it is the transport's push producer.
 
-    Forget it when the transport is gone: the descriptor that it writes to will be another's.
+    Tell it to ``forget`` when the transport is gone: the descriptor that it writes to will be another's.
 
     ``octets`` and ``writes`` count what was sent, for listings.
     ``congested(True)`` is called when the transport holds more than it wants to, ``congested(False)`` when it drained.
@@ -94,6 +94,10 @@ class Wire:
         else:
             self._transport.loseWriteConnection()
             self._descriptor = _NONE  # what is said after the end must not be noticed as a failure to send
+
+    def forget(self) -> None:
+        """Write to the socket no more."""
+        self._descriptor = _NONE
 
     def abort(self) -> None:
         """Close the transport now, whatever it still holds."""

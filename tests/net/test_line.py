@@ -10,6 +10,7 @@ from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 from gateway.net.line import Line
 from gateway.net.outbox import Outbox
 from gateway.net.turn import Turn
+from gateway.net.wire import Wire
 from tests.net.test_peer_protocol import Parrot, Peer
 from tests.net.test_turn import Scheduled
 
@@ -74,6 +75,28 @@ def test_a_line_that_was_cut_reads_nothing_and_knows_nobody(line: Line, ends: En
     line.take(b"later")
     assert heard_by(line) == b""
     assert not isinstance(line.machine, Parrot)
+
+
+def test_a_line_that_was_cut_writes_nothing_more(ends: Ends) -> None:
+    class Transport:
+        written = b""
+
+        def registerProducer(self, producer: object, streaming: bool) -> None:
+            pass
+
+        def write(self, data: bytes) -> None:
+            self.written += data
+
+    ours, theirs = ends
+    transport = Transport()
+    transport.socket, transport.fileno = ours, ours.fileno  # type: ignore[attr-defined]
+    line = Peer().server.line
+    wire = line.wire = Wire(transport, line.congested)
+    wire.send([b"before"], 6)
+    line.cut()
+    wire.send([b"after"], 5)  # by whoever still has it: the descriptor may be somebody else's by now
+    assert theirs.recv(100) == b"before"
+    assert transport.written == b"after"
 
 
 def test_a_turn_ends_if_something_was_recorded_and_need_not_otherwise() -> None:

@@ -176,6 +176,14 @@ def test_the_output_is_ended_first_and_a_connection_can_be_cut() -> None:
     assert transport.ends == ["lose write", "abort"]
 
 
+def test_a_wire_that_was_told_to_forget_its_socket_does_not_write_to_it() -> None:
+    line = Line(100)
+    wire, transport = wire_to(line)
+    wire.forget()
+    wire.send(SMALL, 7)
+    assert (line.sent, transport.written) == (b"", b"abcdefg")
+
+
 @pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
     here, there = socket.socketpair()
