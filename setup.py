@@ -34,6 +34,7 @@ def extensions() -> list[Extension]:
     if os.environ.get("GATEWAY_COMPILE") != "1":
         return []
     require_compiler()
+    profile = asked_profile()
     try:
         from mypyc.build import mypycify
     except ImportError:
@@ -43,11 +44,18 @@ def extensions() -> list[Extension]:
     # All in one call: only so do modules call each other directly.
     compiled = mypycify(modules, opt_level="2", debug_level="0", multi_file=True)
     compiled.append(Extension("gateway.net._syscalls", ["gateway/net/_syscalls.c"]))
-    profile = PROFILE[os.environ.get("GATEWAY_PROFILE", "")] if is_gcc() else []
     for extension in compiled:
         extension.extra_compile_args += COMPILE + profile
         extension.extra_link_args += LINK + profile
     return compiled
+
+
+def asked_profile() -> list[str]:
+    """Return what the environment asks for of ``PROFILE``; nothing where the compiler is another."""
+    asked = os.environ.get("GATEWAY_PROFILE", "")
+    if asked not in PROFILE:
+        sys.exit(f"GATEWAY_PROFILE is '{asked}', and can be 'count', 'heed' or empty")
+    return PROFILE[asked] if is_gcc() else []
 
 
 def is_gcc() -> bool:

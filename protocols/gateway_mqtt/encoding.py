@@ -13,12 +13,18 @@ from gateway_mqtt.wire import varint
 
 PINGRESP: Final = b"\xd0\x00"
 
-#: PUBREL alone has a flag set (MQTT-3.6.1-1).
+#: What comes before the packet identifier in acknowledgements, of any version, that say nothing else. PUBREL alone has
+#: a flag set (MQTT-3.6.1-1).
+PUBACK: Final = b"\x40\x02"
+PUBREC: Final = b"\x50\x02"
+PUBREL: Final = b"\x62\x02"
+PUBCOMP: Final = b"\x70\x02"
+
 _ACK_HEADS: Final[Mapping[int, bytes]] = {
-    PacketType.PUBACK: b"\x40\x02",
-    PacketType.PUBREC: b"\x50\x02",
-    PacketType.PUBREL: b"\x62\x02",
-    PacketType.PUBCOMP: b"\x70\x02",
+    PacketType.PUBACK: PUBACK,
+    PacketType.PUBREC: PUBREC,
+    PacketType.PUBREL: PUBREL,
+    PacketType.PUBCOMP: PUBCOMP,
 }
 
 #: A SUBACK of 3.1.1 has one code for every failure (3.1.1: 3.9.3). 3.1 knows none; there it is the least of the evils.

@@ -8,7 +8,7 @@ from gateway.kernel.journal import Journal
 from gateway.kernel.queue import Outcome, Queue
 from gateway.kernel.session import Session
 from gateway.net.outbox import Outbox
-from gateway_mqtt.encoding import ack
+from gateway_mqtt.encoding import PUBREL, ack
 from gateway_mqtt.errors import MqttError
 from gateway_mqtt.meter import ClientCounters
 from gateway_mqtt.packet_types import PacketType
@@ -102,8 +102,12 @@ class Inflight:
         handshakes = self._session.handshakes
         delivery = self.deliveries.get(packet_id)
         if delivery is None:
-            is_known = packet_id in handshakes.releasing
-            self._release(packet_id, Reason.SUCCESS if is_known else Reason.PACKET_IDENTIFIER_NOT_FOUND)
+            if packet_id in handshakes.releasing:
+                self._release(packet_id)
+            else:
+                reason = Reason.PACKET_IDENTIFIER_NOT_FOUND
+                self._promise()
+                self._outbox.write(ack(PacketType.PUBREL, self._version, packet_id, reason))
             return
         if delivery.qos != 2:
             raise MqttError(Reason.PROTOCOL_ERROR, f"PUBREC for packet identifier {packet_id}, which has QoS 1")
@@ -114,14 +118,18 @@ class Inflight:
         delivery.consumer.queue.accept(delivery.entry)
         self._release(packet_id)
 
-    def _release(self, packet_id: int, reason: Reason = Reason.SUCCESS) -> None:
-        """Say PUBREL once it is durable that the client has the message.
+    def _release(self, packet_id: int) -> None:
+        """Say PUBREL."""
+        self._promise()
+        self._outbox.write(PUBREL + packet_id.to_bytes(2, "big"))
+
+    def _promise(self) -> None:
+        """Let what is written from now on leave once it is durable that the client has the message.
 
         Whoever forgot the identifier sooner would take the message for a new one, were it sent again after a crash.
         """
         if self._session.handshakes.is_durable:
             self._outbox.promise(self._journal.pending_lsn)
-        self._outbox.write(ack(PacketType.PUBREL, self._version, packet_id, reason))
 
     def completed(self, packet_id: int) -> None:
         """Take a PUBCOMP: the identifier is free again."""

@@ -9,7 +9,7 @@ from gateway.kernel.message import Message
 from gateway.kernel.publishing import Confirms
 from gateway.kernel.vhost import Verdict
 from gateway_mqtt.aliases import IncomingAliases
-from gateway_mqtt.encoding import ack
+from gateway_mqtt.encoding import PUBACK, PUBCOMP, PUBREC, ack
 from gateway_mqtt.errors import MqttError, protocol_error
 from gateway_mqtt.header import MqttHeader, mqtt_header
 from gateway_mqtt.meter import ClientCounters
@@ -33,10 +33,6 @@ _KEPT: Final = 1024
 _LONGEST_KEPT: Final = 256
 
 _RETAIN: Final = 0x01
-
-#: PUBACK and PUBREC of any version that say nothing but the packet identifier, which follows.
-_PUBACK: Final = b"\x40\x02"
-_PUBREC: Final = b"\x50\x02"
 
 
 class Target:
@@ -139,7 +135,7 @@ class Publishing:
                 self._handshakes.receive(packet_id)
         if verdict is Verdict.TAKEN and not is_stored and self._is_safe_now:
             self._vhost.traffic.confirmed += 1
-            head = _PUBREC if is_exactly_once else _PUBACK
+            head = PUBREC if is_exactly_once else PUBACK
             self._scope.outbox.write(head + packet_id.to_bytes(2, "big"))
         else:
             self._await(PacketType.PUBREC if is_exactly_once else PacketType.PUBACK, packet_id, verdict, is_stored)
@@ -171,7 +167,7 @@ class Publishing:
         if self._handshakes.is_durable:
             self._scope.outbox.promise(self._scope.journal.pending_lsn)
         if is_known:
-            self._scope.outbox.write(ack(PacketType.PUBCOMP, self._scope.version, packet_id))
+            self._scope.outbox.write(PUBCOMP + packet_id.to_bytes(2, "big"))
         else:
             reason = Reason.PACKET_IDENTIFIER_NOT_FOUND
             write = partial(ack, PacketType.PUBCOMP, self._scope.version, packet_id, reason)

@@ -45,8 +45,8 @@ def asked_to_compile(**environment: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def environment() -> Mapping[str, str]:
-    """What makes Python take the compiled packages before the source, once they are built."""
-    make("wheel")
+    """What makes Python take the compiled packages before the source, once they are built: without a trial run."""
+    make("wheel", "PROFILE=")
     return os.environ | {"PYTHONPATH": f"{ROOT / '.compiled'}:{ROOT}", "PYTHONSAFEPATH": "1"}
 
 
@@ -66,6 +66,12 @@ def test_without_a_compiler_one_line_says_what_is_missing() -> None:
     assert "needs a C compiler" in refused.stderr
 
 
+def test_a_word_about_the_trial_run_that_is_none_is_refused_in_one_line() -> None:
+    refused = asked_to_compile(GATEWAY_PROFILE="guess", PATH=os.environ["PATH"])
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1] == "GATEWAY_PROFILE is 'guess', and can be 'count', 'heed' or empty"
+
+
 def test_every_listed_module_is_machine_code_and_beside_the_source_there_is_none(
     environment: Mapping[str, str],
 ) -> None:
@@ -79,5 +85,5 @@ def test_every_listed_module_is_machine_code_and_beside_the_source_there_is_none
 
 
 def test_the_kernel_and_the_protocols_pass_their_tests_compiled(environment: Mapping[str, str]) -> None:
-    told = make("test-wheel", "ARGS=")  # whatever the make that runs this was told
+    told = make("test-wheel", "ARGS=", "PROFILE=")  # whatever the make that runs this was told
     assert " passed" in told.splitlines()[-1]
