@@ -23,6 +23,10 @@ def imported_by(file: Path) -> Iterator[str]:
             yield node.module
 
 
+#: What a module of the kernel may import besides, if it is there: a word for the compiler.
+FOR_THE_COMPILER = {"compiling.py": {"mypy_extensions"}}
+
+
 @pytest.mark.parametrize("file", KERNEL, ids=lambda file: file.name)
 def test_the_kernel_imports_only_the_standard_library_and_itself(file: Path) -> None:
     strangers = {
@@ -30,7 +34,7 @@ def test_the_kernel_imports_only_the_standard_library_and_itself(file: Path) -> 
         for name in imported_by(file)
         if not name.startswith("gateway.kernel") and name.partition(".")[0] not in sys.stdlib_module_names
     }
-    assert strangers == set()
+    assert strangers == FOR_THE_COMPILER.get(file.name, set())
 
 
 @pytest.mark.parametrize("file", PLUGINS, ids=lambda file: f"{file.parent.name}/{file.name}")

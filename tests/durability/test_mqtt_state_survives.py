@@ -19,7 +19,7 @@ from tests.protocols.mqtt.packets import (
 from tests.running import Gateway
 
 #: How long a will waits here: longer than a start takes, which is part of it.
-DELAY_S: Final = 2
+DELAY_S: Final = 5
 
 
 @pytest.fixture
