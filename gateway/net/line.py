@@ -13,10 +13,7 @@ from gateway.net.machine import GONE, Machine
 from gateway.net.outbox import FLOOD, Outbox
 from gateway.net.syscalls import receive
 from gateway.net.turn import Speaker, Turn
-from gateway.net.wire import Wire
-
-#: A descriptor that is none: there is nothing to read.
-_NONE: Final = -1
+from gateway.net.wire import NO_DESCRIPTOR, Wire
 
 _receive: Final = receive
 
@@ -85,7 +82,7 @@ class Line(Speaker):
         self._journal = journal
         self._turn = turn
         self._is_held = False
-        self._descriptor = _NONE
+        self._descriptor = NO_DESCRIPTOR
 
     def connect(self, machine: Machine) -> None:
         """Serve this machine."""
@@ -109,11 +106,11 @@ class Line(Speaker):
 
     def stop_listening(self) -> None:
         """Read nothing any more."""
-        self._descriptor = _NONE
+        self._descriptor = NO_DESCRIPTOR
 
     def read(self) -> Any:
         """Read once; return why the connection is over, as Twisted has it, or ``None``."""
-        if not self.is_reading or self._descriptor == _NONE:  # since it was found to be ready
+        if not self.is_reading or self._descriptor == NO_DESCRIPTOR:  # since it was found to be ready
             return None
         try:
             data = _receive(self._descriptor)

@@ -14,8 +14,8 @@ from gateway.net.syscalls import send
 _GATHER_BELOW: Final = 64
 _GATHER_FROM_BYTES: Final = 32 * 1024
 
-#: A descriptor that is none: what is sent goes through the transport.
-_NONE: Final = -1
+#: A descriptor that is none: nothing is read, and what is sent goes through the transport.
+NO_DESCRIPTOR: Final = -1
 
 _send: Final = send
 
@@ -43,7 +43,7 @@ class Wire:
     def send(self, pieces: list[bytes], size: int) -> None:
         """Send ``pieces``, about ``size`` bytes together."""
         self.writes += 1
-        if self._descriptor == _NONE or (self._is_behind and self._lags()):
+        if self._descriptor == NO_DESCRIPTOR or (self._is_behind and self._lags()):
             self._hand_over(b"".join(pieces), 0)
             return
         try:
@@ -89,15 +89,15 @@ class Wire:
         our last frame.
         """
         self._transport.unregisterProducer()
-        if self._descriptor == _NONE:
+        if self._descriptor == NO_DESCRIPTOR:
             self._transport.loseConnection()
         else:
             self._transport.loseWriteConnection()
-            self._descriptor = _NONE  # what is said after the end must not be noticed as a failure to send
+            self._descriptor = NO_DESCRIPTOR  # what is said after the end must not be noticed as a failure to send
 
     def forget(self) -> None:
         """Write to the socket no more."""
-        self._descriptor = _NONE
+        self._descriptor = NO_DESCRIPTOR
 
     def abort(self) -> None:
         """Close the transport now, whatever it still holds."""
@@ -120,4 +120,4 @@ class Wire:
 def _descriptor_of(transport: Any) -> int:
     """Return where to write past the transport; what TLS or WebSocket has to encode first cannot go there."""
     is_plain = hasattr(transport, "socket") and not hasattr(transport, "getPeerCertificate")
-    return transport.fileno() if is_plain else _NONE
+    return transport.fileno() if is_plain else NO_DESCRIPTOR

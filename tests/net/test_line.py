@@ -1,9 +1,5 @@
 """A line reads its socket once when told, and says why the connection is over when it is."""
 
-import socket
-from collections.abc import Iterator
-from typing import TypeAlias
-
 import pytest
 from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 
@@ -11,10 +7,10 @@ from gateway.net.line import Line
 from gateway.net.outbox import Outbox
 from gateway.net.turn import Turn
 from gateway.net.wire import Wire
+from tests.net.conftest import Pair
 from tests.net.test_peer_protocol import Parrot, Peer
 from tests.net.test_turn import Scheduled
-
-Ends: TypeAlias = tuple[socket.socket, socket.socket]
+from tests.net.test_wire import Transport
 
 
 @pytest.fixture
@@ -22,22 +18,13 @@ def line() -> Line:
     return Peer().server.line
 
 
-@pytest.fixture
-def ends() -> Iterator[Ends]:
-    """Our end of a connection, which does not block, and the peer's."""
-    ours, theirs = socket.socketpair()
-    ours.setblocking(False)
-    with ours, theirs:
-        yield ours, theirs
-
-
 def heard_by(line: Line) -> bytes:
     assert isinstance(line.outbox, Outbox)
     return b"".join(line.outbox.pieces)
 
 
-def test_what_is_read_is_the_machines(line: Line, ends: Ends) -> None:
-    ours, theirs = ends
+def test_what_is_read_is_the_machines(line: Line, pair: Pair) -> None:
+    ours, theirs = pair
     line.listen(ours.fileno())
     theirs.send(b"one ")
     assert line.read() is None
@@ -47,49 +34,39 @@ def test_what_is_read_is_the_machines(line: Line, ends: Ends) -> None:
     assert (line.octets, line.reads) == (7, 2)
 
 
-def test_nothing_is_there_after_all(line: Line, ends: Ends) -> None:
-    line.listen(ends[0].fileno())
+def test_nothing_is_there_after_all(line: Line, pair: Pair) -> None:
+    line.listen(pair[0].fileno())
     assert (line.read(), line.reads) == (None, 0)
 
 
-def test_the_peer_said_that_nothing_more_comes(line: Line, ends: Ends) -> None:
-    line.listen(ends[0].fileno())
-    ends[1].close()
+def test_the_peer_said_that_nothing_more_comes(line: Line, pair: Pair) -> None:
+    line.listen(pair[0].fileno())
+    pair[1].close()
     assert (line.read(), line.reads) == (CONNECTION_DONE, 0)
 
 
-def test_the_connection_broke(line: Line, ends: Ends) -> None:
-    ours, theirs = ends
+def test_the_connection_broke(line: Line, pair: Pair) -> None:
+    ours, theirs = pair
     line.listen(ours.fileno())
     ours.send(b"never read")
     theirs.close()
     assert (line.read(), line.reads) == (CONNECTION_LOST, 0)
 
 
-def test_a_line_that_was_cut_reads_nothing_and_knows_nobody(line: Line, ends: Ends) -> None:
-    line.listen(ends[0].fileno())
-    ends[1].send(b"late")
+def test_a_line_that_was_cut_reads_nothing_and_knows_nobody(line: Line, pair: Pair) -> None:
+    line.listen(pair[0].fileno())
+    pair[1].send(b"late")
     line.cut()
     assert line.read() is None
-    assert ends[0].recv(10) == b"late"
+    assert pair[0].recv(10) == b"late"
     line.take(b"later")
     assert heard_by(line) == b""
     assert not isinstance(line.machine, Parrot)
 
 
-def test_a_line_that_was_cut_writes_nothing_more(ends: Ends) -> None:
-    class Transport:
-        written = b""
-
-        def registerProducer(self, producer: object, streaming: bool) -> None:
-            pass
-
-        def write(self, data: bytes) -> None:
-            self.written += data
-
-    ours, theirs = ends
-    transport = Transport()
-    transport.socket, transport.fileno = ours, ours.fileno  # type: ignore[attr-defined]
+def test_a_line_that_was_cut_writes_nothing_more(pair: Pair) -> None:
+    ours, theirs = pair
+    transport = Transport(ours)
     line = Peer().server.line
     wire = line.wire = Wire(transport, line.congested)
     wire.send([b"before"], 6)

@@ -2,28 +2,16 @@
 
 import os
 import signal
-import socket
 import threading
 import time
 from collections.abc import Iterator
 from math import inf
 from select import EPOLLIN, EPOLLOUT, epoll
-from typing import TypeAlias
 
 import pytest
 
 from gateway.net.syscalls import MOST_BYTES, receive, send, wait_for
-
-Pair: TypeAlias = tuple[socket.socket, socket.socket]
-
-
-@pytest.fixture
-def pair() -> Iterator[Pair]:
-    """Two ends of one connection, of which the first does not block."""
-    here, there = socket.socketpair()
-    here.setblocking(False)
-    with here, there:
-        yield here, there
+from tests.net.conftest import Pair
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The way out: straight to the socket while nothing waits, the rest through the transport, in order."""
 
 import os
-import socket
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 
 from gateway.net import wire as wires
 from gateway.net.wire import Wire
+from tests.net.conftest import Pair
 
 
 class Transport:
@@ -184,15 +184,7 @@ def test_a_wire_that_was_told_to_forget_its_socket_does_not_write_to_it() -> Non
     assert (line.sent, transport.written) == (b"", b"abcdefg")
 
 
-@pytest.fixture
-def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    here, there = socket.socketpair()
-    here.setblocking(False)
-    with here, there:
-        yield here, there
-
-
-def test_a_full_socket_loses_nothing(pair: tuple[socket.socket, socket.socket]) -> None:
+def test_a_full_socket_loses_nothing(pair: Pair) -> None:
     here, there = pair
     transport = Transport(here)
     wire = Wire(transport, lambda is_congested: None)
