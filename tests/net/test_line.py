@@ -1,5 +1,7 @@
 """A line reads its socket once when told, and says why the connection is over when it is."""
 
+from collections.abc import Iterator
+
 import pytest
 from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 
@@ -7,7 +9,7 @@ from gateway.net.line import Line
 from gateway.net.outbox import Outbox
 from gateway.net.turn import Turn
 from gateway.net.wire import Wire
-from tests.net.conftest import Pair
+from tests.net.pairs import Pair, connected
 from tests.net.test_peer_protocol import Parrot, Peer
 from tests.net.test_turn import Scheduled
 from tests.net.test_wire import Transport
@@ -16,6 +18,12 @@ from tests.net.test_wire import Transport
 @pytest.fixture
 def line() -> Line:
     return Peer().server.line
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    with connected() as pair:
+        yield pair
 
 
 def heard_by(line: Line) -> bytes:

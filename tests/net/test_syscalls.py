@@ -11,7 +11,13 @@ from select import EPOLLIN, EPOLLOUT, epoll
 import pytest
 
 from gateway.net.syscalls import MOST_BYTES, receive, send, wait_for
-from tests.net.conftest import Pair
+from tests.net.pairs import Pair, connected
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    with connected() as pair:
+        yield pair
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.net import wire as wires
 from gateway.net.wire import Wire
-from tests.net.conftest import Pair
+from tests.net.pairs import Pair, connected
 
 
 class Transport:
@@ -182,6 +182,12 @@ def test_a_wire_that_was_told_to_forget_its_socket_does_not_write_to_it() -> Non
     wire.forget()
     wire.send(SMALL, 7)
     assert (line.sent, transport.written) == (b"", b"abcdefg")
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    with connected() as pair:
+        yield pair
 
 
 def test_a_full_socket_loses_nothing(pair: Pair) -> None:

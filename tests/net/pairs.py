@@ -1,17 +1,16 @@
-"""What the tests of the edge share."""
+"""Two ends of one connection."""
 
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeAlias
-
-import pytest
 
 Pair: TypeAlias = tuple[socket.socket, socket.socket]
 
 
-@pytest.fixture
-def pair() -> Iterator[Pair]:
-    """Our end of a connection, which does not block, and the peer's."""
+@contextmanager
+def connected() -> Iterator[Pair]:
+    """Our end of a connection, which does not block, and the peer's; both are closed in the end."""
     here, there = socket.socketpair()
     here.setblocking(False)
     with here, there:
