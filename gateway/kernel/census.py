@@ -64,7 +64,7 @@ def census_of(queue: "Queue") -> Census:
     return Census(
         ready=Weight(queue.ready.length, queue.ready.bytes),
         ready_in_memory=weight_of(resident),
-        unsettled=queue.unsettled_durable + queue.unsettled_transient,
+        unsettled=Weight(queue.unsettled, queue.unsettled_bytes),
         persistent=sum(persistent, Weight()),
         head_timestamp_s=_timestamp_s(resident, queue.ready.paged()),
     )

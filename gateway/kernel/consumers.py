@@ -1,6 +1,6 @@
 """Someone a queue delivers to, and how much they may hold unsettled."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.counters import Counters
@@ -53,13 +53,17 @@ class Selection(Protocol):
 
 
 class Credit:
-    """How many unsettled deliveries are allowed; a limit of 0 means any number (R84)."""
+    """How many unsettled deliveries are allowed; a limit of 0 means any number (R84).
 
-    __slots__ = ("limit", "used")
+    ``is_awaited`` says that a consumer which shares it waits, for whatever reason; whoever serves those takes it back.
+    """
+
+    __slots__ = ("is_awaited", "limit", "used")
 
     def __init__(self, limit: int = 0, used: int = 0) -> None:
         self.limit = limit
         self.used = used
+        self.is_awaited = False
 
     @property
     def is_spent(self) -> bool:
@@ -67,15 +71,21 @@ class Credit:
         return 0 < self.limit <= self.used
 
 
+#: The credit of those that have no limit of their own: nothing is counted in it.
+_UNBOUNDED: Final = Credit()
+
+
 class Consumer:
     """One subscription to one queue.
 
-    ``credit`` is its own, ``shared_credit`` the channel's where one was asked for; both bind (R85). ``is_unlimited``
-    says that neither does. ``is_waiting`` says that the queue does not consider it until ``reconsider``. ``selection``
-    tells what it wants, ``None`` everything. ``counters`` are its subscriber's, to count deliveries in.
+    ``credit`` is its own, counted only if it ``_is_bounded``, ``shared_credit`` the channel's where one was asked for;
+    both bind (R85). ``is_unlimited`` says that neither does. ``is_waiting`` says that the queue does not consider it
+    until ``reconsider``. ``selection`` tells what it wants, ``None`` everything. ``counters`` are its subscriber's, to
+    count deliveries in.
     """
 
     __slots__ = (
+        "_is_bounded",
         "arguments",
         "counters",
         "credit",
@@ -114,7 +124,8 @@ class Consumer:
         self.needs_settling = needs_settling
         self.is_exclusive = is_exclusive
         self.priority = priority
-        self.credit = credit or Credit()
+        self.credit = credit or _UNBOUNDED
+        self._is_bounded = self.credit.limit > 0
         self.arguments: Arguments = arguments or {}
         self.selection = selection
         self.counters = Counters()
@@ -125,14 +136,16 @@ class Consumer:
         """Bind it, from now on, to a credit that it has in common with others."""
         self.shared_credit = credit
         # prefetch does not apply to automatic acknowledgement (R86)
-        self.is_unlimited = not self.needs_settling or (credit is None and not self.credit.limit)
+        self.is_unlimited = not self.needs_settling or (credit is None and not self._is_bounded)
 
     @property
     def has_credit(self) -> bool:
         """Whether its limits allow another delivery."""
         if self.is_unlimited:
             return True
-        return not self.credit.is_spent and (self.shared_credit is None or not self.shared_credit.is_spent)
+        if self._is_bounded and self.credit.is_spent:
+            return False
+        return self.shared_credit is None or not self.shared_credit.is_spent
 
     @property
     def has_capacity(self) -> bool:
@@ -144,15 +157,23 @@ class Consumer:
         selection = self.selection
         return selection is None or selection.wants(entry.message, entry.deliveries, entry.is_redelivered)
 
+    def wait(self) -> None:
+        """Take part no more until the queue reconsiders it."""
+        self.is_waiting = True
+        if self.shared_credit is not None:
+            self.shared_credit.is_awaited = True
+
     def charge(self) -> None:
         """Count one more unsettled delivery."""
-        self.credit.used += 1
+        if self._is_bounded:
+            self.credit.used += 1
         if self.shared_credit is not None:
             self.shared_credit.used += 1
 
     def settled(self) -> None:
         """One delivery was settled: give its credit back. Who shares credit serves the sharers in turn afterwards."""
-        self.credit.used -= 1
+        if self._is_bounded:
+            self.credit.used -= 1
         if self.shared_credit is not None:
             self.shared_credit.used -= 1
         elif self.is_waiting:

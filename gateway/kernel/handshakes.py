@@ -20,16 +20,18 @@ class Handshakes:
 
     ``received`` are incoming identifiers that wait for their release, ``releasing`` outgoing ones whose message the
     subscriber has. ``remembered`` says under which identifier and QoS the message at a position was sent to a
-    connection that is gone. Without ``record`` nothing survives a restart.
+    connection that is gone. Without ``record`` nothing survives a restart. ``_has_others`` says that identifiers may be
+    in use besides those that are in flight.
     """
 
-    __slots__ = ("_client_id", "_last_id", "_record", "_vhost", "received", "releasing", "remembered")
+    __slots__ = ("_client_id", "_has_others", "_last_id", "_record", "_vhost", "received", "releasing", "remembered")
 
     def __init__(self, vhost: str, client_id: str, record: Callable[[Change], None] | None) -> None:
         self._vhost = vhost
         self._client_id = client_id
         self._record = record
         self._last_id = 0
+        self._has_others = False
         self.received: set[int] = set()
         self.releasing: dict[int, None] = {}
         self.remembered: dict[int, tuple[int, int]] = {}
@@ -62,7 +64,8 @@ class Handshakes:
     def next_id(self, in_flight: Mapping[int, object]) -> int:
         """Return an identifier that is not in use; there are always more than a client may hold at once."""
         packet_id = self._last_id % LAST_ID + 1
-        if packet_id in in_flight or self.releasing or self.remembered:
+        if self._has_others or packet_id in in_flight:
+            self._has_others = bool(self.releasing or self.remembered)
             while packet_id in in_flight or packet_id in self.releasing or self._is_remembered(packet_id):
                 packet_id = packet_id % LAST_ID + 1
         self._last_id = packet_id
@@ -74,6 +77,7 @@ class Handshakes:
 
     def proceed(self, packet_id: int) -> None:
         """The subscriber has the message: what is left is to release the identifier."""
+        self._has_others = True
         self.releasing[packet_id] = None
         self._put(False, packet_id)
 
@@ -93,6 +97,7 @@ class Handshakes:
 
     def remember(self, position: int, packet_id: int, qos: int) -> None:
         """Keep the identifier of a delivery that the connection's end left open (MQTT-4.4.0-1)."""
+        self._has_others = True
         self.remembered[position] = (packet_id, qos)
 
     def recall(self, position: int) -> tuple[int, int] | None:
@@ -117,6 +122,7 @@ class Handshakes:
 
     def install(self, record: HandshakeRecord) -> None:
         """Take back what was recorded."""
+        self._has_others = True
         if record.is_incoming:
             self.received.add(record.packet_id)
         elif record.position:

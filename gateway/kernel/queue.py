@@ -15,7 +15,7 @@ from gateway.kernel.counters import Counters, Weight
 from gateway.kernel.declared import Declared
 from gateway.kernel.errors import AccessRefused, NotImplementedHere
 from gateway.kernel.features.base import QueueFeature, Reason
-from gateway.kernel.features.moments import Moments
+from gateway.kernel.features.moments import NO_MOMENTS, Moments
 from gateway.kernel.held_back import HeldBack
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.paging import Paging
@@ -48,8 +48,9 @@ class Queue(Declared):
 
     ``settings`` are what its arguments and the policies make of it; ``held_back`` is there once messages are held back,
     ``selecting`` while some consumer does not want everything. ``has_expirations`` says that some message asked to
-    expire. The *unsettled* messages are with consumers, ``stored`` counts those written down to survive, ``used_at_ms``
-    is when somebody last had to do with the queue itself. ``refit`` is called when it needs other features than it has.
+    expire. ``unsettled`` counts the messages with consumers, ``unsettled_durable`` those of them that survive, and
+    ``stored`` all that were written down to. ``used_at_ms`` is when somebody last had to do with the queue itself.
+    ``refit`` is called when it needs other features than it has.
     """
 
     __slots__ = (
@@ -67,8 +68,9 @@ class Queue(Declared):
         "selecting",
         "settings",
         "stored",
+        "unsettled",
+        "unsettled_bytes",
         "unsettled_durable",
-        "unsettled_transient",
         "used_at_ms",
     )
 
@@ -98,12 +100,13 @@ class Queue(Declared):
         self.is_deleted = False
         self.settings = effective(self.arguments)
         self.stored = 0
+        self.unsettled = 0
+        self.unsettled_bytes = 0
         self.unsettled_durable = Weight()
-        self.unsettled_transient = Weight()
         self.used_at_ms = journal.now_ms
         self._journal = journal
         self._refit = refit
-        self._moments = Moments()
+        self._moments = NO_MOMENTS
         self._paging = Paging(journal)
         self.ready = ready_for(self.arguments, self._paging, resident_messages, reserve)
         self.equip(features)
@@ -111,11 +114,6 @@ class Queue(Declared):
     def __len__(self) -> int:
         """How many messages wait, those with consumers not counted."""
         return len(self.ready)
-
-    @property
-    def unsettled(self) -> int:
-        """How many messages are with consumers."""
-        return self.unsettled_durable.count + self.unsettled_transient.count
 
     @property
     def disk_writes(self) -> int:
@@ -136,7 +134,7 @@ class Queue(Declared):
 
     def equip(self, features: tuple[QueueFeature, ...]) -> None:
         """Replace the features, as a change of policy does; those that stay in kind keep what they know."""
-        earlier, self._moments = self._moments, Moments(features)
+        earlier, self._moments = self._moments, Moments(features) if features else NO_MOMENTS
         self._moments.succeed(self, earlier)
 
     def close(self) -> None:
@@ -170,9 +168,7 @@ class Queue(Declared):
         if moments.accepting:
             moments.accepted(self, message, entry.position)
         if consumer is not None:
-            unsettled = self.unsettled_durable if entry.is_durable else self.unsettled_transient
-            unsettled.count += 1
-            unsettled.bytes += len(message.body)
+            self._hold(entry)
             self.counters.deliver += 1
             consumer.charge()
             consumer.subscriber.deliver(consumer, message, False, entry)
@@ -262,9 +258,7 @@ class Queue(Declared):
                 self.discard(entry, reason)
                 moments = self._moments  # a dead letter that comes back here may have brought others
                 continue
-            unsettled = self.unsettled_durable if entry.is_durable else self.unsettled_transient
-            unsettled.count += 1
-            unsettled.bytes += len(entry.message.body)
+            self._hold(entry)
             if moments.taking:
                 moments.taken(self)
             return entry
@@ -323,9 +317,7 @@ class Queue(Declared):
         """Conclude a delivery: the message is consumed."""
         if self._moments.settling:
             self._moments.settled(self, entry, Outcome.ACCEPTED)
-        unsettled = self.unsettled_durable if entry.is_durable else self.unsettled_transient
-        unsettled.count -= 1
-        unsettled.bytes -= len(entry.message.body)
+        self._let_go(entry)
         self.counters.ack += 1
         if entry.is_durable:
             self._journal.dequeued(entry.position, entry.message)
@@ -355,14 +347,20 @@ class Queue(Declared):
             self.discard(entry, Reason.REJECTED)
 
     def _hold(self, entry: QueuedMessage) -> None:
-        unsettled = self.unsettled_durable if entry.is_durable else self.unsettled_transient
-        unsettled.count += 1
-        unsettled.bytes += len(entry.message.body)
+        size = len(entry.message.body)
+        self.unsettled += 1
+        self.unsettled_bytes += size
+        if entry.is_durable:
+            self.unsettled_durable.count += 1
+            self.unsettled_durable.bytes += size
 
     def _let_go(self, entry: QueuedMessage) -> None:
-        unsettled = self.unsettled_durable if entry.is_durable else self.unsettled_transient
-        unsettled.count -= 1
-        unsettled.bytes -= len(entry.message.body)
+        size = len(entry.message.body)
+        self.unsettled -= 1
+        self.unsettled_bytes -= size
+        if entry.is_durable:
+            self.unsettled_durable.count -= 1
+            self.unsettled_durable.bytes -= size
 
     def come_back(self, entry: QueuedMessage) -> None:
         """Let a message wait again in the place it was taken from; the next ``dispatch`` hands it out."""

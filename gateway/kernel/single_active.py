@@ -52,7 +52,7 @@ class SingleActive(Members):
         """Return the active consumer, or ``None`` while it has no capacity."""
         active = self._active
         if active is not None and not active.has_capacity:
-            active.is_waiting = True
+            active.wait()
             return None
         return active
 

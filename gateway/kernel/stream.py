@@ -67,7 +67,8 @@ class Stream(Queue):
     """One stream of one virtual host. Owns its log, its consumers' cursors and the offsets stored for them.
 
     ``segment_size`` is what the node says of segments where neither an argument nor a policy does. Everybody in
-    ``on_durable`` is called when there is more to read.
+    ``on_durable`` is called when there is more to read. Nothing in it is ever unsettled: what consumers hold is still
+    among the messages that are there.
     """
 
     __slots__ = ("_cursor_by_consumer", "_round", "_segment_size", "log", "tracking")
@@ -101,11 +102,6 @@ class Stream(Queue):
     def __len__(self) -> int:
         """How many messages there are."""
         return len(self.log)
-
-    @property
-    def unsettled(self) -> int:
-        """None: what consumers hold is still among the messages that are there."""
-        return 0
 
     @property
     def first_offset(self) -> int:

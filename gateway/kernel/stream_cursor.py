@@ -85,7 +85,7 @@ class Cursor:
         """
         consumer = self.consumer
         if not consumer.has_capacity:
-            consumer.is_waiting = True
+            consumer.wait()
             return 1
         credits = [credit for credit in (consumer.credit, consumer.shared_credit) if credit is not None]
         run, cost = self._take(min((budget, *(credit.limit - credit.used for credit in credits if credit.limit))))

@@ -18,6 +18,7 @@ from gateway_mqtt.decoding import check_flags, connect_version, decode_auth, dec
 from gateway_mqtt.encoding import connack, disconnect
 from gateway_mqtt.errors import MqttError, protocol_error
 from gateway_mqtt.incoming import Incoming, remaining_length
+from gateway_mqtt.inflight import Inflight
 from gateway_mqtt.meter import Tally
 from gateway_mqtt.opening import Opening
 from gateway_mqtt.packet_outbox import PacketOutbox
@@ -31,6 +32,10 @@ from gateway_mqtt.wire import LARGEST_PACKET, require_minimal
 
 #: A number: to compare with a member of an enumeration is a call.
 _PUBLISH: Final = int(PacketType.PUBLISH)
+
+#: The first byte of an acknowledgement with its flags (Table 2-2). As many of these come as messages go out, and each
+#: is some microseconds of work: they go past all that others need.
+_PUBACK: Final = PacketType.PUBACK << 4
 
 #: Looked at for each packet: as a member of its class a state takes 40 ns to find in Python 3.11.
 _OPEN: Final = State.OPEN
@@ -46,7 +51,7 @@ _LONGEST_REASON: Final = 200
 class Connection(Machine):
     """One client's conversation. Owns its outbox; ``conversation`` is what it has once it is in its virtual host.
 
-    ``packet_outbox`` is the same outbox, as what it is.
+    ``packet_outbox`` is the same outbox, as what it is; ``_inflight`` is the conversation's.
     """
 
     __deletable__ = ["opening"]  # mypyc wants to be told
@@ -63,7 +68,8 @@ class Connection(Machine):
         self.max_packet_size = LARGEST_PACKET
         self.opening = Opening(self)
         self.conversation: Conversation | None = None
-        self._incoming = Incoming()
+        self._inflight: Inflight | None = None
+        self._incoming: Incoming | None = None
         self._limit = settings.max_packet_size_unauthenticated
         self._packets = 0
         self._is_turning = False
@@ -103,10 +109,11 @@ class Connection(Machine):
         """Feed bytes from the peer, cut anywhere."""
         if self.state is _CLOSED:
             return
-        if self._incoming.pieces:
+        if self._incoming is not None:
             data = self._incoming.feed(data)
             if not data:
                 return
+            self._incoming = None
         try:
             self._read(data)
         except MqttError as error:
@@ -137,21 +144,23 @@ class Connection(Machine):
                 missing = stop - end
                 break
             self._packets += 1
-            conversation = self.conversation
-            if conversation is None:
+            packet_id = data[start] << 8 | data[start + 1] if length == 2 else 0
+            if first == _PUBACK and packet_id and self._inflight is not None:
+                is_settling = True
+                self._inflight.accept(packet_id)
+            elif self.conversation is None:
                 self._greet(first, data[start:stop], start - at - 1)
             elif first >> 4 == _PUBLISH:
-                conversation.publishing.publish(first, data, start, stop)
+                self.conversation.publishing.publish(first, data, start, stop)
             else:
                 is_settling = True
-                packet_id = data[start] << 8 | data[start + 1] if length == 2 else 0
-                if not packet_id or not conversation.acknowledge(first, packet_id):
+                if not packet_id or not self.conversation.acknowledge(first, packet_id):
                     self._perform(first, data[start:stop])
             at = stop
         if at < end and self.state is not _CLOSED:
-            self._incoming.keep(data[at:], missing)
-        if is_settling and self.conversation is not None:
-            self.conversation.delivering.resume()
+            self._incoming = Incoming(data[at:], missing)
+        if is_settling and self._inflight is not None and self._inflight.credit.is_awaited:
+            self.resume()
 
     def _may_read(self, size: int) -> bool:
         """Whether the next packet may be looked at; those that come too early wait, up to a limit."""
@@ -194,13 +203,13 @@ class Connection(Machine):
 
     def go_on(self) -> None:
         """Look at what came while somebody was asked; called when the answer is there, maybe out of turn."""
-        waiting = self._incoming.feed(b"") if self._incoming.size else b""
-        if waiting:
-            self.receive(waiting)
+        if self._incoming is not None:
+            self.receive(b"")
 
     def opened(self, conversation: Conversation) -> None:
         """The client is in its virtual host."""
         self.conversation = conversation
+        self._inflight = conversation.inflight
         self.state = State.OPEN
         self._limit = self.settings.max_packet_size
         self.driver.opened()
@@ -298,7 +307,7 @@ class Connection(Machine):
         """The transport is gone: release everything, with what knows us, so that no cycle is left of it."""
         self.state = State.CLOSED
         self._let_go()
-        self.conversation = None
+        self.conversation = self._inflight = None
         del self.opening
 
     def _let_go(self) -> None:

@@ -13,7 +13,6 @@ from gateway_mqtt.subscribing import Subscribing
 from gateway_mqtt.will import Will
 
 #: The first bytes of acknowledgements, their flags included (Table 2-2).
-_PUBACK: Final = 0x40
 _PUBREC: Final = 0x50
 _PUBREL: Final = 0x62
 _PUBCOMP: Final = 0x70
@@ -41,10 +40,11 @@ class Conversation:
         return self.scope.session
 
     def acknowledge(self, first: int, packet_id: int) -> bool:
-        """Take what says nothing but a packet identifier, by its first byte; return whether that is such a packet's."""
-        if first == _PUBACK:
-            self.inflight.accept(packet_id)
-        elif first == _PUBREC:
+        """Take what says nothing but a packet identifier, by its first byte; return whether that is such a packet's.
+
+        A PUBACK does not come this way.
+        """
+        if first == _PUBREC:
             self.inflight.received(packet_id)
         elif first == _PUBREL:
             self.publishing.released(packet_id)

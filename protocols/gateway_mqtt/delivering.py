@@ -28,6 +28,10 @@ _TAG: Final = "mqtt"
 #: A topic of no length, where an alias says all (3.3.2.3.4).
 _NO_TOPIC: Final = b"\0\0"
 
+#: Up to this many bytes a packet is put together where it is written. What is larger goes out in pieces, so that not
+#: every subscriber has its own copy of it meanwhile.
+_SMALL: Final = 1024
+
 
 class Delivering:
     """Owns the consumers of one connection and writes what they bring into its outbox.
@@ -54,13 +58,14 @@ class Delivering:
         self.inflight = inflight
         self.origin = origin
         self.plain_size = 0 if alias_maximum else max_packet_size
+        self._counters = inflight.counters
         self._vhost = vhost
         self._journal = journal
         self._outbox = outbox
         self._max_packet_size = max_packet_size
         self._aliases = OutgoingAliases(alias_maximum) if alias_maximum else None
         self._consumer_by_queue: dict[Queue, Consumer] = {}
-        self._consumers: list[Consumer] = []  # the same, in a row: walked along at each acknowledgement
+        self._consumers: list[Consumer] = []  # the same, in a row
         self._held: list[tuple[int, Delivery]] = []  # the oldest comes last
         self._resumption = Resumption()
 
@@ -99,13 +104,14 @@ class Delivering:
 
     def resume(self) -> None:
         """Serve consumers that waited for the client's acknowledgements or its connection."""
-        if self._held:
-            self._send_held()
-        for consumer in self._consumers:
-            if consumer.is_waiting:
-                waiting = [consumer for consumer in self._consumers if consumer.is_waiting]
-                self._hand_out([each.queue for each in waiting], partial(self._resumption.serve, waiting))
-                return
+        self._send_held()
+        if waiting := self._waiting():
+            self._hand_out([each.queue for each in waiting], partial(self._resumption.serve, waiting))
+            waiting = self._waiting()
+        self.inflight.credit.is_awaited = bool(self._held or waiting)
+
+    def _waiting(self) -> list[Consumer]:
+        return [consumer for consumer in self._consumers if consumer.is_waiting]
 
     def _hand_out(self, queues: Sequence[Queue], dispatch: Callable[[], None]) -> None:
         """Send what waits. What comes with QoS 0 leaves once it is durable that it left its queue.
@@ -163,13 +169,8 @@ class Delivering:
 
     def _take_held(self) -> None:
         """Take up messages of groups again that nobody else may have (MQTT-4.8.2-4)."""
-        consumer_of = dict(self._consumer_by_queue)
-        for queue, _ in self.session.held.values():
-            if queue not in consumer_of:  # the client has left that group meanwhile
-                consumer_of[queue] = Consumer(
-                    queue, _TAG, AtMostOnce(self), self._outbox, needs_settling=True, shared_credit=self.inflight.credit
-                )
-        self._held = self.inflight.take_held(consumer_of)[::-1]
+        self._held = self.inflight.take_held()[::-1]
+        self.inflight.credit.is_awaited = bool(self._held)
         self._send_held()
 
     def _send_held(self) -> None:
@@ -180,7 +181,7 @@ class Delivering:
             if self.inflight.deliveries.get(packet_id) is delivery:
                 message = delivery.entry.message
                 self.send_special(message, None, qos=2, packet_id=packet_id, is_again=True)
-                self.count(delivery.consumer, message, True, delivery.entry)
+                self.count(delivery.queue, message, True, delivery.entry)
 
     # Packets
 
@@ -232,10 +233,14 @@ class Delivering:
         if not outbox.is_awake:
             outbox.wake()
 
-    def write_parts(self, parts: Sequence[bytes], size: int) -> None:
-        """Add a packet that consists of several pieces, ``size`` bytes together."""
+    def write_numbered(self, head: bytes, packet_id: int, tail: bytes, size: int) -> None:
+        """Add a packet that has its identifier between two parts which others have too; ``size`` is all its bytes."""
         outbox = self._outbox
-        outbox.pieces += parts
+        number = packet_id.to_bytes(2, "big")
+        if size <= _SMALL:
+            outbox.pieces.append(head + number + tail)
+        else:
+            outbox.pieces += (head, number, tail)
         outbox.size += size
         if outbox.size > HIGH_WATER:
             outbox.is_open = False
@@ -246,15 +251,13 @@ class Delivering:
         """Let what is written from now on leave once everything recorded so far is durable."""
         self._outbox.promise(self._journal.pending_lsn)
 
-    def count(
-        self, consumer: Consumer, message: Message, redelivered: bool, entry: QueuedMessage | None = None
-    ) -> None:
+    def count(self, queue: Queue, message: Message, redelivered: bool, entry: QueuedMessage | None = None) -> None:
         """Count a delivery, and show it to the tracers."""
-        counters = self.inflight.counters
+        counters = self._counters
         counters.deliver += 1
         counters.payload_sent += len(message.body)
         if redelivered:
             counters.redeliver += 1
         if self._vhost.tracing is not None:
             position = None if entry is None else entry.position
-            self._vhost.tracing.delivered(message, consumer.queue, redelivered, self.origin, position)
+            self._vhost.tracing.delivered(message, queue, redelivered, self.origin, position)

@@ -5,36 +5,28 @@ from gateway_mqtt.reasons import Reason
 
 
 class Incoming:
-    """Owns what came of a packet that is not whole yet.
+    """Owns what came of a packet that is not whole yet: its ``beginning``.
 
-    ``pieces`` are joined once the packet is whole, so that a large one is not copied with each read.
+    At least ``missing`` more bytes are needed before it is worth a look. The pieces are joined once the packet is
+    whole, so that a large one is not copied with each read.
     """
 
-    __slots__ = ("_missing", "pieces")
+    __slots__ = ("_missing", "_pieces")
 
-    def __init__(self) -> None:
-        self.pieces: list[bytes] = []
-        self._missing = 0
+    def __init__(self, beginning: bytes, missing: int) -> None:
+        self._pieces = [beginning]
+        self._missing = missing
 
     def feed(self, data: bytes) -> bytes:
         """Add to what waits; return all of it if it may hold a whole packet by now, and nothing otherwise."""
-        self.pieces.append(data)
+        self._pieces.append(data)
         self._missing -= len(data)
-        if self._missing > 0:
-            return b""
-        data = b"".join(self.pieces)
-        self.pieces.clear()
-        return data
-
-    def keep(self, rest: bytes, missing: int) -> None:
-        """Keep the beginning of a packet; ``missing`` more bytes are needed before it is worth a look."""
-        self.pieces.append(rest)
-        self._missing = missing
+        return b"" if self._missing > 0 else b"".join(self._pieces)
 
     @property
     def size(self) -> int:
         """How many bytes wait."""
-        return sum(map(len, self.pieces))
+        return sum(map(len, self._pieces))
 
 
 def remaining_length(data: bytes, at: int, end: int, limit: int) -> tuple[int, int] | None:

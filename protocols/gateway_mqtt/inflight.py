@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gateway.kernel.compiling import mypyc_attr
-from gateway.kernel.consumers import Consumer, Credit
+from gateway.kernel.consumers import Credit
 from gateway.kernel.journal import Journal
 from gateway.kernel.queue import Outcome, Queue
 from gateway.kernel.session import Session
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @mypyc_attr(free_list_len=1)
 class Delivery:
-    """A message that was sent and waits for its acknowledgement."""
+    """A message of a queue that was sent and waits for its acknowledgement."""
 
-    __slots__ = ("consumer", "entry", "qos")
+    __slots__ = ("entry", "qos", "queue")
 
-    def __init__(self, consumer: Consumer, entry: "QueuedMessage", qos: int) -> None:
-        self.consumer = consumer
+    def __init__(self, queue: Queue, entry: "QueuedMessage", qos: int) -> None:
+        self.queue = queue
         self.entry = entry
         self.qos = qos
 
@@ -33,11 +33,12 @@ class Delivery:
 class Inflight:
     """Owns the deliveries under way of one connection, and the credit that bounds them.
 
-    ``credit`` is the client's Receive Maximum, for all its queues together (MQTT-4.9.0-1). ``deliveries`` are those
-    whose message is still ours; the identifiers of the others wait in the session to be released.
+    ``credit`` is the client's Receive Maximum, for all its queues together (MQTT-4.9.0-1). Consumers of the connection
+    have no other, so it is given back here. ``deliveries`` are those whose message is still ours; the identifiers of
+    the others wait in the session to be released.
     """
 
-    __slots__ = ("_journal", "_outbox", "_releasing", "_session", "_version", "counters", "credit", "deliveries")
+    __slots__ = ("_journal", "_outbox", "_session", "_version", "counters", "credit", "deliveries")
 
     def __init__(
         self,
@@ -52,7 +53,6 @@ class Inflight:
         self._journal = journal
         self._outbox = outbox
         self._version = version
-        self._releasing: dict[int, Consumer] = {}
         self.counters = counters
         self.credit = Credit(receive_maximum)
         self.deliveries: dict[int, Delivery] = {}
@@ -81,8 +81,8 @@ class Inflight:
             raise MqttError(Reason.PROTOCOL_ERROR, f"PUBACK for packet identifier {packet_id}, which has QoS 2")
         del self.deliveries[packet_id]
         self.counters.ack += 1
-        delivery.consumer.queue.accept(delivery.entry)
-        delivery.consumer.settled()
+        delivery.queue.accept(delivery.entry)
+        self.credit.used -= 1
 
     def refuse(self, packet_id: int) -> None:
         """Take a PUBACK or PUBREC that says no: the message is a dead letter, as one rejected over AMQP is."""
@@ -91,8 +91,8 @@ class Inflight:
             return
         if delivery.qos == 2:
             self._session.handshakes.abort(packet_id)
-        delivery.consumer.queue.settle(delivery.entry, Outcome.REJECTED)
-        delivery.consumer.settled()
+        delivery.queue.settle(delivery.entry, Outcome.REJECTED)
+        self.credit.used -= 1
 
     def received(self, packet_id: int) -> None:
         """Take a PUBREC: the message is the client's. Its identifier is released once that is durable (MQTT-4.3.3-8).
@@ -114,8 +114,7 @@ class Inflight:
         del self.deliveries[packet_id]
         self.counters.ack += 1
         handshakes.proceed(packet_id)
-        self._releasing[packet_id] = delivery.consumer
-        delivery.consumer.queue.accept(delivery.entry)
+        delivery.queue.accept(delivery.entry)
         self._release(packet_id)
 
     def _release(self, packet_id: int) -> None:
@@ -133,21 +132,15 @@ class Inflight:
 
     def completed(self, packet_id: int) -> None:
         """Take a PUBCOMP: the identifier is free again."""
-        if not self._session.handshakes.conclude(packet_id):
-            return
-        consumer = self._releasing.pop(packet_id, None)
-        if consumer is None:
+        if self._session.handshakes.conclude(packet_id):
             self.credit.used -= 1
-        else:
-            consumer.settled()
 
     def put_back(self) -> None:
         """The connection ends: messages go back to their places, or wait for this client alone (MQTT-4.8.2-4)."""
         deliveries = dict(self.deliveries)
-        self.deliveries.clear()  # the same one for all who know it: each delivery knows them, by way of its consumer
-        self._releasing.clear()
+        self.deliveries.clear()  # the same one for all who know it
         for packet_id, delivery in deliveries.items():
-            queue, entry = delivery.consumer.queue, delivery.entry
+            queue, entry = delivery.queue, delivery.entry
             if self._session.owns(queue):
                 self._session.handshakes.remember(entry.position, packet_id, delivery.qos)
                 if delivery.qos == 2:
@@ -157,13 +150,12 @@ class Inflight:
                 continue
             queue.settle(entry, Outcome.REQUEUED)
 
-    def take_held(self, consumer_of: "dict[Queue, Consumer]") -> "list[tuple[int, Delivery]]":
+    def take_held(self) -> list[tuple[int, Delivery]]:
         """Return the deliveries that waited for this client alone; they are under way again."""
         held, self._session.held = self._session.held, {}
         taken = []
         for packet_id, (queue, entry) in held.items():
-            consumer = consumer_of[queue]
-            consumer.charge()
-            self.deliveries[packet_id] = delivery = Delivery(consumer, entry, 2)
+            self.credit.used += 1
+            self.deliveries[packet_id] = delivery = Delivery(queue, entry, 2)
             taken.append((packet_id, delivery))
         return taken

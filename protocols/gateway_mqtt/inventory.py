@@ -68,8 +68,7 @@ def _add(inventory: Inventory, session: Session) -> None:
     if subscriptions.to_broker:
         inventory.curious.append(session)
     for queue in session.own_queues():
-        unsettled = queue.unsettled_durable + queue.unsettled_transient
-        inventory.inflight += unsettled.count
-        inventory.stored += len(queue) + unsettled.count
-        inventory.stored_bytes += queue.ready.bytes + unsettled.bytes
+        inventory.inflight += queue.unsettled
+        inventory.stored += len(queue) + queue.unsettled
+        inventory.stored_bytes += queue.ready.bytes + queue.unsettled_bytes
         inventory.dropped += queue.counters.dropped

@@ -50,7 +50,7 @@ class AtMostOnce(Subscriber):
             packet = delivering.encoder.at_most_once(message)
             if len(packet) <= delivering.plain_size:
                 delivering.write(packet)
-                delivering.count(consumer, message, redelivered, entry)
+                delivering.count(consumer.queue, message, redelivered, entry)
                 return
         self._deliver_special(consumer, message, redelivered)
 
@@ -61,7 +61,7 @@ class AtMostOnce(Subscriber):
         if terms is not None and terms.qos and not facts_of(message.header).is_copy:
             return
         if self._delivering.send_special(message, terms, qos=0):
-            self._delivering.count(consumer, message, redelivered)
+            self._delivering.count(consumer.queue, message, redelivered)
 
 
 class Acknowledged(Subscriber):
@@ -96,9 +96,9 @@ class Acknowledged(Subscriber):
                 size = len(head) + 2 + len(tail)
                 if size <= self._delivering.plain_size:
                     packet_id = self._handshakes.next_id(self._deliveries)
-                    self._deliveries[packet_id] = Delivery(consumer, entry, qos)
-                    self._delivering.write_parts((head, packet_id.to_bytes(2, "big"), tail), size)
-                    self._delivering.count(consumer, message, redelivered, entry)
+                    self._deliveries[packet_id] = Delivery(consumer.queue, entry, qos)
+                    self._delivering.write_numbered(head, packet_id, tail, size)
+                    self._delivering.count(consumer.queue, message, redelivered, entry)
                     return
         self._deliver_special(consumer, message, redelivered, entry)
 
@@ -123,9 +123,9 @@ class Acknowledged(Subscriber):
             self._give_up(packet_id, qos)
             self._pass_over(consumer, entry)
             return
-        self._delivering.count(consumer, message, redelivered, entry)
+        self._delivering.count(consumer.queue, message, redelivered, entry)
         if qos:
-            self._deliveries[packet_id] = Delivery(consumer, entry, qos)
+            self._deliveries[packet_id] = Delivery(consumer.queue, entry, qos)
         else:
             self._pass_over(consumer, entry)
 

@@ -255,4 +255,4 @@ class FeatureMachine(RuleBasedStateMachine):
 
 
 TestFeatureMachine = FeatureMachine.TestCase
-TestFeatureMachine.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+TestFeatureMachine.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)

@@ -64,7 +64,7 @@ def _memory_after(gateway: Gateway, visit: Callable[[], None], visits: int) -> i
 @pytest.mark.parametrize("visit", [orderly, abrupt, silent], ids=lambda visit: visit.__name__)
 def test_connections_leave_nothing_behind(visit: Visit, gateway: Gateway) -> None:
     broker = gateway.start("log.level=warning").broker
-    assert growth(gateway, lambda: visit(broker), 6000) < TOLERANCE
+    assert growth(gateway, lambda: visit(broker), 2400) < TOLERANCE
 
 
 def test_channels_and_consumers_leave_nothing_behind(gateway: Gateway, connect: Connect) -> None:

@@ -93,8 +93,8 @@ def test_a_prefetch_of_one_reads_all_of_it(channel: BlockingChannel, stream: str
 
 
 def test_long_streams_come_whole_and_in_order(channel: BlockingChannel, stream: str) -> None:
-    publish(channel, stream, *(b"%d" % number for number in range(10, 3000)))
-    assert read(channel.connection, stream, 3000, prefetch=500, offset="first") == numbered(*range(3000))
+    publish(channel, stream, *(b"%d" % number for number in range(10, 1000)))
+    assert read(channel.connection, stream, 1000, prefetch=200, offset="first") == numbered(*range(1000))
 
 
 def test_what_comes_later_follows(channel: BlockingChannel, stream: str) -> None:

@@ -144,4 +144,4 @@ class DelaysMachine(RuleBasedStateMachine):
 
 
 TestDelaysMachine = DelaysMachine.TestCase
-TestDelaysMachine.settings = settings(max_examples=200, stateful_step_count=60, deadline=None)
+TestDelaysMachine.settings = settings(max_examples=80, stateful_step_count=60, deadline=None)

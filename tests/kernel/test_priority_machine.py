@@ -129,4 +129,4 @@ class PriorityMachine(RuleBasedStateMachine):
 
 
 TestPriorityMachine = PriorityMachine.TestCase
-TestPriorityMachine.settings = settings(max_examples=120, stateful_step_count=30, deadline=None)
+TestPriorityMachine.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

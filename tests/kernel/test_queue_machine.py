@@ -285,7 +285,7 @@ class QueueMachine(RuleBasedStateMachine):
         for recipient in self.recipients:
             assert self.shares(recipient) <= self.shared_limits.get(recipient, len(self.held))
             for consumer in recipient.consumers:
-                assert consumer.credit.used == self.holds(consumer)
+                assert consumer.credit.used == (self.holds(consumer) if consumer.credit.limit else 0)
                 assert self.holds(consumer) <= (consumer.credit.limit or len(self.held))
 
     @invariant()
@@ -317,4 +317,4 @@ def weight(messages: list[Waiting]) -> tuple[int, int]:
 
 
 TestQueueMachine = QueueMachine.TestCase
-TestQueueMachine.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
+TestQueueMachine.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)

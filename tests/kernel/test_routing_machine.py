@@ -198,4 +198,4 @@ class RoutingMachine(RuleBasedStateMachine):
 
 
 TestRoutingMachine = RoutingMachine.TestCase
-TestRoutingMachine.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestRoutingMachine.settings = settings(max_examples=75, stateful_step_count=30, deadline=None)

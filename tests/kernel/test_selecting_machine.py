@@ -258,4 +258,4 @@ class SelectingMachine(RuleBasedStateMachine):
 
 
 TestSelectingMachine = SelectingMachine.TestCase
-TestSelectingMachine.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
+TestSelectingMachine.settings = settings(max_examples=75, stateful_step_count=50, deadline=None)

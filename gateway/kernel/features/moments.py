@@ -1,6 +1,6 @@
 """The features of a queue as one: asked at each moment like a single feature, they answer together."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.features.base import QueueFeature, Reason
 
@@ -145,3 +145,7 @@ class Moments:
 def overriding(features: tuple[QueueFeature, ...], moment: str) -> tuple[QueueFeature, ...]:
     """Return the features that do something at this moment."""
     return tuple(f for f in features if getattr(type(f), moment) is not getattr(QueueFeature, moment))
+
+
+#: Those of any queue without features. One for all of them, it is always near at hand.
+NO_MOMENTS: Final = Moments()

@@ -64,13 +64,13 @@ def pieces(clients: list[Client]) -> list[bytes]:
 
 
 @pytest.mark.parametrize("qos", [0, 1, 2])
-def test_all_subscribers_of_a_version_and_qos_get_the_same_bytes(qos: int) -> None:
+def test_all_subscribers_of_a_version_and_qos_get_the_same_bytes_of_what_is_not_small(qos: int) -> None:
     gateway = Gateway()
     clients = [gateway.client(f"app-{number}", version) for number, version in enumerate([5, 4] * 10)]
     for client in clients:
         client.subscribe("t", qos)
     sensor = gateway.client("sensor")
-    sensor.machine.receive(sensor.write.publish("t", b"hello", qos=qos, id=1))
+    sensor.machine.receive(sensor.write.publish("t", b"hello" + bytes(2000), qos=qos, id=1))
     sent = pieces(clients)
     assert len(sent) == 20
     assert len({id(piece) for piece in sent}) == 2
