@@ -141,6 +141,10 @@ class Line(Speaker):
         """Take part in the end of this turn; the outbox makes sure to ask once."""
         self._turn.awaken(self)
 
+    def owe(self) -> None:
+        """Be asked for confirms at the end of this turn."""
+        self._turn.owe(self)
+
     def end_turn(self) -> None:
         """Let confirms that are due into the outbox."""
         self.machine.end_turn()

@@ -112,6 +112,9 @@ class Mute(Speaker):
     def wake(self) -> None:
         """Stay as it is."""
 
+    def owe(self) -> None:
+        """Owe nothing."""
+
 
 class Gone(Machine):
     """The machine of a connection that is over: asks for nothing, holds nothing.

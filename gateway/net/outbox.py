@@ -55,6 +55,11 @@ class Outbox(Outlet):
             self.is_awake = True
             self._speaker.wake()
 
+    def owe(self) -> None:
+        """Make sure that the speaker is asked for confirms at the end of this turn, before the outbox is taken from."""
+        self._speaker.owe()
+        self.wake()
+
     def take(self, watermark: int) -> tuple[list[bytes], int]:
         """Return what may leave when the store is durable up to ``watermark``, and about how many bytes it is."""
         if self._promises:

@@ -1,7 +1,7 @@
 """One round of the event loop: what came in is done, then the journal is flushed, then every peer is sent to once.
 
-Whoever has something to say is ``awaken``ed during the turn and asked for it at the end. Several messages for one
-peer, from whichever connections, so become one write.
+Whoever has something to say is ``awaken``ed during the turn and asked for it at the end, those who ``owe`` confirms for
+these first. Several messages for one peer, from whichever connections, so become one write.
 """
 
 from gateway.kernel.compiling import mypyc_attr
@@ -16,8 +16,12 @@ class Speaker:
         """Take part in the end of this turn."""
         raise NotImplementedError
 
+    def owe(self) -> None:
+        """Have something to add at the end of this turn."""
+        raise NotImplementedError
+
     def end_turn(self) -> None:
-        """Add what is due only now that the journal was flushed: confirms."""
+        """Add what is due only now that the journal was flushed: confirms. Asked of those who owe some."""
         raise NotImplementedError
 
     def flush(self) -> None:
@@ -49,11 +53,18 @@ class Turn:
         self._journal = journal
         self._schedule = schedule
         self._awake: list[Speaker] = []
+        self._owing: list[Speaker] = []
         self.is_scheduled = False
 
     def awaken(self, speaker: Speaker) -> None:
         """Ask this speaker at the end of the turn. Callers make sure to ask once."""
         self._awake.append(speaker)
+        if not self.is_scheduled:
+            self.touch()
+
+    def owe(self, speaker: Speaker) -> None:
+        """Ask this speaker for confirms, too. Twice does no harm: it has added them by then."""
+        self._owing.append(speaker)
         if not self.is_scheduled:
             self.touch()
 
@@ -68,13 +79,18 @@ class Turn:
         self.is_scheduled = False
         self._journal.flush()
         awake, self._awake = self._awake, []
-        for speaker in awake:
-            try:
-                speaker.end_turn()
-            except Exception:  # the seam between peers: one's fault must not silence the others
-                speaker.fail()
+        if self._owing:
+            self._ask_owing()
         for speaker in awake:
             try:
                 speaker.flush()
+            except Exception:  # the seam between peers: one's fault must not silence the others
+                speaker.fail()
+
+    def _ask_owing(self) -> None:
+        owing, self._owing = self._owing, []
+        for speaker in owing:
+            try:
+                speaker.end_turn()
             except Exception:  # as above
                 speaker.fail()

@@ -223,7 +223,7 @@ class Channel:
         if not self._is_turning:
             self._is_turning = True
             self._turning(self)
-            self._scope.outbox.wake()
+            self._scope.outbox.owe()
 
     def _confirm(self, number: int, is_multiple: bool, is_accepted: bool) -> None:
         if is_accepted:

@@ -220,7 +220,7 @@ class Connection(Machine):
         """Something was published in this turn whose answer is due at its end."""
         if not self._is_turning:
             self._is_turning = True
-            self.outbox.wake()
+            self.outbox.owe()
 
     def end_turn(self) -> None:
         """Let answers that are due into the outbox."""

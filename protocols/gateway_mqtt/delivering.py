@@ -256,8 +256,6 @@ class Delivering:
         counters = self._counters
         counters.deliver += 1
         counters.payload_sent += len(message.body)
-        if redelivered:
-            counters.redeliver += 1
         if self._vhost.tracing is not None:
             position = None if entry is None else entry.position
             self._vhost.tracing.delivered(message, queue, redelivered, self.origin, position)

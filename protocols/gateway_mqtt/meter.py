@@ -6,8 +6,6 @@ that no client pays for the others.
 
 from typing import Final, Protocol
 
-from gateway.kernel.counters import Counters
-
 #: What is counted. Packets are of all kinds, payloads are those of PUBLISH, in bytes.
 COUNTED: Final = (
     *("bytes_received", "bytes_sent", "packets_received", "packets_sent"),
@@ -38,13 +36,14 @@ class Tally:
         return copy
 
 
-class ClientCounters(Counters):
-    """The messages of one client as a channel would count them, and the bytes of their payloads."""
+class ClientCounters:
+    """The messages that one client published and was delivered, and the bytes of their payloads."""
 
-    __slots__ = ("payload_received", "payload_sent")
+    __slots__ = ("deliver", "payload_received", "payload_sent", "publish")
 
     def __init__(self) -> None:
-        super().__init__()
+        self.publish = 0
+        self.deliver = 0
         self.payload_received = 0
         self.payload_sent = 0
 

@@ -153,7 +153,7 @@ class Connection(Machine):
         """Something was published in this turn whose receipt is due at its end."""
         if not self._is_turning:
             self._is_turning = True
-            self.outbox.wake()
+            self.outbox.owe()
 
     def end_turn(self) -> None:
         """Let receipts that are due into the outbox."""
@@ -258,7 +258,7 @@ class Connection(Machine):
         self._decoder.stop()
         self._farewell = head.headers.get("receipt")
         self.conversation.leave()
-        self.outbox.wake()
+        self.outbox.owe()
 
     def _depart(self) -> None:
         """Say the last word once nothing else is to be said."""

@@ -134,7 +134,7 @@ class Publishing:
             if is_accepted:
                 self._scope.receipt(receipt)
         self._answered = number
-        self._scope.outbox.wake()  # whoever waits to leave looks again
+        self._scope.outbox.owe()  # whoever waits to leave looks again
         if is_accepted:
             self._confirmed += count
             self._vhost.traffic.confirmed += count

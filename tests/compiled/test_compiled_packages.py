@@ -69,7 +69,7 @@ def test_without_a_compiler_one_line_says_what_is_missing() -> None:
 def test_a_word_about_the_trial_run_that_is_none_is_refused_in_one_line() -> None:
     refused = asked_to_compile(GATEWAY_PROFILE="guess", PATH=os.environ["PATH"])
     assert refused.returncode == 1
-    assert refused.stderr.splitlines()[-1] == "GATEWAY_PROFILE is 'guess', and can be 'count', 'heed' or empty"
+    assert refused.stderr.splitlines()[-1] == "GATEWAY_PROFILE is 'guess', and can be 'quick', 'count', 'heed' or empty"
 
 
 def test_every_listed_module_is_machine_code_and_beside_the_source_there_is_none(

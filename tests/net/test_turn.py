@@ -1,5 +1,7 @@
 """A turn ends in order: the journal, then what became due, then every peer once."""
 
+from collections.abc import Callable
+
 import pytest
 
 from gateway.net import turn as turns
@@ -45,23 +47,38 @@ class Speaker(turns.Speaker):
         self.events.append(f"{self.name}.{what}")
         if what == self.awaken_in:
             self.awaken_in = ""
-            self.events.turn.awaken(self)
+            speak(self.events, self)
+
+
+def speak(events: Events, speaker: Speaker) -> None:
+    """Have a speaker say something at the end of the turn, confirms among it."""
+    events.turn.awaken(speaker)
+    events.turn.owe(speaker)
 
 
 def test_the_journal_goes_first_and_nobody_is_sent_to_before_all_ended_their_turn() -> None:
     events = Events()
     for name in "ab":
-        events.turn.awaken(Speaker(name, events))
+        speak(events, Speaker(name, events))
     assert events == []
     events.turn.end()
     assert events == ["journal", "a.end_turn", "b.end_turn", "a.flush", "b.flush"]
 
 
-def test_a_turn_is_scheduled_once() -> None:
+def test_who_owes_nothing_is_not_asked_for_it() -> None:
     events = Events()
-    events.turn.touch()
-    events.turn.touch()
     events.turn.awaken(Speaker("a", events))
+    speak(events, Speaker("b", events))
+    events.turn.end()
+    assert events == ["journal", "b.end_turn", "a.flush", "b.flush"]
+
+
+@pytest.mark.parametrize("act", [Turn.awaken, Turn.owe])
+def test_a_turn_is_scheduled_once(act: Callable[[Turn, Speaker], None]) -> None:
+    events = Events()
+    act(events.turn, Speaker("a", events))
+    events.turn.touch()
+    act(events.turn, Speaker("b", events))
     assert len(events.schedule.turns) == 1
 
 
@@ -71,7 +88,7 @@ def test_a_turn_that_nobody_touched_is_not_scheduled() -> None:
 
 def test_an_ended_turn_asks_nobody_twice() -> None:
     events = Events()
-    events.turn.awaken(Speaker("a", events))
+    speak(events, Speaker("a", events))
     events.turn.end()
     events.clear()
     events.turn.end()
@@ -81,7 +98,7 @@ def test_an_ended_turn_asks_nobody_twice() -> None:
 def test_who_is_awakened_while_a_turn_ends_belongs_to_the_next() -> None:
     for moment in ("end_turn", "flush"):
         events = Events()
-        events.turn.awaken(Speaker("a", events, awaken_in=moment))
+        speak(events, Speaker("a", events, awaken_in=moment))
         events.turn.end()
         assert events == ["journal", "a.end_turn", "a.flush"]
         assert len(events.schedule.turns) == 2
@@ -101,8 +118,8 @@ class Broken(Speaker):
 @pytest.mark.parametrize("step", ["end_turn", "flush"])
 def test_a_broken_speaker_is_told_and_the_others_are_served(step: str) -> None:
     events = Events()
-    events.turn.awaken(Broken(step, events))
-    events.turn.awaken(Speaker("b", events))
+    speak(events, Broken(step, events))
+    speak(events, Speaker("b", events))
     events.turn.end()
     assert f"{step}.fail" in events
     assert events[-1] == "b.flush"
