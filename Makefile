@@ -15,8 +15,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 CONFIG ?= etc/gateway.toml
 
-# The packages with their hot modules as machine code: for benchmarks and tests, beside the source and never among it.
+# The packages with their hot modules as machine code, beside the source and never among it: for benchmarks and tests.
+# They are compiled twice: what a trial run shows to be often done is laid together (docs/adr/0014-compiled-by-example.md).
+# PROFILE= leaves the trial out, for whoever compiles often, PROFILE=quick optimises nothing, either: tests want no more.
 COMPILED := .compiled
+PROFILE := yes
+TRIED := $(filter yes,$(PROFILE))
+BUILT := $(COMPILED)/.built-$(or $(PROFILE),once)
 WITH_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
 SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugins -name '*.py' -o -name '*.c')
 
@@ -37,7 +42,7 @@ test-most:
 test-slow:
 	@$(BIN)/python -m pytest $(SLOW_TESTS) </dev/null
 
-test-wheel: $(COMPILED)/.built ## run the tests of what is compiled against it; make test-wheel ARGS="tests/net" runs others
+test-wheel: $(BUILT) ## run the tests of what is compiled against it; make test-wheel ARGS="tests/net" runs others
 	@$(WITH_COMPILED) $(BIN)/python -m pytest -o pythonpath= --import-mode=append \
 		$(or $(ARGS),tests/kernel tests/protocols tests/net/test_syscalls.py) </dev/null
 
@@ -52,10 +57,10 @@ format: $(VENV)/.tested ## put the code into its usual form
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: $(COMPILED)/.built ## compare speed with RabbitMQ and Mosquitto on this machine; make bench ARGS="--only expired" measures a part
+bench: $(BUILT) ## compare speed with RabbitMQ and Mosquitto on this machine; make bench ARGS="--only expired" measures a part
 	@$(WITH_COMPILED) $(BIN)/python -m benchmarks.load $(ARGS)
 
-wheel: $(COMPILED)/.built ## build a wheel with the hot modules as machine code into dist/; needs a C compiler and Python's headers
+wheel: $(BUILT) ## build a wheel with the hot modules as machine code into dist/; needs a C compiler and Python's headers
 	@ls dist/*.whl
 
 pipeline: $(VENV)/.spark $(VENV)/.java ## a year of weather: MQTT, stream, archive, Spark, report; ARGS="--out DIR" keeps it there
@@ -113,16 +118,14 @@ $(VENV)/.java: $(VENV)/.spark
 	fi
 	@$(BIN)/python -m gateway_spark.prerequisites
 
-# Compiled twice: what a trial run shows to be often done is laid together (docs/adr/0014-compiled-by-example.md). PROFILE=
-# leaves the trial out, for whoever compiles often. setup.py says what is missing.
-PROFILE := yes
-$(COMPILED)/.built: $(VENV)/.tested $(SOURCES)
-	@echo "compiling the gateway $(if $(PROFILE),twice with a trial run in between (three to six minutes),(a minute or two))"
+# setup.py says what is missing.
+$(BUILT): $(VENV)/.tested $(SOURCES)
+	@echo "compiling the gateway $(if $(TRIED),twice with a trial run in between (three to eight minutes),(one to three minutes))"
 	@rm -rf build && mkdir build
-	@$(if $(PROFILE),$(call compiled,count))
-	@$(if $(PROFILE),$(WITH_COMPILED) $(BIN)/python -m benchmarks.train >build/trial.log || { tail -n 20 build/trial.log; exit 1; })
+	@$(if $(TRIED),$(call compiled,count))
+	@$(if $(TRIED),$(WITH_COMPILED) $(BIN)/python -m benchmarks.train >build/trial.log || { tail -n 20 build/trial.log; exit 1; })
 	@rm -rf build/lib* && find build -name '*.o' -delete
-	@$(call compiled,$(if $(PROFILE),heed))
+	@$(call compiled,$(if $(TRIED),heed,$(PROFILE)))
 	@touch $@
 
 # The wheel in dist/ and, unpacked, in $(COMPILED); the word is what setup.py does about a trial run.
