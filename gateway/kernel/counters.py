@@ -70,5 +70,15 @@ class Weight:
         self.count = count
         self.bytes = bytes
 
+    def put(self, bytes: int) -> None:
+        """Count one more."""
+        self.count += 1
+        self.bytes += bytes
+
+    def take(self, bytes: int) -> None:
+        """Count one less."""
+        self.count -= 1
+        self.bytes -= bytes
+
     def __add__(self, other: "Weight") -> "Weight":
         return Weight(self.count + other.count, self.bytes + other.bytes)

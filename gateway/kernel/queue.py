@@ -168,7 +168,10 @@ class Queue(Declared):
         if moments.accepting:
             moments.accepted(self, message, entry.position)
         if consumer is not None:
-            self._hold(entry)
+            self.unsettled += 1
+            self.unsettled_bytes += len(message.body)
+            if entry.is_durable:
+                self.unsettled_durable.put(len(message.body))
             self.counters.deliver += 1
             consumer.charge()
             consumer.subscriber.deliver(consumer, message, False, entry)
@@ -317,7 +320,10 @@ class Queue(Declared):
         """Conclude a delivery: the message is consumed."""
         if self._moments.settling:
             self._moments.settled(self, entry, Outcome.ACCEPTED)
-        self._let_go(entry)
+        self.unsettled -= 1
+        self.unsettled_bytes -= len(entry.message.body)
+        if entry.is_durable:
+            self.unsettled_durable.take(len(entry.message.body))
         self.counters.ack += 1
         if entry.is_durable:
             self._journal.dequeued(entry.position, entry.message)
@@ -347,20 +353,16 @@ class Queue(Declared):
             self.discard(entry, Reason.REJECTED)
 
     def _hold(self, entry: QueuedMessage) -> None:
-        size = len(entry.message.body)
         self.unsettled += 1
-        self.unsettled_bytes += size
+        self.unsettled_bytes += len(entry.message.body)
         if entry.is_durable:
-            self.unsettled_durable.count += 1
-            self.unsettled_durable.bytes += size
+            self.unsettled_durable.put(len(entry.message.body))
 
     def _let_go(self, entry: QueuedMessage) -> None:
-        size = len(entry.message.body)
         self.unsettled -= 1
-        self.unsettled_bytes -= size
+        self.unsettled_bytes -= len(entry.message.body)
         if entry.is_durable:
-            self.unsettled_durable.count -= 1
-            self.unsettled_durable.bytes -= size
+            self.unsettled_durable.take(len(entry.message.body))
 
     def come_back(self, entry: QueuedMessage) -> None:
         """Let a message wait again in the place it was taken from; the next ``dispatch`` hands it out."""

@@ -20,6 +20,7 @@ from gateway.kernel.queue import Outcome
 from gateway.kernel.records import PolicyRecord
 from gateway.kernel.vhost import Verdict
 from gateway.testing import MemoryBroker, Recipient
+from tests.effort import examples
 
 TO_DEAD: Final[dict[str, Value]] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
 
@@ -255,4 +256,4 @@ class FeatureMachine(RuleBasedStateMachine):
 
 
 TestFeatureMachine = FeatureMachine.TestCase
-TestFeatureMachine.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+TestFeatureMachine.settings = settings(max_examples=examples(100), stateful_step_count=50, deadline=None)

@@ -15,6 +15,7 @@ from gateway.kernel import delays
 from gateway.kernel.queue import Outcome, Queue
 from gateway.kernel.queued_message import QueuedMessage
 from gateway.testing import MemoryBroker
+from tests.effort import examples
 
 RETRY_DELAYS_MS = (30, 100)
 
@@ -144,4 +145,4 @@ class DelaysMachine(RuleBasedStateMachine):
 
 
 TestDelaysMachine = DelaysMachine.TestCase
-TestDelaysMachine.settings = settings(max_examples=80, stateful_step_count=60, deadline=None)
+TestDelaysMachine.settings = settings(max_examples=examples(80), stateful_step_count=60, deadline=None)

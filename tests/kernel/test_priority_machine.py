@@ -12,6 +12,7 @@ from gateway.kernel.plain import plain_header
 from gateway.kernel.queue import Outcome, Queue
 from gateway.kernel.queued_message import QueuedMessage
 from gateway.testing import MemoryBroker
+from tests.effort import examples
 from tests.kernel.keeping import room_of_what_is_kept
 
 
@@ -129,4 +130,4 @@ class PriorityMachine(RuleBasedStateMachine):
 
 
 TestPriorityMachine = PriorityMachine.TestCase
-TestPriorityMachine.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestPriorityMachine.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)

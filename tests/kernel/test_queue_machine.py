@@ -19,6 +19,7 @@ from gateway.kernel.counters import Weight
 from gateway.kernel.queue import Outcome, Queue
 from gateway.kernel.vhost import Verdict
 from gateway.testing import MemoryBroker, Received, Recipient
+from tests.effort import examples
 from tests.kernel.keeping import room_of_what_is_kept
 
 NAMES: Final = ("first", "second", "passing")
@@ -317,4 +318,4 @@ def weight(messages: list[Waiting]) -> tuple[int, int]:
 
 
 TestQueueMachine = QueueMachine.TestCase
-TestQueueMachine.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+TestQueueMachine.settings = settings(max_examples=examples(100), stateful_step_count=50, deadline=None)

@@ -10,6 +10,7 @@ from gateway.kernel.events import Event
 from gateway.kernel.message import Message, Properties
 from gateway.kernel.plain import plain_header
 from gateway.testing import MemoryBroker
+from tests.effort import examples
 from tests.kernel.session_clients import durable_entities
 from tests.kernel.test_subscriptions import FILTERS, TOPICS, matches
 
@@ -231,7 +232,7 @@ STEPS: Final = st.lists(
 ROOM: Final = 5
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(STEPS, st.lists(FILTERS | TOPICS, min_size=1, max_size=6))
 def test_it_finds_what_a_dictionary_of_topics_would(steps: list[tuple[object, ...]], filters: list[str]) -> None:
     broker = MemoryBroker()

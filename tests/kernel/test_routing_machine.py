@@ -15,6 +15,7 @@ from gateway.kernel.exchange import Exchange
 from gateway.kernel.queue import Queue
 from gateway.kernel.vhost import Verdict
 from gateway.testing import MemoryBroker
+from tests.effort import examples
 
 EXCHANGES: Final = ("x1", "x2", "x3")
 QUEUES: Final = ("q1", "q2", "a.b")
@@ -198,4 +199,4 @@ class RoutingMachine(RuleBasedStateMachine):
 
 
 TestRoutingMachine = RoutingMachine.TestCase
-TestRoutingMachine.settings = settings(max_examples=75, stateful_step_count=30, deadline=None)
+TestRoutingMachine.settings = settings(max_examples=examples(75), stateful_step_count=30, deadline=None)

@@ -20,6 +20,7 @@ from gateway.kernel.message import Message, Properties, Value
 from gateway.kernel.plain import plain_header
 from gateway.kernel.queue import Outcome, Queue
 from gateway.testing import MemoryBroker, Received, Recipient
+from tests.effort import examples
 from tests.kernel.keeping import room_of_what_is_kept
 from tests.kernel.wanting import Wanting
 
@@ -258,4 +259,4 @@ class SelectingMachine(RuleBasedStateMachine):
 
 
 TestSelectingMachine = SelectingMachine.TestCase
-TestSelectingMachine.settings = settings(max_examples=75, stateful_step_count=50, deadline=None)
+TestSelectingMachine.settings = settings(max_examples=examples(75), stateful_step_count=50, deadline=None)

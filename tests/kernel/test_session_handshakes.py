@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from gateway.kernel.changes import Change, Put, Removed
 from gateway.kernel.handshakes import LAST_ID, Handshakes
 from gateway.kernel.records import HandshakeRecord
+from tests.effort import examples
 
 
 class Book:
@@ -255,7 +256,7 @@ class HandshakeMachine(RuleBasedStateMachine):
 
 
 TestHandshakeMachine = HandshakeMachine.TestCase
-TestHandshakeMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestHandshakeMachine.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)
 
 
 @given(st.sets(IDS), st.sets(IDS))

@@ -16,6 +16,7 @@ from gateway.kernel.message import Value
 from gateway.kernel.queue import Outcome
 from gateway.kernel.stream import Stream
 from gateway.testing import MemoryBroker, Recipient
+from tests.effort import examples
 
 VALUES: Final = ("", "a", "b")
 NAMES: Final = ("me", "you")
@@ -253,4 +254,4 @@ class StreamMachine(RuleBasedStateMachine):
 
 
 TestStreamMachine = StreamMachine.TestCase
-TestStreamMachine.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestStreamMachine.settings = settings(max_examples=examples(120), stateful_step_count=40, deadline=None)

@@ -33,6 +33,7 @@ from gateway.testing.store_session import (
 from gateway.testing.store_streams import line
 from gateway_lmdb import LmdbStore
 from gateway_memory import MemoryStore
+from tests.effort import examples
 from tests.storage.places import LmdbPlace
 
 IDS = st.integers(1, 12)
@@ -169,4 +170,4 @@ class Engines(RuleBasedStateMachine):
 
 
 TestEngines = Engines.TestCase
-TestEngines.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestEngines.settings = settings(max_examples=examples(60), stateful_step_count=25, deadline=None)

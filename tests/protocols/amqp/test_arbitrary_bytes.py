@@ -8,6 +8,7 @@ from pamqp import commands
 
 from gateway_amqp.handshake import PROTOCOL_HEADER
 from gateway_amqp.state import State
+from tests.effort import examples
 from tests.protocols.amqp.dialogue import Gateway, Peer
 from tests.protocols.amqp.frames import Sent, asked, content_header, frame, handshake, publish, start_ok, wire
 
@@ -53,7 +54,7 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
     return [data[start:stop] for start, stop in pairwise(ends) if stop > start]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.integers(0, len(CONVERSATION)), max_size=40))
 def test_how_the_bytes_are_cut_never_matters(places: list[int]) -> None:
     assert answers(*cut(CONVERSATION, places)) == WHOLE
@@ -107,7 +108,7 @@ def kept(peer: Peer) -> int:
     return peer.machine._incoming.size
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(STAGES), garbage)
 def test_any_bytes_in_any_state_are_survived(stage: list[Sent], pieces: list[bytes]) -> None:
     gateway = Gateway()
@@ -125,7 +126,7 @@ def test_any_bytes_in_any_state_are_survived(stage: list[Sent], pieces: list[byt
     assert witness.hear()[-1].endswith("b'alive'")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.integers(0, len(CONVERSATION) - 1), st.integers(1, 255))
 def test_a_flipped_byte_is_survived(place: int, flip: int) -> None:
     damaged = bytearray(CONVERSATION)

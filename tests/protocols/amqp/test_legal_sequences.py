@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from pamqp import commands
 
+from tests.effort import examples
 from tests.protocols.amqp.dialogue import Gateway, Peer
 from tests.protocols.amqp.ear import Heard
 from tests.protocols.amqp.frames import asked, publish
@@ -247,5 +248,5 @@ class Conversations(RuleBasedStateMachine):
         assert sorted(left) == sorted(self.alive)
 
 
-Conversations.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Conversations.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)
 TestConversations = Conversations.TestCase

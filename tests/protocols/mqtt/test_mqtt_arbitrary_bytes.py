@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway_mqtt.state import State
+from tests.effort import examples
 from tests.protocols.mqtt.client_packets import text
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.ear import Heard
@@ -84,7 +85,7 @@ def still_served(gateway: Gateway, witness: Client) -> None:
     assert [line for line in witness.hear() if "'alive'" in line] == ["PUBLISH q2 #1 shared/witness 'alive'"]
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(STAGES), _GARBAGE)
 def test_any_bytes_in_any_state_are_survived(stage: bytes, pieces: list[bytes]) -> None:
     gateway = Gateway()
@@ -118,7 +119,7 @@ CONVERSATION: Final = (
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.integers(0, len(CONVERSATION) - 1), st.integers(1, 255))
 def test_a_flipped_byte_is_survived(place: int, flip: int) -> None:
     damaged = bytearray(CONVERSATION)

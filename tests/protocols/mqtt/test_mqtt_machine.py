@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from gateway.kernel.changes import Put
+from tests.effort import examples
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.people import Link, Person
 from tests.protocols.mqtt.world import REJOIN_S, World
@@ -256,7 +257,7 @@ class MqttMachine(RuleBasedStateMachine):
 
 TestMqttMachine = MqttMachine.TestCase
 TestMqttMachine.settings = settings(
-    max_examples=400,
+    max_examples=examples(400),
     stateful_step_count=40,
     deadline=None,
     report_multiple_bugs=False,  # to find the shortest way to each takes longer than a test may

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway_stomp.state import State
+from tests.effort import examples
 from tests.protocols.stomp.dialogue import CLOSED, Gateway, frame
 
 OFTEN = ("CONNECT", "STOMP", "SEND", "SUBSCRIBE", "UNSUBSCRIBE", "ACK", "NACK", "BEGIN", "COMMIT", "ABORT")
@@ -24,7 +25,7 @@ FRAMES = st.builds(frame, VERBS, HEADERS, st.just(b"") | st.binary(max_size=20))
 OPENING = frame("CONNECT", {"login": "guest", "passcode": "guest", "accept-version": "1.2"})
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(pieces=st.lists(FRAMES | st.binary(max_size=40), max_size=25), opens=st.booleans(), activemq=st.booleans())
 def test_whatever_is_said_the_machine_answers_or_closes(pieces: list[bytes], opens: bool, activemq: bool) -> None:
     gateway = Gateway(activemq=activemq)
