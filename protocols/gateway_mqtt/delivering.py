@@ -65,7 +65,6 @@ class Delivering:
         self._max_packet_size = max_packet_size
         self._aliases = OutgoingAliases(alias_maximum) if alias_maximum else None
         self._consumer_by_queue: dict[Queue, Consumer] = {}
-        self._consumers: list[Consumer] = []  # the same, in a row
         self._held: list[tuple[int, Delivery]] = []  # the oldest comes last
         self._resumption = Resumption()
 
@@ -93,14 +92,13 @@ class Delivering:
         """Consume from a queue no longer; what was sent of it may still be acknowledged."""
         consumer = self._consumer_by_queue.pop(queue, None)
         if consumer is not None:
-            self._consumers.remove(consumer)
             queue.cancel(consumer)
             queue.dispatch()
 
     @property
     def consumers(self) -> tuple[Consumer, ...]:
         """The consumers of the connection."""
-        return tuple(self._consumers)
+        return tuple(self._consumer_by_queue.values())
 
     def resume(self) -> None:
         """Serve consumers that waited for the client's acknowledgements or its connection."""
@@ -111,7 +109,7 @@ class Delivering:
         self.inflight.credit.is_awaited = bool(self._held or waiting)
 
     def _waiting(self) -> list[Consumer]:
-        return [consumer for consumer in self._consumers if consumer.is_waiting]
+        return [consumer for consumer in self._consumer_by_queue.values() if consumer.is_waiting]
 
     def _hand_out(self, queues: Sequence[Queue], dispatch: Callable[[], None]) -> None:
         """Send what waits. What comes with QoS 0 leaves once it is durable that it left its queue.
@@ -131,7 +129,6 @@ class Delivering:
         """End: consumers stop first, so that what goes back is not sent again."""
         consumers = self.consumers
         self._consumer_by_queue.clear()
-        self._consumers.clear()
         for consumer in consumers:
             consumer.queue.cancel(consumer)
         self.inflight.put_back()
@@ -140,8 +137,7 @@ class Delivering:
 
     def cancelled(self, consumer: Consumer) -> None:
         """A queue of the session is gone."""
-        if self._consumer_by_queue.pop(consumer.queue, None) is not None:
-            self._consumers.remove(consumer)
+        self._consumer_by_queue.pop(consumer.queue, None)
 
     def _attach(self, queue: Queue) -> None:
         subscription = self._shared_subscription(queue)
@@ -157,7 +153,6 @@ class Delivering:
         consumer = Consumer(queue, _TAG, subscriber, self._outbox, needs_settling=needs_settling, shared_credit=credit)
         queue.consume(consumer)
         self._consumer_by_queue[queue] = consumer
-        self._consumers.append(consumer)
 
     def _shared_subscription(self, queue: Queue) -> SubscriptionRecord | None:
         if self.session.owns(queue):
