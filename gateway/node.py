@@ -284,8 +284,10 @@ class Node:
             access_of=self._access_of,
             token=lambda: secrets.token_urlsafe(16),
             server_properties={
-                "product": "gateway",
-                "version": VERSION,
+                "product": amqp.product,
+                "version": amqp.product_version,
+                "broker": "gateway",
+                "broker_version": VERSION,
                 "platform": "Python",
                 "cluster_name": self.settings.node,
                 "information": "https://www.rabbitmq.com/amqp-0-9-1-reference.html",

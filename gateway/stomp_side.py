@@ -17,7 +17,7 @@ def stomp_settings(settings: Settings, broker: Broker, access_of: Callable[[str]
         broker,
         access_of,
         token=lambda: secrets.token_urlsafe(16),
-        server=f"gateway/{VERSION}",
+        server=f"{settings.amqp.product}/{settings.amqp.product_version} (gateway/{VERSION})",
         vhost=stomp.vhost,
         default_user=stomp.default_user,
         default_passcode=stomp.default_passcode.get_secret_value(),

@@ -136,6 +136,13 @@ ListenerPort = Annotated[
 UrlPath = Annotated[str, Field(pattern=r"^/[^?#\s]*$"), Allowed('a path such as "/ws"')]
 """The path of a URL."""
 
+Token = Annotated[
+    str,
+    Field(pattern=r"^[!-'*-.0-~]{1,100}$"),
+    Allowed("1 to 100 visible ASCII characters without space, parentheses and slash"),
+]
+"""A word that protocols can carry in a header."""
+
 BindAddress = Annotated[str, BeforeValidator(parse_address), Allowed('an IPv4 or IPv6 address, or "*"')]
 """An address to listen on, or ``*`` for every interface."""
 

@@ -19,12 +19,14 @@ from gateway.config.kinds import (
     OptionalPath,
     Password,
     Size,
+    Token,
     Watermark,
 )
 from gateway.config.mqtt import Mqtt, Mqtts, WebMqtt, WebMqtts
 from gateway.config.pipeline import Pipeline
 from gateway.config.section import Section
 from gateway.config.stomp import Stomp, Stomps, WebStomp, WebStomps
+from gateway.version import RABBITMQ_VERSION
 
 #: Where a listener with TLS is once there is a certificate.
 TLS_PORTS: Final = {"amqps": 5671, "mqtts": 8883, "stomps": 61614}
@@ -54,6 +56,12 @@ class Amqp(Section):
 
     login_timeout_s: Annotated[int, Field(ge=1, le=3600)] = 10
     """How long a new connection may take, in seconds, until its virtual host is open."""
+
+    product: Token = "RabbitMQ"
+    """The product told to clients of AMQP and STOMP; kombu and Celery share prefetch limits with ``RabbitMQ`` only."""
+
+    product_version: Token = RABBITMQ_VERSION
+    """The version of that product, from which clients conclude what the broker can do."""
 
 
 class Amqps(Section):

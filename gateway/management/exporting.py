@@ -14,9 +14,8 @@ from gateway.kernel.records import UserRecord
 from gateway.kernel.vhost import VirtualHost
 from gateway.management.routes import Fields
 from gateway.management.views.metadata import metadata_view
-from gateway.management.views.nodes import RABBITMQ_VERSION
 from gateway.management.views.policies import policy_view, rule_view
-from gateway.version import VERSION
+from gateway.version import RABBITMQ_VERSION, VERSION
 
 _RESERVED = "amq."
 

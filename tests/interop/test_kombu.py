@@ -189,3 +189,22 @@ def test_a_pooled_producer_declares_what_it_publishes_to(connection: Connection,
     assert take(received).payload == "declared first"
     received.delete()
     reset()
+
+
+def test_a_prefetch_limit_raised_later_holds_for_consumers_that_run_already(
+    connection: Connection, queue: Queue
+) -> None:
+    """kombu shares the limit among a channel's consumers where ``product`` is RabbitMQ of 3.3 or later."""
+    assert connection.connection.server_properties["product"] == "RabbitMQ"
+    shares = not connection.qos_semantics_matches_spec
+    assert shares
+    publish(queue, *range(5))
+    received: list[object] = []
+    consumer = Consumer(queue.channel, [queue], callbacks=[lambda body, _: received.append(body)])
+    consumer.qos(prefetch_count=1, apply_global=shares)
+    with consumer:
+        drain(connection)
+        held_at_one = list(received)
+        consumer.qos(prefetch_count=3, apply_global=shares)
+        drain(connection)
+    assert (held_at_one, received) == ([0], [0, 1, 2])

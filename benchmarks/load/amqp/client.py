@@ -191,8 +191,9 @@ def amqp_product(ports: Mapping[str, int]) -> str:
 def _product_of(client: Client) -> str:
     found = {
         key.decode(): client.server_properties[match.end() + 4 : match.end() + 4 + size].decode()
-        for key in (b"product", b"version")
+        for key in (b"product", b"version", b"broker", b"broker_version")
         if (match := re.search(bytes([len(key)]) + key + b"S", client.server_properties))
         and (size := int.from_bytes(client.server_properties[match.end() : match.end() + 4], "big"))
     }
-    return f"{found.get('product', 'unknown')} {found.get('version', '')}".strip()
+    product = found.get("broker", found.get("product", "unknown"))
+    return f"{product} {found.get('broker_version', found.get('version', ''))}".strip()

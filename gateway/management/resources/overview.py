@@ -6,13 +6,12 @@ from gateway.management.routes import Fields, Routes
 from gateway.management.subjects import BROKER
 from gateway.management.views.nodes import (
     ERLANG_VERSION,
-    RABBITMQ_VERSION,
     contexts,
     exchange_types,
     listeners,
 )
 from gateway.management.views.numbers import DELIVERIES, PUBLISHES, message_totals, with_rates
-from gateway.version import VERSION
+from gateway.version import RABBITMQ_VERSION, VERSION
 
 routes = Routes()
 

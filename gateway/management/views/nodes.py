@@ -14,9 +14,6 @@ from gateway.management.usage import memory
 from gateway.management.views.numbers import NODE, with_rates
 from gateway.version import VERSION
 
-#: Whose HTTP API this is. Tools compare it with the versions they know.
-RABBITMQ_VERSION: Final = "3.10.8"
-
 #: Tools show it; there is no Erlang here.
 ERLANG_VERSION: Final = "25.0"
 

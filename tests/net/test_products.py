@@ -1,0 +1,21 @@
+"""What clients are told of the product they are connected to: one setting for AMQP and STOMP."""
+
+import pytest
+
+from gateway.config import Settings
+from gateway.config.settings import Amqp
+from gateway.stomp_side import stomp_settings
+from gateway.version import VERSION
+from tests.protocols.stomp.dialogue import Gateway
+
+TOLD = [
+    pytest.param(Amqp(), "RabbitMQ/3.10.8", id="default"),
+    pytest.param(Amqp(product="gateway", product_version="9.9"), "gateway/9.9", id="set"),
+]
+
+
+@pytest.mark.parametrize(("amqp", "named"), TOLD)
+def test_the_server_header_of_stomp_names_the_product_and_then_the_gateway(amqp: Amqp, named: str) -> None:
+    gateway = Gateway()
+    settings = stomp_settings(Settings(amqp=amqp), gateway.broker, gateway.settings.access_of)
+    assert settings.server == f"{named} (gateway/{VERSION})"
