@@ -11,6 +11,7 @@ from gateway.access import Access
 from gateway.archive.side import WORKER, ArchiveSide, archive_rules
 from gateway.config import Settings
 from gateway.definitions import apply_definitions, read_definitions
+from gateway.event_log import EventLog
 from gateway.kernel.broker import Broker
 from gateway.kernel.connections import TICKS_PER_S
 from gateway.kernel.errors import StorageError
@@ -54,11 +55,6 @@ _log: Final = Log("node")
 
 PLAIN_MECHANISMS: Final = "PLAIN AMQPLAIN"
 
-#: Events of which an operator should know, besides all of the store's.
-_WARNINGS: Final = frozenset(
-    {"queue.advice", "retained.refused", "archive.failed", "archive.full", "stream.encoding_failed"}
-)
-
 #: How long a stopping broker waits for its peers to say goodbye, in seconds.
 _GOODBYE_S: Final = 2.0
 
@@ -73,9 +69,10 @@ class Node:
         self._views: dict[str, PluginView] = {}
         self._access_by_vhost: dict[str, Access] = {}
         self._store = self._open_store()
+        clock = ReactorClock(reactor, lambda: self._turn.touch())
         self.broker = Broker(
             self._store,
-            ReactorClock(reactor, lambda: self._turn.touch()),
+            clock,
             {AMQP.name: AMQP, MQTT.name: MQTT, STOMP.name: STOMP, PLAIN.name: PLAIN},
             self._view,
             node=settings.node,
@@ -88,6 +85,7 @@ class Node:
                 reserve=settings.queues.reserve,
             ),
         )
+        clock.on_fault = partial(self.broker.faults.contain, "timer")
         schedule = reactor.loop if isinstance(reactor, TurnReactor) else _DelayedCalls(reactor)
         self._turn = Turn(self.broker.journal, schedule)
         self._listeners = Listeners(reactor, self.broker.clock, settings.bind)
@@ -95,20 +93,20 @@ class Node:
         self._archive = ArchiveSide(settings, self.broker, self._worker, self._turn.touch)
         self.on_failure: Callable[[], None] = lambda: None
         self.broker.on_failure = self._store_failed
-        self.broker.events.subscribe(_log_event)
+        self.broker.events.subscribe(EventLog())
         self.broker.events.subscribe(self._forget_view)
         self.broker.on_vhost = lambda vhost: bound_sessions(settings, vhost)
         self._watermarks = Watermarks(
             self.broker.alarms, settings.data, memory_limit(settings.memory_high_watermark), settings.disk_free_limit
         )
-        self._watch = LoopingCall(self._watermarks.check)
-        self._tick = LoopingCall(self._tick_all)
+        self._watch = LoopingCall(partial(self._steadily, self._watermarks.check))
+        self._tick = LoopingCall(partial(self._steadily, self._tick_all))
         self._statistics = Statistics(self.broker, reactor.seconds, settings.data)
         slices = Cooperator(scheduler=lambda call: reactor.callLater(0, call))
-        self._look = LoopingCall(lambda: slices.coiterate(self._statistics.look()))
+        self._look = LoopingCall(lambda: slices.coiterate(self._steady(self._statistics.look())))
         self._mqtt = mqtt_settings(settings, self.broker, self._access_of)
         self._sys_topics = sys_topics(self._mqtt)
-        self._tell = LoopingCall(lambda: slices.coiterate(self._in_turns(self._sys_topics.tell())))
+        self._tell = LoopingCall(lambda: slices.coiterate(self._steady(self._in_turns(self._sys_topics.tell()))))
         self._watch.clock = self._tick.clock = self._look.clock = self._tell.clock = reactor
 
     @property
@@ -175,7 +173,11 @@ class Node:
         directory, changed = self.broker.directory, partial(self.broker.permissions_changed, vhost)
         loopback_users = frozenset(self.settings.loopback_users)
         authenticators, methods = view.authenticators(directory), view.authentication_methods(directory)
-        return Access(authenticators, view.authorizers(directory, changed), loopback_users, methods)
+
+        def failed(kind: str, part: object, error: Exception) -> None:
+            self.broker.faults.contain_in_part(kind, error, vhost, part)
+
+        return Access(authenticators, view.authorizers(directory, changed), loopback_users, methods, failed)
 
     def _login_access(self) -> Access:
         """Return who decides about a login before its virtual host is known: the default virtual host's plugins."""
@@ -310,6 +312,20 @@ class Node:
             except Exception:  # the seam between peers: the broken one ends, with a line in the log
                 peer.fail()
 
+    def _steadily(self, call: Callable[[], None]) -> None:
+        """Make a call that is due again and again: what it raises once does not end the others."""
+        try:
+            call()
+        except Exception as error:  # a clock that stopped would leave alarms, time limits and statistics as they are
+            self.broker.faults.contain("clockwork", error)
+
+    def _steady(self, steps: Iterator[None]) -> Iterator[None]:
+        """Take the steps of long work that is due again and again; what it raises ends this time alone."""
+        try:
+            yield from steps
+        except Exception as error:  # as above
+            self.broker.faults.contain("clockwork", error)
+
     def _in_turns(self, steps: Iterator[None]) -> Iterator[None]:
         """Make sure that each slice of long work ends in a turn."""
         for step in steps:
@@ -344,9 +360,3 @@ class _DelayedCalls(Schedule):
     def end_soon(self, turn: Turn) -> None:
         """End the turn by a delayed call."""
         self._reactor.callLater(0, turn.end)
-
-
-def _log_event(event: Event) -> None:
-    is_warning = event.name.startswith("store.") or event.name in _WARNINGS
-    level = _log.warning if is_warning else _log.debug
-    level(event.name, vhost=event.vhost, subject=event.subject, **event.details)

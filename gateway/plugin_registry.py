@@ -191,12 +191,20 @@ class PluginView:
         self._plugins = plugins
         self._origins = origins
         self._settings_by_name = settings_by_name
+        self._plugin_by_type: dict[str, str] = {}
+        self._suppliers: list[tuple[object, str]] = []
         self.exchange_types: dict[str, ExchangeFactory] = self._merged_exchange_types()
 
     @property
     def names(self) -> list[str]:
         """The plugins in use, in the order they are asked."""
         return list(self._settings_by_name)
+
+    def plugin_of(self, part: object) -> str:
+        """Return the plugin that supplies an exchange type, by its name, or an object; ``""`` where none does."""
+        if isinstance(part, str):
+            return self._plugin_by_type.get(part, "")
+        return next((plugin for supplied, plugin in self._suppliers if supplied is part), "")
 
     def authenticators(self, directory: "Directory") -> "tuple[Authenticator, ...]":
         """Ask for authenticators. :raises ConfigurationError: when a plugin fails."""
@@ -211,6 +219,7 @@ class PluginView:
             if not callable(getattr(method, "begin", None)):
                 raise self._fault(plugin, f"the authentication method {name!r} has no begin(): {method!r}")
             methods[name] = method
+            self._suppliers.append((method, plugin))
         return methods
 
     def authorizers(
@@ -231,6 +240,7 @@ class PluginView:
             if not callable(factory):
                 raise self._fault(plugin, f"the factory of exchange type {name!r} cannot be called: {factory!r}")
             factories[name] = factory
+            self._plugin_by_type[name] = plugin
         return factories
 
     def _offers(
@@ -246,7 +256,9 @@ class PluginView:
                 yield plugin, name, item
 
     def _joined(self, hook: str, **asked: object) -> tuple[Any, ...]:  # Any: the specification of the hook says which
-        return tuple(item for _, answer in self._answers(hook, Sequence, **asked) for item in answer)
+        supplied = [(item, name) for name, answer in self._answers(hook, Sequence, **asked) for item in answer]
+        self._suppliers += supplied
+        return tuple(item for item, _ in supplied)
 
     def _answers(self, hook: str, shape: type, **asked: object) -> Iterator[tuple[str, Any]]:
         """Ask the plugins one by one, since each has settings of its own; yield their names and answers."""

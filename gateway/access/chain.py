@@ -9,6 +9,7 @@ from gateway.access.once import Once
 from gateway.access.permissions import Permissions
 from gateway.access.principals import Credentials, Principal, is_loopback
 from gateway.kernel.errors import NotAllowed
+from gateway.kernel.faults import BadAnswer, described, place_of, shown
 from gateway.logs import Log
 
 _log: Final = Log("access")
@@ -50,11 +51,14 @@ class Access:
         authorizers: Sequence[Authorizer],
         loopback_users: frozenset[str] = frozenset({"guest"}),
         methods: Mapping[str, AuthenticationMethod] = MappingProxyType({}),
+        on_fault: "Callable[[str, object, Exception], None] | None" = None,
     ) -> None:
+        """Ask these. ``on_fault`` is called with what was asked of a plugin's object, the object and what it raised."""
         self._authenticators = tuple(authenticators)
         self._authorizers = tuple(authorizers)
         self._loopback_users = loopback_users
         self._methods = methods
+        self._on_fault = on_fault or _log_fault
 
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
         """Call ``answer`` once, now or later, with the principal, or with ``None`` when nobody vouches for it."""
@@ -63,7 +67,7 @@ class Access:
     def converse(self, method: str, visitor: Visitor) -> GuardedDialogue | None:
         """Return a dialogue of the authentication method of this name; ``None`` when no plugin offers it."""
         offered = self._methods.get(method)
-        return None if offered is None else GuardedDialogue(method, offered, visitor, self._objection)
+        return None if offered is None else GuardedDialogue(method, offered, visitor, self._objection, self._on_fault)
 
     def anonymous(self, user: str, peer_host: str) -> Principal | None:
         """Return who a client counts as that says nothing of itself, or ``None`` where that user may not come from.
@@ -80,8 +84,20 @@ class Access:
     def enter(self, principal: Principal, vhost: str) -> Permissions:
         """Return what a principal may do in a virtual host. :raises NotAllowed: when it may not enter."""
         for authorizer in self._authorizers:
-            if (permissions := authorizer.permissions(principal, vhost)) is not None:
+            permissions = self._permissions_by(authorizer, principal, vhost)
+            if permissions is not None:
                 return permissions
+        raise NotAllowed(f"access to vhost '{vhost}' refused for user '{principal.name}'")
+
+    def _permissions_by(self, authorizer: Authorizer, principal: Principal, vhost: str) -> Permissions | None:
+        """Ask an authorizer. :raises NotAllowed: when it fails: whom it would have kept out must not come in."""
+        try:
+            permissions = authorizer.permissions(principal, vhost)
+            if permissions is None or isinstance(permissions, Permissions):
+                return permissions
+            raise BadAnswer(f"permissions() returned {shown(permissions)}, which is no Permissions")
+        except Exception as error:  # foreign code: nobody is let in by a plugin that fails
+            self._on_fault("authorizer", authorizer, error)
         raise NotAllowed(f"access to vhost '{vhost}' refused for user '{principal.name}'")
 
     def _ask(self, turn: int, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
@@ -95,18 +111,29 @@ class Access:
         def answered(principal: Principal | None) -> None:
             if principal is None:
                 self._ask(turn + 1, credentials, answer)
+            elif not isinstance(principal, Principal):
+                wrong = BadAnswer(f"the authenticator answered {shown(principal)}, which is no Principal")
+                self._on_fault("authenticator", authenticator, wrong)
+                self._log_refusal(credentials, "the authenticator failed")
+                answer(None)
             elif objection := self._objection(principal, credentials.peer_host):
                 self._log_refusal(credentials, objection)
                 answer(None)
             else:
                 answer(principal)
 
+        def failed(error: Exception) -> None:
+            self._on_fault("authenticator", authenticator, error)
+            once(None)
+
         once = Once(answered)
         try:
-            authenticator.authenticate(credentials, once)
-        except Exception:  # a plugin that breaks must neither let anybody in nor leave the client waiting
-            _log.error("authenticator failed", exc_info=True, authenticator=type(authenticator).__qualname__)
-            once(None)
+            pending: object = authenticator.authenticate(credentials, once)  # type: ignore[func-returns-value]
+        except Exception as error:  # a plugin that fails must neither let anybody in nor leave the client waiting
+            failed(error)
+            return
+        if callable(add_errback := getattr(pending, "addErrback", None)):  # a Deferred may fail later
+            add_errback(lambda failure: failed(failure.value))
 
     def _objection(self, principal: Principal, peer_host: str) -> str:
         """Return why a principal may not come from there; empty when it may."""
@@ -122,3 +149,8 @@ class Access:
             peer=credentials.peer_host,
             reason=reason,
         )
+
+
+def _log_fault(kind: str, part: object, error: Exception) -> None:
+    """Write a line where nothing counts faults."""
+    _log.error(f"{kind} failed: {described(error)}", part=type(part).__qualname__, place=place_of(error))

@@ -73,9 +73,15 @@ class GuardedDialogue:
     """A plugin's dialogue, held to its promises: one answer to each step, and what breaks lets nobody in."""
 
     def __init__(
-        self, name: str, method: AuthenticationMethod, visitor: Visitor, objection: Callable[[Principal, str], str]
+        self,
+        name: str,
+        method: AuthenticationMethod,
+        visitor: Visitor,
+        objection: Callable[[Principal, str], str],
+        on_fault: Callable[[str, object, Exception], None],
     ) -> None:
         """Guard what ``method`` begins. ``objection`` says why a principal may not come from a host, if so."""
+        self._on_fault = on_fault
         self._name = name
         self._method = method
         self._visitor = visitor
@@ -89,8 +95,8 @@ class GuardedDialogue:
             if self._dialogue is None:
                 self._dialogue = self._method.begin(self._visitor)
             self._dialogue.step(data, once)
-        except Exception:  # a plugin that breaks must neither let anybody in nor leave the client waiting
-            _log.error("authentication method failed", exc_info=True, method=self._name)
+        except Exception as error:  # a plugin that fails must neither let anybody in nor leave the client waiting
+            self._on_fault("authentication method", self._method, error)
             once(Failure("the method failed"))
 
     def _judged(self, given: Answer) -> Answer:

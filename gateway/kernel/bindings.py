@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 
 from gateway.kernel.binding import Binding, Destination
 from gateway.kernel.changes import Put, Removed
+from gateway.kernel.errors import PreconditionFailed, Refused
 from gateway.kernel.events import Event, Events
 from gateway.kernel.exchange import Exchange
+from gateway.kernel.faults import Faults, described
 from gateway.kernel.message import Arguments
 from gateway.kernel.records import BindingRecord
 
@@ -21,13 +23,15 @@ class Bindings:
     an auto-delete exchange whose last binding went (R28).
     """
 
-    def __init__(self, journal: "Journal", events: Events, changed: Callable[[], None]) -> None:
+    def __init__(self, journal: "Journal", events: Events, changed: Callable[[], None], faults: Faults) -> None:
         self._journal = journal
         self._events = events
         self._changed = changed
+        self._faults = faults
         self.on_abandoned: Callable[[Exchange], None] = lambda exchange: None
         self._by_source: dict[Exchange, dict[object, Binding]] = {}
         self._by_destination: dict[Destination, dict[Binding, None]] = {}
+        self._unheeded: set[Binding] = set()
 
     def __iter__(self) -> Iterator[Binding]:
         for bindings in self._by_source.values():
@@ -62,9 +66,33 @@ class Bindings:
         return binding
 
     def install(self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments) -> Binding:
-        """Build a binding between two ends, live and in recovery alike."""
+        """Build a binding between two ends.
+
+        :raises PreconditionFailed: when the exchange type cannot use it, or fails.
+        """
         binding = Binding(source, destination, routing_key, arguments)
-        source.type.bind(binding)
+        try:
+            source.type.bind(binding)
+        except Refused:
+            raise
+        except Exception as error:  # foreign code: the binding is refused, and nothing else is disturbed
+            self._contain("bind", source, error)
+            failed = f"exchange type '{source.type_name}' failed to bind '{destination.name}': {described(error)}"
+            raise PreconditionFailed(failed) from None
+        return self._keep(binding)
+
+    def restore(self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments) -> Binding:
+        """Build a binding of an earlier run. One that the exchange type refuses is kept, and takes no effect."""
+        try:
+            return self.install(source, destination, routing_key, arguments)
+        except Refused as refusal:
+            binding = self._keep(Binding(source, destination, routing_key, arguments))
+            self._unheeded.add(binding)
+            self._events.emit(_event("binding.inert", binding, reason=str(refusal)))
+            return binding
+
+    def _keep(self, binding: Binding) -> Binding:
+        source, destination = binding.source, binding.destination
         self._by_source.setdefault(source, {})[binding.key()] = binding
         self._by_destination.setdefault(destination, {})[binding] = None
         self._changed()
@@ -72,7 +100,7 @@ class Bindings:
 
     def remove(self, binding: Binding) -> None:
         """Let a binding take effect no longer."""
-        binding.source.type.unbind(binding)
+        self._unbind(binding)
         source, destination = binding.source, binding.destination
         del self._by_source[source][binding.key()]
         if not self._by_source[source]:
@@ -88,6 +116,20 @@ class Bindings:
         if source.is_auto_delete and source not in self._by_source:
             self.on_abandoned(source)
 
+    def _unbind(self, binding: Binding) -> None:
+        """Take a binding out of the index of its exchange type, if it is in there."""
+        if binding in self._unheeded:
+            self._unheeded.remove(binding)
+            return
+        try:
+            binding.source.type.unbind(binding)
+        except Exception as error:  # foreign code: the binding goes whatever its exchange type thinks of it
+            self._contain("unbind", binding.source, error)
+
+    def _contain(self, verb: str, source: Exchange, error: Exception) -> None:
+        function = getattr(type(source.type), verb, None)
+        self._faults.contain_in_type(verb, error, source.vhost_name, source.name, source.type_name, function)
+
 
 def _is_recorded(binding: Binding) -> bool:
     """Whether a binding survives a restart: both of its ends do, and an exclusive queue never does (R27)."""
@@ -102,6 +144,6 @@ def _record(binding: Binding) -> BindingRecord:
     )
 
 
-def _event(name: str, binding: Binding) -> Event:
-    details = {"source": binding.source.name, "routing_key": binding.routing_key}
+def _event(name: str, binding: Binding, **more: object) -> Event:
+    details = {"source": binding.source.name, "routing_key": binding.routing_key, **more}
     return Event(name, binding.source.vhost_name, binding.destination.name, details)

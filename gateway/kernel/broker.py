@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.kernel.alarms import Alarms, Resource
@@ -13,6 +14,7 @@ from gateway.kernel.counters import Traffic
 from gateway.kernel.directory import Directory
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event, Events
+from gateway.kernel.faults import Faults
 from gateway.kernel.journal import Journal
 from gateway.kernel.message import HeaderFormat, Value
 from gateway.kernel.policy_checks import require_valid_policy
@@ -23,7 +25,7 @@ from gateway.kernel.tracing import TracedVhost, Tracing
 from gateway.kernel.vhost import VirtualHost
 
 if TYPE_CHECKING:
-    from gateway.kernel.ports import Clock, Plugins, Store
+    from gateway.kernel.ports import Clock, Plugins, PluginView, Store
 
 
 class Broker:
@@ -48,9 +50,12 @@ class Broker:
         self.node = node
         self.clock = clock
         self.events = Events()
+        self.faults = Faults(self.events, self._plugin_of)
+        self.events.on_fault = partial(self.faults.contain, "event listener")
         self.alarms = Alarms()
         self.connections = Connections()
         self.journal = Journal(store, clock, formats)
+        self.journal.on_fault = partial(self.faults.contain, "turn")
         self.directory = Directory(self.journal.record)
         self.vhost_by_name: dict[str, VirtualHost] = {}
         self.policies: dict[tuple[Value, ...], PolicyRecord] = {}
@@ -61,6 +66,7 @@ class Broker:
         self.on_vhost: Callable[[VirtualHost], None] = lambda vhost: None
         self._plugins = plugins
         self._tracing_by_vhost: dict[str, Tracing] = {}
+        self._view_by_vhost: dict[str, PluginView] = {}
         self._queue_id = 0
         self._queue_rules = queue_rules or QueueRules()
         self.reserve = Reserve(self._queue_rules.reserve)
@@ -106,7 +112,7 @@ class Broker:
     def install_vhost(self, record: VhostRecord) -> VirtualHost:
         """Build a virtual host from its record, with the plugins it enables."""
         enabled = {plugin: dict(settings) for plugin, settings in record.plugins.items() if isinstance(settings, dict)}
-        view = self._plugins(record.name, enabled)
+        view = self._view_by_vhost[record.name] = self._plugins(record.name, enabled)
         vhost = VirtualHost(
             record,
             self.journal,
@@ -117,13 +123,19 @@ class Broker:
             self._queue_rules,
             self.reserve,
             self.archivists,
+            self.faults,
         )
         self.on_vhost(vhost)
         self.vhost_by_name[record.name] = vhost
         tracers = view.tracers(TracedVhost(vhost, self.node))
-        self._tracing_by_vhost[record.name] = Tracing(record.name, tracers, vhost.trace_table, self.events)
+        self._tracing_by_vhost[record.name] = Tracing(record.name, tracers, vhost.trace_table, self.faults)
         self._apply_tracing(vhost)
         return vhost
+
+    def _plugin_of(self, vhost: str, part: object) -> str:
+        """Return the plugin that supplies a part of a virtual host; ``""`` where none is known."""
+        view = self._view_by_vhost.get(vhost)
+        return view.plugin_of(part) if view is not None else ""
 
     def delete_vhost(self, name: str) -> None:
         """Delete a virtual host with everything in it.
@@ -150,7 +162,7 @@ class Broker:
         for parameter in [parameter for parameter in self.parameters.values() if parameter.vhost == name]:
             self.remove_parameter(parameter)
         self.directory.remove_vhost(name)
-        del self.vhost_by_name[name], self._tracing_by_vhost[name]
+        del self.vhost_by_name[name], self._tracing_by_vhost[name], self._view_by_vhost[name]
         self.departed_traffic.add(vhost.traffic)
         self.journal.record(Removed("vhost", (name,)))
 

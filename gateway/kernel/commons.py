@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from gateway.kernel.bindings import Bindings
     from gateway.kernel.equipping import Equipment
     from gateway.kernel.events import Events
+    from gateway.kernel.faults import Faults
     from gateway.kernel.journal import Journal
     from gateway.kernel.records import VhostRecord
     from gateway.kernel.router import Router
@@ -24,6 +25,7 @@ class Commons:
     bindings: "Bindings"
     equipment: "Equipment"
     next_queue_id: Callable[[], int]
+    faults: "Faults"
 
     @property
     def vhost_name(self) -> str:

@@ -11,6 +11,7 @@ from gateway.kernel.features.base import Reason
 if TYPE_CHECKING:
     from gateway.kernel.events import Events
     from gateway.kernel.exchange import Exchange
+    from gateway.kernel.faults import Faults
     from gateway.kernel.journal import Journal
     from gateway.kernel.message import Message
     from gateway.kernel.queue import Queue
@@ -35,12 +36,14 @@ class DeadLetters:
         router: "Router",
         journal: "Journal",
         events: "Events",
+        faults: "Faults",
     ) -> None:
         self._vhost_name = vhost_name
         self._exchange_by_name = exchange_by_name
         self._router = router
         self._journal = journal
         self._events = events
+        self._faults = faults
         self.trace_table: TraceTable | None = None
         self._waiting: deque[tuple[Message, Reason]] = deque()
         self._is_publishing = False
@@ -73,13 +76,20 @@ class DeadLetters:
             if deaths and is_cycle(deaths, queue.name):
                 self._tell(letter.exchange, queue)
             else:
-                queue.offer(letter)
+                self._offer(queue, letter)
         for archive in route.archives:
             archive.keep(letter)
         if self.trace_table is not None and self.trace_table.is_on:
             self.trace_table.dead_lettered(letter, reason)
         if letter.id:
             self._journal.moved_lsn = self._journal.lsn
+
+    def _offer(self, queue: "Queue", letter: "Message") -> None:
+        """Offer a letter to one of its queues; what the queue raises keeps it from no other."""
+        try:
+            queue.offer(letter)
+        except Exception as error:  # the queue in which it died is in the middle of letting it go
+            self._faults.contain("dead letter", error, vhost=self._vhost_name, subject=queue.name)
 
     def _tell(self, exchange_name: str, queue: "Queue") -> None:
         """Say once that messages die in a circle: they are dropped where it closes."""

@@ -19,16 +19,25 @@ Listener: TypeAlias = Callable[[Event], None]
 
 
 class Events:
-    """Passes each event to every listener, in the order they came. Not for messages: those have tracers."""
+    """Passes each event to every listener, in the order they came. Not for messages: those have tracers.
+
+    ``on_fault`` is called with what a listener raises.
+    """
 
     def __init__(self) -> None:
         self._listeners: tuple[Listener, ...] = ()
+        self.on_fault: Callable[[Exception], None] | None = None
 
     def subscribe(self, listener: Listener) -> None:
         """Call ``listener`` with each event from now on."""
         self._listeners = (*self._listeners, listener)
 
     def emit(self, event: Event) -> None:
-        """Tell everybody."""
+        """Call every listener; one that raises does not keep the others from being called."""
         for listener in self._listeners:
-            listener(event)
+            try:
+                listener(event)
+            except Exception as error:  # what happened has happened, whoever could not be told
+                if self.on_fault is None:
+                    raise
+                self.on_fault(error)

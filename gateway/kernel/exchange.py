@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.settings import effective
 
@@ -34,7 +35,7 @@ class Exchange:
 
     ``routes`` remembers the route of a routing key while ``routes_by_key``, ``route_by_ends`` every route there is;
     the router fills and empties both. What routes counted outlives them. ``archive`` keeps what comes by, ``None`` for
-    nearly all.
+    nearly all. ``inert_reason`` says why an exchange routes nothing: its type cannot be had; empty for all others.
     """
 
     __slots__ = (
@@ -44,6 +45,7 @@ class Exchange:
         "archive",
         "arguments",
         "guard",
+        "inert_reason",
         "is_auto_delete",
         "is_durable",
         "is_internal",
@@ -83,6 +85,7 @@ class Exchange:
         self.routes_by_key = routes_by_key and guard is None
         self.guard = guard
         self.archive: Archive | None = None
+        self.inert_reason = ""
         self.routes: dict[str, Route] = {}
         self.route_by_ends: dict[tuple[Queue | Archive, ...], Route] = {}
         self._passed_on: dict[Queue, int] = {}
@@ -93,6 +96,16 @@ class Exchange:
     def alternate(self) -> str | None:
         """The name of the exchange that gets what this one cannot route (R24)."""
         return self.settings.text("alternate-exchange") if self.name else None
+
+    def require_working(self) -> None:
+        """Refuse to publish while the exchange is inert: its messages would be lost.
+
+        :raises PreconditionFailed: with the reason, and what to do.
+        """
+        if self.inert_reason:
+            raise PreconditionFailed(
+                f"exchange '{self.name}' in vhost '{self.vhost_name}' is inert: {self.inert_reason}"
+            )
 
     # Routes
 

@@ -1,21 +1,26 @@
 """All exchanges of a virtual host: declared, built, deleted."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.changes import Put, Removed
 from gateway.kernel.commons import Commons
-from gateway.kernel.errors import AccessRefused, CommandInvalid, PreconditionFailed
+from gateway.kernel.errors import AccessRefused, CommandInvalid, PreconditionFailed, Refused
 from gateway.kernel.events import Event
 from gateway.kernel.exchange import Exchange
+from gateway.kernel.faults import BadAnswer, described, shown
 from gateway.kernel.guards import guard_for, holds_messages, routing_type
+from gateway.kernel.inert import InertType
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.names import PREDECLARED, RESERVED_PREFIX, require_not_default
 from gateway.kernel.records import ExchangeRecord
 
 if TYPE_CHECKING:
     from gateway.kernel.declarations import ExchangeDeclaration
-    from gateway.kernel.ports import ExchangeFactory, ExchangeTypes
+    from gateway.kernel.ports import ExchangeFactory, ExchangeType, ExchangeTypes
+
+#: What every exchange type has.
+_METHODS: Final = ("bind", "unbind", "route")
 
 
 class Exchanges:
@@ -59,25 +64,69 @@ class Exchanges:
         return self._make(declaration)
 
     def install(self, record: ExchangeRecord, *, is_durable: bool) -> Exchange:
-        """Build an exchange from its record, live and in recovery alike."""
+        """Build an exchange from its record.
+
+        :raises Refused: when no plugin supplies its type, or the type refuses its arguments or fails.
+        """
         factory = self.factory(record.type, record.arguments)
+        type = self._type_from(factory, record)
+        return self._place(record, type, bool(getattr(factory, "routes_by_key", False)), is_durable=is_durable)
+
+    def restore(self, record: ExchangeRecord) -> Exchange:
+        """Build a durable exchange of an earlier run; it is inert when its type cannot be had any more."""
+        try:
+            return self.install(record, is_durable=True)
+        except Refused as refusal:
+            exchange = self._place(record, InertType(), False, is_durable=True, inert_reason=str(refusal))
+            details = {"type": record.type, "reason": exchange.inert_reason}
+            self._commons.events.emit(Event("exchange.inert", record.vhost, record.name, details))
+            return exchange
+
+    def _type_from(self, factory: "ExchangeFactory", record: ExchangeRecord) -> "ExchangeType":
+        """Return the routing of one exchange. :raises PreconditionFailed: when the factory refuses or fails."""
+        try:
+            type = factory(record.arguments)
+            missing = [method for method in _METHODS if not callable(getattr(type, method, None))]
+            if missing:
+                raise BadAnswer(f"the factory returned {shown(type)}, which has no {missing[0]}()")
+        except Refused:
+            raise
+        except Exception as error:  # foreign code: the declaration is refused, and nothing else is disturbed
+            faults = self._commons.faults
+            faults.contain_in_type("declare", error, record.vhost, record.name, record.type, factory)
+            failed = f"exchange type '{record.type}' failed to make exchange '{record.name}': {described(error)}"
+            raise PreconditionFailed(failed) from None
+        return type
+
+    def _place(
+        self,
+        record: ExchangeRecord,
+        type: "ExchangeType",
+        routes_by_key: bool,
+        *,
+        is_durable: bool,
+        inert_reason: str = "",
+    ) -> Exchange:
+        """Give an exchange its place in the virtual host."""
         exchange = Exchange(
             self._commons.vhost_name,
             record.name,
             record.type,
-            factory(record.arguments),
+            type,
             is_durable=is_durable,
             is_auto_delete=record.is_auto_delete,
             is_internal=record.is_internal,
             arguments=record.arguments,
-            routes_by_key=bool(getattr(factory, "routes_by_key", False)),
+            routes_by_key=routes_by_key,
             guard=guard_for(
                 record,
                 self._commons.journal,
                 is_durable=is_durable,
                 let_go=lambda message: self._let_go(exchange, message),
+                is_inert=bool(inert_reason),
             ),
         )
+        exchange.inert_reason = inert_reason
         self._exchange_by_name[record.name] = exchange
         self._commons.equipment.fit_exchange(exchange)
         self._commons.router.forget()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.features.base import QueueFeature
+from gateway.kernel.features.base import QueueFeature, Reason
 from gateway.kernel.features.delaying import Delaying, delay_ms
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.queue import Queue
@@ -98,18 +98,29 @@ class _Swallowing(QueueFeature):
 
 
 def guard_for(
-    record: ExchangeRecord, journal: "Journal", *, is_durable: bool, let_go: Callable[[Message], None]
+    record: ExchangeRecord,
+    journal: "Journal",
+    *,
+    is_durable: bool,
+    let_go: Callable[[Message], None],
+    is_inert: bool = False,
 ) -> Guard | None:
-    """Return the guard that an exchange needs, ``None`` for nearly all. ``let_go`` routes a message whose time came."""
+    """Return the guard that an exchange needs, ``None`` for nearly all. ``let_go`` routes a message whose time came.
+
+    An inert exchange lets nothing go: what it holds back waits until its type is there again.
+    """
     deduplicates = record.type == DEDUPLICATED or record.arguments.get(DEDUPLICATED) is True
     if record.type != DELAYED and not deduplicates:
         return None
     waiting = None
     if record.type == DELAYED:
 
-        def release(entry: QueuedMessage) -> None:
+        def release(entry: QueuedMessage) -> Reason | None:
+            if is_inert:
+                return Reason.MAXLEN  # as if there were no room anywhere: it waits on
             let_go(entry.message)
             place.forget(entry)  # in the step in which others took it: it is never in neither, nor in both
+            return None
 
         feature = Delaying(journal.clock, delays_arrivals=True, release=release)
         place = Queue(record.vhost, "", journal, id=record.queue_id, is_durable=is_durable, features=(feature,))

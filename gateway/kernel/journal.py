@@ -40,7 +40,7 @@ class Journal:
     ``position`` is the last place given to a message: queues count it up, and so have one order for all of them.
     ``formats`` reads the headers of stored messages: format name to format; ``reader`` reads whole messages.
     ``moved_lsn`` is the position of the last turn in which a dead letter was stored. ``turn_ms`` is ``now_ms`` once
-    somebody asked for it in this turn, else 0.
+    somebody asked for it in this turn, else 0. ``on_fault`` is called with what a callback raises.
     """
 
     def __init__(self, store: "Store", clock: "Clock", formats: "Mapping[str, HeaderFormat]") -> None:
@@ -62,6 +62,7 @@ class Journal:
         self.is_backlogged = False
         self.has_failed = False
         self.on_backlog: Callable[[], None] = lambda: None
+        self.on_fault: Callable[[Exception], None] | None = None
         self.moved_lsn = Lsn(0)
         self.lsn = Lsn(1)
         self.watermark = Lsn(0)
@@ -211,7 +212,16 @@ class Journal:
     def _end_turn(self) -> None:
         calls, self._last_words = self._last_words, []
         for call in calls:
+            self._call(call)
+
+    def _call(self, call: Callable[[], None]) -> None:
+        """Make a call that was asked for; what it raises keeps no other from being made."""
+        try:
             call()
+        except Exception as error:  # the turn ends and the others are answered, whatever failed in one of them
+            if self.on_fault is None:
+                raise
+            self.on_fault(error)
 
     @property
     def has_begun(self) -> bool:
@@ -258,7 +268,7 @@ class Journal:
         self._weigh_backlog()
         waiting = self._waiting
         while waiting and waiting[0][0] <= watermark:
-            waiting.popleft()[1]()
+            self._call(waiting.popleft()[1])
 
     def _weigh_backlog(self) -> None:
         is_backlogged = self._backlog_bytes > (BACKLOG_LIMIT // 2 if self.is_backlogged else BACKLOG_LIMIT)

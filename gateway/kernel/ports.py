@@ -194,6 +194,10 @@ class PluginView(Protocol):
         """Exchange type name to factory."""
         ...
 
+    def plugin_of(self, part: object) -> str:
+        """Return the plugin that supplies an exchange type, by its name, or an object; ``""`` where none does."""
+        ...
+
     def tracers(self, vhost: "TracedVhost") -> Sequence[Tracer]:
         """Return new tracers for a virtual host; asked once, when it starts."""
         ...

@@ -156,7 +156,7 @@ def _install_one(broker: "Broker", entity: Entity) -> object:
     if isinstance(entity, VhostRecord):
         return broker.install_vhost(entity)
     if isinstance(entity, ExchangeRecord):
-        return broker.vhost(entity.vhost).exchanges.install(entity, is_durable=True)
+        return broker.vhost(entity.vhost).exchanges.restore(entity)
     if isinstance(entity, QueueRecord):
         return broker.vhost(entity.vhost).queues.install(entity, is_durable=True)
     if isinstance(entity, StreamOffsetRecord):
@@ -212,4 +212,4 @@ def _install_binding(broker: "Broker", record: BindingRecord) -> object:
     vhost = broker.vhost(record.vhost)
     named = vhost.exchange if record.destination_kind == "exchange" else vhost.queue
     destination = named(record.destination)
-    return vhost.bindings.install(vhost.exchange(record.source), destination, record.routing_key, record.arguments)
+    return vhost.bindings.restore(vhost.exchange(record.source), destination, record.routing_key, record.arguments)

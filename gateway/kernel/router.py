@@ -1,21 +1,27 @@
 """From a message to the queues that get it: through bindings, exchange-to-exchange bindings and alternate exchanges."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gateway.kernel.exchange import Exchange, Route
+from gateway.kernel.faults import BadAnswer, Faults, shown
 from gateway.kernel.message import Message
+from gateway.kernel.queue import Queue
 
 if TYPE_CHECKING:
     from gateway.kernel.archive import Archive
-    from gateway.kernel.queue import Queue
 
 
 class Router:
-    """Walks the exchanges of one virtual host. Each exchange is visited once, so cycles end (R22, R24)."""
+    """Walks the exchanges of one virtual host. Each exchange is visited once, so cycles end (R22, R24).
 
-    def __init__(self, exchange_by_name: Mapping[str, Exchange]) -> None:
+    An exchange type that fails routes nowhere, and ``faults`` counts it. Its route is not remembered.
+    """
+
+    def __init__(self, exchange_by_name: Mapping[str, Exchange], faults: Faults) -> None:
         self._exchange_by_name = exchange_by_name
+        self._faults = faults
+        self._has_failed = False
         self._remembering: set[Exchange] = set()
 
     def route(self, exchange: Exchange, message: Message) -> Route:
@@ -69,6 +75,7 @@ class Router:
         seen = {start}
         to_visit = [start]
         is_memorable = True
+        self._has_failed = False
         while to_visit:
             exchange = to_visit.pop()
             is_memorable = is_memorable and exchange.routes_by_key
@@ -78,17 +85,54 @@ class Router:
             if guard is not None and (taker := guard.takes(message)) is not None:
                 found[taker] = None
                 continue
-            for destination in self._destinations(exchange, message):
-                if not isinstance(destination, Exchange):
+            destinations = self._destinations(exchange, message)
+            has_wrong = False
+            for destination in destinations:
+                if isinstance(destination, Exchange) and self._exchange_by_name.get(destination.name) is destination:
+                    if destination not in seen:
+                        seen.add(destination)
+                        to_visit.append(destination)
+                elif isinstance(destination, Queue) and not destination.is_deleted:
                     found[destination] = None
-                elif destination not in seen:
-                    seen.add(destination)
-                    to_visit.append(destination)
-        return tuple(found), archives, is_memorable
+                else:
+                    has_wrong = True
+            if has_wrong:
+                self._contain_wrong(exchange, destinations)
+                if len(self._wrong(destinations)) == len(destinations):
+                    to_visit.extend(alternate for alternate in self._alternates(exchange) if alternate not in seen)
+                    seen.update(to_visit)
+        return tuple(found), archives, is_memorable and not self._has_failed
 
-    def _destinations(self, exchange: Exchange, message: Message) -> "Iterable[Queue | Exchange]":
-        destinations = tuple(exchange.type.route(message))
-        if not destinations and exchange.alternate is not None:
-            alternate = self._exchange_by_name.get(exchange.alternate)
-            return () if alternate is None else (alternate,)
-        return destinations
+    def _destinations(self, exchange: Exchange, message: Message) -> "tuple[object, ...]":
+        """Return what the exchange type chose, which may be wrong; what it raises is contained here."""
+        try:
+            destinations: tuple[object, ...] = tuple(exchange.type.route(message))
+        except Exception as error:  # foreign code: the message is unroutable, and nothing else is disturbed
+            self._contain(exchange, error)
+            destinations = ()
+        return destinations or self._alternates(exchange)
+
+    def _alternates(self, exchange: Exchange) -> tuple[Exchange, ...]:
+        """Return where messages go that the exchange has no destination for, if it is there."""
+        if exchange.alternate is None:
+            return ()
+        alternate = self._exchange_by_name.get(exchange.alternate)
+        return () if alternate is None else (alternate,)
+
+    # Exchange types that fail
+
+    def _wrong(self, destinations: tuple[object, ...]) -> list[object]:
+        """Return what is neither a queue nor an exchange of this virtual host, or was deleted."""
+        exchanges, queues = self._exchange_by_name, [d for d in destinations if isinstance(d, Queue)]
+        sound = {id(queue) for queue in queues if not queue.is_deleted}
+        sound |= {id(d) for d in destinations if isinstance(d, Exchange) and exchanges.get(d.name) is d}
+        return [destination for destination in destinations if id(destination) not in sound]
+
+    def _contain_wrong(self, exchange: Exchange, destinations: tuple[object, ...]) -> None:
+        wrong = shown(self._wrong(destinations)[0])
+        self._contain(exchange, BadAnswer(f"route() returned {wrong}, which is no queue or exchange that is there"))
+
+    def _contain(self, exchange: Exchange, error: Exception) -> None:
+        self._has_failed = True
+        function = getattr(type(exchange.type), "route", None)
+        self._faults.contain_in_type("route", error, exchange.vhost_name, exchange.name, exchange.type_name, function)

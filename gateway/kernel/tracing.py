@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from gateway.kernel.events import Event, Events
+from gateway.kernel.faults import Faults
 from gateway.kernel.message import Message, Properties
 from gateway.kernel.names import LONGEST_NAME
 from gateway.kernel.plain import plain_header
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 class Tracing:
     """Tells the tracers of one virtual host, and its table of events, what is published and handed out.
 
-    A tracer that breaks must not cost the message that it watches, so it becomes an event. The table writes down what
-    it is told while it is on; tracers are told while ``tells_tracers``.
+    A tracer that fails does not cost the message that it watches: ``faults`` contain what it raises. The table writes
+    down what it is told while it is on; tracers are told while ``tells_tracers``.
     """
 
-    def __init__(self, vhost_name: str, tracers: "Sequence[Tracer]", table: "TraceTable", events: Events) -> None:
+    def __init__(self, vhost_name: str, tracers: "Sequence[Tracer]", table: "TraceTable", faults: Faults) -> None:
         self.tells_tracers = True
         self._vhost_name = vhost_name
         self._tracers = tuple(tracers)
         self._table = table
-        self._events = events
+        self._faults = faults
 
     @property
     def is_needed(self) -> bool:
@@ -59,8 +59,7 @@ class Tracing:
         try:
             tell(tracer)
         except Exception as error:  # the seam to a plugin: whatever it raises is its own fault
-            details = {"tracer": type(tracer).__qualname__, "error": repr(error)}
-            self._events.emit(Event("tracer.failed", self._vhost_name, details=details))
+            self._faults.contain_in_part("tracer", error, self._vhost_name, tracer)
 
 
 class TracedVhost:

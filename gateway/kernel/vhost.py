@@ -17,6 +17,7 @@ from gateway.kernel.errors import NotFound
 from gateway.kernel.events import Events
 from gateway.kernel.exchange import Exchange, Route
 from gateway.kernel.exchanges import Exchanges
+from gateway.kernel.faults import Faults
 from gateway.kernel.features.surroundings import Surroundings
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.names import printable, require_not_default
@@ -66,8 +67,10 @@ class VirtualHost:
         queue_rules: QueueRules,
         reserve: Reserve,
         archivists: Archivists | None = None,
+        faults: Faults | None = None,
     ) -> None:
         self.name = record.name
+        self._faults = faults = faults or Faults(events)
         self.version = 0
         self.tracing: Tracing | None = None
         self.traffic = Traffic()
@@ -76,10 +79,10 @@ class VirtualHost:
         self.default_exchange = default_exchange(record.name, self.queue_by_name, self.reply_queue_by_name)
         self.exchange_by_name: dict[str, Exchange] = {"": self.default_exchange}
         self.exchange_types = exchange_types
-        self._router = router = Router(self.exchange_by_name)
-        self.bindings = Bindings(journal, events, router.forget)
+        self._router = router = Router(self.exchange_by_name, faults)
+        self.bindings = Bindings(journal, events, router.forget, faults)
         self.policies = Policies()
-        dead_letters = DeadLetters(self.name, self.exchange_by_name, router, journal, events)
+        dead_letters = DeadLetters(self.name, self.exchange_by_name, router, journal, events, faults)
         self.archives = Archives(record.name, journal, clock, events, next_queue_id, archivists or Archivists())
         self.archives.on_change = self._archives_changed
         self.archiving: Archives | None = None
@@ -88,7 +91,7 @@ class VirtualHost:
         self.equipment = Equipment(
             self.policies, surroundings, self.queue_by_name, self.exchange_by_name, router.forget
         )
-        self._commons = Commons(record, journal, events, router, self.bindings, self.equipment, next_queue_id)
+        self._commons = Commons(record, journal, events, router, self.bindings, self.equipment, next_queue_id, faults)
         self.exchanges = Exchanges(self._commons, self.exchange_by_name, exchange_types, self.outdate)
         self.queues = Queues(self._commons, self.queue_by_name, self.traffic, queue_rules, reserve)
         self.producers = Producers(self.name, journal)
@@ -135,7 +138,11 @@ class VirtualHost:
         self.traffic.published += 1
         verdict = Verdict.TAKEN
         for queue in queues:
-            if queue.offer(message) is not None:
+            try:
+                if queue.offer(message) is not None:
+                    verdict = Verdict.REFUSED
+            except Exception as error:  # the other queues get the message, its publisher learns that not all did
+                self._faults.contain("offer", error, vhost=self.name, subject=queue.name)
                 verdict = Verdict.REFUSED
         if self.archiving is not None:
             self.archiving.published(route.archives, message, origin)

@@ -34,6 +34,7 @@ def require_publishable(call: Call, vhost: VirtualHost, exchange: Exchange, mess
     permissions.require(Operation.WRITE, "exchange", exchange.name)
     if exchange.is_internal:
         raise AccessRefused(f"cannot publish to internal exchange '{exchange.name}' in vhost '{vhost.name}'")
+    exchange.require_working()
     if exchange.type_name == "topic":
         permissions.require_topic(Operation.WRITE, exchange.name, message.routing_key)
     user, principal = message.properties.user_id, call.principal

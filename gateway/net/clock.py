@@ -2,17 +2,25 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from gateway.net.syscalls import wall_ms
 
+#: A delayed call that fails is made again after this time, then after twice as long, and so on.
+FIRST_RETRY_S: Final = 1.0
+MOST_RETRIES: Final = 6
+
 
 class ReactorClock:
-    """Real time; ``touch`` is called after each delayed call, so that the turn it belongs to ends."""
+    """Real time; ``touch`` is called after each delayed call, so that the turn it belongs to ends.
+
+    A delayed call that raises is told to ``on_fault`` and made again later: what it was to see to is still to be done.
+    """
 
     def __init__(self, reactor: Any, touch: Callable[[], None]) -> None:  # Any: Twisted's interfaces are not types
         self._reactor = reactor
         self._touch = touch
+        self.on_fault: Callable[[Exception], None] | None = None
         #: Milliseconds since the epoch.
         self.wall_ms: Callable[[], int] = wall_ms
 
@@ -22,10 +30,18 @@ class ReactorClock:
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> "ReactorTimer":
         """Call once, no earlier than ``delay_s`` seconds from now."""
-        return ReactorTimer(self._reactor.callLater(delay_s, self._call, call))
+        return ReactorTimer(self._reactor.callLater(delay_s, self._call, call, 0))
 
-    def _call(self, call: Callable[[], None]) -> None:
-        call()
+    def _call(self, call: Callable[[], None], failures: int) -> None:
+        """Make a delayed call that failed so many times before."""
+        try:
+            call()
+        except Exception as error:  # a timer that stopped would hold messages back for good
+            if self.on_fault is None:
+                raise
+            self.on_fault(error)
+            if failures < MOST_RETRIES:
+                self._reactor.callLater(FIRST_RETRY_S * 2**failures, self._call, call, failures + 1)
         self._touch()
 
 

@@ -185,6 +185,7 @@ class Channel:
         exchange = vhost.exchange(exchange_name)
         if exchange.is_internal:
             raise AccessRefused(f"cannot publish to internal exchange '{exchange_name}' in vhost '{vhost.name}'")
+        exchange.require_working()
         if exchange.type_name == "topic":
             permissions.require_topic(Operation.WRITE, exchange_name, routing_key)
         self._scope.host.publishing()

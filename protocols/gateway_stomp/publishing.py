@@ -162,6 +162,7 @@ class Publishing:
         exchange = self._vhost.exchange(destination.exchange)
         if exchange.is_internal:
             raise AccessRefused(f"cannot publish to internal exchange '{exchange.name}' in vhost '{self._vhost.name}'")
+        exchange.require_working()
         scope.require_topic(Operation.WRITE, exchange, destination.name)
         scope.host.publishing()
         if len(self._targets) >= _TARGETS_KEPT:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.features.base import QueueFeature
+from gateway.kernel.features.base import QueueFeature, Reason
 from gateway.kernel.message import Message
 from gateway.kernel.queue_arguments import LONGEST_MS
 
@@ -55,7 +55,7 @@ class Delaying(QueueFeature):
         *,
         delays_arrivals: bool,
         retry_delays_ms: tuple[int, ...] = (),
-        release: "Callable[[QueuedMessage], None] | None" = None,
+        release: "Callable[[QueuedMessage], Reason | None] | None" = None,
     ) -> None:
         self._clock = clock
         self._delays_arrivals = delays_arrivals

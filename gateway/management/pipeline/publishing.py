@@ -159,6 +159,8 @@ def existing_exchange(vhost: VirtualHost, name: str) -> Exchange:
         raise not_found(f"no exchange '{name}' in vhost '{vhost.name}'")
     if exchange.is_internal:
         raise bad_request(f"exchange '{name}' in vhost '{vhost.name}' is internal: nobody publishes to it")
+    if exchange.inert_reason:
+        raise bad_request(f"exchange '{name}' in vhost '{vhost.name}' is inert: {exchange.inert_reason}")
     return exchange
 
 

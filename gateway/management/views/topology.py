@@ -37,6 +37,8 @@ def exchange_view(call: Call, exchange: Exchange) -> Fields:
     settings = getattr(exchange, "settings", None)
     if settings is not None and settings.policy is not None:
         fields["policy"] = settings.policy.name
+    if exchange.inert_reason:
+        fields["inert"] = exchange.inert_reason
     waiting = exchange.guard.waiting if exchange.guard is not None else None
     if waiting is not None:
         fields["messages_delayed"] = len(waiting.delays or ())

@@ -1,0 +1,53 @@
+"""Events of the kernel as lines of the log: warnings for what an operator should know, the others at debug level."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from gateway.kernel.events import Event
+from gateway.kernel.faults import FAULT
+from gateway.logs import Log
+from gateway.logs.limiting import RateLimit
+
+_log: Final = Log("node")
+
+#: Events of which an operator should know, besides all of the store's.
+_WARNINGS: Final = frozenset(
+    {
+        "archive.failed",
+        "archive.full",
+        "binding.inert",
+        "exchange.inert",
+        "plugin.inert",
+        "queue.advice",
+        "retained.refused",
+        "stream.encoding_failed",
+    }
+)
+
+#: A fault at the same place is written once in so many seconds; the line says how many came in between.
+_FAULT_INTERVAL_S: Final = 60.0
+
+
+class EventLog:
+    """Writes events to the log. Of a fault that repeats it writes one line a minute."""
+
+    def __init__(self, limit: RateLimit | None = None) -> None:
+        self._limit = limit or RateLimit(1, _FAULT_INTERVAL_S)
+
+    def __call__(self, event: Event) -> None:
+        """Write one event."""
+        if event.name == FAULT:
+            self._write_fault(event)
+            return
+        is_warning = event.name.startswith("store.") or event.name in _WARNINGS
+        level: Callable[..., None] = _log.warning if is_warning else _log.debug
+        level(event.name, vhost=event.vhost, subject=event.subject, **event.details)
+
+    def _write_fault(self, event: Event) -> None:
+        details = event.details
+        kind = (event.vhost, event.subject, details.get("kind"), details.get("plugin"), details.get("place"))
+        left_out = self._limit.passes(kind)
+        if left_out is not None:
+            more = {"repeated": left_out} if left_out else {}
+            facts: dict[str, Any] = {"vhost": event.vhost, "subject": event.subject, **details, **more}
+            _log.error("fault contained", **facts)

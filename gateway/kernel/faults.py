@@ -1,0 +1,119 @@
+"""Unexpected exceptions that were contained: counted by kind, and told as an event with the place they came from.
+
+A fault costs what was asked of the part that failed, and nothing else: a timer is set again, a turn ends, a message
+that could not be routed is unroutable.
+"""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final
+
+from gateway.kernel.events import Event, Events
+
+#: The name of the event that tells of a fault.
+FAULT: Final = "fault.contained"
+
+#: Longest description of an exception, in characters.
+_LONGEST_DESCRIPTION: Final = 300
+
+#: Modules of the gateway itself; those of its built-in plugins have names of their own.
+_OWN: Final = ("gateway.",)
+
+
+class Faults:
+    """Counts the contained exceptions of one node, and emits an event for each.
+
+    ``plugin_of`` returns the plugin that supplies a part of a virtual host, an exchange type by its name or an object;
+    ``""`` where none is known.
+    """
+
+    def __init__(self, events: Events, plugin_of: Callable[[str, object], str] = lambda vhost, part: "") -> None:
+        self._events = events
+        self._plugin_of = plugin_of
+        self._is_telling = False
+        self.count_by_kind: dict[str, int] = {}
+
+    @property
+    def total(self) -> int:
+        """The contained exceptions of all kinds since the start."""
+        return sum(self.count_by_kind.values())
+
+    def contain(
+        self, kind: str, error: BaseException, *, vhost: str = "", subject: str = "", **details: object
+    ) -> None:
+        """Count an exception, and tell what failed, where and why.
+
+        ``kind`` is what was asked of the part that failed: ``route``, ``timer``, ``tracer`` and the like.
+        """
+        self.count_by_kind[kind] = self.count_by_kind.get(kind, 0) + 1
+        if self._is_telling:  # a listener of the event failed in turn
+            return
+        facts = {"kind": kind, **details, "error": described(error)}
+        facts.setdefault("place", place_of(error))
+        self._is_telling = True
+        try:
+            self._events.emit(Event(FAULT, vhost, subject, facts))
+        finally:
+            self._is_telling = False
+
+    def contain_in_type(
+        self, kind: str, error: BaseException, vhost: str, exchange: str, type: str, function: object
+    ) -> None:
+        """Contain what the ``function`` of an exchange type raised, or what its answer made us raise."""
+        plugin, place = self._plugin_of(vhost, type), place_of(error, function)
+        self.contain(kind, error, vhost=vhost, subject=exchange, plugin=plugin, exchange_type=type, place=place)
+
+    def contain_in_part(self, kind: str, error: BaseException, vhost: str, part: object) -> None:
+        """Contain what an object raised that a plugin supplies: a tracer, an authenticator."""
+        name = type(part).__qualname__
+        self.contain(kind, error, vhost=vhost, plugin=self._plugin_of(vhost, part), part=name)
+
+
+class BadAnswer(Exception):
+    """A plugin answered something that its hook's specification does not allow."""
+
+
+def described(error: BaseException) -> str:
+    """Return type and text of an exception, bounded; one that cannot be written has its type alone."""
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # an exception of a plugin may fail to describe itself
+        return name
+    if isinstance(error, BadAnswer):
+        return text[:_LONGEST_DESCRIPTION]
+    return f"{name}: {text}"[:_LONGEST_DESCRIPTION] if text else name
+
+
+def shown(answer: object) -> str:
+    """Return a short description of a wrong answer; one that cannot be written has its type alone."""
+    try:
+        return repr(answer)[:100]
+    except Exception:  # an object of a plugin may fail to describe itself
+        return f"<{type(answer).__name__}>"
+
+
+def place_of(error: BaseException, function: object = None) -> str:
+    """Return file and line of the fault: the innermost in the plugin's file, or the innermost of all.
+
+    Where no frame of the plugin is left, it is the definition of ``function``, of which the answer was wrong.
+    """
+    frames = list(_frames(error.__traceback__))
+    outside = [frame for frame in frames if not frame[0].startswith(_OWN)]
+    if outside:
+        own = [frame for frame in outside if frame[1] == outside[0][1]]
+        return f"{own[-1][1]}:{own[-1][2]}"
+    code = getattr(function, "__code__", None)
+    if code is not None:
+        return f"{code.co_filename}:{code.co_firstlineno}"
+    return f"{frames[-1][1]}:{frames[-1][2]}" if frames else ""
+
+
+def _frames(traceback: TracebackType | None) -> "list[tuple[str, str, int]]":
+    """Return module, file and line of each frame, the outermost first."""
+    frames = []
+    while traceback is not None:
+        frame = traceback.tb_frame
+        frames.append((str(frame.f_globals.get("__name__", "")), frame.f_code.co_filename, traceback.tb_lineno))
+        traceback = traceback.tb_next
+    return frames

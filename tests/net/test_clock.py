@@ -1,0 +1,54 @@
+"""The kernel's clock on a reactor: a delayed call that fails is made again, and the turn it belongs to ends."""
+
+import pytest
+from twisted.internet.task import Clock
+
+from gateway.net.clock import FIRST_RETRY_S, MOST_RETRIES, ReactorClock
+
+
+class FailingCall:
+    """Fails so many times, then succeeds."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+        self.calls = 0
+
+    def __call__(self) -> None:
+        self.calls += 1
+        if self.calls <= self.failures:
+            raise RuntimeError("not yet")
+
+
+@pytest.fixture
+def reactor() -> Clock:
+    return Clock()
+
+
+def test_a_call_that_fails_is_made_again_until_it_succeeds(reactor: Clock) -> None:
+    touched: list[int] = []
+    faults: list[Exception] = []
+    clock = ReactorClock(reactor, lambda: touched.append(1))
+    clock.on_fault = faults.append
+    call = FailingCall(2)
+    clock.call_later(5, call)
+    reactor.pump([5, FIRST_RETRY_S, 2 * FIRST_RETRY_S, 100, 100])
+    assert call.calls == 3
+    assert [str(fault) for fault in faults] == ["not yet", "not yet"]
+    assert len(touched) == 3
+
+
+def test_a_call_that_never_succeeds_is_given_up(reactor: Clock) -> None:
+    clock = ReactorClock(reactor, lambda: None)
+    clock.on_fault = lambda error: None
+    call = FailingCall(1000)
+    clock.call_later(0, call)
+    reactor.pump([1] * 1000)
+    assert call.calls == 1 + MOST_RETRIES
+
+
+def test_a_cancelled_call_is_not_made(reactor: Clock) -> None:
+    clock = ReactorClock(reactor, lambda: None)
+    call = FailingCall(0)
+    clock.call_later(1, call).cancel()
+    reactor.advance(2)
+    assert call.calls == 0
