@@ -13,6 +13,7 @@ from gateway.version import VERSION
 from gateway_mqtt.login import LoginSettings
 from gateway_mqtt.settings import MqttSettings
 from gateway_mqtt.sys_topics import SysTopics
+from gateway_mqtt.topics import TopicBounds
 
 
 def mqtt_settings(settings: Settings, broker: Broker, access_of: Callable[[str], Access]) -> MqttSettings:
@@ -40,6 +41,7 @@ def mqtt_settings(settings: Settings, broker: Broker, access_of: Callable[[str],
         receive_maximum=mqtt.receive_maximum,
         login_timeout_s=mqtt.login_timeout_s,
         disconnect_on_unauthorized=mqtt.disconnect_on_unauthorized,
+        topics=TopicBounds(mqtt.max_topic_levels),
         lossy_vhosts=frozenset(name for name, vhost in settings.vhosts.items() if vhost.mqtt_mapping == "lossy"),
     )
 

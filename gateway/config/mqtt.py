@@ -48,6 +48,9 @@ class Mqtt(Section):
     keep_alive_max_s: Annotated[int, Field(ge=0, le=65535)] = 0
     """The longest keep alive interval a client of MQTT 5.0 may have, in seconds; 0 lets it have its own."""
 
+    max_topic_levels: Annotated[int, Field(ge=1, le=255)] = 201
+    """How many levels a topic or a filter may have. Mosquitto accepts as many."""
+
     topic_alias_max: Annotated[int, Field(ge=0, le=65535)] = 16
     """How many topic aliases are used each way on one connection; 0 is none."""
 

@@ -209,15 +209,18 @@ class ParameterRecord(Entity):
 class SessionRecord(Entity):
     """A session that outlives its connection: by ``expiry_s`` seconds, counted from ``ended_at_ms`` (wall time).
 
-    ``ended_at_ms`` is 0 while somebody is connected.
+    ``ended_at_ms`` is 0 while its client is connected. ``user`` is whose it is, which layout 2 added; empty in records
+    of layout 1.
     """
 
     kind: ClassVar[str] = "session"
+    version: ClassVar[int] = 2
     key_width: ClassVar[int] = 2
     vhost: str
     client_id: str
     expiry_s: int
     ended_at_ms: int
+    user: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ class Holder(Protocol):
 
 
 class Session:
-    """One client's session in one virtual host.
+    """One client's session in one virtual host. It belongs to ``user``; empty until the first login adopts it.
 
     One that ``is_durable`` survives a restart, because it was to outlive its first connection; ``owner`` of its queues
     is the session itself if not. ``held`` are messages of groups that were sent exactly once and are this client's
@@ -65,6 +65,7 @@ class Session:
         "is_durable",
         "limits",
         "subscriptions",
+        "user",
     )
 
     def __init__(
@@ -76,17 +77,23 @@ class Session:
         limits: "dict[int, Arguments]",
         *,
         is_durable: bool,
+        user: str = "",
     ) -> None:
         self._vhost = vhost
         self._journal = journal
         self.client_id = client_id
         self.expiry_s = expiry_s
         self.is_durable = is_durable
+        self.user = user
         self.limits = limits
         self.holder: Holder | None = None
         self.subscriptions = Subscriptions()
         self.handshakes = Handshakes(vhost.name, client_id, journal.record if is_durable else None)
         self.held: dict[int, tuple[Queue, QueuedMessage]] = {}
+
+    def belongs_to(self, user: str) -> bool:
+        """Whether a user may have it: its own user, or any while it has none, as those of earlier versions."""
+        return self.user in ("", user)
 
     # Queues
 
@@ -196,7 +203,8 @@ class Session:
     def record(self, ended_at_ms: int) -> None:
         """Keep in the store that it is there; ``ended_at_ms`` is 0 while somebody is connected."""
         if self.is_durable:
-            self._journal.record(Put(SessionRecord(self._vhost.name, self.client_id, self.expiry_s, ended_at_ms)))
+            record = SessionRecord(self._vhost.name, self.client_id, self.expiry_s, ended_at_ms, self.user)
+            self._journal.record(Put(record))
 
     def erase(self) -> None:
         """Forget everything of it but the messages in its groups' queues, which others may be waiting for."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gateway.kernel.errors import AccessRefused
 from gateway.kernel.groups import Groups
 from gateway.kernel.message import Arguments
 from gateway.kernel.records import HandshakeRecord, SessionRecord, SubscriptionRecord
@@ -50,12 +51,19 @@ class Sessions:
 
     # Connections come and go
 
-    def open(self, client_id: str, is_clean: bool, expiry_s: int, holder: Holder) -> tuple[Session, bool]:
+    def open(
+        self, client_id: str, is_clean: bool, expiry_s: int, holder: Holder, user: str = ""
+    ) -> tuple[Session, bool]:
         """Return the session of a client that connected, and whether it was there before (MQTT 5.0, 3.1.2.4).
 
-        Whoever held it is displaced. ``is_clean`` starts over. ``expiry_s`` is how long it outlives this connection.
+        The connection that held it is displaced. ``is_clean`` starts over. ``expiry_s`` is how long it outlives this
+        connection; it belongs to ``user`` from now on.
+
+        :raises AccessRefused: when it belongs to another user; nothing happens to it then.
         """
         session = self._session_by_client.get(client_id)
+        if session is not None and not session.belongs_to(user):
+            raise AccessRefused(f"the session of client '{client_id}' belongs to another user")
         if session is not None and session.holder is not None:
             session.holder.displaced()
             session = self._session_by_client.get(client_id)  # one without expiry ended with its connection
@@ -67,6 +75,7 @@ class Sessions:
             is_durable = expiry_s > 0
             session = Session(self._vhost, self._journal, client_id, expiry_s, self.limits, is_durable=is_durable)
             self._session_by_client[client_id] = session
+        session.user = user
         self._wills.cancel(client_id)
         self._cancel_expiry(client_id)
         session.holder = holder
@@ -113,7 +122,9 @@ class Sessions:
     def install(self, record: SessionRecord) -> None:
         """Bring a session back: it waits for its client from its end on, or from now if the broker ended first."""
         client_id, expiry_s = record.client_id, record.expiry_s
-        session = Session(self._vhost, self._journal, client_id, expiry_s, self.limits, is_durable=True)
+        session = Session(
+            self._vhost, self._journal, client_id, expiry_s, self.limits, is_durable=True, user=record.user
+        )
         self._session_by_client[record.client_id] = session
         waited_s = 0.0
         if record.ended_at_ms:

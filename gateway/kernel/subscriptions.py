@@ -12,6 +12,9 @@ _OF_THE_BROKER: Final = "$SYS"
 #: Routing keys whose terms are remembered before the memory is emptied.
 _TERMS_KEPT: Final = 256
 
+#: The terms of longer routing keys are worked out each time: 256 of 64 KB would be 16 MB for one session.
+_LONGEST_KEPT: Final = 512
+
 #: With more subscriptions than this the index is kept from the start: making it at once would hold up everybody else.
 _FEW: Final = 32
 
@@ -153,11 +156,13 @@ class Subscriptions:
         return self.terms(routing_key)
 
     def _learn(self, routing_key: str) -> Terms | None:
-        if len(self._terms) >= _TERMS_KEPT:
-            self._terms.clear()
         index = self._make_index() if self._index is None else self._index
         matching = index.match(routing_key, begins_with_its_word=routing_key[:1] == "$")  # MQTT-4.7.2-1
-        terms = self._terms[routing_key] = Terms.together(matching) if matching else None
+        terms = Terms.together(matching) if matching else None
+        if len(routing_key) <= _LONGEST_KEPT:
+            if len(self._terms) >= _TERMS_KEPT:
+                self._terms.clear()
+            self._terms[routing_key] = terms
         return terms
 
     def _make_index(self) -> TopicTrie[str, Terms]:

@@ -255,6 +255,7 @@ class Connection(Machine):
         """End the connection from this side, with a word where the version has one (4.13)."""
         if self.state is State.CLOSED:
             return
+        text = text[:_LONGEST_REASON]
         self.driver.log("connection closing", reason=text)
         word = self.explained(text, lambda said: self._last_word(reason, said))
         if 0 < len(word) <= self.max_packet_size:

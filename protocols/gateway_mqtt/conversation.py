@@ -71,11 +71,13 @@ class Conversation:
         if self._is_over:
             return
         self._is_over = True
-        self.publishing.close()
-        self.delivering.close()
-        if self.will is not None:
-            self.will.leave(self.scope)
-        self.scope.vhost.sessions.close(self.session)
+        try:
+            self.publishing.close()
+            self.delivering.close()
+            if self.will is not None:
+                self.will.leave(self.scope)
+        finally:  # whatever fails above, the session is let go of, or no client could have it again
+            self.scope.vhost.sessions.close(self.session)
 
     def count(self, tally: Tally) -> None:
         """Add what went each way."""

@@ -10,10 +10,13 @@ from gateway.kernel.message import Message
 from gateway_mqtt.facts import Facts, facts_of
 from gateway_mqtt.properties import Properties, Property, write_block
 from gateway_mqtt.topics import TopicMapping
-from gateway_mqtt.wire import utf8, varint
+from gateway_mqtt.wire import LONGEST_STRING, utf8, varint
 
 #: Topics whose bytes are kept before the memory is emptied.
 _TOPICS_KEPT: Final = 10_000
+
+#: Longer topics, in bytes, are encoded each time.
+_LONGEST_KEPT: Final = 512
 
 _PUBLISH: Final = 0x30
 
@@ -99,9 +102,11 @@ class Encoder:
         """Return the topic of a routing key with its length, as it stands in a packet."""
         topic = self._topics.get(routing_key)
         if topic is None:
-            if len(self._topics) >= _TOPICS_KEPT:
-                self._topics.clear()
-            topic = self._topics[routing_key] = utf8(self._mapping.topic(routing_key))
+            topic = _written(self._mapping.topic(routing_key))
+            if len(topic) <= _LONGEST_KEPT:
+                if len(self._topics) >= _TOPICS_KEPT:
+                    self._topics.clear()
+                self._topics[routing_key] = topic
         return topic
 
     def _begin(self, message: Message) -> None:
@@ -129,3 +134,15 @@ def _properties(facts: Facts, identifiers: tuple[int, ...], alias: int, now_ms: 
     if own:
         block = write_block(own) + block
     return varint(len(block)) + block
+
+
+def _written(topic: str) -> bytes:
+    """Return a topic with its length. A key that another protocol wrote may be one that no topic name can hold.
+
+    Its message is delivered all the same, under the nearest name: it must not end the connection of its subscriber.
+    """
+    try:
+        return utf8(topic)
+    except ValueError:  # a surrogate, or more bytes than a string holds
+        octets = topic.encode(errors="backslashreplace")[:LONGEST_STRING]
+        return utf8(octets.decode(errors="ignore"))

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from gateway.access import Challenge, Permissions
+from gateway.access import Challenge, Operation, Permissions
 from gateway.kernel.connections import TICKS_PER_S
 from gateway.kernel.errors import AccessRefused, GatewayError, NotAllowed
 from gateway.kernel.ports import Origin
+from gateway.kernel.session import Session
 from gateway_mqtt.conversation import Conversation
 from gateway_mqtt.delivering import Delivering
 from gateway_mqtt.encoding import auth, connack
@@ -185,10 +186,13 @@ class Opening:
         self._welcome = welcome
         self._permissions, self._vhost_version = welcome.permissions, welcome.vhost.version
         settings = connection.settings
-        expiry_s = self._expiry_s(connect)
-        sessions = welcome.vhost.sessions
-        session, is_present = sessions.open(self.client_id, connect.clean_start, expiry_s, connection)
         mapping = settings.mapping_of(welcome.vhost.name)
+        if self._will is not None:
+            self._will.require_accepted(settings.topics, mapping)
+        expiry_s = self._expiry_s(connect)
+        sessions, user = welcome.vhost.sessions, welcome.principal.name
+        self._require_own(sessions.get(self.client_id), welcome)
+        session, is_present = sessions.open(self.client_id, connect.clean_start, expiry_s, connection, user)
         protocol = PROTOCOLS[connect.version]
         origin = Origin(connection.driver.name, _NO_CHANNEL, welcome.principal.name, protocol)
         outbox = connection.packet_outbox
@@ -214,6 +218,21 @@ class Opening:
         if is_present:
             session.restore_queues(scope.exchange)
             delivering.resume_session()
+
+    def _require_own(self, session: Session | None, welcome: Welcome) -> None:
+        """Refuse a client identifier whose session belongs to another user.
+
+        One of an earlier version belongs to no user: it is adopted by the first who may configure its queues.
+
+        :raises MqttError: then; the session stays as it is.
+        """
+        user = welcome.principal.name
+        if session is None or (session.user and session.belongs_to(user)):
+            return
+        names = [session.own_queue_name(level) for level in (0, 1)]
+        if session.user or not all(welcome.permissions.may(Operation.CONFIGURE, name) for name in names):
+            text = f"the session of client '{self.client_id}' belongs to another user"
+            raise MqttError(Reason.CLIENT_IDENTIFIER_NOT_VALID, text)
 
     def _expiry_s(self, connect: Connect) -> int:
         """Return how long the session outlives the connection; ``clean session`` of 3.x means not at all."""

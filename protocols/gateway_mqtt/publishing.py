@@ -1,16 +1,15 @@
 """Messages from the client: PUBLISH in, and the acknowledgement when the message is safe (MQTT 5.0, 3.3 and 4.3)."""
 
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
-from gateway.kernel.errors import AccessRefused
 from gateway.kernel.exchange import Exchange
 from gateway.kernel.message import Message
 from gateway.kernel.publishing import Confirms
 from gateway.kernel.vhost import Verdict
 from gateway_mqtt.aliases import IncomingAliases
 from gateway_mqtt.encoding import PUBACK, PUBCOMP, PUBREC, ack
-from gateway_mqtt.errors import MqttError, protocol_error
+from gateway_mqtt.errors import MqttError, protocol_error, shown
 from gateway_mqtt.header import MqttHeader, mqtt_header
 from gateway_mqtt.meter import ClientCounters
 from gateway_mqtt.packet_types import PacketType
@@ -32,18 +31,28 @@ _KEPT: Final = 1024
 #: Longer properties are not kept: what is long is seldom repeated.
 _LONGEST_KEPT: Final = 256
 
+#: Topics longer than this, in bytes, are worked out each time: a thousand of 64 KB would take more than they save.
+_LONGEST_KEPT_TOPIC: Final = 1024
+
 _RETAIN: Final = 0x01
 
 
+class Refusal(NamedTuple):
+    """Why nothing may be published to a topic: what the client is told, by number and in words."""
+
+    reason: Reason
+    text: str
+
+
 class Target:
-    """Where a topic leads, worked out once. Good while ``version`` is the virtual host's."""
+    """Where a topic leads, worked out once; with a ``refusal`` nowhere. Good while ``version`` is the virtual host's."""
 
-    __slots__ = ("exchange", "is_allowed", "routing_key", "version")
+    __slots__ = ("exchange", "refusal", "routing_key", "version")
 
-    def __init__(self, exchange: Exchange, routing_key: str, is_allowed: bool, version: int) -> None:
+    def __init__(self, exchange: Exchange, routing_key: str, refusal: Refusal | None, version: int) -> None:
         self.exchange = exchange
         self.routing_key = routing_key
-        self.is_allowed = is_allowed
+        self.refusal = refusal
         self.version = version
 
 
@@ -99,8 +108,8 @@ class Publishing:
         if target is None or target.version != self._vhost.version:
             target = self._target(topic)
         body = data[payload_at:end]
-        if not target.is_allowed:
-            self._refuse(first >> 1 & 3, packet_id, topic)
+        if target.refusal is not None:
+            self._refuse(first >> 1 & 3, packet_id, target.refusal)
             return
         if properties.payload_format and not _is_utf8(body):
             self._decline(first >> 1 & 3, packet_id, Reason.PAYLOAD_FORMAT_INVALID, "the payload is not UTF-8")
@@ -234,13 +243,18 @@ class Publishing:
     def _why_refused(self) -> str:
         return "the store failed" if self._scope.journal.has_failed else "a queue does not take the message"
 
-    def _refuse(self, qos: int, packet_id: int, topic: bytes) -> None:
-        """Decline a publish that permissions forbid; by default the connection ends, as in RabbitMQ."""
-        text = f"access to topic '{topic.decode()}' refused for user '{self._scope.origin.user}'"
-        if self._scope.settings.disconnect_on_unauthorized:
-            raise AccessRefused(text)
+    def _refuse(self, qos: int, packet_id: int, refusal: Refusal) -> None:
+        """Decline a publish to a topic that is forbidden or not accepted.
+
+        QoS 1 and 2 of 5.0 have an answer that says so. For the others the connection ends, as in RabbitMQ, unless what
+        is only forbidden is to be dropped: 3.x has an answer then that does not tell (3.1.1: MQTT-3.3.5-2).
+        """
+        has_answer = qos and self._version == 5
+        drops = refusal.reason is Reason.NOT_AUTHORIZED and not self._scope.settings.disconnect_on_unauthorized
+        if not has_answer and not drops:
+            raise MqttError(*refusal)
         if qos:
-            self._decline(qos, packet_id, Reason.NOT_AUTHORIZED, text)
+            self._decline(qos, packet_id, *refusal)
 
     def _decline(self, qos: int, packet_id: int, reason: Reason, text: str) -> None:
         """Answer a publish that is not published with a reason; where there is no answer, the connection ends."""
@@ -260,11 +274,22 @@ class Publishing:
         routing_key = scope.mapping.routing_key(text)
         scope.host.publishing()
         version = self._vhost.version
-        target = Target(scope.exchange, routing_key, scope.may_publish(text, routing_key), version)
-        if len(self._targets) >= _KEPT:
-            self._targets.clear()
-        self._targets[topic] = target
+        target = Target(scope.exchange, routing_key, self._refusal(text, routing_key), version)
+        if len(topic) <= _LONGEST_KEPT_TOPIC:
+            if len(self._targets) >= _KEPT:
+                self._targets.clear()
+            self._targets[topic] = target
         return target
+
+    def _refusal(self, topic: str, routing_key: str) -> Refusal | None:
+        """Return why nothing may be published to a topic, ``None`` when it may."""
+        scope = self._scope
+        if objection := scope.settings.topics.objection(topic, routing_key):
+            return Refusal(Reason.TOPIC_NAME_INVALID, objection)
+        if not scope.may_publish(topic, routing_key):
+            text = f"access to topic '{shown(topic)}' refused for user '{scope.origin.user}'"
+            return Refusal(Reason.NOT_AUTHORIZED, text)
+        return None
 
     def _bare_header(self, flags: int) -> MqttHeader:
         """Return the header of a message without properties."""

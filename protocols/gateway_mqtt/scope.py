@@ -91,7 +91,9 @@ class Scope:
 
     def may_publish(self, topic: str, routing_key: str) -> bool:
         """Whether the client may publish to a topic: to none that is the broker's own, whoever it is."""
-        return topic.partition("/")[0] not in _OF_THE_BROKER and self.may_use(Operation.WRITE, routing_key)
+        if topic.partition("/")[0] in _OF_THE_BROKER or routing_key.partition(".")[0] in _OF_THE_BROKER:
+            return False  # RabbitMQ's mapping makes ``$SYS/a`` of ``$SYS.a``
+        return self.may_use(Operation.WRITE, routing_key)
 
     def may_use(self, operation: Operation, routing_key: str) -> bool:
         """Whether the client may publish under a topic (write), or subscribe to one (read)."""

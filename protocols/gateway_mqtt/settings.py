@@ -8,7 +8,7 @@ from gateway.kernel.broker import Broker
 from gateway_mqtt.encoder import Encoder
 from gateway_mqtt.login import LoginSettings
 from gateway_mqtt.meter import Meter
-from gateway_mqtt.topics import LOSSY, REVERSIBLE, TopicMapping
+from gateway_mqtt.topics import LOSSY, REVERSIBLE, TopicBounds, TopicMapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class MqttSettings:
     login_timeout_s: int = 10
     disconnect_on_unauthorized: bool = True
     lossy_vhosts: frozenset[str] = frozenset()
+    topics: TopicBounds = TopicBounds()
     meter: Meter = field(default_factory=Meter)
     encoders: "Encoders" = field(default_factory=lambda: Encoders())
 

@@ -75,12 +75,15 @@ class Subscribing:
         """Return the subscription, its queue, and whether retained messages go with it."""
         scope = self._scope
         shared, filter = parse_filter(request.filter)
+        binding_key = scope.mapping.binding_key(filter)
+        if objection := scope.settings.topics.objection(filter, binding_key):
+            raise MqttError(Reason.TOPIC_FILTER_INVALID, objection)
         subscription = SubscriptionRecord(
             scope.vhost.name,
             scope.client_id,
             request.filter,
             "" if shared is None else shared.group,
-            scope.mapping.binding_key(filter),
+            binding_key,
             request.qos,
             identifier,
             request.no_local,

@@ -3,7 +3,7 @@
 import re
 from typing import Final, NamedTuple, Protocol
 
-from gateway_mqtt.errors import MqttError
+from gateway_mqtt.errors import MqttError, shown
 from gateway_mqtt.reasons import Reason
 
 SHARE: Final = "$share/"
@@ -22,7 +22,7 @@ class Shared(NamedTuple):
 def check_topic(text: str) -> None:
     """Refuse what is no topic name: nothing at all (MQTT-4.7.3-1), U+0000 (MQTT-4.7.3-2), wildcards (MQTT-4.7.0-1)."""
     if not text or "+" in text or "#" in text or "\0" in text:
-        raise MqttError(Reason.TOPIC_NAME_INVALID, f"'{text}' is no topic name")
+        raise MqttError(Reason.TOPIC_NAME_INVALID, f"'{shown(text)}' is no topic name")
 
 
 def check_filter(text: str) -> None:
@@ -56,7 +56,35 @@ def parse_filter(text: str) -> tuple[Shared | None, str]:
 
 
 def _invalid(text: str) -> MqttError:
-    return MqttError(Reason.TOPIC_FILTER_INVALID, f"'{text}' is no topic filter")
+    return MqttError(Reason.TOPIC_FILTER_INVALID, f"'{shown(text)}' is no topic filter")
+
+
+# ---- What this server accepts --------------------------------------------------------------------------------------
+
+#: The longest routing key or binding key in bytes: a record of the store holds no longer one, and escapes count.
+LONGEST_KEY: Final = 65_535
+
+#: Mosquitto refuses more than 200 separators, so that what it accepts is accepted here.
+DEFAULT_MAX_LEVELS: Final = 201
+
+
+class TopicBounds(NamedTuple):
+    """What topics and filters this server accepts, of those that the specification allows.
+
+    ``max_levels`` bounds their levels: each level of a filter or of a retained topic takes a node in an index.
+    """
+
+    max_levels: int = DEFAULT_MAX_LEVELS
+
+    def objection(self, text: str, key: str) -> str:
+        """Return why a topic or filter with this routing or binding key is not accepted; empty if it is."""
+        levels = text.count("/") + 1
+        if levels > self.max_levels:
+            return f"'{shown(text)}' has {levels} levels, allowed are {self.max_levels}"
+        size = len(key.encode())
+        if size > LONGEST_KEY:
+            return f"'{shown(text)}' needs a key of {size} bytes, allowed are {LONGEST_KEY}"
+        return ""
 
 
 # ---- To AMQP's keys and back ----------------------------------------------------------------------------------------

@@ -121,6 +121,7 @@ def test_a_connection_is_closed(console: Console, sensor: Client) -> None:
 SENSOR = {
     "client_id": "sensor",
     "vhost": "/",
+    "user": "guest",
     "connected": True,
     "durable": True,
     "expiry_s": 60,

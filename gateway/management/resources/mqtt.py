@@ -77,6 +77,7 @@ def _session_view(vhost: VirtualHost, session: Session) -> Fields:
     return {
         "client_id": session.client_id,
         "vhost": vhost.name,
+        "user": session.user or None,
         "connected": session.holder is not None,
         "durable": session.is_durable,
         "expiry_s": None if session.expiry_s >= NEVER_S else session.expiry_s,

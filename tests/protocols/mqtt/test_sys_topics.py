@@ -314,7 +314,19 @@ def test_who_may_not_read_the_topics_is_refused(node: Node) -> None:
 @pytest.mark.parametrize("topic", ["$SYS/broker/uptime", "$SYS/mine", "$SYS"])
 def test_nobody_publishes_there(node: Node, topic: str) -> None:
     publisher = node.gateway.client("publisher")
-    assert publisher.publish(topic, qos=1, id=1) == ["DISCONNECT NOT_AUTHORIZED", "closed"]
+    assert publisher.publish(topic, qos=1, id=1) == ["PUBACK #1 NOT_AUTHORIZED"]
+    assert publisher.publish(topic) == ["DISCONNECT NOT_AUTHORIZED", "closed"]
+
+
+@pytest.mark.parametrize("topic", ["$SYS/broker/uptime", "$SYS.broker.uptime", "$SYS.broker/uptime"])
+def test_no_client_retains_such_a_topic_by_the_mapping_of_rabbitmq(topic: str) -> None:
+    node = Node(Gateway(lossy_vhosts=frozenset({"/"})))
+    client = listening(node)
+    publisher = node.gateway.client("publisher", will=Will(topic, b"forged", retain=True))
+    assert publisher.publish(topic, b"forged", qos=1, id=1, retain=True) == ["PUBACK #1 NOT_AUTHORIZED"]
+    publisher.lose()
+    assert client.hear() == []
+    assert node.said("uptime") == "0 seconds"
 
 
 def test_where_the_unauthorized_may_stay_they_are_told() -> None:

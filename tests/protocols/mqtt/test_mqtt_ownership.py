@@ -1,0 +1,121 @@
+"""A session belongs to its user: another one neither resumes it, nor deletes it, nor takes it over."""
+
+import pytest
+
+from gateway.kernel.changes import Put
+from gateway.kernel.records import PermissionRecord, SessionRecord
+from gateway_memory import MemoryStore
+from tests.protocols.mqtt.dialogue import Client, Gateway
+from tests.protocols.mqtt.packets import Will
+
+ANNA = {"username": "anna", "password": b"anna"}
+EVE = {"username": "eve", "password": b"eve"}
+REFUSED = ["CONNACK CLIENT_IDENTIFIER_NOT_VALID", "closed"]
+
+
+@pytest.fixture
+def gateway() -> Gateway:
+    """A broker where anna's lamp is away and something waits for it. Eve has no permissions."""
+    gateway = Gateway()
+    users(gateway)
+    lamp = gateway.client("lamp", expiry=600, **ANNA)
+    lamp.subscribe("lamp/#", 1)
+    lamp.lose()
+    gateway.client("w").publish("lamp/on", b"secret", qos=1, id=1)
+    return gateway
+
+
+def users(gateway: Gateway) -> None:
+    gateway.add_user("anna", "anna")
+    gateway.add_user("eve", "eve", ("^$", "^$", "^$"))
+
+
+def resumed(gateway: Gateway) -> list[str]:
+    return gateway.stranger().connect("lamp", is_clean=False, expiry=600, **ANNA)
+
+
+@pytest.mark.parametrize("is_clean", [False, True])
+def test_another_user_neither_resumes_nor_deletes_it(gateway: Gateway, is_clean: bool) -> None:
+    assert gateway.stranger().connect("lamp", is_clean=is_clean, expiry=600, **EVE) == REFUSED
+    assert resumed(gateway) == ["CONNACK present", "PUBLISH q1 #1 lamp/on 'secret'"]
+
+
+@pytest.mark.parametrize("is_clean", [False, True])
+def test_another_user_does_not_take_it_over(gateway: Gateway, is_clean: bool) -> None:
+    lamp = gateway.client("lamp", is_clean=False, expiry=600, will=Will("lamp/gone", b"x"), **ANNA)
+    assert gateway.stranger().connect("lamp", is_clean=is_clean, **EVE) == REFUSED
+    assert lamp.hear() == []
+    assert lamp.say(lamp.write.pingreq()) == ["PINGRESP"]
+
+
+def test_clients_of_3_1_1_hear_that_the_identifier_is_rejected(gateway: Gateway) -> None:
+    assert gateway.stranger(4).connect("lamp", is_clean=False, **EVE) == ["CONNACK 2", "closed"]
+
+
+def test_it_belongs_to_its_user_after_a_crash(gateway: Gateway) -> None:
+    again = gateway.crashed()
+    users(again)
+    assert again.stranger().connect("lamp", is_clean=True, **EVE) == REFUSED
+    assert resumed(again)[0] == "CONNACK present"
+
+
+def test_a_waiting_will_is_not_cancelled_by_another_user() -> None:
+    gateway = Gateway()
+    users(gateway)
+    reader = gateway.client("r")
+    reader.subscribe("gone", 0)
+    will = Will("gone", b"bye", properties=bytes((0x18, 0, 0, 0, 5)))
+    gateway.client("lamp", expiry=600, will=will, **ANNA).lose()
+    assert gateway.stranger().connect("lamp", **EVE) == REFUSED
+    gateway.advance(6)
+    assert reader.hear() == ["PUBLISH gone 'bye'"]
+
+
+def of_an_earlier_version() -> Gateway:
+    """Return a broker whose store holds a session without a user."""
+    first = Gateway()
+    first.broker.journal.record(Put(SessionRecord("/", "lamp", 600, 0)))
+    first.settle()
+    gateway = first.crashed()
+    users(gateway)
+    return gateway
+
+
+def test_a_session_of_an_earlier_version_is_adopted_by_the_first_who_may_configure_its_queues() -> None:
+    gateway = of_an_earlier_version()
+    assert gateway.stranger().connect("lamp", is_clean=False, **EVE) == REFUSED
+    assert resumed(gateway) == ["CONNACK present"]
+    gateway.broker.directory.put_permission(PermissionRecord("/", "eve", ".*", ".*", ".*"))
+    assert gateway.stranger().connect("lamp", is_clean=False, **EVE) == REFUSED
+
+
+def test_an_adopted_session_stays_adopted_after_a_crash() -> None:
+    gateway = of_an_earlier_version()
+    resumed(gateway)
+    again = gateway.crashed()
+    users(again)
+    again.broker.directory.put_permission(PermissionRecord("/", "eve", ".*", ".*", ".*"))
+    assert again.stranger().connect("lamp", is_clean=False, **EVE) == REFUSED
+
+
+def test_a_record_of_layout_1_has_no_user() -> None:
+    old = {"vhost": "/", "client_id": "lamp", "expiry_s": 600, "ended_at_ms": 5}
+    assert SessionRecord.from_fields(old, 1) == SessionRecord("/", "lamp", 600, 5, "")
+
+
+def lost_rights(gateway: Gateway) -> Client:
+    """Return a client whose user may do nothing any more since it left its will."""
+    client = gateway.client("c", will=Will("t", b"bye", retain=True), **ANNA)
+    gateway.broker.directory.remove_permission("/", "anna")
+    return client
+
+
+def test_a_will_is_lost_when_its_user_may_do_nothing_any_more() -> None:
+    gateway = Gateway(store=MemoryStore())
+    users(gateway)
+    reader = gateway.client("r")
+    reader.subscribe("#", 1)
+    lost_rights(gateway).lose()
+    assert reader.hear() == []
+    assert gateway.vhost.sessions.get("c") is None
+    assert gateway.vhost.sessions.connected == 1
