@@ -5,7 +5,6 @@ from typing import Final
 from gateway.kernel.errors import ProtocolViolation
 from gateway_mqtt.reasons import Reason
 
-
 #: Characters of a client's text that a message of ours repeats.
 _SHOWN: Final = 80
 

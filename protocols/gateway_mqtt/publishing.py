@@ -45,7 +45,7 @@ class Refusal(NamedTuple):
 
 
 class Target:
-    """Where a topic leads, worked out once; with a ``refusal`` nowhere. Good while ``version`` is the virtual host's."""
+    """Where a topic leads, worked out once: nowhere with a ``refusal``. Good while ``version`` is the vhost's."""
 
     __slots__ = ("exchange", "refusal", "routing_key", "version")
 

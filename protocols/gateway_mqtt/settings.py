@@ -34,7 +34,7 @@ class MqttSettings:
     login_timeout_s: int = 10
     disconnect_on_unauthorized: bool = True
     lossy_vhosts: frozenset[str] = frozenset()
-    topics: TopicBounds = TopicBounds()
+    topics: TopicBounds = field(default_factory=TopicBounds)
     meter: Meter = field(default_factory=Meter)
     encoders: "Encoders" = field(default_factory=lambda: Encoders())
 
