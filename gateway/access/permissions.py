@@ -17,6 +17,9 @@ DEFAULT_EXCHANGE: Final = "amq.default"
 REMEMBERED_VERDICTS: Final = 1024
 """How many names one rule remembers; it then starts afresh, as names of server-named queues never come again."""
 
+#: Patterns of topics that restrict nothing, as operators write them.
+_EVERYTHING: Final = frozenset({".*", "^.*", ".*$", "^.*$"})
+
 _NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -118,6 +121,16 @@ class Permissions:
         """Insist that a routing key may be used with a topic exchange. :raises AccessRefused: if it may not."""
         if not self.may_use_topic(operation, exchange, routing_key, variables):
             resource = f"topic '{routing_key}' in exchange '{exchange}' in vhost '{self.vhost}'"
+            raise AccessRefused(f"access to {resource} refused for user '{self.user}'")
+
+    def require_every_topic(self, operation: Operation, exchange: str) -> None:
+        """Insist that every routing key may be used with a topic exchange. :raises AccessRefused: if some may not.
+
+        Whoever lets an exchange pass messages on to another one does not know their keys yet.
+        """
+        patterns = self._topics.get(exchange)
+        if patterns is not None and patterns.pattern(operation) not in _EVERYTHING:
+            resource = f"every topic in exchange '{exchange}' in vhost '{self.vhost}'"
             raise AccessRefused(f"access to {resource} refused for user '{self.user}'")
 
 

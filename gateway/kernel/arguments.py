@@ -99,8 +99,13 @@ def spelled(value: object) -> str:
 
 
 def _same(new: object, old: object) -> bool:
-    """Numbers compare by value; a boolean is no number here, though it is one in Python."""
-    return isinstance(new, bool) == isinstance(old, bool) and new == old
+    """Compare two values by their class and by value: 10, 10.0 and ``True`` are three values, whatever their width."""
+    return _class_of(new) == _class_of(old) and new == old
+
+
+def _class_of(value: object) -> type:
+    """Return what makes numbers comparable: whole numbers of every width are of one class."""
+    return int if isinstance(value, int) and not isinstance(value, bool) else type(value)
 
 
 def _described(name: str, arguments: Arguments) -> str:

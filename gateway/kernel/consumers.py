@@ -125,7 +125,7 @@ class Consumer:
         self.is_exclusive = is_exclusive
         self.priority = priority
         self.credit = credit or _UNBOUNDED
-        self._is_bounded = self.credit.limit > 0
+        self._is_bounded = needs_settling and self.credit.limit > 0  # no limit of its own without settling (R86)
         self.arguments: Arguments = arguments or {}
         self.selection = selection
         self.counters = Counters()
@@ -133,10 +133,12 @@ class Consumer:
         self.share(shared_credit)
 
     def share(self, credit: Credit | None) -> None:
-        """Bind it, from now on, to a credit that it has in common with others."""
+        """Bind it, from now on, to a credit that it has in common with others.
+
+        A consumer that needs no settling uses none of it, but waits while the others have used it up, as in RabbitMQ.
+        """
         self.shared_credit = credit
-        # prefetch does not apply to automatic acknowledgement (R86)
-        self.is_unlimited = not self.needs_settling or (credit is None and not self._is_bounded)
+        self.is_unlimited = credit is None and not self._is_bounded
 
     @property
     def has_credit(self) -> bool:

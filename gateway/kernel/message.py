@@ -82,8 +82,8 @@ class Header:
     ``expiration_ms`` is the time to live the publisher asked for, ``None`` for none. ``sender_keys`` holds the routing
     keys of the ``CC`` and ``BCC`` headers and is empty for nearly every message. ``kept`` are the bytes for the store,
     ``raw`` and what consumers must not see: a header read from them knows the same keys. ``is_ordinary`` says that the
-    adapter need not look at the user id or at a request for direct replies. ``filter_value`` is what a stream found in
-    it (``stream_filters``), ``None`` until one looked.
+    adapter need not look at the user id, at a request for direct replies or at further keys. ``filter_value`` is what a
+    stream found in it (``stream_filters``), ``None`` until one looked.
     """
 
     __slots__ = (

@@ -454,6 +454,11 @@ class Queue(Declared):
                 self.consumers, self.selecting = self.selecting.end(), None
             self.use()
 
+    def declared_again(self) -> None:
+        """Note that somebody declared the queue that is there: its lease begins anew, except a quorum queue's (R38)."""
+        if self.arguments.get("x-queue-type") != "quorum":
+            self.use()
+
     def use(self) -> None:
         """Note that somebody had to do with the queue itself: a lease begins anew (R37, R38)."""
         self.used_at_ms = self._journal.now_ms

@@ -53,7 +53,7 @@ class Queues:
         queue = self._queue_by_name.get(declaration.name)
         if queue is not None:
             declaration.require_equivalent(queue)
-            queue.use()
+            queue.declared_again()
             return queue
         declaration.require_new()
         self._require_admission(declaration)

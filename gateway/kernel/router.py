@@ -33,10 +33,12 @@ class Router:
     def route_past_guard(self, exchange: Exchange, message: Message) -> Route:
         """Return the same, as if nobody stood before this exchange."""
         if message.header.sender_keys:
-            return self._kept(exchange, *self._route_sender_selected(exchange, message))
+            keys = dict.fromkeys((message.routing_key, *message.header.sender_keys))
+            queues, archives, _ = self._walk(exchange, tuple([message.keyed(key) for key in keys]))
+            return self._kept(exchange, queues, archives)
         route = exchange.routes.get(message.routing_key)
         if route is None:
-            queues, archives, is_memorable = self._walk(exchange, message)
+            queues, archives, is_memorable = self._walk(exchange, (message,))
             route = self._kept(exchange, queues, archives)
             if is_memorable:
                 exchange.remember(message, route)
@@ -56,20 +58,14 @@ class Router:
             route = exchange.route_to(queues, archives)
         return route
 
-    def _route_sender_selected(
-        self, exchange: Exchange, message: Message
-    ) -> "tuple[tuple[Queue, ...], tuple[Archive, ...]]":
-        """Route as if published with each of the sender's keys (R29)."""
-        found: dict[Queue, None] = {}
-        met: dict[Archive, None] = {}
-        for key in (message.routing_key, *message.header.sender_keys):
-            queues, archives, _ = self._walk(exchange, message.keyed(key))
-            found.update(dict.fromkeys(queues))
-            met.update(dict.fromkeys(archives))
-        return tuple(found), tuple(met)
+    def _walk(
+        self, start: Exchange, messages: tuple[Message, ...]
+    ) -> "tuple[tuple[Queue, ...], tuple[Archive, ...], bool]":
+        """Return the queues, the archives on the way, and whether every exchange there looks at the key alone.
 
-    def _walk(self, start: Exchange, message: Message) -> "tuple[tuple[Queue, ...], tuple[Archive, ...], bool]":
-        """Return the queues, the archives on the way, and whether every exchange there looks at the key alone."""
+        ``messages`` are one message under each of its sender's keys. Every exchange on the way tries all of them, as in
+        RabbitMQ: the key that leads on from one exchange need not be the one that led there (R29).
+        """
         found: dict[Queue, None] = {}
         archives: tuple[Archive, ...] = ()
         seen = {start}
@@ -82,10 +78,10 @@ class Router:
             if exchange.archive is not None:
                 archives = (*archives, exchange.archive)
             guard = exchange.guard if exchange is not start else None
-            if guard is not None and (taker := guard.takes(message)) is not None:
+            if guard is not None and (taker := guard.takes(messages[0])) is not None:
                 found[taker] = None
                 continue
-            destinations = self._destinations(exchange, message)
+            destinations = self._destinations(exchange, messages)
             has_wrong = False
             for destination in destinations:
                 if isinstance(destination, Exchange) and self._exchange_by_name.get(destination.name) is destination:
@@ -103,10 +99,12 @@ class Router:
                     seen.update(to_visit)
         return tuple(found), archives, is_memorable and not self._has_failed
 
-    def _destinations(self, exchange: Exchange, message: Message) -> "tuple[object, ...]":
+    def _destinations(self, exchange: Exchange, messages: tuple[Message, ...]) -> "tuple[object, ...]":
         """Return what the exchange type chose, which may be wrong; what it raises is contained here."""
         try:
-            destinations: tuple[object, ...] = tuple(exchange.type.route(message))
+            destinations: tuple[object, ...] = tuple(
+                [found for message in messages for found in exchange.type.route(message)]
+            )
         except Exception as error:  # foreign code: the message is unroutable, and nothing else is disturbed
             self._contain(exchange, error)
             destinations = ()

@@ -3,21 +3,32 @@
 from typing import Final
 
 from gateway.access import Operation, Permissions
+from gateway.access.passing_on import require_alternate, require_dead_letters, require_sender_topics
 from gateway.kernel.errors import AccessRefused, PreconditionFailed
 from gateway.kernel.exchange import Exchange
-from gateway.kernel.message import Message
+from gateway.kernel.message import Arguments, Message
 from gateway.kernel.vhost import VirtualHost
 from gateway.management.call import Call
 
 _IMPERSONATOR: Final = "impersonator"
 
 
-def require_declarable(permissions: Permissions, kind: str, name: str, further: object) -> None:
-    """Insist on what declaring takes; ``further`` is an exchange that an argument names. Raises ``AccessRefused``."""
-    permissions.require(Operation.CONFIGURE, kind, name)
-    if isinstance(further, str):
-        permissions.require(Operation.READ, kind, name)
-        permissions.require(Operation.WRITE, "exchange", further)
+def require_declarable_queue(call: Call, vhost: VirtualHost, name: str, arguments: Arguments) -> None:
+    """Insist on what declaring a queue takes. :raises AccessRefused: if it is missing."""
+    permissions = call.permissions(vhost)
+    permissions.require(Operation.CONFIGURE, "queue", name)
+    require_dead_letters(permissions, name, arguments, _named(vhost, arguments.get("x-dead-letter-exchange")))
+
+
+def require_declarable_exchange(call: Call, vhost: VirtualHost, name: str, arguments: Arguments) -> None:
+    """Insist on what declaring an exchange takes. :raises AccessRefused: if it is missing."""
+    permissions = call.permissions(vhost)
+    permissions.require(Operation.CONFIGURE, "exchange", name)
+    require_alternate(permissions, name, arguments, _named(vhost, arguments.get("alternate-exchange")))
+
+
+def _named(vhost: VirtualHost, name: object) -> Exchange | None:
+    return vhost.exchange_by_name.get(name) if isinstance(name, str) else None
 
 
 def require_bindable(permissions: Permissions, kind: str, destination: str, source: Exchange, routing_key: str) -> None:
@@ -35,8 +46,7 @@ def require_publishable(call: Call, vhost: VirtualHost, exchange: Exchange, mess
     if exchange.is_internal:
         raise AccessRefused(f"cannot publish to internal exchange '{exchange.name}' in vhost '{vhost.name}'")
     exchange.require_working()
-    if exchange.type_name == "topic":
-        permissions.require_topic(Operation.WRITE, exchange.name, message.routing_key)
+    require_sender_topics(permissions, exchange, message)
     user, principal = message.properties.user_id, call.principal
     if user not in (None, principal.name) and _IMPERSONATOR not in principal.tags:
         raise PreconditionFailed(f"user_id property set to '{user}' but authenticated user was '{principal.name}'")

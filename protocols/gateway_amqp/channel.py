@@ -113,7 +113,7 @@ class Channel:
             target = self._target(method)
         header = _header(properties)
         if not header.is_ordinary:
-            header = self._checked(header)
+            header = self._checked(header, target)
         target.tally.publish += 1
         self._publisher.publish(target, Message(target.exchange_name, target.routing_key, header, body))
 
@@ -196,16 +196,24 @@ class Channel:
         target = self._targets[method] = Target(exchange, routing_key, is_mandatory, version, tally)
         return target
 
-    def _checked(self, header: Header) -> Header:
-        """Check the user id a publisher claims, and give a request for direct replies its address."""
+    def _checked(self, header: Header, target: Target) -> Header:
+        """Check the user id a publisher claims and further keys; give a request for direct replies its address."""
         principal = self._scope.host.principal
         if header.user_id not in (None, principal.name) and "impersonator" not in principal.tags:
             raise PreconditionFailed(
                 f"user_id property set to '{header.user_id}' but authenticated user was '{principal.name}'"
             )
+        if header.sender_keys:
+            self._require_topics(header.sender_keys, target)
         if header.properties.reply_to == "amq.rabbitmq.reply-to":
             return self.consuming.replies.addressed(header)
         return header
+
+    def _require_topics(self, keys: tuple[str, ...], target: Target) -> None:
+        """Insist that the keys of ``CC`` and ``BCC`` may be used too, where topics are restricted (R4)."""
+        if target.exchange.type_name == "topic":
+            for key in keys:
+                self._scope.host.permissions.require_topic(Operation.WRITE, target.exchange_name, key)
 
     def _refuse_size(self, size: int) -> None:
         limit = self._scope.max_message_size

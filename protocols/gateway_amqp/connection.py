@@ -176,7 +176,7 @@ class Connection(Machine):
             kind, number, size = _frame_head(data, position)
             stop = position + 7 + size
             if stop >= end or data[stop] != FRAME_END:
-                if size > self._frame_max - 8:
+                if size > self._frame_max:
                     raise too_large(kind, size, self._frame_max)
                 if stop >= end:
                     self._incoming.keep(data, position, size + 8)
@@ -227,7 +227,7 @@ class Connection(Machine):
     def _frame(self, kind: int, number: int, payload: bytes) -> None:
         if self.state is State.CLOSED:
             return
-        if len(payload) > self._frame_max - 8:
+        if len(payload) > self._frame_max:
             raise too_large(kind, len(payload), self._frame_max)
         if self.state is State.CLOSING:
             self._wind_up(kind, number, payload)

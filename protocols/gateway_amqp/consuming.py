@@ -82,7 +82,7 @@ class Consuming(Subscriber):
             is_exclusive=method.exclusive,
             priority=priority_of(queue, table_of(method.arguments)),
             credit=Credit(self._prefetch),
-            shared_credit=self._shared_credit,
+            shared_credit=None if method.queue == REPLY_TO else self._shared_credit,
             arguments=table_of(method.arguments),
         )
         queue.consume(consumer)
@@ -288,5 +288,6 @@ class Consuming(Subscriber):
         holders = [delivery.consumer for delivery in held if delivery.consumer is not None]
         self._shared_credit = Credit(limit, used=len(holders)) if limit else None
         for consumer in {*self._consumer_by_tag.values(), *holders}:
-            consumer.share(self._shared_credit)
+            if not self.replies.are_received_by(consumer):
+                consumer.share(self._shared_credit)
         self.resume()

@@ -91,7 +91,11 @@ def channel_error(text: str, class_id: int = 0, method_id: int = 0) -> FrameErro
 
 
 def too_large(kind: int, size: int, frame_max: int) -> FrameError:
-    """Return the error for a frame whose payload is larger than was agreed on (501)."""
+    """Return the error for a frame whose payload is larger than was agreed on (501).
+
+    The text names the agreed payload. A frame is refused only beyond 8 bytes more: some clients forget the 8 bytes
+    around a payload, and RabbitMQ takes their frames.
+    """
     return FrameError(501, f"type {kind}, all octets = <<>>: {{frame_too_large,{size},{frame_max - 8}}}")
 
 

@@ -118,6 +118,7 @@ def _address(header: Header, table: bytes) -> None:
     header.sender_keys = (*_keys(headers, "CC", table), *_keys(headers, "BCC", table))
     if "BCC" in headers:
         header.raw = splice_property(header.raw, "headers", without_fields(table, ("BCC",)))
+    header.is_ordinary = header.is_ordinary and not header.sender_keys
 
 
 def _keys(headers: dict[str, Value], name: str, table: bytes) -> list[str]:

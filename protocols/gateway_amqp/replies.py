@@ -1,5 +1,6 @@
 """Direct reply-to: a channel that asks waits for answers under a name of its own, without declaring a queue."""
 
+from gateway.kernel.consumers import Consumer
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.message import Header
 from gateway.kernel.names import REPLY_TO
@@ -38,6 +39,10 @@ class Replies:
             return False
         self.abandon()
         return True
+
+    def are_received_by(self, consumer: Consumer) -> bool:
+        """Whether this is the consumer of replies, which no limit of the channel holds back."""
+        return consumer.queue is self._queue
 
     def abandon(self) -> None:
         """Take the place away, if there is one."""

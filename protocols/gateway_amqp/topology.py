@@ -4,6 +4,7 @@ from pamqp import commands
 from pamqp.base import Frame
 
 from gateway.access import Operation
+from gateway.access.passing_on import require_alternate, require_dead_letters, require_passing_on
 from gateway.kernel.binding import Destination
 from gateway.kernel.errors import NotFound
 from gateway.kernel.exchange import Exchange
@@ -36,7 +37,7 @@ class Topology:
             vhost.exchanges.factory(method.exchange_type, table_of(method.arguments))
             require_not_default(name)
             self._require(Operation.CONFIGURE, "exchange", name)
-            self._require_further(table_of(method.arguments), "alternate-exchange", "exchange", name)
+            self._require_alternate(name, table_of(method.arguments))
             vhost.declare_exchange(
                 name,
                 method.exchange_type,
@@ -64,6 +65,7 @@ class Topology:
         require_not_default(method.destination)
         require_not_default(method.source)
         source, destination = vhost.exchange(method.source), vhost.exchange(method.destination)
+        require_passing_on(self._scope.host.permissions, destination.name, destination)
         vhost.bind(source, destination, method.routing_key, table_of(method.arguments))
         if not method.nowait:
             self._answer(commands.Exchange.BindOk(), source.is_durable and destination.is_durable)
@@ -137,9 +139,10 @@ class Topology:
             routing_key = name
         self._require_bindable("queue", name, method.exchange, routing_key)
         require_not_default(method.exchange)
-        self._unbind(
-            method.exchange, self._scope.vhost.queue_by_name.get(name), routing_key, table_of(method.arguments)
-        )
+        queue = self._scope.vhost.queue_by_name.get(name)
+        if queue is not None:
+            queue.require_owner(self._scope.host)
+        self._unbind(method.exchange, queue, routing_key, table_of(method.arguments))
         self._answer(commands.Queue.UnbindOk(), is_durable=True)
 
     def used_queue(self, name: str, operation: Operation) -> Queue:
@@ -156,7 +159,7 @@ class Topology:
     def _passive(self, name: str) -> Queue:
         queue = self._scope.vhost.queue(name)
         queue.require_owner(self._scope.host)
-        queue.use()
+        queue.declared_again()
         return queue
 
     def _declare(self, name: str, method: commands.Queue.Declare) -> Queue:
@@ -165,7 +168,7 @@ class Topology:
         if not is_server_named and name not in self._scope.vhost.queue_by_name:
             require_free("queue", name)
         self._require(Operation.CONFIGURE, "queue", name)
-        self._require_further(table_of(method.arguments), "x-dead-letter-exchange", "queue", name)
+        self._require_dead_letters(name, table_of(method.arguments))
         return self._scope.vhost.declare_queue(
             name,
             is_durable=method.durable,
@@ -193,12 +196,19 @@ class Topology:
     def _require(self, operation: Operation, kind: str, name: str) -> None:
         self._scope.host.permissions.require(operation, kind, name)
 
-    def _require_further(self, arguments: Arguments, argument: str, kind: str, name: str) -> None:
-        """Naming another exchange in an argument takes read on the entity and write on that exchange (R24, R104)."""
-        further = arguments.get(argument)
-        if isinstance(further, str):
-            self._require(Operation.READ, kind, name)
-            self._require(Operation.WRITE, "exchange", further)
+    def _require_alternate(self, name: str, arguments: Arguments) -> None:
+        require_alternate(
+            self._scope.host.permissions, name, arguments, self._named_in(arguments, "alternate-exchange")
+        )
+
+    def _require_dead_letters(self, name: str, arguments: Arguments) -> None:
+        exchange = self._named_in(arguments, "x-dead-letter-exchange")
+        require_dead_letters(self._scope.host.permissions, name, arguments, exchange)
+
+    def _named_in(self, arguments: Arguments, argument: str) -> Exchange | None:
+        """Return the exchange that an argument names, if it is there."""
+        name = arguments.get(argument)
+        return self._scope.vhost.exchange_by_name.get(name) if isinstance(name, str) else None
 
     def _require_bindable(self, kind: str, destination: str, source: str, routing_key: str) -> None:
         """A binding takes write on its destination and read on its source, and on the topic where topics are ruled."""

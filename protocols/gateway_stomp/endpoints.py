@@ -6,6 +6,7 @@ from hashlib import md5
 from typing import Final
 
 from gateway.access import Operation
+from gateway.access.passing_on import require_dead_letters
 from gateway.kernel.binding import Binding
 from gateway.kernel.names import require_free
 from gateway.kernel.queue import Queue
@@ -145,9 +146,8 @@ class Endpoints:
     def _require_dead_letter_exchange(self, name: str, asked: QueueHeaders) -> None:
         """Naming an exchange for dead letters takes read on the queue and write on the exchange (R104)."""
         exchange = asked.arguments.get("x-dead-letter-exchange")
-        if isinstance(exchange, str):
-            self._scope.require(Operation.READ, "queue", name)
-            self._scope.require(Operation.WRITE, "exchange", exchange)
+        there = self._scope.vhost.exchange_by_name.get(exchange) if isinstance(exchange, str) else None
+        require_dead_letters(self._scope.host.permissions, name, asked.arguments, there)
 
 
 def _told(said: bool | None, otherwise: bool) -> bool:

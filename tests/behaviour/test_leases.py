@@ -48,6 +48,28 @@ def test_r38_declaring_again_is_using(leased: Stage) -> None:
     assert not is_there(leased)
 
 
+@pytest.mark.parametrize("is_passive", [False, True], ids=["declared", "declared passively"])
+def test_r38_declaring_a_quorum_queue_again_does_not_renew_its_lease(stage: Stage, is_passive: bool) -> None:
+    stage.queue("q", {**LEASE, "x-queue-type": "quorum"})
+    stage.advance(900)
+    if is_passive:
+        stage.vhost.queue("q").declared_again()
+    else:
+        stage.queue("q", {**LEASE, "x-queue-type": "quorum"})
+    stage.advance(99)
+    assert is_there(stage)
+    stage.advance(1)
+    assert not is_there(stage)
+
+
+def test_r37_fetching_from_a_quorum_queue_renews_its_lease(stage: Stage) -> None:
+    stage.queue("q", {**LEASE, "x-queue-type": "quorum"})
+    stage.advance(900)
+    assert stage.client.get("q") is None
+    stage.advance(999)
+    assert is_there(stage)
+
+
 def test_r37_a_queue_with_a_consumer_stays_and_its_lease_begins_when_the_consumer_goes(leased: Stage) -> None:
     leased.client.consume("q")
     leased.advance(5300)

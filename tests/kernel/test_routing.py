@@ -127,6 +127,28 @@ def test_sender_selected(broker: MemoryBroker, key: str, sender_keys: tuple[str,
     assert sum(map(len, broker.vhost.queue_by_name.values())) == (key == "a")
 
 
+ACROSS_EXCHANGES = [
+    pytest.param(["x y a", "y q b"], "q", id="R29: one key leads to the next exchange, another one on from there"),
+    pytest.param(["x y b", "y q a"], "q", id="R29: the further key leads to the next exchange"),
+    pytest.param(["x y a", "y q c"], "", id="R29: no key leads on"),
+]
+
+
+@pytest.mark.parametrize(("bindings", "queues"), ACROSS_EXCHANGES)
+def test_sender_selected_through_exchanges(broker: MemoryBroker, bindings: list[str], queues: str) -> None:
+    Topology({"x": "direct", "y": "direct"}, bindings).declare(broker.vhost)
+    broker.publish("a", exchange="x", sender_keys=("b",))
+    assert {name for name, queue in broker.vhost.queue_by_name.items() if len(queue)} == set(queues.split())
+
+
+def test_a_sender_selected_message_goes_to_the_alternate_only_if_no_key_is_routed(broker: MemoryBroker) -> None:
+    """R24, R29."""
+    Topology({"x": "direct>spare", "spare": "fanout"}, ["x q b", "spare lost k"]).declare(broker.vhost)
+    broker.publish("a", exchange="x", sender_keys=("b",))
+    broker.publish("a", exchange="x", sender_keys=("c",))
+    assert [len(broker.vhost.queue(name)) for name in ("q", "lost")] == [1, 1]
+
+
 def test_sender_selected_messages_keep_the_key_they_were_published_with(broker: MemoryBroker) -> None:
     """R29."""
     queue = broker.vhost.declare_queue("copy")

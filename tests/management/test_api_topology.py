@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from gateway.kernel.records import TopicPermissionRecord
 from tests.management.console import Console
 
 Said = tuple[int, Any]
@@ -145,6 +146,35 @@ def test_an_exclusive_queue_is_its_owners_alone(console: Console) -> None:
     console.gateway.vhost.declare_queue("mine", owner=object())
     assert console.get("/queues/%2F/mine")["exclusive"] is True
     assert console.ask("DELETE", "/queues/%2F/mine").status == 400
+
+
+def test_a_binding_of_an_exclusive_queue_is_its_owners_alone(console: Console) -> None:
+    vhost = console.gateway.vhost
+    vhost.bind(vhost.exchange("amq.topic"), vhost.declare_queue("mine", owner=object()), "k")
+    assert console.ask("DELETE", "/bindings/%2F/e/amq.topic/q/mine/k").status == 400
+    assert len(console.get("/queues/%2F/mine/bindings")) == 2
+
+
+DEAD_LETTERS = {"x-dead-letter-exchange": "amq.topic"}
+PAST_TOPIC_PERMISSIONS = [
+    ("PUT", "/queues/%2F/q", {"arguments": DEAD_LETTERS}, REFUSED),
+    ("PUT", "/queues/%2F/q", {"arguments": {**DEAD_LETTERS, "x-dead-letter-routing-key": "bad"}}, REFUSED),
+    ("PUT", "/queues/%2F/q", {"arguments": {**DEAD_LETTERS, "x-dead-letter-routing-key": "ok"}}, MADE),
+    ("PUT", "/exchanges/%2F/x", {"type": "fanout", "arguments": {"alternate-exchange": "amq.topic"}}, REFUSED),
+    ("POST", "/bindings/%2F/e/amq.fanout/e/amq.topic", {"routing_key": "ok"}, REFUSED),
+    ("POST", "/exchanges/%2F/amq.topic/publish", {"routing_key": "bad", "payload": "", "payload_encoding": "string"},
+     REFUSED),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "path", "fields", "said"), PAST_TOPIC_PERMISSIONS)
+def test_nothing_is_passed_on_past_topic_permissions(
+    console: Console, method: str, path: str, fields: object, said: Said
+) -> None:
+    console.add_user("topical", "management")
+    directory = console.gateway.broker.directory
+    directory.put_topic_permission(TopicPermissionRecord("/", "topical", "amq.topic", "^ok", "^ok"))
+    assert console.ask(method, path, fields, user="topical").said == said
 
 
 POLICIES = [

@@ -2,6 +2,7 @@
 
 from urllib.parse import quote, unquote_plus
 
+from gateway.access.passing_on import require_passing_on
 from gateway.kernel.binding import Binding, Destination
 from gateway.kernel.exchange import Exchange
 from gateway.kernel.names import require_not_default
@@ -53,6 +54,8 @@ def bind(call: Call, vhost: str, source: str, kind: str, destination: str) -> Re
     require_bindable(call.permissions(place), _KINDS[kind], end.name, exchange, routing_key)
     if isinstance(end, Queue):
         end.require_owner(call)
+    else:
+        require_passing_on(call.permissions(place), end.name, end)
     require_not_default(end.name)
     binding = place.bind(exchange, end, routing_key, arguments(fields))
     key = properties_key(binding.routing_key, binding.arguments)
@@ -75,6 +78,8 @@ def unbind(call: Call, vhost: str, source: str, kind: str, destination: str, key
     binding = _existing(place, source, kind, destination, key)
     permissions = call.permissions(place)
     require_bindable(permissions, _KINDS[kind], binding.destination.name, binding.source, binding.routing_key)
+    if isinstance(binding.destination, Queue):
+        binding.destination.require_owner(call)
     place.unbind(binding.source, binding.destination, binding.routing_key, binding.arguments)
 
 

@@ -10,7 +10,7 @@ from gateway.management.call import Call
 from gateway.management.errors import as_channel_error, missing
 from gateway.management.listing import Listing, in_columns
 from gateway.management.messages import message_of
-from gateway.management.permitted import require_declarable, require_publishable
+from gateway.management.permitted import require_declarable_exchange, require_publishable
 from gateway.management.routes import Fields, Gradual, Reply, Routes, put_reply
 from gateway.management.views.topology import (
     DEFAULT_EXCHANGE,
@@ -48,7 +48,7 @@ def put_exchange(call: Call, vhost: str, name: str) -> Reply:
     existed = name in place.exchange_by_name
     table = arguments(fields)
     require_not_default(name)
-    require_declarable(call.permissions(place), "exchange", name, table.get("alternate-exchange"))
+    require_declarable_exchange(call, place, name, table)
     place.declare_exchange(
         name,
         text(fields, "type", "direct"),

@@ -11,7 +11,7 @@ from gateway.management.call import Call
 from gateway.management.errors import HttpError, bad_request, missing
 from gateway.management.listing import Listing, in_columns
 from gateway.management.messages import message_view
-from gateway.management.permitted import require_declarable
+from gateway.management.permitted import require_declarable_queue
 from gateway.management.routes import Fields, Gradual, Reply, Routes, put_reply
 from gateway.management.views.queues import detailed_view, listed_view
 from gateway.management.views.topology import binding_view, default_binding_view
@@ -57,7 +57,7 @@ def put_queue(call: Call, vhost: str, name: str) -> Reply:
         raise bad_request(f"Node {node} could not be contacted")
     existed = name in place.queue_by_name
     table = arguments(fields)
-    require_declarable(call.permissions(place), "queue", name, table.get("x-dead-letter-exchange"))
+    require_declarable_queue(call, place, name, table)
     place.declare_queue(
         name,
         is_durable=boolean(fields, "durable"),

@@ -39,6 +39,8 @@ from tests.protocols.amqp.frames import ALL_CAPABILITIES, Sent, asked, publish
 EMPTY = "Basic.GetEmpty(cluster_id='')"
 QOS_OK = "Basic.QosOk()"
 
+REPLY_TO = "amq.rabbitmq.reply-to"
+
 
 def consuming(tag: str = "c") -> str:
     return f"Basic.ConsumeOk(consumer_tag={tag!r})"
@@ -130,6 +132,23 @@ ANSWERS: list[Row] = [
         consuming(), "Basic.Cancel(consumer_tag='c', nowait=True)", "Queue.DeleteOk(message_count=0)", consuming()),
     row("R86: prefetch does not bind automatic acknowledgement", [qos(1), *numbered(2), consume("t", no_ack=True)],
         QOS_OK, consuming(), delivered("c", 1, "t", b"1"), delivered("c", 2, "t", b"2")),
+    row("R85: the limit of the channel holds automatic acknowledgement back while others have used it up",
+        [qos(1, is_global=True), consume("d", "held"), publish("", "d"), consume("t", no_ack=True), *numbered(2)],
+        QOS_OK, consuming("held"), delivered("held", 1, "d"), consuming()),
+    row("R85: and lets it go on when there is room again",
+        [qos(1, is_global=True), consume("d", "held"), publish("", "d"), consume("t", no_ack=True), *numbered(2),
+         ack(1)],
+        QOS_OK, consuming("held"), delivered("held", 1, "d"), consuming(),
+        delivered("c", 2, "t", b"1"), delivered("c", 3, "t", b"2")),
+    row("R85: deliveries with automatic acknowledgement use none of it",
+        [qos(1, is_global=True), consume("t", no_ack=True), *numbered(2), consume("d", "held"), publish("", "d")],
+        QOS_OK, consuming(), delivered("c", 1, "t", b"1"), delivered("c", 2, "t", b"2"),
+        consuming("held"), delivered("held", 3, "d")),
+    row("R85: replies are not held back",
+        [qos(1, is_global=True), consume("d", "held"), publish("", "d"), consume(REPLY_TO, no_ack=True),
+         publish("", "t", b"ask", reply_to=REPLY_TO), publish("", "amq.rabbitmq.reply-to.token-1", b"reply")],
+        QOS_OK, consuming("held"), delivered("held", 1, "d"), consuming(),
+        delivered("c", 2, "amq.rabbitmq.reply-to.token-1", b"reply")),
     row("access.request is granted", [b"\1\0\1\0\0\0\x0b\0\x1e\0\x0a\x05/data\x1f\xce"], "Access.RequestOk()"),
 ]  # fmt: skip
 
@@ -338,7 +357,6 @@ def test_a_consumer_whose_way_is_full_is_passed_over(gateway: Gateway, peer: Pee
 
 # ---------------------------------------------------------------- direct replies
 
-REPLY_TO = "amq.rabbitmq.reply-to"
 FAST = f"{REPLY_TO}.token-1"
 
 

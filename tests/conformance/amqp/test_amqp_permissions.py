@@ -23,6 +23,7 @@ from tests.conformance.amqp.tables import (
     queue_with,
     row,
     unbind,
+    unbind_exchange,
 )
 from tests.protocols.amqp.dialogue import Gateway, Peer
 from tests.protocols.amqp.frames import Sent, publish
@@ -93,6 +94,14 @@ def topic_refused(class_id: int, method_id: int) -> str:
     return channel_close(text, class_id, method_id)
 
 
+def topics_refused(class_id: int, method_id: int) -> str:
+    text = "ACCESS_REFUSED - access to every topic in exchange 'amq.topic' in vhost '/' refused for user 'topical'"
+    return channel_close(text, class_id, method_id)
+
+
+TO_TOPICS = {"x-dead-letter-exchange": "amq.topic"}
+
+#: For a user whose keys of ``amq.topic`` begin with ``ok``.
 TOPICS: list[Row] = [
     row("publish with another key", [publish("amq.topic", "bad")], topic_refused(60, 40)),
     row("publish with a good key", [publish("amq.topic", "ok"), PROBE], ALIVE),
@@ -101,6 +110,32 @@ TOPICS: list[Row] = [
     row("unbind with another key", [unbind("t", "amq.topic", "bad")], topic_refused(50, 50)),
     row("bind an exchange with another key", [bind_exchange("xf", "amq.topic", "bad")], topic_refused(40, 30)),
     row("only topic exchanges are ruled", [publish("xf", "bad"), PROBE], ALIVE),
+    row(
+        "publish with another key in CC",
+        [publish("amq.topic", "ok", headers={"CC": ["ok.2", "bad"]})],
+        topic_refused(60, 40),
+    ),
+    row(
+        "publish with another key in BCC", [publish("amq.topic", "ok", headers={"BCC": ["bad"]})], topic_refused(60, 40)
+    ),
+    row(
+        "publish with good keys in both",
+        [publish("amq.topic", "ok", headers={"CC": ["ok.2"], "BCC": ["ok.3"]}), PROBE],
+        ALIVE,
+    ),
+    row(
+        "a dead-letter key", [queue_with("q", {**TO_TOPICS, "x-dead-letter-routing-key": "bad"})], topic_refused(50, 10)
+    ),
+    row("a good dead-letter key", [queue_with("q", {**TO_TOPICS, "x-dead-letter-routing-key": "ok"})], declared("q")),
+    row("dead letters under any key", [queue_with("q", TO_TOPICS)], topics_refused(50, 10)),
+    row(
+        "dead letters to an exchange without topics", [queue_with("q", {"x-dead-letter-exchange": "xf"})], declared("q")
+    ),
+    row(
+        "an alternate exchange", [exchange("x", arguments={"alternate-exchange": "amq.topic"})], topics_refused(40, 10)
+    ),
+    row("another exchange bound into it", [bind_exchange("amq.topic", "xf", "ok")], topics_refused(40, 30)),
+    row("unbinding it", [unbind_exchange("amq.topic", "xf", "ok")], "Exchange.UnbindOk()"),
 ]
 
 
@@ -109,6 +144,16 @@ def test_topic_permissions_rule_keys(gateway: Gateway, sent: list[Sent], answers
     gateway.add_user("topical", "secret", "/")
     gateway.broker.directory.put_topic_permission(TopicPermissionRecord("/", "topical", "amq.topic", "^ok", "^ok"))
     assert gateway.connect(user="topical", password="secret").send(*sent).hear() == answers
+
+
+@pytest.mark.parametrize("pattern", [".*", "^.*$"])
+def test_a_topic_permission_for_everything_restricts_nothing(gateway: Gateway, pattern: str) -> None:
+    gateway.add_user("topical", "secret", "/")
+    gateway.broker.directory.put_topic_permission(TopicPermissionRecord("/", "topical", "amq.topic", pattern, "^ok"))
+    peer = gateway.connect(user="topical", password="secret")
+    assert peer.send(queue_with("q", TO_TOPICS), bind_exchange("amq.topic", "xf", "k")).hear() == [
+        declared("q"), "Exchange.BindOk()",
+    ]  # fmt: skip
 
 
 def test_a_permission_that_is_taken_away_is_missed_at_the_next_publish(gateway: Gateway) -> None:

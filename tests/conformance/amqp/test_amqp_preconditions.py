@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pamqp import commands
 
+from gateway.kernel.long import Long
 from gateway.kernel.message import Value
 from tests.conformance.amqp.tables import (
     ALIVE,
@@ -69,6 +70,9 @@ INEQUIVALENT: list[Row] = [
                "received none but current is the value '100' of type 'signedint'"),
     redeclared("R50: another value", {"x-message-ttl": 100}, {"x-message-ttl": 200}, "x-message-ttl",
                received("200", "100")),
+    redeclared("R50: a whole number and another type of the same value", {"x-message-ttl": 10}, {"x-message-ttl": 10.0},
+               "x-message-ttl", received("10.0", "10")),
+    redeclared("R50: a whole number of another width", {"x-message-ttl": 10}, {"x-message-ttl": Long(10)}),
     redeclared("R50: text", {"x-dead-letter-exchange": "a"}, {"x-dead-letter-exchange": "b"},
                "x-dead-letter-exchange", received("b", "a")),
     redeclared("R50: text more", {}, {"x-dead-letter-exchange": "b"}, "x-dead-letter-exchange",
