@@ -39,7 +39,9 @@ class EventLog:
         if event.name == FAULT:
             self._write_fault(event)
             return
-        is_warning = event.name.startswith("store.") or event.name in _WARNINGS
+        is_warning = (
+            event.name.startswith("store.") or event.name.endswith(".without_effect") or event.name in _WARNINGS
+        )
         level: Callable[..., None] = _log.warning if is_warning else _log.debug
         level(event.name, vhost=event.vhost, subject=event.subject, **event.details)
 

@@ -38,6 +38,7 @@ from gateway.net.turn import Schedule, Turn
 from gateway.net.watermarks import INTERVAL_S, Watermarks, memory_limit
 from gateway.net.websocket import WebSocketFactory
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.patterns import compile_pattern
 from gateway.pipeline_side import pipeline_side
 from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
 from gateway.scram import kept_credential
@@ -76,6 +77,7 @@ class Node:
             {AMQP.name: AMQP, MQTT.name: MQTT, STOMP.name: STOMP, PLAIN.name: PLAIN},
             self._view,
             node=settings.node,
+            compile_pattern=compile_pattern,
             archive_rules=archive_rules(settings),
             queue_rules=QueueRules(
                 resident_messages=settings.queues.resident_messages,

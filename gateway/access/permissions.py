@@ -8,8 +8,9 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from gateway.kernel.errors import AccessRefused
-from gateway.kernel.patterns import compile_pattern
+from gateway.kernel.errors import AccessRefused, PreconditionFailed
+from gateway.kernel.patterns import Pattern
+from gateway.patterns import compile_pattern
 
 DEFAULT_EXCHANGE: Final = "amq.default"
 """The name by which patterns know the exchange whose name is empty."""
@@ -34,10 +35,10 @@ class Operation(IntEnum):
 class Rule:
     """One pattern and the names it was asked about lately."""
 
-    __slots__ = ("_search", "_verdict_by_name")
+    __slots__ = ("_matches", "_verdict_by_name")
 
     def __init__(self, pattern: str) -> None:
-        self._search = compile_pattern(pattern).search
+        self._matches = compile_pattern(pattern).matches
         self._verdict_by_name: dict[str, bool] = {}
 
     def allows(self, name: str) -> bool:
@@ -46,7 +47,7 @@ class Rule:
         if verdict is None:
             if len(self._verdict_by_name) >= REMEMBERED_VERDICTS:
                 self._verdict_by_name.clear()
-            verdict = self._verdict_by_name[name] = self._search(name) is not None
+            verdict = self._verdict_by_name[name] = self._matches(name)
         return verdict
 
 
@@ -113,7 +114,10 @@ class Permissions:
         if patterns is None:
             return True
         known = {"username": self.user, "vhost": self.vhost, **variables}
-        return _topic_pattern(patterns.pattern(operation), tuple(known.items())).search(routing_key) is not None
+        try:
+            return _topic_pattern(patterns.pattern(operation), tuple(known.items())).matches(routing_key)
+        except PreconditionFailed:  # filled in, it is longer than patterns may be
+            return False
 
     def require_topic(
         self, operation: Operation, exchange: str, routing_key: str, variables: Mapping[str, str] = _NO_VARIABLES
@@ -135,7 +139,7 @@ class Permissions:
 
 
 @lru_cache(maxsize=4096)
-def _topic_pattern(pattern: str, variables: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
+def _topic_pattern(pattern: str, variables: tuple[tuple[str, str], ...]) -> Pattern:
     """Fill in the variables and compile.
 
     RabbitMQ fills in the bare text; a client identifier of ``.*`` then widens the pattern. Ours stand for themselves.

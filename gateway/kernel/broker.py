@@ -17,6 +17,7 @@ from gateway.kernel.events import Event, Events
 from gateway.kernel.faults import Faults
 from gateway.kernel.journal import Journal
 from gateway.kernel.message import HeaderFormat, Value
+from gateway.kernel.patterns import Compile
 from gateway.kernel.policy_checks import require_valid_policy
 from gateway.kernel.queue_rules import QueueRules, require_known_type
 from gateway.kernel.records import CleanStopRecord, ParameterRecord, PolicyRecord, VhostRecord
@@ -33,7 +34,7 @@ class Broker:
 
     ``doubtful_up_to`` is the last position that was taken when this node was last killed: nobody knows which of the
     messages up to there had been handed out. ``on_vhost`` is called with each virtual host while it is still empty.
-    The ``reserve`` is memory that all queues share.
+    The ``reserve`` is memory that all queues share. ``compile_pattern`` is the engine of regular expressions.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Broker:
         plugins: "Plugins",
         *,
         node: str,
+        compile_pattern: Compile,
         queue_rules: QueueRules | None = None,
         archive_rules: ArchiveRules | None = None,
     ) -> None:
@@ -56,7 +58,7 @@ class Broker:
         self.connections = Connections()
         self.journal = Journal(store, clock, formats)
         self.journal.on_fault = partial(self.faults.contain, "turn")
-        self.directory = Directory(self.journal.record)
+        self.directory = Directory(self.journal.record, compile_pattern)
         self.vhost_by_name: dict[str, VirtualHost] = {}
         self.policies: dict[tuple[Value, ...], PolicyRecord] = {}
         self.parameters: dict[tuple[Value, ...], ParameterRecord] = {}
@@ -65,6 +67,7 @@ class Broker:
         self.on_failure: Callable[[str], None] = lambda reason: None
         self.on_vhost: Callable[[VirtualHost], None] = lambda vhost: None
         self._plugins = plugins
+        self._compile_pattern = compile_pattern
         self._tracing_by_vhost: dict[str, Tracing] = {}
         self._view_by_vhost: dict[str, PluginView] = {}
         self._queue_id = 0
@@ -124,6 +127,7 @@ class Broker:
             self.reserve,
             self.archivists,
             self.faults,
+            compile_pattern=self._compile_pattern,
         )
         self.on_vhost(vhost)
         self.vhost_by_name[record.name] = vhost
@@ -274,7 +278,7 @@ class Broker:
         :raises PreconditionFailed: when it makes no sense, in RabbitMQ's words.
         """
         vhost = self.vhost(record.vhost)
-        require_valid_policy(record)
+        require_valid_policy(record, self._compile_pattern)
         self.install_policy(record)
         self.journal.record(Put(record))
         self.events.emit(Event(f"{_policy_kind(record)}.set", record.vhost, record.name))
@@ -283,7 +287,11 @@ class Broker:
     def install_policy(self, record: PolicyRecord) -> None:
         """Put a policy in its place; what is installed afterwards sees it."""
         self.policies[record.key] = record
-        self.vhost(record.vhost).policies.put(record)
+        policies = self.vhost(record.vhost).policies
+        policies.put(record)
+        if fault := policies.fault(record):
+            name = f"{_policy_kind(record)}.without_effect"
+            self.events.emit(Event(name, record.vhost, record.name, {"reason": fault}))
 
     def remove_policy(self, record: PolicyRecord) -> None:
         """Remove a policy; what it held for is under the next one from now on."""

@@ -9,9 +9,9 @@ from types import MethodType
 from weakref import WeakMethod
 
 from gateway.kernel.changes import Change, Put, Removed
-from gateway.kernel.errors import NotFound
+from gateway.kernel.errors import NotFound, PreconditionFailed
 from gateway.kernel.message import Value
-from gateway.kernel.patterns import compile_pattern
+from gateway.kernel.patterns import Compile
 from gateway.kernel.records import Entity, PermissionRecord, SecretRecord, TopicPermissionRecord, UserRecord
 
 Listener = Callable[[str], None]
@@ -21,8 +21,9 @@ Listener = Callable[[str], None]
 class Directory:
     """Owns users, permissions, topic permissions, secrets; every change is recorded and then told to listeners."""
 
-    def __init__(self, record: Callable[[Change], None]) -> None:
+    def __init__(self, record: Callable[[Change], None], compile_pattern: Compile) -> None:
         self._record = record
+        self._compile_pattern = compile_pattern
         self._listeners: list[Callable[[], Listener | None]] = []
         self._user_by_name: dict[str, UserRecord] = {}
         self._permission_by_key: dict[tuple[Value, ...], PermissionRecord] = {}
@@ -63,6 +64,26 @@ class Directory:
         record = self._secrets.get(name)
         return None if record is None else record.value
 
+    def usable(self, pattern: str) -> str:
+        """Return a pattern of a permission, or the empty one, which matches nothing, where it does not compile.
+
+        What an earlier version stored may hold a pattern that the engine does not support.
+        """
+        try:
+            self._compile_pattern(pattern)
+        except PreconditionFailed:
+            return ""
+        return pattern
+
+    def faults(self) -> Iterator[tuple[PermissionRecord | TopicPermissionRecord, str]]:
+        """Yield each permission with a pattern that does not compile, and why; it allows nothing."""
+        for record in self._all_permissions():
+            try:
+                for pattern in _patterns_of(record):
+                    self._compile_pattern(pattern)
+            except PreconditionFailed as refusal:
+                yield record, str(refusal)
+
     # Changing
 
     def put_secret(self, name: str, value: bytes) -> None:
@@ -88,8 +109,8 @@ class Directory:
         :raises PreconditionFailed: when a pattern is not a regular expression.
         """
         self._require_user(permission.user)
-        for pattern in (permission.configure, permission.write, permission.read):
-            compile_pattern(pattern)
+        for pattern in _patterns_of(permission):
+            self._compile_pattern(pattern)
         self._change(Put(permission))
 
     def remove_permission(self, vhost: str, user: str) -> None:
@@ -100,8 +121,8 @@ class Directory:
     def put_topic_permission(self, permission: TopicPermissionRecord) -> None:
         """Set the routing keys a user may use with one topic exchange. Raises as ``put_permission`` does."""
         self._require_user(permission.user)
-        for pattern in (permission.write, permission.read):
-            compile_pattern(pattern)
+        for pattern in _patterns_of(permission):
+            self._compile_pattern(pattern)
         self._change(Put(permission))
 
     def remove_topic_permission(self, vhost: str, user: str, exchange: str) -> None:
@@ -173,6 +194,12 @@ class Directory:
             case Removed(TopicPermissionRecord.kind, (_, str(name), _) as key):
                 self._topic_permission_by_key.pop(key, None)
                 yield name
+
+
+def _patterns_of(permission: PermissionRecord | TopicPermissionRecord) -> tuple[str, ...]:
+    if isinstance(permission, PermissionRecord):
+        return permission.configure, permission.write, permission.read
+    return permission.write, permission.read
 
 
 def removal(entity: Entity) -> Removed:

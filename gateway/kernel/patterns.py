@@ -1,29 +1,36 @@
 """Patterns of names as operators write them: regular expressions that match anywhere unless anchored.
 
-RabbitMQ reads them as PCRE, we with Python's ``re``; what the two read differently is refused when the pattern is set,
-never when it is used. Patterns come from administrators: one that takes exponential time is theirs to avoid.
+What compiles them is a port, as the kernel imports the standard library only, and that library's engine takes
+exponential time for some patterns (ADR 0016).
 """
 
-import re
-import warnings
-from functools import lru_cache
+from collections.abc import Callable
+from typing import Final, Protocol, TypeAlias
 
-from gateway.kernel.errors import PreconditionFailed
-
-NOTHING = "^$"
+NOTHING: Final = "^$"
 """What the empty pattern stands for: it matches no name that exists."""
 
 
-@lru_cache(maxsize=1024)
-def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern, once for all who log in under it; the empty one matches nothing.
+class Pattern(Protocol):
+    """A compiled pattern. A search takes time linear in the text."""
 
-    :raises PreconditionFailed: when it is not a regular expression, or one that Python reads otherwise than PCRE.
-    """
-    with warnings.catch_warnings():
-        # Python warns of "[[:alpha:]]" and the like, which it would take for a set of single characters.
-        warnings.simplefilter("error", FutureWarning)
-        try:
-            return re.compile(pattern or NOTHING)
-        except (re.error, FutureWarning, OverflowError) as error:
-            raise PreconditionFailed(f"invalid regular expression '{pattern}': {error}") from None
+    def matches(self, text: str) -> bool:
+        """Whether the pattern is found anywhere in the text."""
+        ...
+
+
+Compile: TypeAlias = Callable[[str], Pattern]
+"""Compiles a pattern; the empty one matches nothing.
+
+:raises PreconditionFailed: when it is not a regular expression, or one that the engine does not support.
+"""
+
+
+class NeverMatching:
+    """Stands for a stored pattern that does not compile any more."""
+
+    __slots__ = ()
+
+    def matches(self, text: str) -> bool:
+        """Whether the pattern is found: never."""
+        return False

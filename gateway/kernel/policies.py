@@ -1,11 +1,11 @@
 """The policies of one virtual host: which of them holds for a queue or an exchange (R139, R140)."""
 
-import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.message import Arguments
-from gateway.kernel.patterns import compile_pattern
+from gateway.kernel.patterns import Compile, NeverMatching, Pattern
 from gateway.kernel.records import PolicyRecord
 from gateway.kernel.settings import Settings, effective
 
@@ -28,14 +28,15 @@ def kind_of_queue(arguments: Arguments) -> str:
 
 
 class Rule(NamedTuple):
-    """A policy ready for matching."""
+    """A policy ready for matching. ``wrong`` says why its pattern matches nothing; empty for one that is right."""
 
     record: PolicyRecord
-    pattern: re.Pattern[str]
+    pattern: Pattern
+    wrong: str = ""
 
     def matches(self, kind: str, name: str) -> bool:
         """Tell whether an object of this kind and name is meant."""
-        return self.record.apply_to in APPLIES[kind] and self.pattern.search(name) is not None
+        return self.record.apply_to in APPLIES[kind] and self.pattern.matches(name)
 
 
 class Policies:
@@ -45,8 +46,9 @@ class Policies:
     answer does not depend on the order in which they were set.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, compile_pattern: Compile) -> None:
         self.version = 0
+        self._compile_pattern = compile_pattern
         self._rules: list[Rule] = []
         self._operator_rules: list[Rule] = []
 
@@ -54,10 +56,10 @@ class Policies:
         return (rule.record for rule in (*self._rules, *self._operator_rules))
 
     def put(self, record: PolicyRecord) -> None:
-        """Set a policy, instead of any of its name."""
+        """Set a policy, instead of any of its name; one whose pattern does not compile matches nothing."""
         self.remove(record)
         rules = self._ranked(record.is_operator)
-        rules.append(Rule(record, compile_pattern(record.pattern)))
+        rules.append(self._rule(record))
         rules.sort(key=lambda rule: (-rule.record.priority, rule.record.name))
 
     def remove(self, record: PolicyRecord) -> None:
@@ -65,6 +67,10 @@ class Policies:
         rules = self._ranked(record.is_operator)
         rules[:] = [rule for rule in rules if rule.record.name != record.name]
         self.version += 1
+
+    def fault(self, record: PolicyRecord) -> str:
+        """Return why a policy is without effect; empty for one that has it."""
+        return next((rule.wrong for rule in self._ranked(record.is_operator) if rule.record is record), "")
 
     def settings(self, kind: str, name: str, arguments: Arguments) -> Settings:
         """Return what holds for an object declared with these arguments."""
@@ -76,6 +82,13 @@ class Policies:
             _first(self._rules, kind, name) is not settings.policy
             or _first(self._operator_rules, kind, name) is not settings.operator_policy
         )
+
+    def _rule(self, record: PolicyRecord) -> Rule:
+        """Compile a policy. What an earlier version stored may hold a pattern that the engine does not support."""
+        try:
+            return Rule(record, self._compile_pattern(record.pattern))
+        except PreconditionFailed as refusal:
+            return Rule(record, NeverMatching(), str(refusal))
 
     def _ranked(self, is_operator: bool) -> list[Rule]:
         return self._operator_rules if is_operator else self._rules

@@ -7,7 +7,7 @@ from typing import Final, NoReturn
 from gateway.kernel.ages import age_ms
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.message import Value
-from gateway.kernel.patterns import compile_pattern
+from gateway.kernel.patterns import Compile
 from gateway.kernel.queue_arguments import LARGEST_FILTER, LARGEST_SEGMENT, LONGEST_MS, SMALLEST_FILTER
 from gateway.kernel.records import PolicyRecord
 from gateway.kernel.settings import MERGED
@@ -102,7 +102,7 @@ OBSOLETE: Final = frozenset(
 OPERATOR_KEYS: Final = frozenset(MERGED)
 
 
-def require_valid_policy(record: PolicyRecord) -> None:
+def require_valid_policy(record: PolicyRecord, compile_pattern: Compile) -> None:
     """Refuse a policy that could not be applied. :raises PreconditionFailed: saying what is wrong, as RabbitMQ does."""
     try:
         compile_pattern(record.pattern)

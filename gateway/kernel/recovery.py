@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from gateway.kernel.changes import Enqueued, Put, Removed, StreamSegment
 from gateway.kernel.errors import ConfigurationError, Refused, StorageError
+from gateway.kernel.events import Event
 from gateway.kernel.exchange import Exchange
 from gateway.kernel.queue import Queue
 from gateway.kernel.records import (
@@ -98,6 +99,9 @@ def recover(broker: "Broker", changes: "Iterable[Recovered]") -> int:
             count += _restore(broker, installed, change, seen)
     if installed is None:
         _install(broker, entities)
+    for permission, reason in broker.directory.faults():
+        event = Event(f"{permission.kind}.without_effect", permission.vhost, permission.user, {"reason": reason})
+        broker.events.emit(event)
     for vhost in broker.vhost_by_name.values():
         vhost.sessions.reclaim()
         broker.resume_archives(vhost)

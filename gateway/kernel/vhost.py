@@ -21,6 +21,7 @@ from gateway.kernel.faults import Faults
 from gateway.kernel.features.surroundings import Surroundings
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.names import printable, require_not_default
+from gateway.kernel.patterns import Compile
 from gateway.kernel.policies import Policies
 from gateway.kernel.producers import Producers
 from gateway.kernel.queue import Queue
@@ -68,6 +69,8 @@ class VirtualHost:
         reserve: Reserve,
         archivists: Archivists | None = None,
         faults: Faults | None = None,
+        *,
+        compile_pattern: Compile,
     ) -> None:
         self.name = record.name
         self._faults = faults = faults or Faults(events)
@@ -81,7 +84,7 @@ class VirtualHost:
         self.exchange_types = exchange_types
         self._router = router = Router(self.exchange_by_name, faults)
         self.bindings = Bindings(journal, events, router.forget, faults)
-        self.policies = Policies()
+        self.policies = Policies(compile_pattern)
         dead_letters = DeadLetters(self.name, self.exchange_by_name, router, journal, events, faults)
         self.archives = Archives(record.name, journal, clock, events, next_queue_id, archivists or Archivists())
         self.archives.on_change = self._archives_changed

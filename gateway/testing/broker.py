@@ -26,6 +26,7 @@ from gateway.kernel.queue_rules import QueueRules
 from gateway.kernel.queued_message import QueuedMessage
 from gateway.kernel.recovery import recover
 from gateway.kernel.vhost import Verdict, VirtualHost
+from gateway.patterns import compile_pattern
 from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
 from gateway.testing.clock import FakeClock
 from gateway_memory import MemoryStore
@@ -58,6 +59,7 @@ class MemoryBroker:
             {PLAIN.name: PLAIN},
             self._view,
             node="gateway@test",
+            compile_pattern=compile_pattern,
             queue_rules=self._queue_rules,
         )
         recover(self.kernel, self.store.recover())

@@ -57,11 +57,12 @@ class InternalAuthorizer:
         record = self._directory.permission(vhost, user)
         if record is None:
             return None
+        usable = self._directory.usable
         topics = {
-            topic.exchange: TopicPatterns(topic.write, topic.read)
+            topic.exchange: TopicPatterns(usable(topic.write), usable(topic.read))
             for topic in self._directory.topic_permissions_of(vhost, user)
         }
-        return Permissions(user, vhost, record.configure, record.write, record.read, topics)
+        return Permissions(user, vhost, usable(record.configure), usable(record.write), usable(record.read), topics)
 
     def _forget(self, user: str) -> None:
         for key in [key for key in self._snapshot_by_key if key[1] == user]:

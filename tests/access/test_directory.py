@@ -6,6 +6,7 @@ from gateway.kernel.changes import Change, Put, Removed
 from gateway.kernel.directory import Directory
 from gateway.kernel.errors import NotFound, PreconditionFailed
 from gateway.kernel.records import PermissionRecord, SecretRecord, TopicPermissionRecord, UserRecord, VhostRecord
+from gateway.patterns import compile_pattern
 
 ANNA = UserRecord("anna", "hash", "rabbit_password_hashing_sha256", ["management"], {})
 BERT = UserRecord("bert", "hash", "rabbit_password_hashing_sha256", [], {})
@@ -22,7 +23,7 @@ def log() -> list[Change]:
 
 @pytest.fixture
 def directory(log: list[Change]) -> Directory:
-    directory = Directory(log.append)
+    directory = Directory(log.append, compile_pattern)
     for user in (ANNA, BERT):
         directory.put_user(user)
     for permission in (ANNA_IN_ROOT, ANNA_IN_SHOP, BERT_IN_SHOP):
@@ -84,7 +85,7 @@ def test_the_records_rebuild_the_directory(directory: Directory, log: list[Chang
         directory.remove_user("anna")
     elif removed == "shop":
         directory.remove_vhost("shop")
-    recovered = Directory(lambda change: pytest.fail("recovery records nothing"))
+    recovered = Directory(lambda change: pytest.fail("recovery records nothing"), compile_pattern)
     for change in [*log, *log]:  # once is the same as twice
         recovered.apply(change)
     assert everything_in(recovered) == everything_in(directory)
@@ -153,7 +154,7 @@ def test_permissions_need_a_user(directory: Directory, log: list[Change]) -> Non
     assert log == []
 
 
-@pytest.mark.parametrize("pattern", ["(", "*", "[[:alpha:]]", "a{99999999999}"])
+@pytest.mark.parametrize("pattern", ["(", "*", "(?=a)", "a{99999999999}"])
 def test_a_malformed_pattern_is_refused_when_it_is_set(directory: Directory, log: list[Change], pattern: str) -> None:
     del log[:]
     with pytest.raises(PreconditionFailed, match="invalid regular expression"):
@@ -167,7 +168,7 @@ def test_secrets_are_kept_with_the_users(directory: Directory, log: list[Change]
     assert directory.secret("scram") is None
     directory.put_secret("scram", b"\x00\xff")
     assert log[-1] == Put(SecretRecord("scram", b"\x00\xff"))
-    again = Directory(lambda change: None)
+    again = Directory(lambda change: None, compile_pattern)
     for change in log:
         again.apply(change)
     assert again.secret("scram") == b"\x00\xff"

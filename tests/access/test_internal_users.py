@@ -7,6 +7,7 @@ from gateway.kernel.directory import Directory
 from gateway.kernel.errors import ConfigurationError, NotAllowed
 from gateway.kernel.records import PermissionRecord, TopicPermissionRecord, UserRecord
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.patterns import compile_pattern
 from gateway_auth import certificate, internal
 
 SUBJECT = CertificateSubject("robot", "CN=robot,O=Example")
@@ -14,7 +15,7 @@ SUBJECT = CertificateSubject("robot", "CN=robot,O=Example")
 
 @pytest.fixture
 def directory() -> Directory:
-    directory = Directory(lambda change: None)
+    directory = Directory(lambda change: None, compile_pattern)
     directory.put_user(UserRecord("anna", hash_password("secret"), DEFAULT_ALGORITHM, ["monitoring"], {}))
     directory.put_user(UserRecord("robot", "", DEFAULT_ALGORITHM, [], {}))
     directory.put_user(UserRecord("CN=robot,O=Example", "", DEFAULT_ALGORITHM, ["dn"], {}))

@@ -12,6 +12,7 @@ from gateway.access import Answer, Challenge, Dialogue, Failure, Principal, Succ
 from gateway.kernel.directory import Directory
 from gateway.kernel.records import UserRecord
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.patterns import compile_pattern
 from gateway.scram import scram_credential
 from gateway_auth.scram import NAME, Scram, gateway_authentication_methods
 
@@ -29,7 +30,7 @@ SERVER_NONCE = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
 
 @pytest.fixture
 def directory() -> Directory:
-    directory = Directory(lambda change: None)
+    directory = Directory(lambda change: None, compile_pattern)
     directory.put_secret("scram", SECRET)
     for name in ("user", "a,b=c", "=2C"):
         credential = str(scram_credential("pencil", SALT))
@@ -193,7 +194,7 @@ def test_who_cannot_log_in_learns_no_more_than_with_a_wrong_password(
 
 def test_salts_of_users_nobody_has_cannot_be_foretold() -> None:
     """A directory without a secret has one for as long as it runs."""
-    one, two = (Scram(Directory(lambda change: None), lambda: SERVER_NONCE) for _ in range(2))
+    one, two = (Scram(Directory(lambda change: None, compile_pattern), lambda: SERVER_NONCE) for _ in range(2))
     assert challenge_of(one.begin(HERE), FIRST) != challenge_of(two.begin(HERE), FIRST)
     assert challenge_of(one.begin(HERE), FIRST) == challenge_of(one.begin(HERE), FIRST)
 
@@ -210,7 +211,7 @@ LIKELY = st.text("nyp,=arsmcx23CD!~\0 \u00e4", max_size=30).map(str.encode) | st
 
 @given(first=LIKELY, header=st.sampled_from([b"", b"n,,n=user,r=", b"n,,", b"y,a="]), final=LIKELY)
 def test_whatever_a_stranger_says_it_is_not_let_in(first: bytes, header: bytes, final: bytes) -> None:
-    directory = Directory(lambda change: None)
+    directory = Directory(lambda change: None, compile_pattern)
     directory.put_user(UserRecord("user", "", DEFAULT_ALGORITHM, [], {}, str(scram_credential("pencil", SALT))))
     dialogue = Scram(directory, lambda: SERVER_NONCE).begin(HERE)
     answer: Answer = Challenge()

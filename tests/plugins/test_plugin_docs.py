@@ -15,6 +15,7 @@ from gateway import hookspecs
 from gateway.access import Access
 from gateway.api import Answer, Challenge, ConfigurationError, Directory, Failure, Principal, Success, Value, Visitor
 from gateway.config import load
+from gateway.patterns import compile_pattern
 from gateway.plugin_registry import ALWAYS_ON, BUILT_IN_MODULES, ENTRY_POINT_GROUP, PluginRegistry, load_plugins
 from gateway.testing import check_exchange_type
 
@@ -133,7 +134,7 @@ RIDDLE = b"What walks on four legs in the morning?"
 def test_the_authentication_method_of_the_page_lets_in_who_knows_the_answer(tmp_path: Path) -> None:
     (tmp_path / "riddle.py").write_text(examples("README.md")["riddle.py"])
     view = load_plugins(tmp_path).view("/", {"riddle": {}})
-    access = Access([], [], methods=view.authentication_methods(Directory(lambda change: None)))
+    access = Access([], [], methods=view.authentication_methods(Directory(lambda change: None, compile_pattern)))
     for said, last in ((b"man", Success(Principal("oedipus"))), (b"dog", Failure("wrong answer"))):
         dialogue = access.converse("RIDDLE", Visitor("/"))
         assert dialogue is not None

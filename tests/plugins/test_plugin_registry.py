@@ -8,6 +8,7 @@ import pytest
 
 from gateway.api import ConfigurationError, Properties, Value, hookimpl
 from gateway.kernel.directory import Directory
+from gateway.patterns import compile_pattern
 from gateway.plugin_registry import (
     ALWAYS_ON,
     BUILT_IN_MODULES,
@@ -244,7 +245,7 @@ def test_the_other_hooks_are_joined_in_order_and_given_what_they_ask_for() -> No
 
         def publish(self, exchange: str, routing_key: str, properties: Properties, body: bytes) -> None: ...
 
-    directory, vhost = Directory(record=lambda change: None), Vhost()
+    directory, vhost = Directory(lambda change: None, compile_pattern), Vhost()
     view = registry_of(one=Plugin("a", "b"), two=Plugin("c"), three=offering()).view(
         "/", {"two": {"k": "v"}, "one": {}, "three": {}}
     )
@@ -283,7 +284,7 @@ def methods(**offered: object) -> ModuleType:
 
 
 def test_authentication_methods_are_merged_and_a_name_is_taken_once() -> None:
-    directory, one, two = Directory(record=lambda change: None), Method(), Method()
+    directory, one, two = Directory(lambda change: None, compile_pattern), Method(), Method()
     registry = registry_of(one=methods(A=one), two=methods(B=two), three=methods(B=one))
     assert registry.view("/", {"one": {}, "two": {}}).authentication_methods(directory) == {"A": one, "B": two}
     with pytest.raises(DuplicateAuthenticationMethod) as fault:
@@ -297,11 +298,11 @@ def test_authentication_methods_are_merged_and_a_name_is_taken_once() -> None:
 def test_an_authentication_method_that_is_none_stops_the_start() -> None:
     view = registry_of(mine=methods(A=1)).view("/", {"mine": {}})
     with pytest.raises(ConfigurationError, match=r"'mine' .*the authentication method 'A' has no begin\(\): 1"):
-        view.authentication_methods(Directory(record=lambda change: None))
+        view.authentication_methods(Directory(lambda change: None, compile_pattern))
 
 
 def test_scram_is_offered_to_every_virtual_host() -> None:
-    directory = Directory(record=lambda change: None)
+    directory = Directory(lambda change: None, compile_pattern)
     assert list(load_plugins().view("/", {}).authentication_methods(directory)) == ["SCRAM-SHA-256"]
 
 

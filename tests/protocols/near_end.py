@@ -17,6 +17,7 @@ from gateway.kernel.recovery import recover
 from gateway.kernel.vhost import VirtualHost
 from gateway.net.turn import Schedule, Turn
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.patterns import compile_pattern
 from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
 from gateway.testing import FakeClock
 from gateway_memory import MemoryStore
@@ -50,7 +51,9 @@ class NearEnd:
         self.clock = clock
         self._views: dict[str, PluginView] = {}
         formats = {format.name: format for format in self.formats}
-        self.broker = Broker(self.store, clock, formats, self._view, node="gateway@here")
+        self.broker = Broker(
+            self.store, clock, formats, self._view, node="gateway@here", compile_pattern=compile_pattern
+        )
         self.turn = Turn(self.broker.journal, Patience())
         recover(self.broker, self.store.recover())
         self.broker.declare_vhost("/", plugins={name: {} for name in plugins})

@@ -27,7 +27,7 @@ def in_vhost(call: Call, vhost: str) -> Listing[PolicyRecord]:
 @routes.get("/policies/<vhost>/<name>")
 def policy(call: Call, vhost: str, name: str) -> Fields:
     """Show a policy."""
-    return with_columns(policy_view(_existing(call, vhost, name, is_operator=False)), call.query)
+    return with_columns(_view(call, _existing(call, vhost, name, is_operator=False)), call.query)
 
 
 @routes.put("/policies/<vhost>/<name>", level=Level.POLICYMAKER)
@@ -57,7 +57,7 @@ def operator_in_vhost(call: Call, vhost: str) -> Listing[PolicyRecord]:
 @routes.get("/operator-policies/<vhost>/<name>")
 def operator_policy(call: Call, vhost: str, name: str) -> Fields:
     """Show an operator policy."""
-    return with_columns(policy_view(_existing(call, vhost, name, is_operator=True)), call.query)
+    return with_columns(_view(call, _existing(call, vhost, name, is_operator=True)), call.query)
 
 
 @routes.put("/operator-policies/<vhost>/<name>", level=Level.ADMINISTRATOR)
@@ -77,7 +77,13 @@ def _listing(call: Call, vhosts: list[str], *, is_operator: bool) -> Listing[Pol
     chosen = [
         each for each in call.broker.policies.values() if each.vhost in wanted and each.is_operator == is_operator
     ]
-    return Listing(chosen, policy_view, lambda policy: (policy.vhost, policy.name), is_paged=False)
+    return Listing(
+        chosen, lambda policy: _view(call, policy), lambda policy: (policy.vhost, policy.name), is_paged=False
+    )
+
+
+def _view(call: Call, policy: PolicyRecord) -> Fields:
+    return policy_view(policy, call.broker.vhost(policy.vhost).policies.fault(policy))
 
 
 def _existing(call: Call, vhost: str, name: str, *, is_operator: bool) -> PolicyRecord:

@@ -5,9 +5,10 @@ from gateway.kernel.records import PolicyRecord
 from gateway.management.routes import Fields
 
 
-def policy_view(policy: PolicyRecord) -> Fields:
-    """Return a policy or operator policy."""
-    return {"vhost": policy.vhost, "name": policy.name} | rule_view(policy)
+def policy_view(policy: PolicyRecord, fault: str = "") -> Fields:
+    """Return a policy or operator policy; ``fault`` says why it has no effect, empty for one that has."""
+    view = {"vhost": policy.vhost, "name": policy.name} | rule_view(policy)
+    return view | {"without_effect": fault} if fault else view
 
 
 def rule_view(policy: PolicyRecord) -> Fields:

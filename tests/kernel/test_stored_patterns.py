@@ -1,0 +1,50 @@
+"""A stored pattern that the engine does not support is kept without effect, told at the start, and stops nothing."""
+
+from gateway.access import Operation, Principal
+from gateway.kernel.changes import Put
+from gateway.kernel.events import Event
+from gateway.kernel.records import PermissionRecord, PolicyRecord, TopicPermissionRecord, UserRecord
+from gateway.testing import MemoryBroker
+from gateway_auth.internal import InternalAuthorizer
+
+BAD = r"(a)\1"
+POLICY = PolicyRecord("/", "old", False, BAD, "queues", 9, {"max-length": 1})
+
+
+def restarted_with(*entities: PolicyRecord | UserRecord | PermissionRecord | TopicPermissionRecord) -> MemoryBroker:
+    """Return a broker on a store in which an earlier version wrote these."""
+    broker = MemoryBroker()
+    for entity in entities:
+        broker.kernel.journal.record(Put(entity))
+    return broker.stopped()
+
+
+def test_a_stored_policy_with_an_unsupported_pattern_matches_nothing() -> None:
+    broker = restarted_with(POLICY, PolicyRecord("/", "new", False, "^aa", "queues", 0, {"max-length": 7}))
+    queue = broker.vhost.declare_queue("aa")
+    assert queue.settings.number("max-length") == 7
+    assert broker.kernel.policies[POLICY.key] == POLICY
+    assert "backreference" in broker.vhost.policies.fault(POLICY)
+
+
+def test_such_a_policy_is_told_when_it_is_installed() -> None:
+    broker = MemoryBroker()
+    told: list[Event] = []
+    broker.kernel.events.subscribe(told.append)
+    broker.kernel.install_policy(POLICY)
+    assert [(event.name, event.subject) for event in told] == [("policy.without_effect", "old")]
+
+
+def test_a_stored_permission_with_an_unsupported_pattern_allows_nothing_and_its_user_may_log_in() -> None:
+    user = UserRecord("anna", "", "rabbit_password_hashing_sha256", [], {})
+    broker = restarted_with(
+        user, PermissionRecord("/", "anna", BAD, "", ".*"), TopicPermissionRecord("/", "anna", "amq.topic", BAD, ".*")
+    )
+    directory = broker.kernel.directory
+    permissions = InternalAuthorizer(directory).permissions(Principal("anna", frozenset()), "/")
+    assert permissions is not None
+    assert not permissions.may(Operation.CONFIGURE, "aa")
+    assert permissions.may(Operation.READ, "aa")
+    assert not permissions.may_use_topic(Operation.WRITE, "amq.topic", "aa")
+    assert permissions.may_use_topic(Operation.READ, "amq.topic", "aa")
+    assert [record.kind for record, reason in directory.faults()] == ["permission", "topic_permission"]
