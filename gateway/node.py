@@ -362,3 +362,7 @@ class _DelayedCalls(Schedule):
     def end_soon(self, turn: Turn) -> None:
         """End the turn by a delayed call."""
         self._reactor.callLater(0, turn.end)
+
+    def go_on_soon(self, turn: Turn) -> None:
+        """Go on with what a turn left over by a delayed call."""
+        self._reactor.callLater(0, turn.go_on)

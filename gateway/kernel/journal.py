@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.budget import TurnBudget
 from gateway.kernel.changes import Appended, Change, Dequeued, Discarded, Enqueued, Lsn, Stored
 from gateway.kernel.contents import ContentReader
 from gateway.kernel.message import Message
@@ -40,12 +41,14 @@ class Journal:
     ``position`` is the last place given to a message: queues count it up, and so have one order for all of them.
     ``formats`` reads the headers of stored messages: format name to format; ``reader`` reads whole messages.
     ``moved_lsn`` is the position of the last turn in which a dead letter was stored. ``turn_ms`` is ``now_ms`` once
-    somebody asked for it in this turn, else 0. ``on_fault`` is called with what a callback raises.
+    somebody asked for it in this turn, else 0. ``budget`` is what is left of the turn. ``on_fault`` is called with what a
+    callback raises.
     """
 
     def __init__(self, store: "Store", clock: "Clock", formats: "Mapping[str, HeaderFormat]") -> None:
         self._store = store
         self.clock = clock
+        self.budget = TurnBudget(clock.monotonic_s)
         self._wall_ms: Callable[[], int] = clock.wall_ms
         self.formats = formats
         self.reader = ContentReader(formats)

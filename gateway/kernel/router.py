@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from gateway.kernel.budget import LOOK_EVERY, TurnBudget
 from gateway.kernel.exchange import Exchange, Route
 from gateway.kernel.faults import BadAnswer, Faults, shown
 from gateway.kernel.message import Message
@@ -18,8 +19,9 @@ class Router:
     An exchange type that fails routes nowhere, and ``faults`` counts it. Its route is not remembered.
     """
 
-    def __init__(self, exchange_by_name: Mapping[str, Exchange], faults: Faults) -> None:
+    def __init__(self, exchange_by_name: Mapping[str, Exchange], budget: TurnBudget, faults: Faults) -> None:
         self._exchange_by_name = exchange_by_name
+        self._budget = budget
         self._faults = faults
         self._has_failed = False
         self._remembering: set[Exchange] = set()
@@ -66,6 +68,7 @@ class Router:
         ``messages`` are one message under each of its sender's keys. Every exchange on the way tries all of them, as in
         RabbitMQ: the key that leads on from one exchange need not be the one that led there (R29).
         """
+        self._budget.work += LOOK_EVERY * len(messages)  # what a type does for a message may take milliseconds
         found: dict[Queue, None] = {}
         archives: tuple[Archive, ...] = ()
         seen = {start}

@@ -82,7 +82,8 @@ class VirtualHost:
         self.default_exchange = default_exchange(record.name, self.queue_by_name, self.reply_queue_by_name)
         self.exchange_by_name: dict[str, Exchange] = {"": self.default_exchange}
         self.exchange_types = exchange_types
-        self._router = router = Router(self.exchange_by_name, faults)
+        self._budget = journal.budget
+        self._router = router = Router(self.exchange_by_name, journal.budget, faults)
         self.bindings = Bindings(journal, events, router.forget, faults)
         self.policies = Policies(compile_pattern)
         dead_letters = DeadLetters(self.name, self.exchange_by_name, router, journal, events, faults)
@@ -149,9 +150,11 @@ class VirtualHost:
                 verdict = Verdict.REFUSED
         if self.archiving is not None:
             self.archiving.published(route.archives, message, origin)
-        if not queues:
-            self.traffic.unroutable += 1
-            return Verdict.UNROUTED
+        if len(queues) != 1:
+            if not queues:
+                self.traffic.unroutable += 1
+                return Verdict.UNROUTED
+            self._budget.work += len(queues)
         return verdict
 
     def publish_will(self, message: Message, is_retained: bool) -> None:

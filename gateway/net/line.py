@@ -17,6 +17,9 @@ from gateway.net.wire import NO_DESCRIPTOR, Wire
 
 _receive: Final = receive
 
+#: Bytes of input that count as a unit of work, as a power of two.
+_BYTES_A_UNIT: Final = 7
+
 
 class Clockwork(Protocol):
     """What a line asks of the other half."""
@@ -48,15 +51,19 @@ class Line(Speaker):
 
     ``is_reading`` says that the peer is read from, ``is_ending`` that the connection ends behind what is in the outbox;
     ``heard`` and ``spoke`` that something came and went since somebody last looked. ``octets`` and ``reads`` count what
-    came.
+    came. ``has_leftover`` says that input waits for its share of a later turn; nothing is read before that is done.
+    ``was_held`` says that there was some since it was last looked at.
     """
 
     __slots__ = (
         "_clockwork",
         "_descriptor",
-        "_is_held",
+        "_is_awaiting_disk",
+        "_is_in_rotation",
+        "_is_source_read",
         "_journal",
         "_turn",
+        "has_leftover",
         "heard",
         "is_ending",
         "is_reading",
@@ -65,6 +72,7 @@ class Line(Speaker):
         "outbox",
         "reads",
         "spoke",
+        "was_held",
         "wire",
     )
 
@@ -81,7 +89,11 @@ class Line(Speaker):
         self._clockwork = clockwork
         self._journal = journal
         self._turn = turn
-        self._is_held = False
+        self._is_awaiting_disk = False
+        self._is_in_rotation = False
+        self._is_source_read = True
+        self.has_leftover = False
+        self.was_held = False
         self._descriptor = NO_DESCRIPTOR
 
     def connect(self, machine: Machine) -> None:
@@ -110,8 +122,8 @@ class Line(Speaker):
 
     def read(self) -> Any:
         """Read once; return why the connection is over, as Twisted has it, or ``None``."""
-        if not self.is_reading or self._descriptor == NO_DESCRIPTOR:  # since it was found to be ready
-            return None
+        if not self.is_reading or self.has_leftover or self._descriptor == NO_DESCRIPTOR:
+            return None  # so it is since it was found to be ready
         try:
             data = _receive(self._descriptor)
         except BlockingIOError:
@@ -128,12 +140,53 @@ class Line(Speaker):
         self.heard = True
         self.octets += len(data)
         self.reads += 1
+        self._turn.budget.work += len(data) >> _BYTES_A_UNIT
         try:
             self.machine.receive(data)
         except Exception:  # the seam to one peer: what breaks while serving it is told to it, and ends with it
             self._clockwork.fail()
+        if self.machine.is_held and not self.has_leftover:
+            self._hold()
         if not self._turn.is_scheduled and self._journal.has_begun:  # who wants to speak sees to it by itself
             self._turn.touch()
+
+    def _hold(self) -> None:
+        """Leave the rest of the input to later turns."""
+        self.has_leftover = self.was_held = True
+        self._read_source()
+        if self.is_reading:
+            self._wait_for_share()
+
+    def _wait_for_share(self) -> None:
+        if not self._is_in_rotation:
+            self._is_in_rotation = True
+            self._turn.hold(self)
+
+    def go_on(self) -> bool:
+        """Give the machine its share of this turn; return whether it wants another one."""
+        machine = self.machine
+        if machine.is_held and self.is_reading:
+            machine.receive(b"")
+        self.has_leftover = machine.is_held
+        self._is_in_rotation = self.has_leftover and self.is_reading
+        if not self.has_leftover:
+            self._read_source()
+        return self._is_in_rotation
+
+    def admit(self, is_reading: bool) -> None:
+        """Read from the peer and act on its input, or let both wait."""
+        if is_reading != self.is_reading:
+            self.is_reading = is_reading
+            self._read_source()
+            if is_reading and self.has_leftover:
+                self._wait_for_share()
+
+    def _read_source(self) -> None:
+        """Tell the transport whether to read. A socket of our own is not asked while there is input left over."""
+        is_wanted = self.is_reading and not (self.has_leftover and self._descriptor == NO_DESCRIPTOR)
+        if is_wanted != self._is_source_read and self.wire is not None:
+            self._is_source_read = is_wanted
+            self.wire.read(is_wanted)
 
     # Out
 
@@ -183,10 +236,10 @@ class Line(Speaker):
 
     def _wait_for_disk(self) -> None:
         """Come back when what the next frame promises is durable."""
-        if not self._is_held:
-            self._is_held = True
+        if not self._is_awaiting_disk:
+            self._is_awaiting_disk = True
             self._journal.when_durable(max(self.outbox.awaited, self._journal.pending_lsn), self._disk_caught_up)
 
     def _disk_caught_up(self) -> None:
-        self._is_held = False
+        self._is_awaiting_disk = False
         self.outbox.wake()

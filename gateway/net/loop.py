@@ -45,17 +45,18 @@ class Loop(Schedule):
     """Serves the events of one reactor.
 
     ``leaving`` are the connections that ended and are to be told so, with what Twisted wants to know. ``due`` are the
-    turns that end once the events at hand were served. ``is_stopping`` is set when the reactor is to stop, ``soonest``
-    is forgotten when delayed calls change their order.
+    turns that end once the events at hand were served, ``busy`` those with input left over. ``is_stopping`` is set when
+    the reactor is to stop, ``soonest`` is forgotten when delayed calls change their order.
     """
 
-    __slots__ = ("_antechamber", "_lines", "_reactor", "due", "is_stopping", "leaving", "soonest")
+    __slots__ = ("_antechamber", "_lines", "_reactor", "busy", "due", "is_stopping", "leaving", "soonest")
 
     def __init__(self, reactor: Any, antechamber: Antechamber) -> None:  # Any: Twisted's reactors have no types
         self._reactor = reactor
         self._antechamber = antechamber
         self._lines: list[Line | None] = []  # by descriptor: those are small numbers
         self.leaving: list[tuple[Any, ...]] = []
+        self.busy: list[Turn] = []
         self.due: list[Turn] = []
         self.is_stopping = False
         self.soonest: Any = None
@@ -63,6 +64,10 @@ class Loop(Schedule):
     def end_soon(self, turn: Turn) -> None:
         """End a turn once the events at hand were served; before the next poll in any case."""
         self.due.append(turn)
+
+    def go_on_soon(self, turn: Turn) -> None:
+        """Go on with the input left over by a turn once those who are ready now were served."""
+        self.busy.append(turn)
 
     def read_by(self, line: Line, descriptor: int) -> None:
         """Have a socket read by a line from now on."""
@@ -91,7 +96,7 @@ class Loop(Schedule):
         if delay_s is not None:
             until_s = time.time() + delay_s if delay_s > 0 else _NOT
         while True:
-            ready = wait(_NOT if leaving else until_s, MOST_EVENTS)
+            ready = wait(_NOT if leaving or self.busy else until_s, MOST_EVENTS)
             if ready is None:
                 return
             if len(ready) < _MANY:
@@ -102,6 +107,9 @@ class Loop(Schedule):
                 reactor.see_off(MOST_LEAVING)
             if due:
                 self.end_turns()
+            if self.busy:
+                self._go_on()
+                return
             if not ready or leaving or thread_calls or new_timed_calls or due or self.is_stopping:
                 return
             if not timed_calls:
@@ -117,6 +125,14 @@ class Loop(Schedule):
                 self.due.pop(0).end()
             except Exception:  # one's fault must not stop the loop, and the others still have to end
                 _log.failure("at the end of a turn")
+
+    def _go_on(self) -> None:
+        """Serve what turns left over, for as long as their budgets last, and say what came of it."""
+        busy, self.busy = self.busy, []
+        for turn in busy:
+            turn.go_on()
+        if self.due:
+            self.end_turns()
 
     def _serve_many(self, ready: tuple[int, ...]) -> None:
         """Serve these, and go on with the same turn while more are ready and it is still short."""

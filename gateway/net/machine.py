@@ -52,9 +52,11 @@ class Machine:
 
     What a call raises ends the connection with ``fault``. ``has_published`` says that alarms and the disk's backlog
     concern this client; whoever sets it calls ``Driver.publishing`` once. ``outbox`` has what is to be sent.
+    ``is_held`` says that the turn's budget ended before the input did: ``receive`` nothing in a later turn to go on.
     """
 
     has_published: bool
+    is_held: bool
     outbox: Outbox
 
     @property
@@ -125,6 +127,7 @@ class Gone(Machine):
 
     def __init__(self) -> None:
         self.has_published = False
+        self.is_held = False
         self.outbox = Outbox(Mute())
 
     @property

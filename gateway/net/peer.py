@@ -44,6 +44,7 @@ class PeerProtocol(Protocol):
         self.peer_host = ""
         self.quiet = 0
         self.silent = 0
+        self._is_in_flow = False
         self._broker = broker
         self._turn = turn
         self._log = log
@@ -59,6 +60,14 @@ class PeerProtocol(Protocol):
     def certificate(self) -> CertificateSubject | None:
         """The verified client certificate's names; read when somebody logs in, after the TLS handshake."""
         return subject_of(self.transport)
+
+    @property
+    def state(self) -> str:
+        """What listings call its state; ``flow`` while it sends more work than its share, as RabbitMQ has it."""
+        phase = self.machine.phase
+        if phase is not Phase.OPEN:
+            return phase.name.lower()
+        return "flow" if self._is_in_flow or self.line.has_leftover else "running"
 
     @property
     def machine(self) -> Machine:
@@ -195,7 +204,7 @@ class PeerProtocol(Protocol):
             self._tls = tls_facts(transport)
         return PeerFacts(
             protocol=self.protocol_name,
-            state="running" if self.machine.phase is Phase.OPEN else self.machine.phase.name.lower(),
+            state=self.state,
             host=plain_host(host.host),
             port=host.port,
             peer_host=self.peer_host,
@@ -246,13 +255,13 @@ class PeerProtocol(Protocol):
             or self.name in broker.archivists.held_publishers
             or (broker.journal.is_backlogged and (machine.has_published or machine.has_unsettled))
         )
-        if must_wait == line.is_reading and line.wire is not None:
-            line.is_reading = not must_wait
-            line.wire.read(line.is_reading)
+        if line.wire is not None:
+            line.admit(not must_wait)
 
     def tick(self) -> None:
         """Mind time limits; called ``TICKS_PER_S`` times a second."""
         phase = self.machine.phase
+        self._is_in_flow, self.line.was_held = self.line.was_held, self.line.has_leftover
         if phase is Phase.LEAVING:
             self._farewell += 1
             if self._farewell > _FAREWELL_S * TICKS_PER_S:

@@ -79,7 +79,7 @@ class TurnReactor(epollreactor.EPollReactor):
 
     def timeout(self) -> Any:
         """Do not sleep while a turn waits for its end."""
-        return 0 if self.loop.due or self.loop.leaving else super().timeout()
+        return 0 if self.loop.due or self.loop.leaving or self.loop.busy else super().timeout()
 
     def doIteration(self, delay: float | None) -> None:
         """Wait for events and serve them."""

@@ -4,6 +4,9 @@ Whoever has something to say is ``awaken``ed during the turn and asked for it at
 these first. Several messages for one peer, from whichever connections, so become one write.
 """
 
+from collections import deque
+
+from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.journal import Journal
 
@@ -28,6 +31,10 @@ class Speaker:
         """Send what waits."""
         raise NotImplementedError
 
+    def go_on(self) -> bool:
+        """Work on input that the budget of an earlier turn left over; return whether some is left still."""
+        raise NotImplementedError
+
     def fail(self) -> None:
         """End, because an exception came out of one of these; called while it is being handled."""
         raise NotImplementedError
@@ -41,12 +48,16 @@ class Schedule:
         """Tell this turn to ``end`` then."""
         raise NotImplementedError
 
+    def go_on_soon(self, turn: "Turn") -> None:
+        """Tell this turn to ``go_on`` after the next look for input."""
+        raise NotImplementedError
+
 
 class Turn:
     """Collects the speakers of a turn; the ``schedule`` has it end once its input is done.
 
-    The ``journal`` hands the turn's changes to the store before anybody speaks of them. ``is_scheduled`` says that the
-    turn will end already, so that the hot path need not ask for it.
+    The ``journal`` hands the turn's changes to the store before anybody speaks of them. ``budget`` is the work that the
+    turn may do. ``is_scheduled`` says that the turn will end already, so that the hot path need not ask for it.
     """
 
     def __init__(self, journal: Journal, schedule: Schedule) -> None:
@@ -54,6 +65,8 @@ class Turn:
         self._schedule = schedule
         self._awake: list[Speaker] = []
         self._owing: list[Speaker] = []
+        self._held: deque[Speaker] = deque()
+        self.budget = journal.budget
         self.is_scheduled = False
 
     def awaken(self, speaker: Speaker) -> None:
@@ -74,9 +87,38 @@ class Turn:
             self.is_scheduled = True
             self._schedule.end_soon(self)
 
+    def hold(self, speaker: Speaker) -> None:
+        """Have this speaker ``go_on`` in turns to come. Callers make sure to ask once."""
+        self._held.append(speaker)
+        if len(self._held) == 1:
+            self._schedule.go_on_soon(self)
+
+    def go_on(self) -> None:
+        """Serve those who were held back, in rotation, for as long as one budget lasts.
+
+        They come after everybody else: whoever asks for little waits for one budget of theirs at most.
+        """
+        held, budget = self._held, self.budget
+        budget.renew()
+        for _ in range(len(held)):
+            speaker = held.popleft()
+            try:
+                if speaker.go_on():
+                    held.append(speaker)
+            except Exception:  # the seam between peers: one's fault must not keep the others waiting
+                speaker.fail()
+            if budget.work >= LOOK_EVERY and budget.is_spent():
+                break
+        budget.renew()
+        if held:
+            self._schedule.go_on_soon(self)
+        if self._journal.has_begun:
+            self.touch()
+
     def end(self) -> None:
         """Flush the journal, then everybody who is awake. Those awakened meanwhile belong to the next turn."""
         self.is_scheduled = False
+        self.budget.renew()
         self._journal.flush()
         awake, self._awake = self._awake, []
         if self._owing:

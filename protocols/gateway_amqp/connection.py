@@ -11,6 +11,7 @@ from pamqp import commands
 from pamqp.base import Frame
 
 from gateway.access import Permissions, Principal
+from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.connections import ChannelFacts
 from gateway.kernel.consumers import Resumption
 from gateway.kernel.errors import GatewayError, NotAllowed, PreconditionFailed, Refused
@@ -63,6 +64,8 @@ class Connection(Machine):
         self.heartbeat_s = 0
         self.is_blocked = False
         self.has_published = False
+        self.is_held = False
+        self._budget = settings.broker.journal.budget
         self.driver = driver
         self._incoming = Incoming()
         self._frame_max = FRAME_MIN
@@ -140,8 +143,13 @@ class Connection(Machine):
     def receive(self, data: bytes) -> None:
         """Feed bytes from the peer; everything they complete is done before this returns."""
         if self.state is State.CLOSED:
+            self.is_held = False
             return
-        whole = self._incoming.add(data)
+        if self.is_held:
+            self.is_held = False
+            whole = self._incoming.release(data)
+        else:
+            whole = self._incoming.add(data)
         if whole is not None:
             self._take(whole)
 
@@ -168,11 +176,17 @@ class Connection(Machine):
         """Take frame after frame; the three that make up nearly all traffic first.
 
         A refusal ends the channel, a violation the connection, and reading goes on behind the frame that caused it:
-        the answer to our close is still to come. Frames that cannot be told apart any more are not read.
+        the answer to our close is still to come. Frames that cannot be told apart any more are not read. What is left
+        when the turn's budget is spent is kept for a later one.
         """
         end = len(data)
         channels = self._channels.open_by_number
+        budget = self._budget
         while end - position >= 8:
+            if budget.work >= LOOK_EVERY and budget.is_spent():
+                self.is_held = True
+                self._incoming.keep(data, position, 0)
+                return
             kind, number, size = _frame_head(data, position)
             stop = position + 7 + size
             if stop >= end or data[stop] != FRAME_END:

@@ -19,6 +19,13 @@ class Incoming:
         self.size += len(data)
         return None if self.size < self._wanted else self.take()
 
+    def release(self, data: bytes) -> bytes | None:
+        """Return the rest and ``data`` as one, however much is wanted; ``None`` when that is nothing."""
+        if data:
+            self._pieces.append(data)
+            self.size += len(data)
+        return self.take()
+
     def keep(self, data: bytes, position: int, wanted: int) -> None:
         """Keep what stands at ``position`` until ``wanted`` bytes of it are there."""
         rest = data[position:]

@@ -51,6 +51,14 @@ class AmqpServer(PeerProtocol):
     # What listings ask
 
     @property
+    def state(self) -> str:
+        """The state of the connection by the name RabbitMQ gives it."""
+        machine = self.connection
+        if machine.state is not State.OPEN:
+            return machine.state.name.lower()
+        return "blocked" if machine.is_blocked else super().state
+
+    @property
     def channel_count(self) -> int:
         """How many channels are open."""
         return self.connection.channel_count
@@ -65,20 +73,12 @@ class AmqpServer(PeerProtocol):
         frame_max, channel_max = machine.limits
         return replace(
             super().facts(),
-            state=_shown_state(machine),
             auth_mechanism=machine.identity.mechanism,
             client_properties=machine.identity.client_properties,
             frame_max=frame_max,
             channel_max=channel_max,
             timeout_s=machine.heartbeat_s,
         )
-
-
-def _shown_state(machine: Connection) -> str:
-    """Return the state of a connection by the name RabbitMQ gives it."""
-    if machine.state is State.OPEN:
-        return "blocked" if machine.is_blocked else "running"
-    return machine.state.name.lower()
 
 
 class AmqpFactory(Factory):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway.access import Permissions
+from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.errors import ProtocolViolation, Refused
 from gateway.kernel.vhost import VirtualHost
 from gateway.net.machine import Driver, Machine, Phase
@@ -41,6 +42,9 @@ _PUBACK: Final = PacketType.PUBACK << 4
 _OPEN: Final = State.OPEN
 _CLOSED: Final = State.CLOSED
 
+#: Packets between two looks at the clock: the smallest have five bytes, so that one read brings thousands.
+_LOOK_MASK: Final = 0x7F
+
 #: Bytes a client may send ahead while somebody is asked who it is.
 _EARLY_LIMIT: Final = 64 * 1024
 
@@ -64,6 +68,8 @@ class Connection(Machine):
         self.version = 0
         self.keep_alive_s = 0
         self.has_published = False
+        self.is_held = False
+        self._budget = settings.broker.journal.budget
         self.explains = True
         self.max_packet_size = LARGEST_PACKET
         self.opening = Opening(self)
@@ -108,12 +114,14 @@ class Connection(Machine):
     def receive(self, data: bytes) -> None:
         """Feed bytes from the peer, cut anywhere."""
         if self.state is _CLOSED:
+            self.is_held = False
             return
         if self._incoming is not None:
             data = self._incoming.feed(data)
             if not data:
                 return
             self._incoming = None
+        self.is_held = False
         try:
             self._read(data)
         except MqttError as error:
@@ -127,7 +135,12 @@ class Connection(Machine):
         """Act on each packet that is whole; keep what is left."""
         at, end, missing = 0, len(data), 1
         is_settling = False
+        budget, packets = self._budget, self._packets
         while end - at > 1:
+            if (packets & _LOOK_MASK == _LOOK_MASK or budget.work >= LOOK_EVERY) and budget.is_spent():
+                self.is_held = True
+                missing = 0
+                break
             if self.state is not _OPEN and not self._may_read(end - at):
                 missing = 0
                 break
@@ -143,7 +156,7 @@ class Connection(Machine):
             if stop > end:
                 missing = stop - end
                 break
-            self._packets += 1
+            self._packets = packets = packets + 1
             packet_id = data[start] << 8 | data[start + 1] if length == 2 else 0
             if first == _PUBACK and packet_id and self._inflight is not None:
                 is_settling = True

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from gateway.access import Permissions, Principal
+from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.connections import ChannelFacts
 from gateway.kernel.errors import GatewayError, ProtocolViolation, Refused
 from gateway.kernel.vhost import VirtualHost
@@ -37,6 +38,8 @@ class Connection(Machine):
         self.outbox = Outbox(speaker)
         self.state = State.GREETING
         self.has_published = False
+        self.is_held = False
+        self._budget = settings.broker.journal.budget
         self.opening = Opening(self)
         self.conversation: Conversation | None = None
         self._decoder = FrameDecoder(
@@ -77,9 +80,18 @@ class Connection(Machine):
     def receive(self, data: bytes) -> None:
         """Feed bytes from the peer, cut anywhere."""
         if self.phase is Phase.LEAVING:
+            self.is_held = False
             return
+        if self.is_held:
+            self.is_held = False
+            if self.state is State.OPEN:
+                self._decoder.go_on()
+        budget = self._budget
         try:
             for head, body in self._decoder.feed(data):
+                if budget.work >= LOOK_EVERY and budget.is_spent():
+                    self.is_held = True
+                    self._decoder.stop()
                 if head.verb == "SEND" and self.state is State.OPEN:
                     self._send(head, body)
                 else:

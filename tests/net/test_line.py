@@ -96,3 +96,41 @@ def test_a_turn_ends_if_something_was_recorded_and_need_not_otherwise() -> None:
     apart.take(b"anything")
     apart.take(b"more")
     assert len(schedule.turns) == 1
+
+
+def test_nothing_is_read_while_input_is_left_over_for_a_later_turn(line: Line, pair: Pair) -> None:
+    ours, theirs = pair
+    line.listen(ours.fileno())
+    theirs.send(b"work 2")
+    assert line.read() is None
+    theirs.send(b"later")
+    assert line.read() is None
+    assert heard_by(line) == b""
+    assert line.go_on()
+    assert not line.go_on()
+    assert heard_by(line) == b"done"
+    assert line.read() is None
+    assert heard_by(line) == b"donelater"
+
+
+def test_a_peer_that_is_held_back_gets_no_share_until_it_is_admitted_again() -> None:
+    peer = Peer()
+    line = peer.server.line
+    line.take(b"work 2")
+    line.admit(False)
+    assert not line.go_on()
+    assert not line.go_on()
+    assert heard_by(line) == b""
+    line.admit(True)
+    assert line.go_on()
+    assert not line.go_on()
+    assert heard_by(line) == b"done"
+
+
+def test_a_transport_that_reads_by_itself_is_paused_while_input_is_left_over() -> None:
+    peer = Peer()
+    line, transport = peer.server.line, peer.transport
+    line.take(b"work 1")
+    assert transport.is_paused
+    assert not line.go_on()
+    assert not transport.is_paused

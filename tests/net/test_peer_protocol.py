@@ -18,12 +18,17 @@ LOGIN_TIMEOUT_S = 3
 
 
 class Parrot(Machine):
-    """Says what it hears. ``break`` breaks it, ``bye`` ends it, ``publish`` makes it a publisher."""
+    """Says what it hears. ``break`` breaks it, ``bye`` ends it, ``publish`` makes it a publisher.
+
+    ``work 3`` is three turns' work, and is said when it is done.
+    """
 
     def __init__(self, driver: Driver, speaker: Any) -> None:
         self.driver = driver
         self.outbox = Outbox(speaker)
         self.has_published = False
+        self.is_held = False
+        self.left = 0
         self.way = Phase.ENTERING
         self.events: list[str] = []
 
@@ -49,6 +54,11 @@ class Parrot(Machine):
         if data == b"publish":
             self.has_published = True
             self.driver.publishing()
+        elif data.startswith(b"work ") or self.left:
+            self.left = int(data[5:]) if data else self.left - 1
+            self.is_held = self.left > 0
+            if not self.is_held:
+                self.outbox.write(b"done")
         elif data == b"bye":
             self.way = Phase.LEAVING
             self.outbox.write(b"bye")

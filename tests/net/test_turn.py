@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from gateway.kernel.budget import TURN_S, TurnBudget
 from gateway.net import turn as turns
 from gateway.net.turn import Schedule, Turn
 
@@ -11,9 +12,13 @@ from gateway.net.turn import Schedule, Turn
 class Scheduled(Schedule):
     def __init__(self) -> None:
         self.turns: list[Turn] = []
+        self.busy: list[Turn] = []
 
     def end_soon(self, turn: Turn) -> None:
         self.turns.append(turn)
+
+    def go_on_soon(self, turn: Turn) -> None:
+        self.busy.append(turn)
 
 
 class Events(list[str]):
@@ -21,6 +26,9 @@ class Events(list[str]):
 
     def __init__(self) -> None:
         super().__init__()
+        self.now_s = 0.0
+        self.has_begun = False
+        self.budget = TurnBudget(lambda: self.now_s)
         self.schedule = Scheduled()
         self.turn = Turn(self, self.schedule)
 
@@ -124,3 +132,66 @@ def test_a_broken_speaker_is_told_and_the_others_are_served(step: str) -> None:
     assert f"{step}.fail" in events
     assert events[-1] == "b.flush"
     assert "b.end_turn" in events
+
+
+class Worker(turns.Speaker):
+    """Has work for so many shares, each of which takes ``seconds`` and is ``work`` units."""
+
+    def __init__(self, name: str, events: Events, shares: int, seconds: float = TURN_S, work: int = 1000) -> None:
+        self.name = name
+        self.events = events
+        self.shares = shares
+        self.seconds = seconds
+        self.work = work
+
+    def go_on(self) -> bool:
+        self.events.append(self.name)
+        budget = self.events.budget
+        budget.is_spent()
+        self.events.now_s += self.seconds
+        budget.work += self.work
+        self.shares -= 1
+        if self.shares < 0:
+            raise RuntimeError("no work left")
+        return self.shares > 0
+
+    def fail(self) -> None:
+        self.events.append(f"{self.name}.fail")
+
+
+def test_speakers_with_input_left_over_are_served_in_rotation_one_budget_at_a_time() -> None:
+    events = Events()
+    for name in ("a", "b"):
+        events.turn.hold(Worker(name, events, 2))
+    assert events.schedule.busy == [events.turn]
+    for expected in ("a", "b", "a", "b"):
+        del events[:]
+        events.schedule.busy.clear()
+        events.turn.go_on()
+        assert events == [expected]
+    assert not events.schedule.busy
+
+
+def test_one_budget_serves_as_many_as_it_lasts_for() -> None:
+    events = Events()
+    for name in ("a", "b", "c"):
+        events.turn.hold(Worker(name, events, 1, seconds=0.0))
+    events.turn.go_on()
+    assert events == ["a", "b", "c"]
+
+
+def test_a_speaker_that_breaks_while_it_goes_on_is_told_and_leaves_the_rotation() -> None:
+    events = Events()
+    events.turn.hold(Worker("broken", events, 0, seconds=0.0))
+    events.turn.hold(Worker("sound", events, 1, seconds=0.0))
+    events.turn.go_on()
+    assert events == ["broken", "broken.fail", "sound"]
+    assert len(events.schedule.busy) == 1  # asked for once, when the first was held
+
+
+def test_what_was_recorded_while_going_on_ends_a_turn() -> None:
+    events = Events()
+    events.has_begun = True
+    events.turn.hold(Worker("a", events, 1))
+    events.turn.go_on()
+    assert events.schedule.turns == [events.turn]

@@ -36,6 +36,9 @@ class Patience(Schedule):
     def end_soon(self, turn: Turn) -> None:
         pass
 
+    def go_on_soon(self, turn: Turn) -> None:
+        pass
+
 
 class NearEnd:
     """A broker with virtual host ``/`` and user guest, whose turns end when told.
