@@ -41,8 +41,8 @@ class Journal:
     ``position`` is the last place given to a message: queues count it up, and so have one order for all of them.
     ``formats`` reads the headers of stored messages: format name to format; ``reader`` reads whole messages.
     ``moved_lsn`` is the position of the last turn in which a dead letter was stored. ``turn_ms`` is ``now_ms`` once
-    somebody asked for it in this turn, else 0. ``budget`` is what is left of the turn. ``on_fault`` is called with what a
-    callback raises.
+    somebody asked for it in this turn, else 0. ``budget`` is what is left of the turn. ``on_fault`` is called with what
+    a callback raises.
     """
 
     def __init__(self, store: "Store", clock: "Clock", formats: "Mapping[str, HeaderFormat]") -> None:
