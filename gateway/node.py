@@ -228,7 +228,7 @@ class Node:
         """Bind the ports that are not off. What speaks a protocol does so with and without TLS."""
         settings, tls = self.settings, self.settings.tls
         mqtt = MqttFactory(self._mqtt, self._turn)
-        stomp = StompFactory(stomp_settings(settings, self.broker, self._access_of), self._turn)
+        stomp = StompFactory(stomp_settings(settings, self.broker, self._access_of, self._login_access()), self._turn)
         web_mqtt = self._web(mqtt, websocket.MQTT, settings.web_mqtt.path, settings.mqtt.login_timeout_s)
         web_stomp = self._web(stomp, websocket.STOMP, settings.web_stomp.path, settings.stomp.login_timeout_s)
         self._open("amqp", settings.amqp.port, self._amqp(PLAIN_MECHANISMS), settings.amqp.proxy_protocol)

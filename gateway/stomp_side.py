@@ -10,12 +10,15 @@ from gateway.version import VERSION
 from gateway_stomp.settings import StompSettings
 
 
-def stomp_settings(settings: Settings, broker: Broker, access_of: Callable[[str], Access]) -> StompSettings:
+def stomp_settings(
+    settings: Settings, broker: Broker, access_of: Callable[[str], Access], login: Access
+) -> StompSettings:
     """Return what all STOMP listeners of a node have in common."""
     stomp = settings.stomp
     return StompSettings(
         broker,
         access_of,
+        login,
         token=lambda: secrets.token_urlsafe(16),
         server=f"{settings.amqp.product}/{settings.amqp.product_version} (gateway/{VERSION})",
         vhost=stomp.vhost,
@@ -27,8 +30,13 @@ def stomp_settings(settings: Settings, broker: Broker, access_of: Callable[[str]
         nack_requeues=stomp.default_nack_requeue,
         max_frame_size_unauthenticated=stomp.max_frame_size_unauthenticated,
         max_frame_size=stomp.max_frame_size,
+        max_body_size=stomp.max_body_size,
         max_headers=stomp.max_headers,
         max_headers_size=stomp.max_headers_size,
+        max_header_size=stomp.max_header_size,
+        max_transactions=stomp.max_transactions,
+        max_transaction_actions=stomp.max_transaction_actions,
+        max_transaction_size=stomp.max_transaction_size,
         login_timeout_s=stomp.login_timeout_s,
         consumer_timeout_ms=settings.queues.consumer_timeout_ms,
         activemq=stomp.activemq,

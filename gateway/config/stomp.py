@@ -41,14 +41,29 @@ class Stomp(Section):
     max_frame_size_unauthenticated: Annotated[Size, Field(ge=1024, le=2**29)] = 64 * 2**10
     """The largest frame accepted from a client that has not logged in."""
 
-    max_frame_size: Annotated[Size, Field(ge=1024, le=2**29)] = 4 * 2**20
-    """The largest frame accepted."""
+    max_frame_size: Annotated[Size, Field(ge=1024, le=2**29)] = 17 * 2**20
+    """The largest frame accepted, its headers and its body together."""
+
+    max_body_size: Annotated[Size, Field(ge=0, le=2**29)] = 16 * 2**20
+    """The largest body of a frame accepted."""
 
     max_headers: Annotated[int, Field(ge=10, le=10_000)] = 100
     """How many headers a frame may have."""
 
     max_headers_size: Annotated[Size, Field(ge=1024, le=2**24)] = 64 * 2**10
     """How much space all headers of a frame may take."""
+
+    max_header_size: Annotated[Size, Field(ge=256, le=2**24)] = 32 * 2**10
+    """How long one header of a frame may be, its name and its value together."""
+
+    max_transactions: Annotated[int, Field(ge=1, le=10_000)] = 16
+    """How many transactions a connection may have open at a time."""
+
+    max_transaction_actions: Annotated[int, Field(ge=1, le=1_000_000)] = 1024
+    """How many messages and acknowledgements a transaction may hold."""
+
+    max_transaction_size: Annotated[Size, Field(ge=1024, le=2**30)] = 64 * 2**20
+    """How much space the messages in all open transactions of a connection may take."""
 
     login_timeout_s: Annotated[int, Field(ge=1, le=3600)] = 10
     """How long a new connection may take, in seconds, until its CONNECT was accepted."""

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from gateway.access import Permissions, Principal
 from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.connections import ChannelFacts
-from gateway.kernel.errors import GatewayError, ProtocolViolation, Refused
+from gateway.kernel.errors import GatewayError, PreconditionFailed, ProtocolViolation, Refused
 from gateway.kernel.vhost import VirtualHost
 from gateway.net.machine import Driver, Machine, Phase
 from gateway.net.outbox import Outbox
@@ -28,6 +28,9 @@ from gateway_stomp.versions import SUPPORTED, Version
 #: Bytes a client may send ahead while somebody is asked who it is.
 _EARLY_LIMIT: Final = 64 * 1024
 
+#: A client of whose frame so many bytes wait for the rest publishes: no other frame is that large. Alarms hold it back.
+_LARGE_FRAME: Final = 64 * 1024
+
 
 class Connection(Machine):
     """One client's conversation. Owns its outbox; ``conversation`` is what it has once it is in its virtual host."""
@@ -43,7 +46,11 @@ class Connection(Machine):
         self.opening = Opening(self)
         self.conversation: Conversation | None = None
         self._decoder = FrameDecoder(
-            settings.max_frame_size_unauthenticated, settings.max_headers_size, settings.max_headers
+            settings.max_frame_size_unauthenticated,
+            settings.max_headers_size,
+            settings.max_headers,
+            settings.max_header_size,
+            settings.max_body_size,
         )
         self._postponed: tuple[Head, bytes] | None = None
         self._farewell: str | None = None
@@ -100,6 +107,8 @@ class Connection(Machine):
             self.fail(error)
         if self.state is State.JUDGING and self._decoder.kept > _EARLY_LIMIT:
             self.fail(StompError("Frame too large", "Too much was sent before the connection was accepted"))
+        elif not self.has_published and self.state is State.OPEN and self._decoder.kept > _LARGE_FRAME:
+            self.publishing()
 
     def _perform(self, head: Head, body: bytes) -> None:
         """Act on a frame; where there is no row for it now, it is out of order."""
@@ -132,7 +141,8 @@ class Connection(Machine):
         if self.state is State.OPEN:
             if head.verb in ("CONNECT", "STOMP"):
                 raise StompError("Illegal command", "The connection is open already")
-            raise StompError("Bad command", f'Could not interpret command "{head.verb[:80]}"')
+            detail = f'Could not interpret command "{head.verb[:80]}"\n'
+            raise StompError("Bad command", detail, "Could not interpret the command")
         if not self.settings.implicit_connect:
             raise StompError("Illegal command", "You must log in using CONNECT first")
         self._postponed = head, body
@@ -211,8 +221,9 @@ class Connection(Machine):
         now_s = self.settings.broker.clock.monotonic_s()
         limit_ms = self.conversation.subscribing.exhausted_ms(now_s, self.settings.consumer_timeout_ms)
         if limit_ms is not None:
-            detail = f"delivery acknowledgement timed out. Timeout value used: {limit_ms} ms."
-            self.fail(StompError("precondition_failed", detail))
+            detail = f"delivery acknowledgement on channel 1 timed out. Timeout value used: {limit_ms} ms. "
+            detail += "This timeout value can be configured, see consumers doc guide to learn more"
+            self.fail(PreconditionFailed(detail))
 
     # Requests
 
@@ -228,8 +239,9 @@ class Connection(Machine):
 
     def _subscribe(self, head: Head, body: bytes) -> None:
         assert self.conversation is not None
-        self.conversation.subscribing.subscribe(head.headers)
+        queue = self.conversation.subscribing.subscribe(head.headers)
         self._answer(head)
+        queue.dispatch()  # the receipt comes before the first message, as with RabbitMQ
 
     def _unsubscribe(self, head: Head, body: bytes) -> None:
         assert self.conversation is not None
@@ -296,7 +308,8 @@ class Connection(Machine):
         """Tell the client what went wrong, and with which frame, and close (1.2, "ERROR")."""
         message, detail = error_of(error)
         receipt = None if head is None else head.headers.get("receipt")
-        self._end(message, detail, () if receipt is None else (("receipt-id", receipt),))
+        logged = error.logged if isinstance(error, StompError) else detail
+        self._end(message, detail, () if receipt is None else (("receipt-id", receipt),), logged)
 
     def withdraw(self, tag: str, reason: str) -> None:
         """A subscription ended because its queue is gone; there is no other way to tell than an ERROR."""
@@ -313,10 +326,12 @@ class Connection(Machine):
         """End the connection because something of ours broke."""
         self._end("Processing error", "Processing error")
 
-    def _end(self, message: str, detail: str, told: tuple[tuple[str, str], ...] = ()) -> None:
+    def _end(
+        self, message: str, detail: str, told: tuple[tuple[str, str], ...] = (), logged: str | None = None
+    ) -> None:
         if self.state is State.CLOSED:
             return
-        self.driver.log("connection closing", reason=f"{message}: {detail}")
+        self.driver.log("connection closing", reason=f"{message}: {logged or detail}".rstrip())
         headers = (("message", message), ("content-type", "text/plain"), ("version", SUPPORTED), *told)
         self.outbox.write(encode("ERROR", headers, self.opening.version, detail.encode(errors="replace")))
         self.close()

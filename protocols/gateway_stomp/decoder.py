@@ -31,8 +31,9 @@ _V10: Final = Version.V10
 class FrameDecoder:
     """Owns the bytes of one client that no frame was made of yet.
 
-    ``version`` says how headers are escaped, ``limit`` how large a frame may be and ``headers_limit`` how large its
-    head, both in bytes, ``count_limit`` how many headers it may have. All may be changed between two frames.
+    ``version`` says how headers are escaped. ``limit`` is the largest frame, ``headers_limit`` the largest head,
+    ``line_limit`` the longest line of a head and ``body_limit`` the largest body, in bytes; ``count_limit`` is how many
+    headers a frame may have. All may be changed between two frames.
     """
 
     __slots__ = (
@@ -43,17 +44,21 @@ class FrameDecoder:
         "_pieces",
         "_size",
         "_sought",
+        "body_limit",
         "count_limit",
         "headers_limit",
         "limit",
+        "line_limit",
         "version",
     )
 
-    def __init__(self, limit: int, headers_limit: int, count_limit: int) -> None:
+    def __init__(self, limit: int, headers_limit: int, count_limit: int, line_limit: int, body_limit: int) -> None:
         self.version: Version | None = None
         self.limit = limit
         self.headers_limit = headers_limit
         self.count_limit = count_limit
+        self.line_limit = line_limit
+        self.body_limit = body_limit
         self._heads: dict[bytes, Head] = {}
         self._pieces: list[bytes] = []
         self._size = 0
@@ -102,20 +107,20 @@ class FrameDecoder:
             length = head.content_length
             if length >= 0:
                 body_end = body_at + length
-                if body_end - at > self.limit:
-                    raise self._too_large(body_end - at)
+                if length > self.body_limit or body_end - at > self.limit:
+                    raise self._too_large(body_end - at, length)
                 if body_end >= end:
                     self._keep(data, at, 0, missing=body_end + 1 - end)
                     return
                 if data[body_end]:
-                    raise StompError("Invalid frame", f"no NUL follows the {length} bytes of the body")
+                    raise StompError("Invalid frame", f"No NUL follows the {length} bytes of the body")
             else:
                 body_end = find(b"\0", body_at)
                 if body_end < 0:
                     self._keep(data, at, self.limit, sought=(b"\0",))
                     return
-                if body_end - at > self.limit:
-                    raise self._too_large(body_end - at)
+                if body_end - body_at > self.body_limit or body_end - at > self.limit:
+                    raise self._too_large(body_end - at, body_end - body_at)
             yield head, data[body_at:body_end]
             at = body_end + 1
         if at < end:
@@ -152,7 +157,9 @@ class FrameDecoder:
         self._sought = sought
         self._bound = bound
 
-    def _too_large(self, size: int) -> StompError:
+    def _too_large(self, size: int, body: int = 0) -> StompError:
+        if body > self.body_limit:
+            return StompError("Frame too large", f"A body of {body} bytes, allowed are {self.body_limit}")
         return StompError("Frame too large", f"A frame of {size} bytes or more, allowed are {self.limit}")
 
     # Heads
@@ -192,10 +199,14 @@ class FrameDecoder:
         if len(lines) > self.count_limit:
             raise StompError("Invalid frame", f"{len(lines)} headers, allowed are {self.count_limit}")
         headers: dict[str, str] = {}
+        longest = self.line_limit
         for line in lines:
             name, colon, value = line.partition(":")
             if not colon or not name:
-                raise StompError("Invalid frame", f"'{line[:80]}' is not a header")
+                # not what it says: it may be a passcode
+                raise StompError("Invalid frame", f"Line {lines.index(line) + 2} of the frame is not a header")
+            if len(line) > longest:
+                raise StompError("Invalid frame", f"A header of {len(line)} characters, allowed are {longest}")
             if name not in headers:
                 headers[name] = value
         # before a version is agreed on, and in CONNECT at any time, nothing is escaped (1.2, "Value Encoding")
@@ -205,7 +216,7 @@ class FrameDecoder:
             headers = {name: value.lstrip(" ") for name, value in headers.items()}
         elif "\\" in text:
             headers = _unescaped(lines, version)
-        return Head(verb, headers, _content_length(headers.get("content-length")))
+        return Head(verb, headers, _content_length(headers.get("content-length")), len(block))
 
 
 def _unescaped(lines: list[str], version: Version) -> dict[str, str]:

@@ -18,7 +18,8 @@ class Kind(Enum):
     EXCHANGE = "/exchange"
 
 
-_PREFIXES: Final = ", ".join(kind.value for kind in Kind)
+#: The prefixes as RabbitMQ lists them in an ERROR.
+_PREFIXES: Final = "/temp-queue, /exchange, /topic, /queue, /amq/queue, /reply-queue/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,9 @@ def parse(written: str, topic_exchange: str) -> Destination:
 
     A name without any slash is a queue's. :raises StompError: when it is no destination.
     """
-    if "/" not in written and written:
+    if not written:
+        raise StompError("Invalid destination", "Destination cannot be blank")
+    if "/" not in written:
         return Destination(Kind.QUEUE, _name(written), "", written)
     for kind in Kind:
         if written.startswith(f"{kind.value}/"):
@@ -49,12 +52,12 @@ def parse(written: str, topic_exchange: str) -> Destination:
             if kind is Kind.EXCHANGE:
                 return _exchange(written, rest)
             if not rest or ("/" in rest and kind is not Kind.REPLY_QUEUE):
-                raise _invalid(kind, rest)
+                raise _invalid(kind, f"/{rest}")
             name = rest if kind is Kind.REPLY_QUEUE else _name(rest)
             return Destination(kind, name, topic_exchange if kind is Kind.TOPIC else "", written)
-        if written == kind.value:
+        if written == kind.value and kind is not Kind.REPLY_QUEUE:
             raise _invalid(kind, "")
-    detail = f"'{written[:200]}' is not a valid destination.\nValid destination types are: {_PREFIXES}."
+    detail = f"'{written[:200]}' is not a valid destination.\nValid destination types are: {_PREFIXES}.\n"
     raise StompError("Unknown destination", detail)
 
 
@@ -62,7 +65,7 @@ def _exchange(written: str, rest: str) -> Destination:
     """Read an exchange and, behind another slash, a routing key; the default exchange has no name to be called by."""
     exchange, _, key = rest.partition("/")
     if not exchange or "/" in key:
-        raise _invalid(Kind.EXCHANGE, rest)
+        raise _invalid(Kind.EXCHANGE, f"/{rest}")
     return Destination(Kind.EXCHANGE, _name(key), _name(exchange), written)
 
 
@@ -73,7 +76,7 @@ def _name(part: str) -> str:
 
 def _invalid(kind: Kind, rest: str) -> StompError:
     word = kind.value.removeprefix("/").replace("/", "").replace("-", "_")
-    return StompError("Invalid destination", f"'/{rest[:200]}' is not a valid {word} destination")
+    return StompError("Invalid destination", f"'{rest[:200]}' is not a valid {word} destination\n")
 
 
 def shown(exchange: str, routing_key: str, topic_exchange: str) -> str:

@@ -14,6 +14,7 @@ from gateway_stomp.destinations import Destination, Kind
 from gateway_stomp.errors import StompError
 from gateway_stomp.queue_headers import QueueHeaders, queue_headers
 from gateway_stomp.scope import Scope
+from gateway_stomp.translate import truth_of
 
 _SUBSCRIPTION_NAME: Final = "stomp-subscription-"
 
@@ -44,7 +45,7 @@ class Endpoints:
         """
         scope = self._scope
         if destination.kind is Kind.TEMP_QUEUE:
-            detail = f"'{destination.written}' is not a valid destination for 'SUBSCRIBE'"
+            detail = f"'{destination.written}' is not a valid destination for 'SUBSCRIBE'\n"
             raise StompError("Invalid destination", detail)
         asked = queue_headers(headers, of_send=False)
         if not destination.is_queue:
@@ -69,22 +70,43 @@ class Endpoints:
 
         A client of ActiveMQ names its subscription apart from its id, and itself in CONNECT.
 
-        :raises StompError: when it has no id by which it can be found again, or cannot be durable (an exchange's).
+        :raises StompError: when it has no id by which it can be found again.
         """
         scope = self._scope
-        is_durable = "true" in (headers.get("durable"), headers.get("persistent"))
+        is_durable = bool(truth_of(headers, "durable") or truth_of(headers, "persistent"))
         name = headers.get("id")
         if is_durable and name is None:
             raise StompError("Missing Header", "Header 'id' is required for durable subscriptions")
-        if destination.kind is not Kind.TOPIC:
+        if destination.kind not in (Kind.TOPIC, Kind.EXCHANGE):
             return ""
-        if scope.settings.activemq and "activemq.subscriptionName" in headers and scope.client_id:
+        is_topic = destination.kind is Kind.TOPIC
+        if is_topic and scope.settings.activemq and "activemq.subscriptionName" in headers and scope.client_id:
             said = f"{scope.client_id}\0{headers['activemq.subscriptionName']}".encode()
             return _SUBSCRIPTION_NAME + _short_hash(said)
         if not is_durable:
             return ""
         assert name is not None
-        return headers.get("x-queue-name") or _SUBSCRIPTION_NAME + _short_hash(_erlang_pair(destination.name, name))
+        return headers.get("x-queue-name") or self._kept_name(destination, name)
+
+    def _kept_name(self, destination: Destination, id: str) -> str:
+        """Return the name of the queue of a durable subscription with this id.
+
+        RabbitMQ makes it of the routing key and the id alone, so that subscriptions to two exchanges would share a
+        queue. Here that of an exchange has its exchange in the name too; one that RabbitMQ made is found.
+        """
+        name = _SUBSCRIPTION_NAME + _short_hash(_erlang_pair(destination.name, id))
+        if destination.kind is Kind.TOPIC or self._is_bound(name, destination):
+            return name
+        return _SUBSCRIPTION_NAME + _short_hash(_erlang_pair(f"{destination.exchange}\0{destination.name}", id))
+
+    def _is_bound(self, queue_name: str, destination: Destination) -> bool:
+        """Whether there is a queue of this name that the destination's exchange leads to by its key."""
+        vhost = self._scope.vhost
+        queue = vhost.queue_by_name.get(queue_name)
+        return queue is not None and any(
+            (binding.source.name, binding.routing_key) == (destination.exchange, destination.name)
+            for binding in vhost.bindings.to(queue)
+        )
 
     def forget(self, queue: Queue) -> None:
         """Delete the queue of a durable subscription that the client gives up."""

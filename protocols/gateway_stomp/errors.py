@@ -17,7 +17,8 @@ from gateway.kernel.errors import (
     ResourceLocked,
 )
 
-#: Where a refusal of the kernel comes from a frame, RabbitMQ names it by AMQP's reply; clients look for these words.
+#: The ``message`` for a refusal of the kernel: AMQP's reply, as RabbitMQ names it. The body begins with the same words
+#: in capital letters. Clients look for both.
 MESSAGES: Final[Mapping[type[Refused], str]] = {
     AccessRefused: "access_refused",
     NotFound: "not_found",
@@ -34,17 +35,25 @@ _LONGEST_DETAIL: Final = 1000
 
 
 class StompError(ProtocolViolation):
-    """A rule of STOMP was broken; the connection ends with an ERROR of this ``message``, explained by ``detail``."""
+    """A rule of STOMP was broken; the connection ends with an ERROR of this ``message``, explained by ``detail``.
 
-    def __init__(self, message: str, detail: str) -> None:
+    ``logged`` is what the log has of it in place of the detail, where that holds what the client sent and may be a
+    secret.
+    """
+
+    def __init__(self, message: str, detail: str, logged: str | None = None) -> None:
         super().__init__(detail)
         self.message = message
+        self.logged = detail if logged is None else logged
 
 
 def error_of(error: GatewayError) -> tuple[str, str]:
     """Return the ``message`` header and the body of the ERROR frame that tells an error."""
-    detail = str(error)[:_LONGEST_DETAIL]
+    detail = str(error)
     if isinstance(error, StompError):
-        return error.message, detail
+        return error.message, detail[:_LONGEST_DETAIL]
     kinds = (MESSAGES[kind] for kind in type(error).__mro__ if kind in MESSAGES)
-    return next(kinds, "Processing error"), detail
+    message = next(kinds, None)
+    if message is None:
+        return "Processing error", detail[:_LONGEST_DETAIL]
+    return message, f"{message.upper()} - {detail}"[:_LONGEST_DETAIL]

@@ -25,16 +25,18 @@ _WITH_BODY: Final = frozenset({"SEND", "MESSAGE", "ERROR"})
 class Head:
     """What comes before the body of a frame. Of repeated headers the first counts (1.2, "Repeated Header Entries").
 
-    ``content_length`` is -1 where the frame does not tell it. Clients repeat themselves, so one head serves many
-    frames: ``header`` and ``target`` are what publishing made of the head of a SEND, ``None`` before.
+    ``size`` is how many bytes it took on the wire, ``content_length`` is -1 where the frame does not tell it. Clients
+    repeat themselves, so one head serves many frames: ``header`` and ``target`` are what publishing made of the head of
+    a SEND, ``None`` before.
     """
 
-    __slots__ = ("content_length", "header", "headers", "target", "verb")
+    __slots__ = ("content_length", "header", "headers", "size", "target", "verb")
 
-    def __init__(self, verb: str, headers: Mapping[str, str], content_length: int) -> None:
+    def __init__(self, verb: str, headers: Mapping[str, str], content_length: int, size: int) -> None:
         self.verb = verb
         self.headers = headers
         self.content_length = content_length
+        self.size = size
         self.header: StompHeader | None = None
         self.target: Target | None = None
 

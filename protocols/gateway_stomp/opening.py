@@ -91,17 +91,16 @@ class Opening:
         return Credentials(PLAIN, login, passcode, certificate=certificate, peer_host=host)
 
     def _ask(self, claimed: Credentials) -> None:
-        connection = self._connection
-        broker, name = connection.settings.broker, self._vhost_name()
-        if name not in broker.vhost_by_name:
-            self._count(False)
-            raise StompError("Bad CONNECT", f"Virtual host '{name[:200]}' access denied")
+        """Ask who this is. That its virtual host does not exist is told only to a client that is known."""
+        connection, name = self._connection, self._vhost_name()
         connection.state = State.JUDGING
         self.mechanism = claimed.mechanism
         if claimed.mechanism == PLAIN and not (claimed.username and claimed.password):
             self._judged(None, claimed, name)  # some directories take an empty password for nobody, and say yes
         else:
-            access = connection.settings.access_of(name)
+            settings = connection.settings
+            is_there = name in settings.broker.vhost_by_name
+            access = settings.access_of(name) if is_there else settings.login
             access.authenticate(claimed, lambda principal: self._judged(principal, claimed, name))
 
     def _vhost_name(self) -> str:
@@ -116,23 +115,44 @@ class Opening:
         connection = self._connection
         if connection.state is not State.JUDGING:
             return
-        self._count(principal is not None)
         try:
             if principal is None:
-                raise StompError("Bad CONNECT", f"Access refused for user '{claimed.username[:200]}'")
-            self._enter(principal, connection.settings.broker.vhost(vhost_name))
+                # the log has the name already, where it was refused
+                raise StompError(
+                    "Bad CONNECT", f"Access refused for user '{claimed.username[:200]}'\n", "access refused"
+                )
+            vhost = self._admit(principal, vhost_name)
         except NotAllowed as refusal:
+            self._count(False)
             connection.fail(StompError("Bad CONNECT", str(refusal)))
         except GatewayError as error:
+            self._count(False)
             connection.fail(error)
+        else:
+            self._count(True)
+            self._enter(principal, vhost)
         connection.go_on()
+
+    def _admit(self, principal: Principal, vhost_name: str) -> VirtualHost:
+        """Return the virtual host that a client is let into.
+
+        :raises StompError: when it is not there, or nothing is allowed in it: both sound the same.
+        :raises NotAllowed: when there is no room for another connection.
+        """
+        broker = self._connection.settings.broker
+        self.principal = principal
+        try:
+            vhost = broker.vhost(vhost_name)
+            self._learn_permissions(vhost)
+        except NotAllowed:
+            self.principal = None
+            raise StompError("Bad CONNECT", f"Virtual host '{vhost_name[:200]}' access denied") from None
+        require_room_for_connection(broker, vhost.name, principal.name)
+        return vhost
 
     def _enter(self, principal: Principal, vhost: VirtualHost) -> None:
         connection = self._connection
         settings, version = connection.settings, self.version
-        self.principal = principal
-        self._learn_permissions(vhost)
-        require_room_for_connection(settings.broker, vhost.name, principal.name)
         self._vhost = vhost
         session = f"session-{settings.token()}"
         origin = Origin(connection.driver.name, 1, principal.name, version.protocol)

@@ -17,6 +17,7 @@ from gateway_stomp.frames import Head
 from gateway_stomp.header import STOMP, StompHeader
 from gateway_stomp.replies import Replies
 from gateway_stomp.scope import Scope
+from gateway_stomp.translate import truth_of
 
 #: Targets kept per connection before they are forgotten: bounds what ever new destinations can hold.
 _TARGETS_KEPT: Final = 1024
@@ -102,9 +103,10 @@ class Publishing:
         """Return the header of the message that a SEND carries."""
         headers = head.headers
         if "message-id" in headers:
-            raise StompError("Invalid header", "'message-id' is not allowed on 'SEND'.")
+            raise StompError("Invalid header", "'message-id' is not allowed on 'SEND'.\n")
         if (reply_to := headers.get("reply-to")) is not None:
             headers = {**headers, "reply-to": self._replies.address(reply_to)}
+        truth_of(headers, "persistent")
         header = STOMP.sent(headers)
         if not header.is_ordinary:
             self._require_user(header.user_id)
@@ -145,7 +147,7 @@ class Publishing:
         """Work out where a SEND goes, and whether it may; heads that differ elsewhere share the target."""
         written = head.headers.get("destination")
         if written is None:
-            raise StompError("Missing destination", "SEND must include a 'destination' header")
+            raise StompError("Missing destination", "\"SEND\" must include a 'destination' header\n")
         target = self._targets.get(written)
         if target is None or target.version != self._vhost.version:
             target = self._learn(self._scope.destination(written), head)
@@ -155,7 +157,8 @@ class Publishing:
     def _learn(self, destination: Destination, head: Head) -> Target:
         scope = self._scope
         if destination.kind is Kind.TEMP_QUEUE:
-            raise StompError("Invalid destination", f"'{destination.written}' is not a valid destination for 'SEND'")
+            detail = f"'{destination.written}' is not a valid destination for 'SEND'\n"
+            raise StompError("Invalid destination", detail)
         version = self._vhost.version
         scope.require(Operation.WRITE, "exchange", destination.exchange)
         self._endpoints.queue_to_send_to(destination, head.headers)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.kernel.message import Arguments, Value
-from gateway_stomp.translate import is_true, whole_number
+from gateway_stomp.translate import truth_of, whole_number
 
 #: Arguments that are text, and those that are numbers. ``x-overflow`` is in RabbitMQ's documentation, not in its code.
 TEXTS: Final = (
@@ -43,26 +43,22 @@ class QueueHeaders:
 def queue_headers(headers: Mapping[str, str], *, of_send: bool) -> QueueHeaders:
     """Read what is asked of a queue. ``persistent`` of a SEND speaks of the message, of a SUBSCRIBE of the queue.
 
-    :raises PreconditionFailed: for what should be a number and is none.
+    :raises PreconditionFailed: for what should be a number, or true or false, and is neither.
     """
-    durable = headers.get("durable")
-    if durable is None and not of_send:
-        durable = headers.get("persistent")
+    is_durable = truth_of(headers, "durable")
+    if is_durable is None and not of_send:
+        is_durable = truth_of(headers, "persistent")
     return QueueHeaders(
-        None if durable is None else is_true(durable),
-        _flag(headers, "auto-delete"),
-        _flag(headers, "exclusive"),
+        is_durable,
+        truth_of(headers, "auto-delete"),
+        truth_of(headers, "exclusive"),
         headers.get("x-queue-name", ""),
         _arguments(headers),
     )
 
 
-def _flag(headers: Mapping[str, str], name: str) -> bool | None:
-    return is_true(headers[name]) if name in headers else None
-
-
 def _arguments(headers: Mapping[str, str]) -> Arguments:
     arguments: dict[str, Value] = {name: headers[name].strip() for name in TEXTS if name in headers}
     arguments |= {name: whole_number(name, headers[name].strip()) for name in NUMBERS if name in headers}
-    arguments |= {name: is_true(headers[name]) for name in BOOLEANS if name in headers}
+    arguments |= {name: truth for name in BOOLEANS if (truth := truth_of(headers, name)) is not None}
     return arguments

@@ -9,7 +9,7 @@ from gateway_stomp.errors import StompError
 from gateway_stomp.scope import Scope
 from gateway_stomp.subscribing import Subscribing
 from gateway_stomp.subscription import AckMode, Subscription
-from gateway_stomp.translate import is_true
+from gateway_stomp.translate import truth_of
 from gateway_stomp.versions import Version
 
 #: Between the parts of a message-id, as with RabbitMQ: the subscription's tag, the session, a number.
@@ -83,30 +83,28 @@ class Settling:
         return deliveries
 
     def _refusal(self, headers: Mapping[str, str]) -> Outcome:
-        requeue = headers.get("requeue")
-        is_requeued = self._scope.settings.nack_requeues if requeue is None else is_true(requeue)
+        requeue = truth_of(headers, "requeue")
+        is_requeued = self._scope.settings.nack_requeues if requeue is None else requeue
         return Outcome.REQUEUED if is_requeued else Outcome.REJECTED
 
     def _meant(self, verb: str, headers: Mapping[str, str]) -> tuple[Subscription, int]:
-        """Return whose delivery is meant, and its number."""
+        """Return the subscription and the number of the delivery that is meant.
+
+        The message-id alone says both; the ``subscription`` header of 1.1 adds nothing, and as with RabbitMQ is not
+        asked for.
+        """
         name = "id" if self._scope.version is Version.V12 else "message-id"
         value = headers.get(name)
         if value is None:
-            raise StompError("Missing header", f"{verb} must include the '{name}' header")
+            raise StompError("Missing header", f'"{verb}" must include the "{name}" header\n')
         tag, _, rest = value.partition(f"{_SEPARATOR}{self._scope.session}{_SEPARATOR}")
         if not (rest.isascii() and rest.isdecimal() and len(rest) <= _MOST_DIGITS):
-            raise StompError("Invalid header", f"{verb} must include a valid '{name}' header")
+            raise StompError("Invalid header", f'"{verb}" must include a valid "{name}" header\n')
         subscription = self._subscribing.named(tag)
-        if subscription is None or not self._is_said(subscription, headers):
+        if subscription is None:
             raise _unknown(int(rest))
         return subscription, int(rest)
 
-    def _is_said(self, subscription: Subscription, headers: Mapping[str, str]) -> bool:
-        """Whether 1.1, which names the subscription besides, names this one; RabbitMQ's clients may leave it out."""
-        if self._scope.version is not Version.V11 or not subscription.id:
-            return True
-        return headers.get("subscription", subscription.id) == subscription.id
-
 
 def _unknown(number: int) -> StompError:
-    return StompError("Message not found", f"unknown delivery tag {number}")
+    return StompError("Message not found", f"unknown delivery tag {number}\n")

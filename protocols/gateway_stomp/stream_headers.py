@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from gateway.kernel.message import Arguments, Value
-from gateway_stomp.translate import LATEST_S, is_true, whole_number
+from gateway_stomp.translate import LATEST_S, truth_of, whole_number
 
 OFFSET: Final = "x-stream-offset"
 """In a SUBSCRIBE, where to begin; in a MESSAGE, where in the stream it is."""
@@ -27,8 +27,9 @@ def stream_arguments(headers: Mapping[str, str]) -> Arguments:
         arguments[OFFSET] = _offset(headers[OFFSET].strip())
     if _FILTER in headers:
         arguments[_FILTER] = [value.strip() for value in headers[_FILTER].split(",")]
-    if _UNFILTERED in headers:
-        arguments[_UNFILTERED] = is_true(headers[_UNFILTERED].strip())
+    unfiltered = truth_of(headers, _UNFILTERED)
+    if unfiltered is not None:
+        arguments[_UNFILTERED] = unfiltered
     if _CONSUMER in headers:
         arguments[_CONSUMER] = headers[_CONSUMER]
     return arguments

@@ -55,14 +55,14 @@ class Subscribing:
 
     # Subscriptions begin and end
 
-    def subscribe(self, headers: Mapping[str, str]) -> None:
-        """Start a subscription.
+    def subscribe(self, headers: Mapping[str, str]) -> Queue:
+        """Start a subscription; return its queue. Deliveries begin with the queue's next ``dispatch``.
 
         :raises StompError: when its id is missing, is taken or cannot be a client's, or a header makes no sense.
         """
         written = headers.get("destination")
         if written is None:
-            raise StompError("Missing destination", "SUBSCRIBE must include a 'destination' header")
+            raise StompError("Missing destination", "\"SUBSCRIBE\" must include a 'destination' header\n")
         id, tag = self._named("SUBSCRIBE", headers)
         if tag in self._subscription_by_tag:
             detail = f"A subscription identified by '{tag}' already exists."
@@ -78,11 +78,13 @@ class Subscribing:
         own, shared = (None, selection) if destination.is_queue and not isinstance(queue, Stream) else (selection, None)
         subscription = Subscription(self._scope, id, tag, destination, mode, self._ledger(tag), own)
         self._consume(subscription, queue, credit, _arguments(headers, queue), shared)
+        return queue
 
     def receive_replies(self, id: str, queue: Queue) -> None:
         """Consume replies under this id, without acknowledgements."""
         tag = f"T_{id}"
         self._consume(Subscription(self._scope, id, tag, None, AckMode.AUTO, self._ledger(tag)), queue, Credit(), {})
+        queue.dispatch()
 
     def unsubscribe(self, headers: Mapping[str, str]) -> None:
         """End a subscription; what it brought may still be acknowledged. :raises StompError: when there is none."""
@@ -154,7 +156,6 @@ class Subscribing:
         subscription.patience.watch(queue)
         self._left.pop(subscription.tag, None)
         self._subscription_by_tag[subscription.tag] = subscription
-        queue.dispatch()
 
     def _end(self, subscription: Subscription) -> None:
         """Stop a consumer; keep the subscription for as long as it holds something."""
@@ -186,7 +187,8 @@ class Subscribing:
             if queue is not None:
                 self._endpoints.forget(queue)
                 return
-        detail = f"UNSUBSCRIBE must refer to an existing subscription.\nSubscription to '{tag[2:]}' not found."
+        what = f"{'id' if tag.startswith('T_') else 'destination'}='{tag[2:202]}'"
+        detail = f'UNSUBSCRIBE must refer to an existing subscription.\nSubscription to "{what}" not found.\n'
         raise StompError("No subscription found", detail)
 
     def _named(self, verb: str, headers: Mapping[str, str]) -> tuple[str, str]:
@@ -194,7 +196,7 @@ class Subscribing:
         id = headers.get("id")
         if id is not None:
             if id.startswith(REPLY_PREFIX):
-                raise StompError("Invalid id", f"{verb} 'id' may not start with {REPLY_PREFIX}")
+                raise StompError("Invalid id", f"{verb} 'id' may not start with {REPLY_PREFIX}\n")
             return id, f"T_{id}"
         if self._scope.version is not Version.V10:
             raise StompError("Missing Header", f"{verb} must include an 'id' header")

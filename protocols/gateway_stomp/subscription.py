@@ -126,8 +126,8 @@ class Subscription(Subscriber):
 
     def cancelled(self, consumer: Consumer) -> None:
         """The queue is gone, and the subscription with it."""
-        queue = consumer.queue.name
-        reason = f"The server has canceled a subscription.\nIts queue '{queue}' is gone."
+        what = f"id='{self.id}'" if self.tag.startswith("T_") else f"destination='{self.tag[2:]}'"
+        reason = f'The server has canceled a subscription.\nNo more messages will be delivered for "{what}".\n'
         self._scope.host.withdraw(self.tag, reason)
 
     def _pass_over(self, consumer: Consumer, entry: "QueuedMessage | None") -> None:

@@ -13,18 +13,23 @@ from gateway.kernel.vhost import Verdict
 from gateway_stomp.errors import StompError
 from gateway_stomp.frames import Head
 from gateway_stomp.publishing import Publishing
+from gateway_stomp.settings import StompSettings
 from gateway_stomp.settling import Settling
 
-MOST_TRANSACTIONS: Final = 16
-MOST_ACTIONS: Final = 1024
+#: About what an action takes besides the bytes of its head and body.
+_ACTION_SIZE: Final = 256
 
 
 class Transaction:
-    """What one transaction holds, in order: a head and its body, or deliveries and what becomes of them."""
+    """What one transaction holds, in order: a head and its body, or deliveries and what becomes of them.
 
-    __slots__ = ("actions",)
+    ``size`` is about how many bytes of memory its messages take.
+    """
+
+    __slots__ = ("actions", "size")
 
     def __init__(self) -> None:
+        self.size = 0
         self.actions: list[tuple[Head, bytes] | tuple[list[Delivery], Outcome]] = []
 
     @property
@@ -39,11 +44,16 @@ class Transaction:
 
 
 class Transactions:
-    """Owns the open transactions of one connection, by the name its client gave them."""
+    """Owns the open transactions of one connection, by the name its client gave them.
 
-    __slots__ = ("_by_name", "_publishing", "_settling")
+    ``_size`` is about how many bytes of memory the messages of all of them take.
+    """
 
-    def __init__(self, publishing: Publishing, settling: Settling) -> None:
+    __slots__ = ("_by_name", "_publishing", "_settings", "_settling", "_size")
+
+    def __init__(self, settings: StompSettings, publishing: Publishing, settling: Settling) -> None:
+        self._settings = settings
+        self._size = 0
         self._publishing = publishing
         self._settling = settling
         self._by_name: dict[str, Transaction] = {}
@@ -58,17 +68,24 @@ class Transactions:
         """Start a transaction. :raises StompError: when it has no name, was begun already, or is one too many."""
         name = _named("BEGIN", headers)
         if name in self._by_name:
-            raise StompError("Bad transaction", f"Transaction '{name}' was begun already")
-        if len(self._by_name) >= MOST_TRANSACTIONS:
-            detail = f"Too many concurrent transactions (limit {MOST_TRANSACTIONS})"
+            raise StompError("Bad transaction", f'Transaction "{name[:200]}" was begun already\n')
+        limit = self._settings.max_transactions
+        if len(self._by_name) >= limit:
+            detail = f"Too many concurrent transactions (limit {limit})"
             raise StompError("Transaction limit exceeded", detail)
         self._by_name[name] = Transaction()
 
     def send(self, name: str, head: Head, body: bytes) -> None:
         """Hold a SEND. :raises GatewayError: when it could not be done, or there is no such transaction."""
         transaction = self._extendable(name)
+        size = len(body) + head.size + _ACTION_SIZE
+        limit = self._settings.max_transaction_size
+        if self._size + size > limit:
+            raise StompError("Transaction too large", f"Too many bytes in open transactions (limit {limit})")
         self._publishing.check(head)
         transaction.actions.append((head, body))
+        transaction.size += size
+        self._size += size
 
     def settle(self, name: str, verb: str, headers: Mapping[str, str]) -> None:
         """Hold an ACK or NACK. :raises StompError: when it could not be done, or there is no such transaction."""
@@ -84,7 +101,7 @@ class Transactions:
         transaction = self._known(name)
         for head in transaction.sends:
             self._publishing.check(head)
-        del self._by_name[name]
+        self._forget(name)
         is_taken = True
         for action in transaction.actions:
             match action:
@@ -98,30 +115,34 @@ class Transactions:
         """Forget everything that was held. :raises StompError: when there is no such transaction."""
         name = _named("ABORT", headers)
         self._settling.restore(self._known(name).deliveries)
-        del self._by_name[name]
+        self._forget(name)
 
     def abandon(self) -> None:
         """Forget all of them: the connection ends (1.2, "Transactions")."""
         for transaction in self._by_name.values():
             self._settling.restore(transaction.deliveries)
         self._by_name.clear()
+        self._size = 0
+
+    def _forget(self, name: str) -> None:
+        self._size -= self._by_name.pop(name).size
 
     def _known(self, name: str) -> Transaction:
         transaction = self._by_name.get(name)
         if transaction is None:
-            raise StompError("Bad transaction", f"Invalid transaction identifier: '{name}'")
+            raise StompError("Bad transaction", f'Invalid transaction identifier: "{name[:200]}"\n')
         return transaction
 
     def _extendable(self, name: str) -> Transaction:
         transaction = self._known(name)
-        if len(transaction.actions) >= MOST_ACTIONS:
-            detail = f"Too many actions in transaction (limit {MOST_ACTIONS})"
-            raise StompError("Transaction too large", detail)
+        limit = self._settings.max_transaction_actions
+        if len(transaction.actions) >= limit:
+            raise StompError("Transaction too large", f"Too many actions in transaction (limit {limit})")
         return transaction
 
 
 def _named(verb: str, headers: Mapping[str, str]) -> str:
     name = headers.get("transaction")
     if name is None:
-        raise StompError("Missing transaction", f"{verb} must include a 'transaction' header")
+        raise StompError("Missing transaction", f"\"{verb}\" must include a 'transaction' header\n")
     return name

@@ -113,8 +113,21 @@ def require_time(headers: Mapping[str, str]) -> None:
 
 
 def is_true(value: str | None) -> bool:
-    """Whether a header says yes."""
-    return value in ("true", "True")
+    """Whether a header says ``true``, in any case: Python clients send ``True``."""
+    return value is not None and value.strip().lower() == "true"
+
+
+def truth_of(headers: Mapping[str, str], name: str) -> bool | None:
+    """Return what a header says, ``None`` where it is absent.
+
+    :raises PreconditionFailed: when it says neither ``true`` nor ``false``.
+    """
+    value = headers.get(name)
+    if value is None:
+        return None
+    if value.strip().lower() not in ("true", "false"):
+        raise PreconditionFailed(f"header '{name}' must be true or false, not '{value[:80]}'")
+    return is_true(value)
 
 
 def whole_number(name: str, value: str) -> int:

@@ -77,5 +77,5 @@ def highest_common(accepted: str | None) -> Version:
     named = {name.strip() for name in accepted.split(",")}
     common = [version for version in Version if version.value in named]
     if not common:
-        raise StompError("Version mismatch", f"Supported versions are {SUPPORTED}")
+        raise StompError("Version mismatch", f"Supported versions are {SUPPORTED}\n")
     return common[-1]

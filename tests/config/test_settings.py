@@ -46,7 +46,7 @@ def test_defaults_are_those_of_rabbitmq() -> None:
     assert (settings.mqtt.anonymous_user, settings.mqtt.max_session_expiry_s) == ("guest", 86400)
     assert (settings.stomp.port, settings.stomps.port, settings.web_stomp.port) == (61613, None, 15674)
     assert (settings.web_stomp.path, settings.stomp.default_topic_exchange) == ("/ws", "amq.topic")
-    assert (settings.stomp.max_frame_size, settings.stomp.max_frame_size_unauthenticated) == (4 * 2**20, 64 * 2**10)
+    assert (settings.stomp.max_frame_size, settings.stomp.max_frame_size_unauthenticated) == (17 * 2**20, 64 * 2**10)
     assert (settings.stomp.default_user, settings.stomp.implicit_connect) == ("", False)
     assert settings.disk_free_limit == 50_000_000
     assert (settings.default_user, settings.default_pass.get_secret_value()) == ("guest", "guest")

@@ -52,7 +52,9 @@ class StompDoor:
         tokens = count(1)
         self.broker, self.turn = house.broker, house.turn
         self.settle, self.end_turn = house.settle, house.end_turn
-        self.settings = StompSettings(house.broker, house.settings.access_of, lambda: f"stomp-{next(tokens)}")
+        settings = house.settings
+        login = settings.access_of("/")
+        self.settings = StompSettings(house.broker, settings.access_of, login, lambda: f"stomp-{next(tokens)}")
 
 
 class House(Gateway):

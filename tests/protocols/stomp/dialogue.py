@@ -107,7 +107,8 @@ class Gateway(NearEnd):
         self._authenticators = authenticators
         super().__init__(store, clock or FakeClock(), plugins)
         tokens = count(1)
-        self.settings = StompSettings(self.broker, self._access, lambda: f"token-{next(tokens)}", **settings)
+        login = self._access("/")
+        self.settings = StompSettings(self.broker, self._access, login, lambda: f"token-{next(tokens)}", **settings)
         self.settle()
 
     def add_user(self, name: str, password: str, may: tuple[str, str, str] = ALL) -> None:

@@ -151,10 +151,16 @@ def test_the_header_that_names_a_message_is_needed(version: str, verb: str) -> N
     assert refusal(Gateway().client(version).say(verb, other="1")) == "Missing header"
 
 
-def test_1_1_must_not_name_another_subscription() -> None:
-    client, (message,) = subscribed(Gateway(), "client", 1, "1.1")
-    heard = client.say("ACK", {"message-id": message["message-id"], "subscription": "9"})
-    assert refusal(heard) == "Message not found"
+@pytest.mark.parametrize("verb", ["ACK", "NACK"])
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+@pytest.mark.parametrize("said", [{}, {"subscription": "9"}], ids=["nothing else", "another subscription"])
+def test_the_message_id_alone_says_what_is_settled_before_1_2(said: dict[str, str], version: str, verb: str) -> None:
+    gateway = Gateway()
+    client, (message,) = subscribed(gateway, "client-individual", 1, version)
+    headers = {"message-id": message["message-id"], "requeue": "false", "receipt": "r", **said}
+    assert client.say(verb, headers) == [receipt("r")]
+    client.lose()
+    assert left(gateway) == []
 
 
 def test_what_a_subscription_left_behind_can_still_be_settled() -> None:

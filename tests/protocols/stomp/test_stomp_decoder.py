@@ -19,7 +19,7 @@ Frames = list[tuple[str, dict[str, str], bytes]]
 
 
 def decoder(version: Version | None = Version.V12) -> FrameDecoder:
-    decoder = FrameDecoder(LIMIT, HEADERS_LIMIT, COUNT_LIMIT)
+    decoder = FrameDecoder(LIMIT, HEADERS_LIMIT, COUNT_LIMIT, HEADERS_LIMIT, 2**22)
     decoder.version = version
     return decoder
 
@@ -181,7 +181,7 @@ def test_what_comes_after_a_stop_waits() -> None:
 
 
 def test_a_large_body_in_small_reads_is_joined_once() -> None:
-    ours = FrameDecoder(2**22, HEADERS_LIMIT, COUNT_LIMIT)
+    ours = FrameDecoder(2**22, HEADERS_LIMIT, COUNT_LIMIT, HEADERS_LIMIT, 2**22)
     body = b"x" * 2**21
     wire = b"SEND\n\n" + body + b"\0"
     pieces = [wire[start : start + 100] for start in range(0, len(wire), 100)]

@@ -8,7 +8,7 @@ from gateway_stomp.errors import MESSAGES, StompError, error_of
 
 @pytest.mark.parametrize("refusal", Refused.__subclasses__(), ids=lambda kind: kind.__name__)
 def test_every_refusal_has_a_message(refusal: type[Refused]) -> None:
-    assert error_of(refusal("why")) == (MESSAGES[refusal], "why")
+    assert error_of(refusal("why")) == (MESSAGES[refusal], f"{MESSAGES[refusal].upper()} - why")
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_what_a_destination_means(written: str, kind: Kind, exchange: str, name:
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ("", "Unknown destination"),
+        ("", "Invalid destination"),
         ("/", "Unknown destination"),
         ("/nowhere/a", "Unknown destination"),
         ("a/b", "Unknown destination"),
@@ -45,6 +45,7 @@ def test_what_a_destination_means(written: str, kind: Kind, exchange: str, name:
         ("/topic/", "Invalid destination"),
         ("/topic/a/b", "Invalid destination"),
         ("/amq/queue/", "Invalid destination"),
+        ("/reply-queue", "Unknown destination"),
         ("/reply-queue/", "Invalid destination"),
         ("/exchange", "Invalid destination"),
         ("/exchange/", "Invalid destination"),

@@ -2,7 +2,6 @@
 
 import pytest
 
-from gateway_stomp.transactions import MOST_ACTIONS, MOST_TRANSACTIONS
 from tests.protocols.stomp.dialogue import Client, Gateway, Heard, frame, receipt
 from tests.protocols.stomp.test_stomp_connecting import refusal
 
@@ -210,18 +209,43 @@ def test_a_name_may_be_used_again() -> None:
     assert client.say("BEGIN", transaction="t") == []
 
 
-def test_there_are_only_so_many() -> None:
-    client = Gateway().client()
-    for number in range(MOST_TRANSACTIONS):
+@pytest.mark.parametrize(("settings", "limit"), [({}, 16), ({"max_transactions": 3}, 3)])
+def test_there_are_only_so_many(settings: dict[str, int], limit: int) -> None:
+    client = Gateway(**settings).client()
+    for number in range(limit):
         assert client.say("BEGIN", transaction=str(number)) == []
-    assert refusal(client.say("BEGIN", transaction="more")) == "Transaction limit exceeded"
+    (error, _) = client.say("BEGIN", transaction="more")
+    assert error["message"] == "Transaction limit exceeded"
+    assert error.body == b"Too many concurrent transactions (limit %d)" % limit
 
 
-def test_of_a_limited_size() -> None:
-    client = begun(Gateway())
+@pytest.mark.parametrize(("settings", "limit"), [({}, 1024), ({"max_transaction_actions": 3}, 3)])
+def test_of_a_limited_number_of_actions(settings: dict[str, int], limit: int) -> None:
+    client = begun(Gateway(**settings))
     send = frame("SEND", {"destination": "/queue/q", "transaction": "t"})
-    assert client.say_bytes(send * MOST_ACTIONS) == []
-    assert refusal(client.say_bytes(send)) == "Transaction too large"
+    assert client.say_bytes(send * limit) == []
+    (error, _) = client.say_bytes(send)
+    assert error["message"] == "Transaction too large"
+    assert error.body == b"Too many actions in transaction (limit %d)" % limit
+
+
+def test_all_of_them_together_hold_a_limited_number_of_bytes() -> None:
+    client = begun(Gateway(max_transaction_size=40_000))
+    client.say("BEGIN", transaction="u")
+    assert client.say_bytes(frame("SEND", {"destination": "/queue/q", "transaction": "t"}, b"x" * 20_000)) == []
+    (error, _) = client.say_bytes(frame("SEND", {"destination": "/queue/q", "transaction": "u"}, b"x" * 20_000))
+    assert error["message"] == "Transaction too large"
+    assert error.body == b"Too many bytes in open transactions (limit 40000)"
+
+
+@pytest.mark.parametrize("verb", ["COMMIT", "ABORT"])
+def test_what_ended_takes_no_room_from_the_next(verb: str) -> None:
+    client = begun(Gateway(max_transaction_size=40_000))
+    send = frame("SEND", {"destination": "/queue/q", "transaction": "t"}, b"x" * 30_000)
+    for _ in range(3):
+        client.say_bytes(send)
+        assert client.say(verb, transaction="t", receipt="r") == [receipt("r")]
+        client.say("BEGIN", transaction="t")
 
 
 def test_receipts_of_begin_and_abort() -> None:

@@ -1,0 +1,246 @@
+"""What stock clients look for: ERROR frames to the byte, booleans, receipts and durable subscriptions as RabbitMQ's.
+
+The texts were taken from RabbitMQ 3.10.8.
+"""
+
+import pytest
+
+from gateway_stomp.versions import SUPPORTED
+from tests.protocols.stomp.dialogue import Client, Gateway, Heard, frame, receipt
+
+TYPES = "Valid destination types are: /temp-queue, /exchange, /topic, /queue, /amq/queue, /reply-queue/.\n"
+
+#: Verb, destination, message and body of the ERROR.
+DESTINATIONS = [
+    ("SEND", "/queue", "Invalid destination", "'' is not a valid queue destination\n"),
+    ("SEND", "/queue/", "Invalid destination", "'/' is not a valid queue destination\n"),
+    ("SUBSCRIBE", "/queue/a/b", "Invalid destination", "'/a/b' is not a valid queue destination\n"),
+    ("SEND", "/topic", "Invalid destination", "'' is not a valid topic destination\n"),
+    ("SUBSCRIBE", "/topic/bah/baz", "Invalid destination", "'/bah/baz' is not a valid topic destination\n"),
+    ("SEND", "/exchange", "Invalid destination", "'' is not a valid exchange destination\n"),
+    ("SEND", "/exchange//foo", "Invalid destination", "'//foo' is not a valid exchange destination\n"),
+    ("SEND", "/exchange/bah/baz/boo", "Invalid destination", "'/bah/baz/boo' is not a valid exchange destination\n"),
+    ("SEND", "/amq/queue/", "Invalid destination", "'/' is not a valid amqqueue destination\n"),
+    ("SEND", "/reply-queue", "Unknown destination", f"'/reply-queue' is not a valid destination.\n{TYPES}"),
+    ("SEND", "/reply-queue/", "Invalid destination", "'/' is not a valid reply_queue destination\n"),
+    ("SEND", "/temp-queue/x/y", "Invalid destination", "'/x/y' is not a valid temp_queue destination\n"),
+    ("SEND", "/temp-queue/x", "Invalid destination", "'/temp-queue/x' is not a valid destination for 'SEND'\n"),
+    (
+        "SUBSCRIBE",
+        "/temp-queue/x",
+        "Invalid destination",
+        "'/temp-queue/x' is not a valid destination for 'SUBSCRIBE'\n",
+    ),
+    ("SEND", "/something", "Unknown destination", f"'/something' is not a valid destination.\n{TYPES}"),
+    ("SEND", "", "Invalid destination", "Destination cannot be blank"),
+    ("SEND", "/exchange/x/k", "not_found", "NOT_FOUND - no exchange 'x' in vhost '/'"),
+    ("SUBSCRIBE", "/exchange/x/k", "not_found", "NOT_FOUND - no exchange 'x' in vhost '/'"),
+    ("SUBSCRIBE", "/amq/queue/nosuch", "not_found", "NOT_FOUND - no queue 'nosuch' in vhost '/'"),
+    (
+        "SEND",
+        "/exchange/amq.rabbitmq.trace/k",
+        "access_refused",
+        "ACCESS_REFUSED - cannot publish to internal exchange 'amq.rabbitmq.trace' in vhost '/'",
+    ),
+    ("SEND", "amq.x", "access_refused", "ACCESS_REFUSED - queue name 'amq.x' contains reserved prefix 'amq.*'"),
+]
+
+#: A frame by its verb and headers, message and body of the ERROR.
+FRAMES = [
+    ("SEND", {}, "Missing destination", "\"SEND\" must include a 'destination' header\n"),
+    ("SUBSCRIBE", {"id": "1"}, "Missing destination", "\"SUBSCRIBE\" must include a 'destination' header\n"),
+    ("SEND", {"destination": "q", "message-id": "1"}, "Invalid header", "'message-id' is not allowed on 'SEND'.\n"),
+    ("FOO", {}, "Bad command", 'Could not interpret command "FOO"\n'),
+    (
+        "UNSUBSCRIBE",
+        {"id": "9"},
+        "No subscription found",
+        "UNSUBSCRIBE must refer to an existing subscription.\nSubscription to \"id='9'\" not found.\n",
+    ),
+    ("UNSUBSCRIBE", {"id": "/temp-queue/x"}, "Invalid id", "UNSUBSCRIBE 'id' may not start with /temp-queue/\n"),
+    ("ACK", {}, "Missing header", '"ACK" must include the "id" header\n'),
+    ("NACK", {"id": "junk"}, "Invalid header", '"NACK" must include a valid "id" header\n'),
+    ("BEGIN", {}, "Missing transaction", "\"BEGIN\" must include a 'transaction' header\n"),
+    ("COMMIT", {"transaction": "t"}, "Bad transaction", 'Invalid transaction identifier: "t"\n'),
+    (
+        "SEND",
+        {"destination": "q", "user-id": "t"},
+        "precondition_failed",
+        "PRECONDITION_FAILED - user_id property set to 't' but authenticated user was 'guest'",
+    ),
+]
+
+#: Headers of a CONNECT and the body of the ERROR.
+LOGINS = [
+    ({"passcode": "x"}, "Access refused for user 'guest'\n"),
+    ({"login": "nob", "passcode": "x"}, "Access refused for user 'nob'\n"),
+    ({"host": "nov"}, "Virtual host 'nov' access denied"),
+    ({"login": "low", "passcode": "low"}, "Virtual host '/' access denied"),
+]
+
+
+def told(heard: list[Heard]) -> tuple[str, str]:
+    """Return message and body of the ERROR that ended a connection."""
+    error, closed = heard
+    assert (error.verb, error["version"], error["content-type"], closed.verb) == (
+        "ERROR",
+        SUPPORTED,
+        "text/plain",
+        "closed",
+    )
+    return error["message"], error.body.decode()
+
+
+@pytest.mark.parametrize(("verb", "destination", "message", "body"), DESTINATIONS)
+def test_a_destination_is_refused_in_rabbitmqs_words(verb: str, destination: str, message: str, body: str) -> None:
+    heard = Gateway().client().say(verb, {"destination": destination, "id": "1"})
+    assert told(heard) == (message, body)
+
+
+@pytest.mark.parametrize(("verb", "headers", "message", "body"), FRAMES)
+def test_a_frame_is_refused_in_rabbitmqs_words(verb: str, headers: dict[str, str], message: str, body: str) -> None:
+    assert told(Gateway().client().say(verb, headers)) == (message, body)
+
+
+@pytest.mark.parametrize(("headers", "body"), LOGINS)
+def test_a_login_is_refused_in_rabbitmqs_words(headers: dict[str, str], body: str) -> None:
+    gateway = Gateway()
+    gateway.put_user("low", "low", vhost="other")
+    assert told(gateway.stranger().connect(**headers)) == ("Bad CONNECT", body)
+
+
+def test_versions_are_refused_in_rabbitmqs_words() -> None:
+    heard = Gateway().stranger().connect(accept_version="3.0")
+    assert told(heard) == ("Version mismatch", "Supported versions are 1.0,1.1,1.2\n")
+
+
+def test_a_missing_permission_is_told_in_rabbitmqs_words() -> None:
+    gateway = Gateway()
+    gateway.add_user("low", "low", ("^low", "^low", "^low"))
+    heard = gateway.client(login="low", passcode="low").subscribe("/queue/a")
+    text = "ACCESS_REFUSED - access to queue 'a' in vhost '/' refused for user 'low'"
+    assert told(heard) == ("access_refused", text)
+
+
+def test_a_deleted_queue_is_told_in_rabbitmqs_words() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.subscribe("/queue/q", "7")
+    gateway.vhost.delete_queue(gateway.vhost.queue("q"))
+    text = "The server has canceled a subscription.\nNo more messages will be delivered for \"id='7'\".\n"
+    assert told(client.hear()) == ("Server cancelled subscription", text)
+
+
+# Virtual hosts
+
+
+@pytest.mark.parametrize("host", ["/", "nov"])
+def test_only_who_is_known_hears_whether_a_virtual_host_exists(host: str) -> None:
+    heard = Gateway().stranger().connect(passcode="wrong", host=host)
+    assert told(heard) == ("Bad CONNECT", "Access refused for user 'guest'\n")
+
+
+def test_a_login_to_a_virtual_host_that_is_not_there_is_counted_as_failed() -> None:
+    gateway = Gateway()
+    gateway.stranger().connect(host="nov")
+    logins = gateway.broker.connections.logins_by_protocol["stomp"]
+    assert (logins.failed, logins.succeeded) == (1, 0)
+
+
+# Receipts
+
+
+def test_the_receipt_of_a_subscribe_comes_before_its_first_message() -> None:
+    client = Gateway().client()
+    client.send("/queue/q", b"one")
+    client.send("/queue/q", b"two")
+    heard = client.subscribe("/queue/q", receipt="r")
+    assert heard[0] == receipt("r")
+    assert [each.body for each in heard[1:]] == [b"one", b"two"]
+
+
+def test_it_does_so_in_a_durable_queue_made_in_the_same_write() -> None:
+    client = Gateway().client()
+    send = frame("SEND", {"destination": "/queue/q"}, b"one")
+    subscribe = frame("SUBSCRIBE", {"destination": "/queue/q", "id": "0", "receipt": "r"})
+    assert [each.verb for each in client.say_bytes(send + subscribe)] == ["RECEIPT", "MESSAGE"]
+
+
+# Booleans
+
+
+@pytest.mark.parametrize("yes", ["true", "True", "TRUE"])
+def test_a_boolean_may_be_written_in_any_case(yes: str) -> None:
+    gateway = Gateway()
+    headers = {"durable": yes, "auto-delete": "False", "exclusive": "FALSE", "x-queue-type": "quorum"}
+    assert gateway.client().send("/queue/q", b"", {**headers, "receipt": "r"}) == [receipt("r")]
+    queue = gateway.vhost.queue("q")
+    assert (queue.is_durable, queue.is_auto_delete, queue.owner) == (True, False, None)
+
+
+def test_a_message_is_persistent_in_any_case() -> None:
+    gateway = Gateway()
+    gateway.client().send("/queue/q", b"kept", {"persistent": "TRUE"})
+    (message,) = gateway.crashed().client().subscribe("/queue/q")
+    assert (message.body, message["persistent"]) == (b"kept", "true")
+
+
+@pytest.mark.parametrize("name", ["durable", "auto-delete", "exclusive", "persistent", "x-single-active-consumer"])
+def test_what_is_neither_true_nor_false_is_refused(name: str) -> None:
+    heard = Gateway().client().send("/queue/q", b"", {name: "yes"})
+    text = f"PRECONDITION_FAILED - header '{name}' must be true or false, not 'yes'"
+    assert told(heard) == ("precondition_failed", text)
+
+
+def test_requeue_may_be_written_in_any_case() -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.subscribe("/queue/q", ack="client")
+    (message,) = client.send("/queue/q", b"one")
+    client.settle("NACK", message, {"requeue": "False"})
+    client.lose()
+    assert not len(gateway.vhost.queue("q"))
+
+
+# Durable subscriptions to exchanges
+
+
+def reader(gateway: Gateway, destination: str, **headers: str) -> tuple[Client, list[Heard]]:
+    """Subscribe durably under one id; return the client and what it heard."""
+    client = gateway.client()
+    return client, client.subscribe(destination, "reader", durable="True", auto_delete="False", **headers)
+
+
+@pytest.mark.parametrize("destination", ["/exchange/amq.direct/news", "/exchange/amq.fanout"])
+def test_a_durable_subscription_to_an_exchange_collects_meanwhile(destination: str) -> None:
+    gateway = Gateway()
+    first, _ = reader(gateway, destination)
+    first.say("DISCONNECT")
+    gateway.client().send(destination, b"missed", {"persistent": "true"})
+    _, heard = reader(gateway.crashed(), destination)
+    assert [message.body for message in heard] == [b"missed"]
+
+
+def test_two_exchanges_are_two_subscriptions_whatever_the_id() -> None:
+    gateway = Gateway()
+    reader(gateway, "/exchange/amq.direct/news")
+    second, _ = reader(gateway, "/exchange/amq.topic/news")
+    gateway.client().send("/exchange/amq.direct/news", b"of direct")
+    gateway.client().send("/topic/news", b"of topic")
+    assert second.bodies() == [b"of topic"]
+
+
+def test_the_queue_that_rabbitmq_made_for_an_exchange_is_found() -> None:
+    gateway = Gateway()
+    vhost = gateway.vhost
+    queue = vhost.declare_queue("stomp-subscription-4nVvzVGvGXmuH5JXuuSbkA", is_durable=True)
+    vhost.bind(vhost.exchange("amq.direct"), queue, "news")
+    reader(gateway, "/exchange/amq.direct/news")
+    assert (len(vhost.queue_by_name), len(queue.consumers)) == (1, 1)
+
+
+def test_a_durable_subscription_to_an_exchange_ends_when_the_client_says_so() -> None:
+    gateway = Gateway()
+    client, _ = reader(gateway, "/exchange/amq.direct/news")
+    client.say("UNSUBSCRIBE", id="reader", durable="True")
+    assert not gateway.vhost.queue_by_name
