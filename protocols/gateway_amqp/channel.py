@@ -142,6 +142,14 @@ class Channel:
         if self._confirms is not None:
             self._confirms.abandon()
         self.consuming.close()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Let go of what is on its way in and of the parts that know the channel, so that no cycle is left of it."""
+        self.assembly = None
+        self._targets.clear()
+        self._publisher = Plain(self._vhost, self._scope.origin, _to_nobody)
+        self._turning = _not_turning
 
     def fail_confirms(self) -> None:
         """Refuse every publish that waits for its confirm: the store gave up."""
@@ -297,6 +305,14 @@ class Channel:
 
     def _grant_access(self, method: AccessRequest) -> None:
         self._scope.reply(AccessRequestOk())
+
+
+def _to_nobody(target: Target, message: Message) -> None:
+    """Return nothing: the channel is closed."""
+
+
+def _not_turning(channel: Channel) -> None:
+    """Take no part in turns: the channel is closed."""
 
 
 Perform: TypeAlias = Callable[[Channel, Any], None]  # each row takes its own method class

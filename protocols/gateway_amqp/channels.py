@@ -53,6 +53,10 @@ class Channels:
         """Give back what a channel holds, and forget it."""
         self.open_by_number.pop(number).close()
 
+    def retire(self) -> None:
+        """Open no channel any more: what makes them belongs to the connection, and would keep it in a cycle."""
+        self._make = _make_none
+
     def drop_all(self) -> None:
         """Give back what every channel holds."""
         for number in list(self.open_by_number):
@@ -107,3 +111,7 @@ class Channels:
         self, number: int, method: commands.Channel.Close | commands.Channel.CloseOk | commands.Channel.OpenOk
     ) -> None:
         self._outbox.write(encode_method(number, method))
+
+
+def _make_none(number: int) -> Channel:
+    raise NotAllowed("the connection is closed")

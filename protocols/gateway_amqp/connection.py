@@ -69,7 +69,6 @@ class Connection(Machine):
         self.driver = driver
         self._incoming = Incoming()
         self._frame_max = FRAME_MIN
-        self.opening = Opening(self)
         self._channels = Channels(self._make_channel, self.outbox, settings.channel_max)
         self._turning: list[Channel] = []
         self._resumption = Resumption()
@@ -329,6 +328,9 @@ class Connection(Machine):
         """The transport is gone: release everything the connection held."""
         self.state = State.CLOSED
         self._release()
+        self._turning.clear()
+        self._channels.retire()
+        self._incoming.take()
 
     def fail(self, error: GatewayError) -> None:
         """End the connection because the peer broke the rules, or asked for what no channel survives."""
@@ -440,9 +442,9 @@ Perform: TypeAlias = Callable[[Connection, Any], None]  # each row takes its own
 
 #: What a connection does on channel 0, by state. A pair that is absent is an error.
 _ON_CHANNEL_0: Final[Mapping[tuple[State, type[Frame]], Perform]] = {
-    (State.STARTING, commands.Connection.StartOk): lambda connection, method: connection.opening.start_ok(method),
-    (State.TUNING, commands.Connection.TuneOk): lambda connection, method: connection.opening.tune_ok(method),
-    (State.OPENING, commands.Connection.Open): lambda connection, method: connection.opening.open(method),
+    (State.STARTING, commands.Connection.StartOk): lambda connection, method: Opening(connection).start_ok(method),
+    (State.TUNING, commands.Connection.TuneOk): lambda connection, method: Opening(connection).tune_ok(method),
+    (State.OPENING, commands.Connection.Open): lambda connection, method: Opening(connection).open(method),
     (State.OPEN, commands.Connection.UpdateSecret): Connection._update_secret,
     (State.STARTING, commands.Connection.Close): Connection._close_asked,
     (State.TUNING, commands.Connection.Close): Connection._close_asked,

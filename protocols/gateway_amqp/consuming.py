@@ -140,6 +140,7 @@ class Consuming(Subscriber):
         for consumer in consumers:
             self._end(consumer)
         self.replies.abandon()
+        self._transaction, self._settle = None, settle_all
 
     def _end(self, consumer: Consumer) -> None:
         consumer.queue.cancel(consumer)

@@ -24,8 +24,14 @@ class AmqpServer(PeerProtocol):
 
     def __init__(self, settings: AmqpSettings, turn: Turn) -> None:
         super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
-        self.connection = Connection(settings, self, self.line)
-        self.line.connect(self.connection)
+        self.line.connect(Connection(settings, self, self.line))
+
+    @property
+    def connection(self) -> Connection:
+        """The machine while the peer is there. The line alone keeps it, so that a lost connection leaves no cycle."""
+        machine = self.line.machine
+        assert isinstance(machine, Connection)
+        return machine
 
     def block(self, reason: str) -> None:
         """Tell a client that can hear it that its publishes have to wait."""

@@ -1,0 +1,91 @@
+"""A lost connection leaves no reference cycle: what it held is freed at once, not by a later collection."""
+
+import gc
+from collections.abc import Callable, Iterator
+
+import pytest
+from pamqp import commands
+from twisted.internet.address import IPv4Address
+from twisted.internet.error import ConnectionDone
+from twisted.python.failure import Failure
+
+from gateway.kernel.names import REPLY_TO
+from gateway_amqp.handshake import PROTOCOL_HEADER
+from gateway_amqp.server import AmqpServer
+from tests.conformance.amqp.tables import CLOSE, CLOSE_CHANNEL, ack, bind, consume, get, nack, queue
+from tests.net.test_stomp_server import FarEnd
+from tests.protocols.amqp.dialogue import Gateway
+from tests.protocols.amqp.frames import asked, frame, publish, start_ok, wire
+
+HANDSHAKE = [
+    PROTOCOL_HEADER,
+    wire(start_ok("\0guest\0guest"), channel=0),
+    wire(commands.Connection.TuneOk(2047, 131_072, 60), channel=0),
+    wire(asked(commands.Connection.Open, virtual_host="/"), channel=0),
+    wire(commands.Channel.Open()),
+]
+PUBLISH = wire(publish("", "t", bytes(300_000)))
+DELIVERED = [wire(consume("t")), PUBLISH, wire(get("t")), wire(commands.Basic.Qos(0, 9, True))]
+
+LIVES = [
+    pytest.param([], id="silent"),
+    pytest.param(HANDSHAKE[:1], id="before the login"),
+    pytest.param([*HANDSHAKE[:1], HANDSHAKE[1][:-5]], id="in the midst of the login"),
+    pytest.param(HANDSHAKE[:2], id="before tuning"),
+    pytest.param([HANDSHAKE[0], wire(start_ok("\0guest\0wrong"), channel=0)], id="refused"),
+    pytest.param(HANDSHAKE, id="idle"),
+    pytest.param([*HANDSHAKE, PUBLISH[:20]], id="in the midst of a method"),
+    pytest.param([*HANDSHAKE, PUBLISH[:150_000]], id="in the midst of a body"),
+    pytest.param([*HANDSHAKE, PUBLISH], id="having published"),
+    pytest.param([*HANDSHAKE, *DELIVERED], id="with unsettled deliveries"),
+    pytest.param([*HANDSHAKE, *DELIVERED, wire(ack(1)), wire(nack(2))], id="with settled deliveries"),
+    pytest.param([*HANDSHAKE, wire(commands.Confirm.Select()), PUBLISH], id="with confirms"),
+    pytest.param([*HANDSHAKE, wire(commands.Tx.Select()), *DELIVERED, wire(ack(1))], id="in a transaction"),
+    pytest.param([*HANDSHAKE, wire(consume(REPLY_TO, no_ack=True))], id="waiting for replies"),
+    pytest.param([*HANDSHAKE, wire(queue("x", exclusive=True), bind("x", "amq.topic", "k"))], id="with its own queue"),
+    pytest.param([*HANDSHAKE, wire(consume("absent"))], id="with a channel refused"),
+    pytest.param([*HANDSHAKE, *DELIVERED, wire(CLOSE_CHANNEL)], id="with a channel closed"),
+    pytest.param([*HANDSHAKE, frame(9, 1, b"x")], id="having broken the rules"),
+    pytest.param([*HANDSHAKE, *DELIVERED, wire(CLOSE, channel=0)], id="having said goodbye"),
+]
+
+
+@pytest.fixture
+def garbage_of() -> Iterator[Callable[[Callable[[], None]], list[str]]]:
+    """Return the names of the gateway's classes of which something was left that only a collection frees."""
+
+    def garbage_of(act: Callable[[], None]) -> list[str]:
+        gc.collect()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        act()
+        gc.collect()
+        return sorted({type(each).__qualname__ for each in gc.garbage if "gateway" in type(each).__module__})
+
+    gc.disable()
+    yield garbage_of
+    gc.set_debug(0)
+    gc.garbage.clear()
+    gc.enable()
+
+
+def live(gateway: Gateway, said: list[bytes]) -> None:
+    """Connect, say all of this and be lost."""
+    server = AmqpServer(gateway.settings, gateway.turn)
+    far_end = FarEnd(peerAddress=IPv4Address("TCP", "127.0.0.1", 50_000))
+    server.makeConnection(far_end)
+    for data in said:
+        server.dataReceived(data)
+        gateway.settle()
+    far_end.producer = None  # a real transport forgets it by itself
+    server.connectionLost(Failure(ConnectionDone()))
+    gateway.settle()
+
+
+@pytest.mark.parametrize("said", LIVES)
+def test_a_lost_connection_leaves_no_cycle(
+    garbage_of: Callable[[Callable[[], None]], list[str]], said: list[bytes]
+) -> None:
+    gateway = Gateway()
+    gateway.vhost.declare_queue("t")
+    live(gateway, said)  # what is made once and stays is made now
+    assert garbage_of(lambda: live(gateway, said)) == []
