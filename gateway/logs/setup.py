@@ -25,6 +25,18 @@ def start_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
     root.setLevel(settings.level.upper())
 
 
+def log_descriptor() -> int:
+    """Return the descriptor of the file that the log goes to; that of the standard error stream if there is none."""
+    for handler in logging.getLogger().handlers:
+        stream = getattr(handler, "stream", None)
+        if isinstance(handler.formatter, TextFormat | JsonFormat) and stream is not None:
+            try:
+                return int(stream.fileno())
+            except (OSError, ValueError, AttributeError):  # a stream that is no file
+                break
+    return 2
+
+
 def stop_logging() -> None:
     """Close what ``start_logging`` opened."""
     root = logging.getLogger()

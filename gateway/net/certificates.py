@@ -1,5 +1,6 @@
 """Certificates of TLS listeners: the server's own, and the names in a client's."""
 
+from collections.abc import Callable
 from typing import Any
 
 from OpenSSL import SSL, crypto
@@ -42,6 +43,30 @@ def tls_options(settings: Tls) -> CertificateOptions:
     except (OSError, SSL.Error, crypto.Error, ValueError) as error:
         raise ConfigurationError(f"tls: {error or 'not a PEM file'}") from error
     return options
+
+
+class TlsContext:
+    """The TLS parameters of one listener, which can be replaced: connections that are there keep the old ones."""
+
+    def __init__(self, settings: Tls) -> None:
+        """Read the files. :raises ConfigurationError: when one is not what it should be."""
+        self._options = tls_options(settings)
+
+    def getContext(self) -> Any:  # noqa: N802 - Twisted's name
+        """Return the parameters of a new connection; called by Twisted."""
+        return self._options.getContext()
+
+    def renewed(self, settings: Tls) -> Callable[[], None]:
+        """Read the files anew; return what makes new connections use them.
+
+        :raises ConfigurationError: when one is not what it should be.
+        """
+        options = tls_options(settings)
+
+        def renew() -> None:
+            self._options = options
+
+        return renew
 
 
 def crypto_chain(pem: bytes) -> list[crypto.X509]:

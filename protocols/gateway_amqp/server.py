@@ -88,14 +88,14 @@ class AmqpServer(PeerProtocol):
 
 
 class AmqpFactory(Factory):
-    """Makes the server side of each connection of a listener."""
+    """Makes the server side of each connection of a listener. ``settings`` hold for connections to come."""
 
     noisy = False
 
     def __init__(self, settings: AmqpSettings, turn: Turn) -> None:
-        self._settings = settings
+        self.settings = settings
         self._turn = turn
 
     def buildProtocol(self, addr: IAddress | None) -> AmqpServer:
         """Return the server side of a new connection."""
-        return AmqpServer(self._settings, self._turn)
+        return AmqpServer(self.settings, self._turn)

@@ -77,14 +77,14 @@ class MqttServer(PeerProtocol):
 
 
 class MqttFactory(Factory):
-    """Makes the server side of each connection of a listener."""
+    """Makes the server side of each connection of a listener. ``settings`` hold for connections to come."""
 
     noisy = False
 
     def __init__(self, settings: MqttSettings, turn: Turn) -> None:
-        self._settings = settings
+        self.settings = settings
         self._turn = turn
 
     def buildProtocol(self, addr: IAddress | None) -> MqttServer:
         """Return the server side of a new connection."""
-        return MqttServer(self._settings, self._turn)
+        return MqttServer(self.settings, self._turn)

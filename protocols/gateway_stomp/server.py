@@ -65,14 +65,14 @@ class StompServer(PeerProtocol):
 
 
 class StompFactory(Factory):
-    """Makes the server side of each connection of a listener."""
+    """Makes the server side of each connection of a listener. ``settings`` hold for connections to come."""
 
     noisy = False
 
     def __init__(self, settings: StompSettings, turn: Turn) -> None:
-        self._settings = settings
+        self.settings = settings
         self._turn = turn
 
     def buildProtocol(self, addr: IAddress | None) -> StompServer:
         """Return the server side of a new connection."""
-        return StompServer(self._settings, self._turn)
+        return StompServer(self.settings, self._turn)
