@@ -1,7 +1,6 @@
 """``gateway run``: installs the reactor, starts a node, prints what listens where, and stops it on a signal."""
 
 import gc
-import signal
 import sys
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -12,7 +11,8 @@ from gateway.logs import Log
 from gateway.logs.setup import start_logging
 from gateway.logs.twisted import bridge_twisted
 from gateway.net.listeners import written
-from gateway.net.reactor import TurnReactor, install
+from gateway.net.reactor import install
+from gateway.signals import Signals
 from gateway.version import VERSION
 
 _log: Final = Log("app")
@@ -27,8 +27,8 @@ _SWITCH_INTERVAL_S: Final = 0.0005
 _GC_THRESHOLDS: Final = (10_000, 2, 100)
 
 
-def run(settings: Settings) -> int:
-    """Run a broker until SIGTERM or SIGINT; return the exit code.
+def run(settings: Settings, read_settings: Callable[[], Settings]) -> int:
+    """Run a broker until SIGTERM or SIGINT; return the exit code. ``read_settings`` is called for a reload.
 
     :raises GatewayError: when it cannot start.
     """
@@ -39,6 +39,7 @@ def run(settings: Settings) -> int:
 
     node = Node(settings, reactor)
     failures: list[Exception] = []
+    is_stopping: list[bool] = []
 
     def start() -> None:
         try:
@@ -49,10 +50,18 @@ def run(settings: Settings) -> int:
             return
         _announce(node.addresses, settings)
         _tune_collector()
+        signals.is_ready = True
 
     def stop() -> None:
-        _log.info("stopping")
-        node.stop(reactor.stop)
+        if not is_stopping:
+            is_stopping.append(True)
+            _log.info("stopping")
+            node.stop(reactor.stop)
+
+    def reload() -> None:
+        if signals.is_ready:
+            node.reload(read_settings)
+            signals.dump_to_log()
 
     def fail() -> None:
         failures.append(StorageError("the store failed, see the log"))
@@ -60,25 +69,13 @@ def run(settings: Settings) -> int:
 
     node.on_failure = fail
     reactor.callWhenRunning(start)
-    _stop_on_signals(reactor, stop)
+    signals = Signals(reactor, stop, reload, node.facts)
+    signals.install()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     reactor.run(installSignalHandlers=False)
     if failures:
         raise failures[0]
     return 0
-
-
-def _stop_on_signals(reactor: TurnReactor, stop: Callable[[], None]) -> None:
-    """Stop once on the first SIGTERM or SIGINT; handlers run between two bytecodes, the work on the next turn."""
-    asked: list[int] = []
-
-    def on_signal(number: int, frame: object) -> None:
-        if not asked:
-            asked.append(number)
-            reactor.callFromThread(stop)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, on_signal)
 
 
 def _tune_collector() -> None:

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 
 from gateway.access import Access
 from gateway.config import Settings
@@ -43,6 +44,23 @@ def mqtt_settings(settings: Settings, broker: Broker, access_of: Callable[[str],
         disconnect_on_unauthorized=mqtt.disconnect_on_unauthorized,
         topics=TopicBounds(mqtt.max_topic_levels),
         lossy_vhosts=frozenset(name for name, vhost in settings.vhosts.items() if vhost.mqtt_mapping == "lossy"),
+    )
+
+
+def with_live_limits(known: MqttSettings, settings: Settings) -> MqttSettings:
+    """Return what listeners have in common once settings changed that hold for connections to come."""
+    mqtt = settings.mqtt
+    return replace(
+        known,
+        prefetch=mqtt.prefetch,
+        max_packet_size_unauthenticated=mqtt.max_packet_size_unauthenticated,
+        max_packet_size=mqtt.max_packet_size,
+        max_session_expiry_s=mqtt.max_session_expiry_s,
+        keep_alive_max_s=mqtt.keep_alive_max_s,
+        topic_alias_max=mqtt.topic_alias_max,
+        receive_maximum=mqtt.receive_maximum,
+        login_timeout_s=mqtt.login_timeout_s,
+        disconnect_on_unauthorized=mqtt.disconnect_on_unauthorized,
     )
 
 

@@ -27,20 +27,21 @@ from gateway.management.scope import Surroundings
 from gateway.management.site import management_site
 from gateway.management.statistics import INTERVAL_S as LOOK_INTERVAL_S
 from gateway.management.statistics import Statistics
-from gateway.mqtt_side import bound_sessions, mqtt_settings, sys_topics
+from gateway.mqtt_side import bound_sessions, mqtt_settings, sys_topics, with_live_limits
 from gateway.net import websocket
-from gateway.net.certificates import tls_options
+from gateway.net.certificates import TlsContext
 from gateway.net.child import Child
 from gateway.net.clock import ReactorClock
 from gateway.net.listeners import Listeners
 from gateway.net.reactor import TurnReactor
 from gateway.net.turn import Schedule, Turn
-from gateway.net.watermarks import INTERVAL_S, Watermarks, memory_limit
+from gateway.net.watermarks import INTERVAL_S, Watermarks, memory_limit, memory_used
 from gateway.net.websocket import WebSocketFactory
 from gateway.passwords import DEFAULT_ALGORITHM, hash_password
 from gateway.patterns import compile_pattern
 from gateway.pipeline_side import pipeline_side
 from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
+from gateway.reloading import reload
 from gateway.scram import kept_credential
 from gateway.stomp_side import stomp_settings
 from gateway.version import VERSION
@@ -51,6 +52,7 @@ from gateway_mqtt.header import MQTT
 from gateway_mqtt.server import MqttFactory
 from gateway_stomp.header import STOMP
 from gateway_stomp.server import StompFactory
+from gateway_stomp.settings import StompSettings
 
 _log: Final = Log("node")
 
@@ -108,6 +110,11 @@ class Node:
         self._look = LoopingCall(lambda: slices.coiterate(self._steady(self._statistics.look())))
         self._mqtt = mqtt_settings(settings, self.broker, self._access_of)
         self._sys_topics = sys_topics(self._mqtt)
+        self._mqtt_factory = MqttFactory(self._mqtt, self._turn)
+        self._stomp_factory: StompFactory | None = None
+        self._amqp_factories: list[AmqpFactory] = []
+        self._tls_contexts: list[TlsContext] = []
+        self._surroundings: Surroundings | None = None
         self._tell = LoopingCall(lambda: slices.coiterate(self._steady(self._in_turns(self._sys_topics.tell()))))
         self._watch.clock = self._tick.clock = self._look.clock = self._tell.clock = reactor
 
@@ -140,6 +147,41 @@ class Node:
         self.broker.connections.force_close("broker forced connection closure with reason 'shutdown'")
         self._turn.end()
         self._wait_for_goodbyes(self._reactor.seconds() + _GOODBYE_S, done)
+
+    def reload(self, read: Callable[[], Settings]) -> None:
+        """Read the settings, the certificates and the log file anew; say in the log what changed."""
+        self.settings = reload(self.settings, read, self._tls_contexts, self._apply)
+
+    def _apply(self, settings: Settings) -> None:
+        """Take settings that changed while the broker runs to where they are used."""
+        self.settings = settings
+        self._watermarks.memory_limit = memory_limit(settings.memory_high_watermark)
+        self._watermarks.disk_free_limit = settings.disk_free_limit
+        self._watermarks.check()
+        for factory in self._amqp_factories:
+            is_plain = factory is self._amqp_factories[0]
+            factory.settings = self._amqp_settings(PLAIN_MECHANISMS if is_plain else self._tls_mechanisms())
+        if (surroundings := self._surroundings) is not None:
+            surroundings.memory_limit = self._watermarks.memory_limit
+            surroundings.disk_free_limit = self._watermarks.disk_free_limit
+            surroundings.certificate = settings.tls.certificate
+            surroundings.max_message_size = settings.amqp.max_message_size
+        self._mqtt_factory.settings = with_live_limits(self._mqtt, settings)
+        for vhost in self.broker.vhost_by_name.values():
+            bound_sessions(settings, vhost)
+        if self._stomp_factory is not None:
+            self._stomp_factory.settings = self._stomp_settings()
+
+    def facts(self) -> dict[str, object]:
+        """Return what a dump of the process tells: what waits, what is open, what failed."""
+        return {
+            "memory": memory_used(),
+            "connections": len(self.broker.connections),
+            "lsn": self.broker.journal.lsn,
+            "durable": self.broker.journal.watermark,
+            "alarms": self.broker.alarms.reason,
+            "faults": self.broker.faults.total,
+        }
 
     # Parts
 
@@ -227,8 +269,8 @@ class Node:
     def _listen(self) -> None:
         """Bind the ports that are not off. What speaks a protocol does so with and without TLS."""
         settings, tls = self.settings, self.settings.tls
-        mqtt = MqttFactory(self._mqtt, self._turn)
-        stomp = StompFactory(stomp_settings(settings, self.broker, self._access_of, self._login_access()), self._turn)
+        mqtt = self._mqtt_factory
+        stomp = self._stomp_factory = StompFactory(self._stomp_settings(), self._turn)
         web_mqtt = self._web(mqtt, websocket.MQTT, settings.web_mqtt.path, settings.mqtt.login_timeout_s)
         web_stomp = self._web(stomp, websocket.STOMP, settings.web_stomp.path, settings.stomp.login_timeout_s)
         self._open("amqp", settings.amqp.port, self._amqp(PLAIN_MECHANISMS), settings.amqp.proxy_protocol)
@@ -237,9 +279,10 @@ class Node:
         self._open("stomp", settings.stomp.port, stomp, settings.stomp.proxy_protocol)
         self._open("web_stomp", settings.web_stomp.port, web_stomp, settings.web_stomp.proxy_protocol)
         if tls.certificate is not None:
-            mechanisms = PLAIN_MECHANISMS if tls.verify == "off" else f"EXTERNAL {PLAIN_MECHANISMS}"
-            options = tls_options(tls)
-            self._open("amqps", settings.amqps.port, self._amqp(mechanisms), settings.amqp.proxy_protocol, options)
+            options = TlsContext(tls)
+            self._tls_contexts.append(options)
+            amqps = self._amqp(self._tls_mechanisms())
+            self._open("amqps", settings.amqps.port, amqps, settings.amqp.proxy_protocol, options)
             self._open("mqtts", settings.mqtts.port, mqtt, settings.mqtt.proxy_protocol, options)
             self._open("web_mqtts", settings.web_mqtts.port, web_mqtt, settings.web_mqtt.proxy_protocol, options)
             self._open("stomps", settings.stomps.port, stomp, settings.stomp.proxy_protocol, options)
@@ -255,29 +298,36 @@ class Node:
 
     def _management(self) -> Any:
         settings = self.settings
-        return management_site(
-            Surroundings(
-                broker=self.broker,
-                login=self._login_access(),
-                access_of=self._access_of,
-                statistics=self._statistics,
-                topics_of=self._mqtt.mapping_of,
-                pipeline=pipeline_side(settings, self.broker.clock, self._worker, self._archive),
-                touch=self._turn.touch,
-                addresses=lambda: self.addresses,
-                memory_limit=self._watermarks.memory_limit,
-                disk_free_limit=self._watermarks.disk_free_limit,
-                data=settings.data,
-                started_at_ms=self.broker.clock.wall_ms(),
-                certificate=settings.tls.certificate,
-                max_message_size=settings.amqp.max_message_size,
-                max_body_size=settings.management.max_body_size,
-                reactor=self._reactor,
-            )
+        self._surroundings = Surroundings(
+            broker=self.broker,
+            login=self._login_access(),
+            access_of=self._access_of,
+            statistics=self._statistics,
+            topics_of=self._mqtt.mapping_of,
+            pipeline=pipeline_side(settings, self.broker.clock, self._worker, self._archive),
+            touch=self._turn.touch,
+            addresses=lambda: self.addresses,
+            memory_limit=self._watermarks.memory_limit,
+            disk_free_limit=self._watermarks.disk_free_limit,
+            data=settings.data,
+            started_at_ms=self.broker.clock.wall_ms(),
+            certificate=settings.tls.certificate,
+            max_message_size=settings.amqp.max_message_size,
+            max_body_size=settings.management.max_body_size,
+            reactor=self._reactor,
         )
+        return management_site(self._surroundings)
+
+    def _stomp_settings(self) -> StompSettings:
+        return stomp_settings(self.settings, self.broker, self._access_of, self._login_access())
 
     def _amqp(self, mechanisms: str) -> AmqpFactory:
-        return AmqpFactory(self._amqp_settings(mechanisms), self._turn)
+        factory = AmqpFactory(self._amqp_settings(mechanisms), self._turn)
+        self._amqp_factories.append(factory)
+        return factory
+
+    def _tls_mechanisms(self) -> str:
+        return PLAIN_MECHANISMS if self.settings.tls.verify == "off" else f"EXTERNAL {PLAIN_MECHANISMS}"
 
     def _amqp_settings(self, mechanisms: str) -> AmqpSettings:
         amqp = self.settings.amqp

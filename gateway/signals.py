@@ -29,7 +29,7 @@ _TOO_EARLY: Final = b"gateway: stopped before it was ready\n"
 
 
 def stop_at_once() -> None:
-    """Let SIGTERM and SIGINT end the process without a word of Python: it has opened nothing yet."""
+    """Let SIGTERM and SIGINT end a process that has opened nothing yet; it has nothing to reload or dump either."""
 
     def on_signal(number: int, frame: object) -> None:
         os.write(2, _TOO_EARLY)
@@ -37,6 +37,8 @@ def stop_at_once() -> None:
 
     for number in STOP:
         signal.signal(number, on_signal)
+    for number in (signal.SIGHUP, *DUMP):
+        signal.signal(number, signal.SIG_IGN)
 
 
 class Signals:

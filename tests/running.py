@@ -25,7 +25,8 @@ STOP_TIMEOUT_S: Final = 10.0
 class Gateway:
     """One data directory, and the child process that serves it while there is one.
 
-    Each start takes free ports, read from what the gateway prints. The log of all starts is in one file.
+    Each start takes free ports, read from what the gateway prints. The log of all starts is in one file. ``options``
+    are further words of its command line.
     """
 
     def __init__(self, directory: Path, *settings: str) -> None:
@@ -33,6 +34,7 @@ class Gateway:
         self.directory = directory
         self.data = directory / "data"
         self.settings = settings
+        self.options: tuple[str, ...] = ()
         self.addresses: dict[str, tuple[str, int]] = {}
         self._output = directory / "output.txt"
         self._log = directory / "gateway.log"
@@ -83,7 +85,7 @@ class Gateway:
         listeners = (*LISTENERS, *(TLS_LISTENERS if has_tls else ()))
         overrides = ("bind=127.0.0.1", *(f"{listener}.port=0" for listener in listeners), *given)
         options = [word for override in overrides for word in ("--set", override)]
-        command = [sys.executable, "-m", "gateway", "run", "--data", str(self.data), *options]
+        command = [sys.executable, "-m", "gateway", "run", "--data", str(self.data), *self.options, *options]
         with self._output.open("wb") as output, self._log.open("ab") as log:
             self._child = subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=output, stderr=log)
 

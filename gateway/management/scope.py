@@ -23,14 +23,14 @@ class TopicNames(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Surroundings:
     """The broker and the doors to it.
 
     ``login`` judges who somebody is, ``access_of`` gives the view of one virtual host, ``topics_of`` how it names
     topics. ``addresses`` tells what listens where: listener name to (host, port). ``memory_limit`` and
     ``disk_free_limit`` are in bytes. ``touch`` makes sure that the turn ends. ``started_at_ms`` is wall time.
-    ``max_body_size`` bounds what a request may send.
+    ``max_body_size`` bounds what a request may send. A reload replaces limits and the certificate.
     """
 
     broker: Broker

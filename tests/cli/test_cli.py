@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import types
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,23 +21,25 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """Stand in for the broker: collects the settings it was started with, and ends at once with code 3."""
     settings: list[Settings] = []
 
-    def run(given: Settings) -> int:
+    def run(given: Settings, read_settings: Callable[[], Settings]) -> int:
         settings.append(given)
         return 3
 
     app = types.ModuleType("gateway.app")
     app.run = run  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "gateway.app", app)
+    monkeypatch.setattr("gateway.cli.run.stop_at_once", lambda: None)  # the signals of this process are the tests'
     return settings
 
 
 def fails_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    def run(given: Settings) -> int:
+    def run(given: Settings, read_settings: Callable[[], Settings]) -> int:
         raise error
 
     app = types.ModuleType("gateway.app")
     app.run = run  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "gateway.app", app)
+    monkeypatch.setattr("gateway.cli.run.stop_at_once", lambda: None)  # the signals of this process are the tests'
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:

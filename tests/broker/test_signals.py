@@ -1,0 +1,200 @@
+"""What signals do to a running broker: stop it, reload it, have it dump what it is at; none of the others ends it."""
+
+import signal
+import socket
+import ssl
+import time
+from pathlib import Path
+
+import pika
+import pytest
+
+from tests.broker.certificates import Authority
+from tests.broker.conftest import Connect
+from tests.running import HOST, Gateway
+
+STUCK = """
+import time
+from gateway.api import hookimpl
+
+class Stuck:
+    def __init__(self, arguments): pass
+    def bind(self, binding): pass
+    def unbind(self, binding): pass
+    def route(self, message):
+        ends = time.monotonic() + 60
+        while time.monotonic() < ends:
+            sum(range(100))
+        return []
+
+@hookimpl
+def gateway_exchange_types():
+    return {"x-stuck": Stuck}
+"""
+
+
+def configured(gateway: Gateway, text: str) -> Path:
+    file = gateway.directory / "gateway.toml"
+    file.write_text(text)
+    gateway.options = ("--config", str(file))
+    return file
+
+
+@pytest.fixture
+def stuck(gateway: Gateway, connect: Connect) -> Gateway:
+    """A gateway whose reactor is in a minute of Python work."""
+    plugins = gateway.directory / "plugins"
+    plugins.mkdir(mode=0o755)
+    (plugins / "stuck.py").write_text(STUCK)
+    gateway.start(f"plugins_dir={plugins}", 'vhosts."/".plugins.stuck={}')
+    channel = connect().channel()
+    channel.exchange_declare("stuck", "x-stuck")
+    channel.basic_publish("stuck", "", b"")
+    channel.connection.process_data_events(0)
+    time.sleep(0.3)  # until the publish has arrived: nothing tells, for the reactor is stuck then
+    return gateway
+
+
+# Stopping
+
+
+def test_a_signal_before_it_is_ready_ends_it_without_a_traceback(gateway: Gateway) -> None:
+    for delay_s in (0.5, 1.0, 1.5, 2.0, 2.5):
+        gateway._spawn(())
+        time.sleep(delay_s)  # somewhere in the start
+        gateway.stop()
+        assert "Traceback" not in gateway.log
+
+
+def test_it_stops_although_the_reactor_is_stuck(stuck: Gateway) -> None:
+    began = time.monotonic()
+    assert stuck.stop() == 70
+    assert time.monotonic() - began < 9
+    assert "the reactor is stuck" in stuck.log
+    assert 'stuck.py", line' in stuck.log
+
+
+def test_a_second_signal_ends_a_stuck_reactor_at_once(stuck: Gateway) -> None:
+    stuck.child.send_signal(signal.SIGTERM)
+    time.sleep(1.2)  # the first one's chance
+    began = time.monotonic()
+    assert stuck.stop() == 70
+    assert time.monotonic() - began < 2
+
+
+def test_a_second_signal_does_not_disturb_a_stop_that_goes_on(gateway: Gateway, connect: Connect) -> None:
+    gateway.start()
+    connect()
+    gateway.child.send_signal(signal.SIGTERM)
+    gateway.child.send_signal(signal.SIGTERM)
+    assert gateway.stop() == 0
+
+
+# Signals that do not end it
+
+
+@pytest.mark.parametrize("number", [signal.SIGPIPE, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP])
+def test_these_do_not_end_it_and_disconnect_nobody(number: signal.Signals, gateway: Gateway, connect: Connect) -> None:
+    gateway.start()
+    connection = connect()
+    gateway.child.send_signal(number)
+    if number is signal.SIGHUP:
+        gateway.log_has("info reloaded applied=none needs_restart=none")
+    elif number is not signal.SIGPIPE:
+        assert "connections=1" in gateway.log_has("info dump")
+        gateway.log_has("Current thread")
+    connection.channel().queue_declare("still-there", exclusive=True)
+    assert gateway.stop() == 0
+
+
+def test_a_dump_shows_where_a_stuck_reactor_is(stuck: Gateway) -> None:
+    stuck.child.send_signal(signal.SIGUSR1)
+    stuck.log_has('stuck.py", line')
+    stuck.log_has("info dump")
+
+
+# Reloading
+
+
+def test_a_reload_applies_what_is_live_and_names_what_needs_a_restart(gateway: Gateway, connect: Connect) -> None:
+    file = configured(gateway, 'memory_high_watermark = 0.5\n[log]\nlevel = "info"\n[amqp]\nheartbeat_s = 60\n')
+    gateway.start()
+    old = connect()
+    file.write_text('node_name = "other"\nmemory_high_watermark = 0.4\n[log]\nlevel="debug"\n[amqp]\nheartbeat_s = 7\n')
+    gateway.child.send_signal(signal.SIGHUP)
+    line = gateway.log_has("info reloaded")
+    assert 'applied="memory_high_watermark, amqp.heartbeat_s, log.level" needs_restart=node_name' in line
+    assert connect()._impl.params.heartbeat == 7
+    assert old.is_open
+    old.channel().queue_declare("q", exclusive=True)
+    gateway.log_has("debug queue.created")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("memory_high_watermark = 7.5\n[log]\nlevel = 'debug'\n", "memory_high_watermark: must be"),
+        ("[log\n", "not TOML"),
+        ("no_such_setting = 1\n", "no such setting"),
+        ("[log]\nfile = '/proc/no/such/file'\nlevel = 'debug'\n", "log.file: must be a file"),
+    ],
+)
+def test_a_broken_file_changes_nothing_and_says_so(gateway: Gateway, text: str, reason: str, connect: Connect) -> None:
+    file = configured(gateway, "")
+    gateway.start()
+    file.write_text(text)
+    gateway.child.send_signal(signal.SIGHUP)
+    assert reason in gateway.log_has("error reload refused, nothing was changed")
+    connect().channel().queue_declare("q", exclusive=True)
+    assert "debug queue.created" not in gateway.log
+    assert gateway.stop() == 0
+
+
+def test_a_log_file_that_was_moved_is_opened_anew(gateway: Gateway) -> None:
+    log = gateway.directory / "own.log"
+    gateway.start(f"log.file={log}")
+    log.rename(log.with_suffix(".1"))
+    gateway.child.send_signal(signal.SIGHUP)
+    deadline = time.monotonic() + 10
+    while not (log.exists() and "reloaded" in log.read_text()):
+        assert time.monotonic() < deadline, "the log file is not opened anew"
+        time.sleep(0.02)
+    gateway.child.send_signal(signal.SIGUSR2)
+    while "Current thread" not in log.read_text():
+        assert time.monotonic() < deadline, "the dump went elsewhere"
+        time.sleep(0.02)
+
+
+def served_certificate(gateway: Gateway) -> bytes:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    with (
+        socket.create_connection(gateway.addresses["amqps"], timeout=5) as raw,
+        context.wrap_socket(raw, server_hostname=HOST) as wrapped,
+    ):
+        return wrapped.getpeercert(binary_form=True) or b""
+
+
+def test_a_reload_takes_new_certificates_and_disconnects_nobody(gateway: Gateway, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    certificate, key = authority.sign("server")
+    gateway.start(f"tls.certificate={certificate}", f"tls.key={key}")
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    host, port = gateway.addresses["amqps"]
+    options = pika.SSLOptions(context, HOST)
+    connection = pika.BlockingConnection(pika.ConnectionParameters(host, port, ssl_options=options))
+    before = served_certificate(gateway)
+    new_certificate, new_key = authority.sign("renewed")
+    certificate.write_bytes(new_certificate.read_bytes())
+    gateway.child.send_signal(signal.SIGHUP)  # the key is still the old one
+    gateway.log_has("reload refused, nothing was changed")
+    assert served_certificate(gateway) == before
+    key.write_bytes(new_key.read_bytes())
+    gateway.child.send_signal(signal.SIGHUP)
+    gateway.log_has("info reloaded")
+    assert served_certificate(gateway) != before
+    connection.channel().queue_declare("still-there", exclusive=True)
+    connection.close()
