@@ -1,6 +1,7 @@
 """Authentication, which may wait for somebody else, and authorization, which never does: plugins asked in order."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, Protocol
 
@@ -10,7 +11,7 @@ from gateway.access.permissions import Permissions
 from gateway.access.principals import Credentials, Principal, is_loopback
 from gateway.kernel.errors import NotAllowed
 from gateway.kernel.faults import BadAnswer, described, place_of, shown
-from gateway.logs import Log
+from gateway.logs import Log, masked
 
 _log: Final = Log("access")
 
@@ -64,13 +65,6 @@ class Access:
         """Call ``answer`` once, now or later, with the principal, or with ``None`` when nobody vouches for it."""
         self._ask(0, credentials, answer)
 
-    def recognise(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
-        """Ask who a client is that brings no secret, and call ``answer`` once, now or later.
-
-        Logins of anonymous clients begin so: where no authenticator knows the client, that is no failed attempt.
-        """
-        self._ask(0, credentials, answer, is_attempt=False)
-
     def converse(self, method: str, visitor: Visitor) -> GuardedDialogue | None:
         """Return a dialogue of the authentication method of this name; ``None`` when no plugin offers it."""
         offered = self._methods.get(method)
@@ -107,25 +101,18 @@ class Access:
             self._on_fault("authorizer", authorizer, error)
         raise NotAllowed(f"access to vhost '{vhost}' refused for user '{principal.name}'")
 
-    def _ask(
-        self,
-        turn: int,
-        credentials: Credentials,
-        answer: Callable[[Principal | None], None],
-        *,
-        is_attempt: bool = True,
-    ) -> None:
+    def _ask(self, turn: int, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
         """Ask the authenticator whose turn it is, and on its refusal the next."""
         if turn == len(self._authenticators):
-            if is_attempt:
-                self._log_refusal(credentials, "no such user, or wrong password")
+            claimed = replace(credentials, username=masked(credentials.username))  # it may be a password
+            self._log_refusal(claimed, "no such user, or wrong password")
             answer(None)
             return
         authenticator = self._authenticators[turn]
 
         def answered(principal: Principal | None) -> None:
             if principal is None:
-                self._ask(turn + 1, credentials, answer, is_attempt=is_attempt)
+                self._ask(turn + 1, credentials, answer)
             elif not isinstance(principal, Principal):
                 wrong = BadAnswer(f"the authenticator answered {shown(principal)}, which is no Principal")
                 self._on_fault("authenticator", authenticator, wrong)

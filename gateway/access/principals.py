@@ -16,9 +16,7 @@ class CertificateSubject:
 class Credentials:
     """What a client says of itself when it logs in.
 
-    ``mechanism`` is SASL's name: ``PLAIN``, ``AMQPLAIN``, ``EXTERNAL``. ``username`` is empty with EXTERNAL. Two more
-    say that there is no password: ``USER-NAME``, where the user name may be an access token, and ``CLIENT-ID``, where
-    the client gave its ``client_id`` alone. Who judges these looks at the mechanism first.
+    ``mechanism`` is SASL's name: ``PLAIN``, ``AMQPLAIN``, ``EXTERNAL``. ``username`` is empty with EXTERNAL.
     """
 
     mechanism: str
@@ -26,7 +24,6 @@ class Credentials:
     password: str = field(default="", repr=False)
     certificate: CertificateSubject | None = None
     peer_host: str = ""
-    client_id: str = ""
 
     @property
     def is_loopback(self) -> bool:

@@ -13,6 +13,7 @@ LIVE: Final = frozenset(
         "log.level",
         "log.format",
         "log.file",
+        "log.lines_per_s",
         "tls.certificate",
         "tls.key",
         "tls.ca",
@@ -41,6 +42,11 @@ LIVE: Final = frozenset(
         "stomp.max_frame_size",
         "stomp.max_headers",
         "stomp.max_headers_size",
+        "stomp.max_header_size",
+        "stomp.max_body_size",
+        "stomp.max_transactions",
+        "stomp.max_transaction_actions",
+        "stomp.max_transaction_size",
         "stomp.login_timeout_s",
     }
 )

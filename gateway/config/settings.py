@@ -148,6 +148,9 @@ class Log(Section):
     file: OptionalPath = None
     """Where the log goes; none is the standard error stream."""
 
+    lines_per_s: Annotated[int, Field(ge=0, le=1_000_000)] = 20
+    """How many lines of one kind a second, after ten times as many at once; the rest is counted. 0 is no limit."""
+
 
 class DeprecatedFeatures(Section):
     """Old features that RabbitMQ is about to drop."""

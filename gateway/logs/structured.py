@@ -1,8 +1,8 @@
 """Structured logging: an event in plain words and its facts as fields, for people or for programs.
 
 ``Log("amqp").info("connection opened", peer="127.0.0.1:3456")`` becomes one line, whatever the values hold: control
-characters are escaped, so no client can forge a line. It stands on the standard library's ``logging``, which other
-libraries use too; their records come out in the same form, without fields.
+characters are escaped, so no client can forge a line, and long ones are cut. It stands on the standard library's
+``logging``, which other libraries use too; their records come out in the same form, without fields.
 """
 
 import json
@@ -10,10 +10,10 @@ import logging
 import re
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-FIELDS: Final = "gateway_fields"
-"""The attribute of a ``logging.LogRecord`` that holds the fields."""
+from gateway.logs.fields import FIELDS, fields_of
+from gateway.logs.limits import MOST_TRACEBACK_LINES, bounded
 
 ROOT: Final = "gateway"
 
@@ -63,7 +63,7 @@ class TextFormat(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Write a record as one line, with the indented lines of a traceback below when there is one."""
         clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
-        head = f"{clock}.{int(record.msecs):03d} {record.levelname.lower()} {escape(record.getMessage())}"
+        head = f"{clock}.{int(record.msecs):03d} {record.levelname.lower()} {escape(bounded(record.getMessage()))}"
         fields = [f"{name}={_text(name, value)}" for name, value in fields_of(record).items()]
         return "\n".join([" ".join([head, *fields]), *_traceback(self, record)])
 
@@ -78,19 +78,13 @@ class JsonFormat(logging.Formatter):
             "time": f"{clock}.{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "part": record.name.removeprefix(f"{ROOT}."),
-            "event": record.getMessage(),
+            "event": bounded(record.getMessage()),
         }
         for name, value in fields_of(record).items():
-            entry.setdefault(name, "(hidden)" if _SECRET.search(name) else value)
+            entry.setdefault(name, "(hidden)" if _SECRET.search(name) else _json_value(value))
         if record.exc_info:
-            entry["exception"] = self.formatException(record.exc_info)
+            entry["exception"] = "\n".join(_traceback_lines(self, record))
         return json.dumps(entry, default=str)
-
-
-def fields_of(record: logging.LogRecord) -> Mapping[str, Any]:
-    """Return the fields of a record; there are none in those of other libraries."""
-    fields: Mapping[str, Any] = getattr(record, FIELDS, {})
-    return fields
 
 
 def escape(text: str) -> str:
@@ -102,14 +96,29 @@ def _text(name: str, value: object) -> str:
     """Write a value: bare where that is unambiguous, else quoted as in JSON. Secrets are never written."""
     if _SECRET.search(name):
         return "(hidden)"
-    text = str(value)
+    text = bounded(str(value))
     if _PLAIN.fullmatch(text):
         return text
     return escape(json.dumps(text, ensure_ascii=False))
+
+
+def _json_value(value: object) -> object:
+    """Return a value as JSON holds it: numbers as they are, the rest as text that is not too long."""
+    return value if value is None or isinstance(value, bool | int | float) else bounded(str(value))
+
+
+def _traceback_lines(format: logging.Formatter, record: logging.LogRecord) -> list[str]:
+    """Return the lines of a traceback, the middle left out where they are many."""
+    assert record.exc_info
+    lines = format.formatException(record.exc_info).split("\n")
+    if len(lines) > MOST_TRACEBACK_LINES:
+        half = MOST_TRACEBACK_LINES // 2
+        lines = [*lines[:half], f"... ({len(lines) - 2 * half} more lines)", *lines[-half:]]
+    return [bounded(line) for line in lines]
 
 
 def _traceback(format: logging.Formatter, record: logging.LogRecord) -> list[str]:
     """Return the lines of a traceback, indented so that none can pass for an entry."""
     if not record.exc_info:
         return []
-    return [f"    {escape(line)}" for line in format.formatException(record.exc_info).split("\n")]
+    return [f"    {escape(line)}" for line in _traceback_lines(format, record)]

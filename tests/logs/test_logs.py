@@ -13,6 +13,7 @@ from twisted.logger import Logger, LogPublisher, STDLibLogObserver
 from gateway.config.settings import Log as LogSettings
 from gateway.kernel.errors import ConfigurationError
 from gateway.logs import Log
+from gateway.logs.limits import masked
 from gateway.logs.setup import start_logging, stop_logging
 
 NASTY = 'a\nb\r\x1b[31mred\u2028c\x85 d"e'
@@ -150,3 +151,73 @@ def test_starting_again_replaces_the_first() -> None:
     Log("x").info("once")
     assert first.getvalue() == ""
     assert second.getvalue().count("once") == 1
+
+
+# What a client can make of the log
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_a_line_has_a_bounded_length_whatever_a_client_sent(format: str) -> None:
+    stream = started(format=format)
+    Log("x").warning("authentication refused", user="u" * 60_000, reason=["r" * 60_000])
+    assert len(stream.getvalue()) < 1_500
+    assert "59600 more characters" in stream.getvalue()
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_a_traceback_has_a_bounded_length(format: str) -> None:
+    stream = started(format=format)
+
+    def deep(depth: int) -> None:
+        if not depth:
+            raise RuntimeError("r" * 60_000 + "\n" * 10_000)
+        deep(depth - 1)
+
+    try:
+        deep(400)
+    except RuntimeError:
+        Log("x").error("failed", exc_info=True)
+    assert len(stream.getvalue()) < 60_000
+    assert "more lines" in stream.getvalue()
+
+
+def test_lines_of_one_kind_beyond_the_rate_are_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = started(lines_per_s=2)
+    clock = [1000.0]
+    monkeypatch.setattr("time.time", lambda: clock[0])
+    monkeypatch.setattr("time.time_ns", lambda: int(clock[0] * 1e9))
+    for number in range(1000):
+        Log("x").info("connection opened", connection=number)
+    assert stream.getvalue().count("connection opened") == 20
+    clock[0] += 1
+    Log("x").info("connection opened", connection="next")
+    assert stream.getvalue().endswith("connection opened connection=next left_out=980\n")
+
+
+def test_other_kinds_of_lines_are_written_meanwhile() -> None:
+    stream = started(lines_per_s=1)
+    for _ in range(100):
+        Log("x").info("connection opened")
+    Log("x").info("connection refused")
+    Log("y").info("connection opened")
+    assert (stream.getvalue().count("refused"), stream.getvalue().count("opened")) == (1, 11)
+
+
+def test_what_is_told_of_users_is_never_left_out() -> None:
+    stream = started(lines_per_s=1)
+    for number in range(100):
+        Log("x").info("connection in use", user="guest", connection=number)
+        Log("x").warning("authentication refused", user="guest", connection=number)
+    assert (stream.getvalue().count("in use"), stream.getvalue().count("refused")) == (100, 10)
+
+
+def test_without_a_rate_everything_is_written() -> None:
+    stream = started(lines_per_s=0)
+    for _ in range(500):
+        Log("x").info("connection opened")
+    assert stream.getvalue().count("opened") == 500
+
+
+@pytest.mark.parametrize(("name", "shown"), [("", ""), ("a", "***"), ("guest", "g***"), ("hunter2-secret", "hu***")])
+def test_a_name_that_may_be_a_password_is_masked(name: str, shown: str) -> None:
+    assert masked(name) == shown

@@ -1,0 +1,45 @@
+"""What strangers can make of the log: no secret in it, and no more than a little of it."""
+
+import socket
+
+import pytest
+
+from tests.running import Gateway
+
+SECRETS = [
+    pytest.param(b"CONNECT\nlogin:guest\npasscode S3cret-word\n\n\0", id="a passcode without a colon"),
+    pytest.param(b"CONNECT\nlogin:guest\npasscode:a\nS3cret-word\n\n\0", id="a passcode of two lines"),
+    pytest.param(b"CONNECT\nlogin:S3cret-word\npasscode:a\n\n\0", id="a passcode for a login"),
+    pytest.param(b"S3cret-word\n\n\0", id="a passcode for a verb"),
+    pytest.param(
+        b"CONNECT\nlogin:guest\npasscode:guest\n\n\0S3cret-word\n\n\0", id="a passcode for a verb after the login"
+    ),
+]
+
+
+def said(gateway: Gateway, data: bytes) -> bytes:
+    """Send these bytes to the STOMP listener; return everything that is answered until it closes the connection."""
+    answer = b""
+    with socket.create_connection(gateway.addresses["stomp"], timeout=20) as client:
+        client.sendall(data)
+        while piece := client.recv(65536):
+            answer += piece
+    return answer
+
+
+@pytest.mark.parametrize("data", SECRETS)
+def test_the_log_has_no_secret_that_a_client_misplaced(gateway: Gateway, data: bytes) -> None:
+    gateway.start("log.level=debug")
+    assert b"ERROR\n" in said(gateway, data)
+    gateway.log_has("connection closed")
+    assert "S3cret-word" not in gateway.log
+
+
+def test_many_refused_logins_with_long_names_write_little(gateway: Gateway) -> None:
+    gateway.start()
+    name = b"n" * 30_000
+    before = len(gateway.log)
+    for _ in range(400):
+        assert b"Access refused" in said(gateway, b"CONNECT\nlogin:%b\npasscode:x\n\n\0" % name)
+    gateway.log_has("authentication refused")
+    assert len(gateway.log) - before < 400_000
