@@ -11,6 +11,7 @@ from gateway.access import (
     Dialogue,
     Failure,
     Operation,
+    PasswordCheck,
     Permissions,
     Principal,
     Success,
@@ -34,6 +35,7 @@ from gateway.kernel.exchange import Exchange
 from gateway.kernel.message import Arguments, Message, Properties, Value
 from gateway.kernel.ports import ExchangeFactory, ExchangeType, ExchangeTypes, Origin, Tracer
 from gateway.kernel.queue import Queue
+from gateway.kernel.records import UserRecord
 from gateway.kernel.topics import TopicTrie
 from gateway.passwords import hash_password, verify_password
 from gateway.scram import ScramCredential, scram_credential
@@ -66,6 +68,7 @@ __all__ = [
     "NotFound",
     "Operation",
     "Origin",
+    "PasswordCheck",
     "Permissions",
     "PreconditionFailed",
     "Principal",
@@ -80,6 +83,7 @@ __all__ = [
     "TopicTrie",
     "TracedVhost",
     "Tracer",
+    "UserRecord",
     "Value",
     "Visitor",
     "hash_password",

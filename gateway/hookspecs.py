@@ -23,7 +23,7 @@ from gateway.kernel.message import Properties, Value
 from gateway.kernel.ports import ExchangeTypes, Tracer
 
 if TYPE_CHECKING:
-    from gateway.access import AuthenticationMethod, Authenticator, Authorizer
+    from gateway.access import AuthenticationMethod, Authenticator, Authorizer, PasswordCheck
     from gateway.kernel.directory import Directory
 
 PROJECT: Final = "gateway"
@@ -78,7 +78,7 @@ def gateway_exchange_types(vhost: str, settings: Mapping[str, Value]) -> Exchang
 
 @hookspec
 def gateway_authenticators(
-    vhost: str, directory: "Directory", settings: Mapping[str, Value]
+    vhost: str, directory: "Directory", passwords: "PasswordCheck", settings: Mapping[str, Value]
 ) -> "Sequence[Authenticator]":
     """Offer ways to find out who is connecting to a virtual host.
 
@@ -87,6 +87,7 @@ def gateway_authenticators(
 
     :param vhost: the name of the virtual host that is starting.
     :param directory: the users and permissions of the internal database, for reading.
+    :param passwords: checks a password of such a user off the kernel's thread, in the same time for unknown users.
     :param settings: the plugin's own table in the virtual host's ``plugins``.
     :returns: authenticators, possibly none. See ``gateway.api.Authenticator`` for what each is asked, and when.
     """

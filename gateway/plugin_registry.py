@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from pluggy import PluginManager
 
 from gateway import hookspecs
+from gateway.access.verifying import PasswordVerifier
 from gateway.kernel.errors import ConfigurationError
 from gateway.kernel.message import Value
 from gateway.kernel.ports import ExchangeFactory, Tracer
 from gateway.plugin_faults import broken, check_hooks, takes_settings
 
 if TYPE_CHECKING:
-    from gateway.access import AuthenticationMethod, Authenticator, Authorizer
+    from gateway.access import AuthenticationMethod, Authenticator, Authorizer, PasswordCheck
     from gateway.kernel.directory import Directory
 
 ENTRY_POINT_GROUP: Final = "gateway.plugins"
@@ -206,9 +207,15 @@ class PluginView:
             return self._plugin_by_type.get(part, "")
         return next((plugin for supplied, plugin in self._suppliers if supplied is part), "")
 
-    def authenticators(self, directory: "Directory") -> "tuple[Authenticator, ...]":
-        """Ask for authenticators. :raises ConfigurationError: when a plugin fails."""
-        return self._joined("gateway_authenticators", vhost=self._vhost, directory=directory)
+    def authenticators(
+        self, directory: "Directory", passwords: "PasswordCheck | None" = None
+    ) -> "tuple[Authenticator, ...]":
+        """Ask for authenticators; without ``passwords`` these are checked on the spot.
+
+        :raises ConfigurationError: when a plugin fails.
+        """
+        check = PasswordVerifier() if passwords is None else passwords
+        return self._joined("gateway_authenticators", vhost=self._vhost, directory=directory, passwords=check)
 
     def authentication_methods(self, directory: "Directory") -> "dict[str, AuthenticationMethod]":
         """Ask for authentication methods, by name. :raises ConfigurationError: when a plugin fails, or two clash."""

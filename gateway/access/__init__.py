@@ -1,6 +1,7 @@
 """Who connected, and what they may do."""
 
 from gateway.access.chain import Access, Authenticator, Authorizer
+from gateway.access.hashing import HashingThreads
 from gateway.access.methods import (
     Answer,
     AuthenticationMethod,
@@ -13,6 +14,8 @@ from gateway.access.methods import (
 )
 from gateway.access.permissions import Operation, Permissions, TopicPatterns
 from gateway.access.principals import CertificateSubject, Credentials, Principal, is_loopback
+from gateway.access.throttle import LoginThrottle, ThrottleRules
+from gateway.access.verifying import PasswordCheck, PasswordVerifier
 
 __all__ = [
     "Access",
@@ -26,10 +29,15 @@ __all__ = [
     "Dialogue",
     "Failure",
     "GuardedDialogue",
+    "HashingThreads",
+    "LoginThrottle",
     "Operation",
+    "PasswordCheck",
+    "PasswordVerifier",
     "Permissions",
     "Principal",
     "Success",
+    "ThrottleRules",
     "TopicPatterns",
     "Visitor",
     "is_loopback",

@@ -9,11 +9,17 @@ from gateway.access.methods import AuthenticationMethod, GuardedDialogue, Visito
 from gateway.access.once import Once
 from gateway.access.permissions import Permissions
 from gateway.access.principals import Credentials, Principal, is_loopback
+from gateway.access.throttle import Attempt, LoginThrottle
 from gateway.kernel.errors import NotAllowed
 from gateway.kernel.faults import BadAnswer, described, place_of, shown
 from gateway.logs import Log, masked
 
 _log: Final = Log("access")
+
+EXTERNAL: Final = "EXTERNAL"
+
+#: How much of a user name that a client claims to have goes into the log, in characters.
+LONGEST_LOGGED: Final = 100
 
 
 class Authenticator(Protocol):
@@ -53,22 +59,45 @@ class Access:
         loopback_users: frozenset[str] = frozenset({"guest"}),
         methods: Mapping[str, AuthenticationMethod] = MappingProxyType({}),
         on_fault: "Callable[[str, object, Exception], None] | None" = None,
+        *,
+        throttle: LoginThrottle | None = None,
+        trusts_loopback: bool = True,
     ) -> None:
-        """Ask these. ``on_fault`` is called with what was asked of a plugin's object, the object and what it raised."""
+        """Ask these. ``on_fault`` is called with what was asked of a plugin's object, the object and what it raised.
+
+        ``trusts_loopback`` is off where a proxy makes every client appear to be on this machine.
+        """
         self._authenticators = tuple(authenticators)
         self._authorizers = tuple(authorizers)
         self._loopback_users = loopback_users
         self._methods = methods
         self._on_fault = on_fault or _log_fault
+        self._throttle = throttle
+        self._trusts_loopback = trusts_loopback
 
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
-        """Call ``answer`` once, now or later, with the principal, or with ``None`` when nobody vouches for it."""
-        self._ask(0, credentials, answer)
+        """Call ``answer`` once, now or later, with the principal, or with ``None`` when it is refused.
+
+        Logins with a password are throttled; nothing is learned from a certificate by trying.
+        """
+        throttle = self._throttle
+        if throttle is None or credentials.mechanism == EXTERNAL:
+            self._ask(0, credentials, answer)
+            return
+        attempt = throttle.attempt_of(credentials)
+        throttle.admit(attempt, lambda admitted: self._admitted(admitted, attempt, credentials, answer))
+
+    def retry_after_s(self, credentials: Credentials) -> float:
+        """Return how long a login would wait before it is judged: for protocols that can tell the client so."""
+        throttle = self._throttle
+        return 0.0 if throttle is None else throttle.wait_s(throttle.attempt_of(credentials))
 
     def converse(self, method: str, visitor: Visitor) -> GuardedDialogue | None:
         """Return a dialogue of the authentication method of this name; ``None`` when no plugin offers it."""
         offered = self._methods.get(method)
-        return None if offered is None else GuardedDialogue(method, offered, visitor, self._objection, self._on_fault)
+        if offered is None:
+            return None
+        return GuardedDialogue(method, offered, visitor, self._objection, self._on_fault, self._throttle)
 
     def anonymous(self, user: str, peer_host: str) -> Principal | None:
         """Return who a client counts as that says nothing of itself, or ``None`` where that user may not come from.
@@ -100,6 +129,22 @@ class Access:
         except Exception as error:  # foreign code: nobody is let in by a plugin that fails
             self._on_fault("authorizer", authorizer, error)
         raise NotAllowed(f"access to vhost '{vhost}' refused for user '{principal.name}'")
+
+    def _admitted(
+        self, admitted: bool, attempt: Attempt, credentials: Credentials, answer: Callable[[Principal | None], None]
+    ) -> None:
+        """Judge an attempt that was admitted, and tell the throttle how it ended; refuse any other unjudged."""
+        if not admitted:
+            answer(None)
+            return
+        throttle = self._throttle
+        assert throttle is not None
+
+        def judged(principal: Principal | None) -> None:
+            throttle.ended(attempt, principal is not None)
+            answer(principal)
+
+        self._ask(0, credentials, judged)
 
     def _ask(self, turn: int, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
         """Ask the authenticator whose turn it is, and on its refusal the next."""
@@ -139,14 +184,15 @@ class Access:
 
     def _objection(self, principal: Principal, peer_host: str) -> str:
         """Return why a principal may not come from there; empty when it may."""
-        if principal.name in self._loopback_users and not is_loopback(peer_host):
+        is_here = self._trusts_loopback and is_loopback(peer_host)
+        if principal.name in self._loopback_users and not is_here:
             return "user can only log in via localhost"
         return ""
 
     def _log_refusal(self, credentials: Credentials, reason: str) -> None:
         _log.warning(
             "authentication refused",
-            user=credentials.username,
+            user=credentials.username[:LONGEST_LOGGED],
             mechanism=credentials.mechanism,
             peer=credentials.peer_host,
             reason=reason,

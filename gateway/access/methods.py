@@ -6,6 +6,7 @@ from typing import Final, Protocol, TypeAlias
 
 from gateway.access.once import Once
 from gateway.access.principals import CertificateSubject, Principal
+from gateway.access.throttle import LoginThrottle
 from gateway.logs import Log
 
 _log: Final = Log("access")
@@ -38,10 +39,14 @@ class Success:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Nobody is let in. ``reason`` is for the log alone; ``data`` goes to the client where the protocol has room."""
+    """Nobody is let in. ``reason`` is for the log alone; ``data`` goes to the client where the protocol has room.
+
+    ``user`` is who the client claimed to be, as far as it said: failures are counted by address and user.
+    """
 
     reason: str
     data: bytes = field(default=b"", repr=False)
+    user: str = ""
 
 
 Answer: TypeAlias = Challenge | Success | Failure
@@ -79,9 +84,11 @@ class GuardedDialogue:
         visitor: Visitor,
         objection: Callable[[Principal, str], str],
         on_fault: Callable[[str, object, Exception], None],
+        throttle: LoginThrottle | None = None,
     ) -> None:
         """Guard what ``method`` begins. ``objection`` says why a principal may not come from a host, if so."""
         self._on_fault = on_fault
+        self._throttle = throttle
         self._name = name
         self._method = method
         self._visitor = visitor
@@ -90,7 +97,7 @@ class GuardedDialogue:
 
     def step(self, data: bytes, answer: Callable[[Answer], None]) -> None:
         """Take what the client said and call ``answer`` once, now or later."""
-        once = Once[Answer](lambda given: answer(self._judged(given)))
+        once = Once[Answer](lambda given: self._throttled(given, answer))
         try:
             if self._dialogue is None:
                 self._dialogue = self._method.begin(self._visitor)
@@ -98,6 +105,25 @@ class GuardedDialogue:
         except Exception as error:  # a plugin that fails must neither let anybody in nor leave the client waiting
             self._on_fault("authentication method", self._method, error)
             once(Failure("the method failed"))
+
+    def _throttled(self, given: Answer, answer: Callable[[Answer], None]) -> None:
+        """Hold back how a dialogue ended for as long as a login of its user has to wait now."""
+        throttle = self._throttle
+        if throttle is None or not isinstance(given, Success | Failure):
+            answer(self._judged(given))
+            return
+        user = given.principal.name if isinstance(given, Success) else given.user
+        attempt = throttle.unshared(self._visitor.peer_host, user)
+
+        def admitted(is_admitted: bool) -> None:
+            if not is_admitted:
+                answer(Failure("too many failed logins"))
+                return
+            judged = self._judged(given)
+            throttle.ended(attempt, isinstance(judged, Success))
+            answer(judged)
+
+        throttle.admit(attempt, admitted)
 
     def _judged(self, given: Answer) -> Answer:
         """Return what is said in fact; a failure is logged."""
@@ -108,11 +134,11 @@ class GuardedDialogue:
                 objection = self._objection(principal, self._visitor.peer_host)
                 return self._failed(Failure(objection), principal.name) if objection else given
             case Failure():
-                return self._failed(given)
+                return self._failed(given, given.user)
             case _:
                 return self._failed(Failure(f"the method answered {given!r}"))
 
     def _failed(self, failure: Failure, user: str = "") -> Failure:
         peer = self._visitor.peer_host
-        _log.warning("authentication refused", user=user, mechanism=self._name, peer=peer, reason=failure.reason)
+        _log.warning("authentication refused", user=user[:100], mechanism=self._name, peer=peer, reason=failure.reason)
         return failure

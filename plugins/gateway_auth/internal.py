@@ -8,11 +8,12 @@ from gateway.api import (
     Authorizer,
     Credentials,
     Directory,
+    PasswordCheck,
     Permissions,
     Principal,
     TopicPatterns,
+    UserRecord,
     hookimpl,
-    verify_password,
 )
 
 PASSWORD_MECHANISMS: Final = frozenset({"PLAIN", "AMQPLAIN"})
@@ -21,20 +22,28 @@ PASSWORD_MECHANISMS: Final = frozenset({"PLAIN", "AMQPLAIN"})
 class InternalAuthenticator:
     """Knows users by name and password. A user without a password cannot log in with a blank one."""
 
-    def __init__(self, directory: Directory) -> None:
+    def __init__(self, directory: Directory, passwords: PasswordCheck) -> None:
         self._directory = directory
+        self._passwords = passwords
 
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
-        """Answer at once: a hash takes microseconds."""
-        answer(self._principal(credentials))
-
-    def _principal(self, credentials: Credentials) -> Principal | None:
+        """Answer at once where the password was right lately or has a fast hash, else when a thread has checked it."""
+        if credentials.mechanism not in PASSWORD_MECHANISMS:
+            answer(None)
+            return
         user = self._directory.user(credentials.username)
-        if user is None or credentials.mechanism not in PASSWORD_MECHANISMS:
+        self._passwords.verify(
+            credentials.password, credentials.username, user, lambda right: answer(self._principal(user, right))
+        )
+
+    def _principal(self, user: UserRecord | None, is_right: bool) -> Principal | None:
+        """Return the principal; ``None`` also when the password was changed while it was checked."""
+        if user is None or not is_right:
             return None
-        if not verify_password(credentials.password, user.password_hash, user.hashing_algorithm):
+        known = self._directory.user(user.name)
+        if known is None or known.password_hash != user.password_hash:
             return None
-        return Principal(user.name, frozenset(map(str, user.tags)))
+        return Principal(known.name, frozenset(map(str, known.tags)))
 
 
 class InternalAuthorizer:
@@ -70,9 +79,9 @@ class InternalAuthorizer:
 
 
 @hookimpl
-def gateway_authenticators(directory: Directory) -> Sequence[Authenticator]:
+def gateway_authenticators(directory: Directory, passwords: PasswordCheck) -> Sequence[Authenticator]:
     """Offer the check of passwords."""
-    return [InternalAuthenticator(directory)]
+    return [InternalAuthenticator(directory, passwords)]
 
 
 @hookimpl

@@ -103,6 +103,7 @@ class ScramDialogue:
     def __init__(self, scram: Scram, nonce: str) -> None:
         self._scram = scram
         self._nonce = nonce
+        self._name = ""
         self._take: Callable[[bytes], Answer] = self._opened
 
     def step(self, data: bytes, answer: Callable[[Answer], None]) -> None:
@@ -110,7 +111,7 @@ class ScramDialogue:
         try:
             given = self._take(data)
         except Unproven as refusal:
-            given = Failure(str(refusal), f"e={refusal.error}".encode())
+            given = Failure(str(refusal), f"e={refusal.error}".encode(), self._name)
         answer(given)
 
     # The messages in their order; each says which comes next
@@ -124,6 +125,7 @@ class ScramDialogue:
 
     def _first(self, data: bytes) -> Answer:
         first = FirstMessage.parse(data)
+        self._name = first.name
         challenged = Challenged(first, first.nonce + self._nonce, self._scram.credential(first.name))
         self._take = partial(self._final, challenged)
         return Challenge(challenged.challenge.encode())

@@ -1,0 +1,129 @@
+"""Passwords checked and hashed off the kernel's thread; those that were right are remembered for a while.
+
+What is remembered is a keyed digest of user, hash and password, with a key of this process: a password that is changed
+has another hash, so nothing of the old one is found again. Wrong passwords are never remembered. A refusal takes the
+time of one digest and one argon2id verification, whether or not there is such a user and whatever its hash is.
+"""
+
+import hmac
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, Protocol
+
+from gateway.access.hashing import Inline, Workers
+from gateway.kernel.records import UserRecord
+from gateway.logs import Log
+from gateway.passwords import ARGON2ID, hash_password, verify_nobody, verify_password
+
+_log: Final = Log("access")
+
+REMEMBERED: Final = 10_000
+"""How many right passwords are remembered."""
+
+Hearer = Callable[[bool], None]
+
+
+class PasswordCheck(Protocol):
+    """Tells whether a password is a user's. Given to plugins that know users by password."""
+
+    def verify(self, password: str, name: str, user: UserRecord | None, answer: Hearer) -> None:
+        """Call ``answer`` once, now or later, on the kernel's thread.
+
+        ``user`` is ``None`` when there is no user ``name``: that takes as long as a wrong password.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class _Question:
+    """A verification under way, and everyone who asked for it."""
+
+    hearers: list[Hearer] = field(default_factory=list)
+
+
+class PasswordVerifier:
+    """The check of passwords of one node. ``algorithm`` is how passwords are hashed that are set here."""
+
+    def __init__(
+        self,
+        workers: Workers | None = None,
+        now: Callable[[], float] = lambda: 0.0,
+        remember_s: float = 0.0,
+        algorithm: str = ARGON2ID,
+    ) -> None:
+        self.algorithm = algorithm
+        self._workers: Workers = workers or Inline()
+        self._now = now
+        self._remember_s = remember_s
+        self._key = secrets.token_bytes(32)
+        self._until_by_digest: OrderedDict[bytes, float] = OrderedDict()
+        self._asked: dict[bytes, _Question] = {}
+
+    def verify(self, password: str, name: str, user: UserRecord | None, answer: Hearer) -> None:
+        """Call ``answer`` once, now or later: whether this is the user's password."""
+        if not password:
+            answer(False)  # no user has an empty one
+            return
+        kept, algorithm = (user.password_hash, user.hashing_algorithm) if user is not None else ("", "")
+        has_argon2 = algorithm == ARGON2ID and kept != ""
+        if not has_argon2 and verify_password(password, kept, algorithm):
+            answer(True)
+            return
+        digest = self._digest(name, algorithm, kept, password)
+        if has_argon2 and self._remembers(digest):
+            answer(True)
+            return
+        question = self._asked.get(digest)
+        if question is not None:
+            question.hearers.append(answer)
+            return
+        work = partial(_verify_argon2, password, kept) if has_argon2 else partial(_refuse, password, bool(kept))
+        self._asked[digest] = _Question([answer])
+        if not self._workers.submit(work, partial(self._verified, digest)):
+            del self._asked[digest]
+            _log.warning("login refused: too many passwords wait to be checked")
+            answer(False)
+
+    def hash(self, password: str, algorithm: str, hashed: Callable[[str], None]) -> bool:
+        """Hash a password and call ``hashed``, now or later; ``False`` if too much waits and it is not done."""
+        return self._workers.submit(partial(hash_password, password, algorithm), hashed)
+
+    def submit(self, work: Callable[[], str], done: Callable[[str], None]) -> bool:
+        """Do other work with a password as the hashing is done."""
+        return self._workers.submit(work, done)
+
+    # What is remembered
+
+    def _verified(self, digest: bytes, is_right: bool) -> None:
+        if is_right and self._remember_s > 0:
+            self._until_by_digest[digest] = self._now() + self._remember_s
+            if len(self._until_by_digest) > REMEMBERED:
+                self._until_by_digest.popitem(last=False)
+        for answer in self._asked.pop(digest).hearers:
+            answer(is_right)
+
+    def _remembers(self, digest: bytes) -> bool:
+        until = self._until_by_digest.get(digest)
+        if until is not None and self._now() >= until:
+            del self._until_by_digest[digest]
+            return False
+        return until is not None
+
+    def _digest(self, *parts: str) -> bytes:
+        """Return the keyed digest of texts; their lengths keep them apart."""
+        encoded = [part.encode(errors="surrogatepass") for part in parts]
+        return hmac.digest(self._key, b"".join(b"%d:%b" % (len(part), part) for part in encoded), "sha256")
+
+
+def _verify_argon2(password: str, kept: str) -> bool:
+    verify_nobody(password, with_digest=True, with_argon2=False)
+    return verify_password(password, kept, ARGON2ID)
+
+
+def _refuse(password: str, has_digest: bool) -> bool:
+    """Take the rest of the time of a refusal; the digest of a user who has one was compared already."""
+    verify_nobody(password, with_digest=not has_digest, with_argon2=True)
+    return False
