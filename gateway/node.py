@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from twisted.internet.task import Cooperator, LoopingCall
 
-from gateway.access import Access
+from gateway.access import Access, HashingThreads, LoginThrottle, PasswordVerifier, ThrottleRules
 from gateway.archive.side import WORKER, ArchiveSide, archive_rules
 from gateway.config import Settings
 from gateway.definitions import apply_definitions, read_definitions
@@ -18,7 +18,7 @@ from gateway.kernel.errors import StorageError
 from gateway.kernel.events import Event
 from gateway.kernel.message import Value
 from gateway.kernel.plain import PLAIN
-from gateway.kernel.ports import Store
+from gateway.kernel.ports import Clock, Store
 from gateway.kernel.queue_rules import QueueRules
 from gateway.kernel.records import PermissionRecord, UserRecord
 from gateway.kernel.recovery import recover
@@ -37,7 +37,7 @@ from gateway.net.reactor import TurnReactor
 from gateway.net.turn import Schedule, Turn
 from gateway.net.watermarks import INTERVAL_S, Watermarks, memory_limit, memory_used
 from gateway.net.websocket import WebSocketFactory
-from gateway.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.passwords import hash_password
 from gateway.patterns import compile_pattern
 from gateway.pipeline_side import pipeline_side
 from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
@@ -69,6 +69,11 @@ class Node:
         self.settings = settings
         self._reactor = reactor
         self._registry: PluginRegistry = load_plugins(settings.plugins_dir)
+        login = settings.login
+        self._hashing = HashingThreads(login.hashing_threads, login.max_waiting_hashes, self._call_in_kernel)
+        self.passwords = PasswordVerifier(
+            self._hashing, reactor.seconds, login.remember_passwords_s, login.password_hashing
+        )
         self._views: dict[str, PluginView] = {}
         self._access_by_vhost: dict[str, Access] = {}
         self._store = self._open_store()
@@ -90,6 +95,7 @@ class Node:
             ),
         )
         clock.on_fault = partial(self.broker.faults.contain, "timer")
+        self.throttle = _throttle(settings, self.broker.clock)
         schedule = reactor.loop if isinstance(reactor, TurnReactor) else _DelayedCalls(reactor)
         self._turn = Turn(self.broker.journal, schedule)
         self._listeners = Listeners(reactor, self.broker.clock, settings.bind)
@@ -216,12 +222,20 @@ class Node:
     def _access(self, view: PluginView, vhost: str) -> Access:
         directory, changed = self.broker.directory, partial(self.broker.permissions_changed, vhost)
         loopback_users = frozenset(self.settings.loopback_users)
-        authenticators, methods = view.authenticators(directory), view.authentication_methods(directory)
+        authenticators = view.authenticators(directory, self.passwords)
 
         def failed(kind: str, part: object, error: Exception) -> None:
             self.broker.faults.contain_in_part(kind, error, vhost, part)
 
-        return Access(authenticators, view.authorizers(directory, changed), loopback_users, methods, failed)
+        return Access(
+            authenticators,
+            view.authorizers(directory, changed),
+            loopback_users,
+            view.authentication_methods(directory),
+            failed,
+            throttle=self.throttle,
+            trusts_loopback=self.settings.login.trust_loopback,
+        )
 
     def _login_access(self) -> Access:
         """Return who decides about a login before its virtual host is known: the default virtual host's plugins."""
@@ -250,9 +264,10 @@ class Node:
             broker.declare_vhost(settings.default_vhost, description="Default virtual host")
             if settings.default_user:
                 password = settings.default_pass.get_secret_value()
-                hash, credential = hash_password(password), kept_credential(password, "", None)
+                algorithm = settings.login.password_hashing
+                hash, credential = hash_password(password, algorithm), kept_credential(password, "", None)
                 tags: list[Value] = list(settings.default_user_tags)
-                user = UserRecord(settings.default_user, hash, DEFAULT_ALGORITHM, tags, {}, credential)
+                user = UserRecord(settings.default_user, hash, algorithm, tags, {}, credential)
                 broker.directory.put_user(user)
                 may = settings.default_permissions
                 broker.directory.put_permission(
@@ -301,6 +316,8 @@ class Node:
         self._surroundings = Surroundings(
             broker=self.broker,
             login=self._login_access(),
+            passwords=self.passwords,
+            login_counts=self._login_counts,
             access_of=self._access_of,
             statistics=self._statistics,
             topics_of=self._mqtt.mapping_of,
@@ -384,6 +401,25 @@ class Node:
             self._turn.touch()
             yield step
 
+    def _login_counts(self) -> Mapping[str, int]:
+        throttle, hashing = self.throttle, self._hashing
+        return {
+            "delayed": throttle.delayed,
+            "refused": throttle.refused,
+            "waiting": throttle.waiting,
+            "hashes_unfinished": hashing.unfinished,
+            "hashes_refused": hashing.refused,
+        }
+
+    def _call_in_kernel(self, call: Callable[[], None]) -> None:
+        """Run a call on the kernel's thread, in a turn. Called from any thread."""
+
+        def run() -> None:
+            call()
+            self._turn.touch()
+
+        self._reactor.callFromThread(run)
+
     def _store_failed(self, reason: str) -> None:
         """Stop: a broker that can keep nothing must not go on as if it could."""
         _log.error("the store failed, the broker stops", reason=reason)
@@ -399,6 +435,7 @@ class Node:
         self._turn.end()
         self.broker.stop()
         self._worker.stop()
+        self._hashing.stop()
         self._store.close()
         done()
 
@@ -416,3 +453,21 @@ class _DelayedCalls(Schedule):
     def go_on_soon(self, turn: Turn) -> None:
         """Go on with what a turn left over by a delayed call."""
         self._reactor.callLater(0, turn.go_on)
+
+def _throttle(settings: Settings, clock: Clock) -> LoginThrottle:
+    login = settings.login
+    rules = ThrottleRules(
+        free_attempts=login.free_attempts,
+        free_attempts_per_address=login.free_attempts_per_address,
+        free_attempts_per_user=login.free_attempts_per_user,
+        max_delay_s=login.max_delay_ms / 1000,
+        forget_after_s=login.forget_failures_after_s,
+        max_waiting=login.max_waiting,
+    )
+    return LoginThrottle(rules, clock.monotonic_s, clock.call_later)
+
+
+def _log_event(event: Event) -> None:
+    is_warning = event.name.startswith("store.") or event.name in _WARNINGS
+    level = _log.warning if is_warning else _log.debug
+    level(event.name, vhost=event.vhost, subject=event.subject, **event.details)

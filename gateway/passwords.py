@@ -80,9 +80,9 @@ def verify_password(password: str, password_hash: str, algorithm: str) -> bool:
         return is_password_hash(password_hash, ARGON2ID) and _verify_argon2(password, password_hash)
     try:
         stored = b64decode(password_hash, validate=True)
-    except ValueError:  # not base64, or not even ASCII
+        return hmac.compare_digest(_digest(stored[:SALT_SIZE], password, algorithm), stored[SALT_SIZE:])
+    except ValueError:  # the hash is not base64, or the password cannot be UTF-8
         return False
-    return hmac.compare_digest(_digest(stored[:SALT_SIZE], password, algorithm), stored[SALT_SIZE:])
 
 
 def verify_nobody(password: str, *, with_digest: bool, with_argon2: bool) -> None:
@@ -104,6 +104,12 @@ def is_password_hash(password_hash: str, algorithm: str) -> bool:
     return size == SALT_SIZE + DIGESTS[algorithm](b"").digest_size
 
 
+def algorithm_of(password_hash: object) -> str:
+    """Return the algorithm of a hash that comes without the name of one: argon2id is told by its form."""
+    is_argon2 = isinstance(password_hash, str) and password_hash.startswith("$argon2id$")
+    return ARGON2ID if is_argon2 else DEFAULT_ALGORITHM
+
+
 def _is_argon2(password_hash: str) -> bool:
     form = _ARGON2.fullmatch(password_hash) if len(password_hash) <= _LONGEST_ARGON2 else None
     if form is None:
@@ -115,7 +121,7 @@ def _is_argon2(password_hash: str) -> bool:
 def _verify_argon2(password: str, password_hash: str) -> bool:
     try:
         return _HASHER.verify(password_hash, password)
-    except (Argon2Error, InvalidHashError):
+    except (Argon2Error, InvalidHashError, ValueError):
         return False
 
 

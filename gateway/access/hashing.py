@@ -40,9 +40,7 @@ class HashingThreads:
     ``call_in_kernel`` runs a call on the kernel's thread; it is called from any thread.
     """
 
-    def __init__(
-        self, threads: int, max_waiting: int, call_in_kernel: Callable[[Callable[[], None]], object]
-    ) -> None:
+    def __init__(self, threads: int, max_waiting: int, call_in_kernel: Callable[[Callable[[], None]], object]) -> None:
         self._pool = ThreadPoolExecutor(threads, "passwords", initializer=_lower_priority)
         self._most = threads + max_waiting
         self._call_in_kernel = call_in_kernel

@@ -11,18 +11,19 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from gateway.access.hashing import Inline, Workers
 from gateway.kernel.records import UserRecord
 from gateway.logs import Log
-from gateway.passwords import ARGON2ID, hash_password, verify_nobody, verify_password
+from gateway.passwords import ARGON2ID, verify_nobody, verify_password
 
 _log: Final = Log("access")
 
 REMEMBERED: Final = 10_000
 """How many right passwords are remembered."""
 
+T = TypeVar("T")
 Hearer = Callable[[bool], None]
 
 
@@ -87,12 +88,8 @@ class PasswordVerifier:
             _log.warning("login refused: too many passwords wait to be checked")
             answer(False)
 
-    def hash(self, password: str, algorithm: str, hashed: Callable[[str], None]) -> bool:
-        """Hash a password and call ``hashed``, now or later; ``False`` if too much waits and it is not done."""
-        return self._workers.submit(partial(hash_password, password, algorithm), hashed)
-
-    def submit(self, work: Callable[[], str], done: Callable[[str], None]) -> bool:
-        """Do other work with a password as the hashing is done."""
+    def submit(self, work: Callable[[], T], done: Callable[[T], None]) -> bool:
+        """Hash a password off the kernel's thread, then call ``done`` on it; ``False`` if too much waits."""
         return self._workers.submit(work, done)
 
     # What is remembered

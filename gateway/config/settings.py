@@ -22,6 +22,7 @@ from gateway.config.kinds import (
     Token,
     Watermark,
 )
+from gateway.config.login import Login
 from gateway.config.mqtt import Mqtt, Mqtts, WebMqtt, WebMqtts
 from gateway.config.pipeline import Pipeline
 from gateway.config.section import Section
@@ -226,6 +227,7 @@ class Settings(Section):
     web_stomp: WebStomp = WebStomp()
     web_stomps: WebStomps = WebStomps()
     management: Management = Management()
+    login: Login = Login()
     tls: Tls = Tls()
     storage: Storage = Storage()
     queues: Queues = Queues()

@@ -8,13 +8,14 @@ as it is.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeVar
 
+from gateway import passwords
 from gateway.definitions import model
 from gateway.kernel.broker import Broker
 from gateway.kernel.errors import ConfigurationError, NotFound, PreconditionFailed, Refused, ResourceLocked
 from gateway.kernel.records import ParameterRecord, PermissionRecord, PolicyRecord, TopicPermissionRecord, UserRecord
 from gateway.kernel.vhost import VirtualHost
 from gateway.logs import Log
-from gateway.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.passwords import ARGON2ID, DEFAULT_ALGORITHM, hash_password
 from gateway.scram import kept_credential
 
 RESERVED: Final = "amq."
@@ -74,7 +75,9 @@ class _Steps:
         self._default_vhost = default_vhost
 
     def user(self, user: model.User) -> None:
-        algorithm, directory = user.hashing_algorithm or self._default_algorithm, self._broker.directory
+        is_argon2 = bool(user.password) or passwords.algorithm_of(user.password_hash) == ARGON2ID
+        default = ARGON2ID if is_argon2 else self._default_algorithm
+        algorithm, directory = user.hashing_algorithm or default, self._broker.directory
         hashed = _password_hash(user, algorithm)
         credential = user.scram_sha_256 or kept_credential(user.password, hashed, directory.user(user.name))
         directory.put_user(UserRecord(user.name, hashed, algorithm, list(user.tags), user.limits, credential))

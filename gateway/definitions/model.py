@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from gateway.passwords import DIGESTS, is_password_hash
+from gateway.passwords import ALGORITHMS, is_password_hash
 from gateway.scram import ScramCredential
 
 JsonObject: TypeAlias = dict[str, Any]
@@ -53,7 +53,12 @@ class User(Definition):
     name: Name
     password_hash: str | None = None
     hashing_algorithm: (
-        Literal["rabbit_password_hashing_sha256", "rabbit_password_hashing_sha512", "rabbit_password_hashing_md5"]
+        Literal[
+            "rabbit_password_hashing_sha256",
+            "rabbit_password_hashing_sha512",
+            "rabbit_password_hashing_md5",
+            "argon2id",
+        ]
         | None
     ) = None
     password: str | None = Field(default=None, repr=False)
@@ -65,9 +70,12 @@ class User(Definition):
     def _has_one_good_password_at_most(self) -> Self:
         if self.password is not None and self.password_hash is not None:
             raise ValueError("must have a password or a password_hash, not both")
-        algorithms = [self.hashing_algorithm] if self.hashing_algorithm is not None else list(DIGESTS)
+        algorithms = [self.hashing_algorithm] if self.hashing_algorithm is not None else list(ALGORITHMS)
         if self.password_hash and not any(is_password_hash(self.password_hash, each) for each in algorithms):
-            raise ValueError("must have as password_hash the base64 of a 4 byte salt and a digest of its algorithm")
+            raise ValueError(
+                "must have as password_hash the base64 of a 4 byte salt and a digest of its algorithm, or for argon2id "
+                "$argon2id$v=19$m=...,t=...,p=...$salt$hash with at most 256 MiB, 16 passes and 16 lanes"
+            )
         if self.scram_sha_256 and not self.password_hash:
             raise ValueError("must have a password_hash beside scram_sha_256")
         if self.scram_sha_256:

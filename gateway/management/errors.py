@@ -1,6 +1,7 @@
 """What the HTTP API answers when it does not do what was asked: status, error and reason, as RabbitMQ words them."""
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Final
 
 from gateway.kernel.errors import (
@@ -68,6 +69,18 @@ def anonymous() -> HttpError:
 def login_failed() -> HttpError:
     """Ask again somebody whom nobody vouches for."""
     return HttpError(401, "not_authorized", "Login failed", {"WWW-Authenticate": CHALLENGE})
+
+
+def too_many_attempts(retry_after_s: float) -> HttpError:
+    """Ask a client to come back later, since too many logins failed."""
+    seconds = max(1, ceil(retry_after_s))
+    reason = f"too many failed logins, retry after {seconds} s"
+    return HttpError(429, "too_many_requests", reason, {"Retry-After": str(seconds)})
+
+
+def busy(reason: str) -> HttpError:
+    """Refuse what there is no room for at the moment."""
+    return HttpError(503, "service_unavailable", reason, {"Retry-After": "1"})
 
 
 #: The kernel's refusals as an HTTP status and error.

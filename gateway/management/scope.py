@@ -1,11 +1,11 @@
 """What the resources of the API can reach."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from gateway.access import Access
+from gateway.access import Access, PasswordVerifier
 from gateway.kernel.broker import Broker
 from gateway.management.pipeline.side import PipelineSide
 from gateway.management.statistics import Statistics
@@ -30,7 +30,8 @@ class Surroundings:
     ``login`` judges who somebody is, ``access_of`` gives the view of one virtual host, ``topics_of`` how it names
     topics. ``addresses`` tells what listens where: listener name to (host, port). ``memory_limit`` and
     ``disk_free_limit`` are in bytes. ``touch`` makes sure that the turn ends. ``started_at_ms`` is wall time.
-    ``max_body_size`` bounds what a request may send. A reload replaces limits and the certificate.
+    ``max_body_size`` bounds what a request may send. A reload replaces limits and the certificate. ``passwords`` hashes
+    them; ``login_counts`` tells of delayed logins.
     """
 
     broker: Broker
@@ -39,6 +40,8 @@ class Surroundings:
     statistics: Statistics
     topics_of: Callable[[str], TopicNames]
     pipeline: PipelineSide
+    passwords: PasswordVerifier = field(default_factory=PasswordVerifier)
+    login_counts: Callable[[], Mapping[str, int]] = dict
     touch: Callable[[], None] = lambda: None
     addresses: Callable[[], Mapping[str, tuple[str, int]]] = dict
     memory_limit: int = 0

@@ -20,6 +20,7 @@ from werkzeug.routing import BaseConverter
 from gateway.access import Principal
 from gateway.kernel.errors import GatewayError
 from gateway.logs import Log
+from gateway.management.authenticating import authenticated
 from gateway.management.authority import Level
 from gateway.management.call import Call
 from gateway.management.downloads import Download, Sending
@@ -89,8 +90,7 @@ class Api:
             return Reply(200)
         if route.level is Level.ANYBODY:
             return self._perform(route, request, names, Principal("", frozenset()))
-        judged: Deferred[Any] = Deferred()
-        self._surroundings.login.authenticate(credentials_of(request), judged.callback)
+        judged: Deferred[Any] = authenticated(self._surroundings.login, credentials_of(request))
         judged.addCallback(partial(self._perform, route, request, names))
         return judged
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.access import Access, CertificateSubject, Credentials, Operation, Principal
+from gateway.access import Access, CertificateSubject, Credentials, Operation, PasswordVerifier, Principal
 from gateway.kernel.directory import Directory
 from gateway.kernel.errors import ConfigurationError, NotAllowed
 from gateway.kernel.records import PermissionRecord, TopicPermissionRecord, UserRecord
@@ -25,7 +25,10 @@ def directory() -> Directory:
 
 @pytest.fixture
 def access(directory: Directory) -> Access:
-    authenticators = [*internal.gateway_authenticators(directory), *certificate.gateway_authenticators(directory, {})]
+    authenticators = [
+        *internal.gateway_authenticators(directory, PasswordVerifier()),
+        *certificate.gateway_authenticators(directory, {}),
+    ]
     return Access(authenticators, internal.gateway_authorizers(directory))
 
 

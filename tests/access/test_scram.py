@@ -169,7 +169,7 @@ def test_a_final_message_that_is_refused(scram: Scram, part: bytes, instead: byt
 def test_a_wrong_password_is_refused(scram: Scram) -> None:
     dialogue = scram.begin(HERE)
     answer = step(dialogue, final_of(FIRST, challenge_of(dialogue, FIRST), "crayon"))
-    assert answer == Failure("wrong password of user 'user'", b"e=invalid-proof")
+    assert answer == Failure("wrong password of user 'user'", b"e=invalid-proof", "user")
 
 
 NOT_AT_ALL = [
@@ -189,7 +189,7 @@ def test_who_cannot_log_in_learns_no_more_than_with_a_wrong_password(
     assert challenge_of(scram.begin(HERE), first) == challenge  # the salt stays, as a real one does,
     assert challenge_of(Scram(directory, lambda: SERVER_NONCE).begin(HERE), first) == challenge  # over restarts too
     assert challenge_of(scram.begin(HERE), first.replace(name, b"x")) != challenge
-    assert step(dialogue, final_of(first, challenge)) == Failure(reason, b"e=invalid-proof")
+    assert step(dialogue, final_of(first, challenge)) == Failure(reason, b"e=invalid-proof", name.decode())
 
 
 def test_salts_of_users_nobody_has_cannot_be_foretold() -> None:

@@ -334,7 +334,8 @@ MALFORMED = [
     ('{"users": [{"name": "a", "password": "b", "password_hash": "c"}]}',
      "f.json: users[0]: must have a password or a password_hash, not both"),
     ('{"users": [{"name": "a", "password_hash": "AAAA"}]}',
-     "f.json: users[0]: must have as password_hash the base64 of a 4 byte salt and a digest of its algorithm"),
+     "f.json: users[0]: must have as password_hash the base64 of a 4 byte salt and a digest of its algorithm, "
+     "or for argon2id $argon2id$v=19$m=...,t=...,p=...$salt$hash with at most 256 MiB, 16 passes and 16 lanes"),
     ('{"policies": [{"name": "p", "pattern": "", "definition": {}, "apply-to": "cats"}]}',
      "f.json: policies[0].apply-to: must be 'all', 'exchanges', 'queues', 'classic_queues', 'quorum_queues' or "
      "'streams', not \"cats\""),

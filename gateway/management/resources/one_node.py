@@ -75,6 +75,12 @@ def forget_attempts(call: Call, node: str) -> None:
     call.broker.connections.logins_by_protocol.clear()
 
 
+@routes.get("/auth/throttle", level=Level.ADMINISTRATOR)
+def throttle(call: Call) -> Fields:
+    """Tell how many logins were delayed or refused because others failed, and how many wait now."""
+    return dict(call.surroundings.login_counts())
+
+
 @routes.get("/auth/attempts/<node>/source", level=Level.ADMINISTRATOR)
 def attempts_by_source(call: Call, node: str) -> list[Fields]:
     """Tell where logins came from: not counted, as in RabbitMQ unless it is configured to."""

@@ -1,15 +1,21 @@
 """/users: the users of the internal database."""
 
+from dataclasses import dataclass, field
+
+from twisted.internet.defer import Deferred
+
+from gateway.kernel.directory import Directory
+from gateway.kernel.message import Value
 from gateway.kernel.records import UserRecord
 from gateway.management.authority import Level
 from gateway.management.bodies import base64, require, tags
 from gateway.management.call import Call
-from gateway.management.errors import bad_request, missing
+from gateway.management.errors import bad_request, busy, missing
 from gateway.management.listing import Listing, with_columns
 from gateway.management.resources.permissions import permission_listing
 from gateway.management.resources.topic_permissions import topic_permission_listing
 from gateway.management.routes import Fields, Reply, Routes, put_reply
-from gateway.passwords import DEFAULT_ALGORITHM, DIGESTS, hash_password
+from gateway.passwords import ALGORITHMS, ARGON2ID, algorithm_of, hash_password, is_password_hash
 from gateway.scram import kept_credential
 
 routes = Routes()
@@ -48,12 +54,21 @@ def user(call: Call, name: str) -> Fields:
 
 
 @routes.put("/users/<name>", level=Level.ADMINISTRATOR)
-def put_user(call: Call, name: str) -> Reply:
+def put_user(call: Call, name: str) -> "Reply | Deferred[Reply]":
     """Make a user, or change the password and the tags."""
-    fields, directory = call.fields, call.broker.directory
-    known = directory.user(name)
-    directory.put_user(user_of(name, fields, known))
-    return put_reply(known is not None)
+    wanted, directory = WantedUser.read(name, call.fields, call.surroundings.passwords.algorithm), call.broker.directory
+    if not wanted.password:
+        return _put(directory, wanted, wanted.password_hash, "")
+    replied: Deferred[Reply] = Deferred(canceller=lambda _: None)
+
+    def put(hashed: tuple[str, str]) -> None:
+        reply = _put(directory, wanted, *hashed)
+        if not replied.called:
+            replied.callback(reply)
+
+    if not call.surroundings.passwords.submit(wanted.hashed, put):
+        raise busy("too many passwords wait to be hashed")
+    return replied
 
 
 @routes.delete("/users/<name>", level=Level.ADMINISTRATOR)
@@ -88,29 +103,70 @@ def user_view(user: UserRecord) -> Fields:
     }
 
 
-def user_of(name: str, fields: Fields, known: UserRecord | None) -> UserRecord:
-    """Return the record of a user that is put. Without a password there is none to log in with."""
-    if "tags" not in fields:
-        raise bad_request("tags_not_present")
-    if "password" in fields and "password_hash" in fields:
-        raise bad_request("both_password_and_password_hash_are_provided")
-    algorithm = fields.get("hashing_algorithm", DEFAULT_ALGORITHM)
-    if algorithm not in DIGESTS:
-        raise bad_request(["unknown_hashing_algorithm", algorithm])
-    limits = known.limits if known is not None else {}
-    password, hashed = fields.get("password"), _password_hash(fields, algorithm)
-    credential = kept_credential(password if isinstance(password, str) else None, hashed, known)
-    return UserRecord(name, hashed, algorithm, list(tags(fields["tags"])), limits, credential)
+@dataclass(frozen=True, slots=True)
+class WantedUser:
+    """A user that is put: with a password in clear, a hash of one, or neither, who then cannot log in with one."""
+
+    name: str
+    tags: list[Value]
+    algorithm: str
+    password: str = field(default="", repr=False)
+    password_hash: str = ""
+
+    @classmethod
+    def read(cls, name: str, fields: Fields, algorithm: str) -> "WantedUser":
+        """Read the body of a request. ``algorithm`` is for passwords in clear where the body names none."""
+        if "tags" not in fields:
+            raise bad_request("tags_not_present")
+        if "password" in fields and "password_hash" in fields:
+            raise bad_request("both_password_and_password_hash_are_provided")
+        password = text_or_none(fields, "password")
+        default = algorithm if password else algorithm_of(fields.get("password_hash"))
+        chosen = fields.get("hashing_algorithm", default)
+        if chosen not in ALGORITHMS:
+            raise bad_request(["unknown_hashing_algorithm", chosen])
+        wanted: list[Value] = list(tags(fields["tags"]))
+        return cls(name, wanted, chosen, password, "" if password else _password_hash(fields, chosen))
+
+    def hashed(self) -> tuple[str, str]:
+        """Return the hash and the credential for SCRAM of the password. Takes long: called on another thread."""
+        return hash_password(self.password, self.algorithm), kept_credential(self.password, "", None)
+
+
+def text_or_none(fields: Fields, name: str) -> str:
+    """Read a text of valid characters; empty where there is none."""
+    value = fields.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise bad_request(["not_string", name])
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise bad_request(["not_unicode", name]) from None
+    return value
 
 
 def _password_hash(fields: Fields, algorithm: str) -> str:
-    password, given = fields.get("password"), fields.get("password_hash", "")
-    if isinstance(password, str) and password:
-        return hash_password(password, algorithm)
+    given = fields.get("password_hash", "")
     if not isinstance(given, str):
         raise bad_request(["not_base64", given])
-    base64(given)
+    if algorithm != ARGON2ID:
+        base64(given)
+    elif given and not is_password_hash(given, ARGON2ID):
+        raise bad_request(
+            "the password_hash is not of the form $argon2id$v=19$m=...,t=...,p=...$salt$hash, or too costly"
+        )
     return given
+
+
+def _put(directory: Directory, wanted: WantedUser, hashed: str, credential: str) -> Reply:
+    """Keep the user, with the limits it has; without a new password the credential for SCRAM may still hold."""
+    known = directory.user(wanted.name)
+    limits = known.limits if known is not None else {}
+    credential = credential or kept_credential(None, hashed, known)
+    directory.put_user(UserRecord(wanted.name, hashed, wanted.algorithm, wanted.tags, limits, credential))
+    return put_reply(known is not None)
 
 
 def _listing(users: list[UserRecord]) -> Listing[UserRecord]:

@@ -6,6 +6,7 @@ from urllib.parse import parse_qs
 from twisted.internet.defer import Deferred
 
 from gateway.access import Credentials, Principal
+from gateway.management.authenticating import authenticated
 from gateway.management.authority import Level
 from gateway.management.call import Call
 from gateway.management.errors import login_failed
@@ -26,10 +27,8 @@ def login(call: Call) -> "Deferred[str]":
     """Tell whether a user name and a password, sent as a form, open the API. Nothing is remembered of it."""
     form = parse_qs(call.content.decode(errors="replace"))
     username, password = (form.get(name, [""])[-1] for name in ("username", "password"))
-    judged: Deferred[Principal | None] = Deferred()
     credentials = Credentials("PLAIN", username, password, peer_host=call.peer_host)
-    call.surroundings.login.authenticate(credentials, judged.callback)
-    return judged.addCallback(partial(_let_in, call))
+    return authenticated(call.surroundings.login, credentials).addCallback(partial(_let_in, call))
 
 
 @routes.get("/auth", level=Level.ANYBODY)

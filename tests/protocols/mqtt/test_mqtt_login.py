@@ -14,6 +14,7 @@ from gateway.access import (
     Credentials,
     Dialogue,
     Failure,
+    PasswordVerifier,
     Principal,
     Success,
     Visitor,
@@ -87,7 +88,7 @@ class Place:
         directory, self.method = self.broker.directory, Asks()
         self.access = Access(
             [
-                *internal.gateway_authenticators(directory),
+                *internal.gateway_authenticators(directory, PasswordVerifier()),
                 *certificate.gateway_authenticators(directory, {}),
                 Tokens(),
                 Credulous(),
