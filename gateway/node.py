@@ -465,9 +465,3 @@ def _throttle(settings: Settings, clock: Clock) -> LoginThrottle:
         max_waiting=login.max_waiting,
     )
     return LoginThrottle(rules, clock.monotonic_s, clock.call_later)
-
-
-def _log_event(event: Event) -> None:
-    is_warning = event.name.startswith("store.") or event.name in _WARNINGS
-    level = _log.warning if is_warning else _log.debug
-    level(event.name, vhost=event.vhost, subject=event.subject, **event.details)

@@ -1,9 +1,22 @@
-"""Passes on the first answer and drops the others, which would come from a confused plugin."""
+"""Answers that are passed on: the first of several, or one to several who wait for it."""
 
-from collections.abc import Callable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Final, Generic, TypeVar
+
+from gateway.logs import Log
+
+_log: Final = Log("access")
 
 T = TypeVar("T")
+
+
+def tell_each(hearers: Iterable[Callable[[T], None]], given: T) -> None:
+    """Give an answer to each of those who wait; one that fails keeps it from no other."""
+    for hear in hearers:
+        try:
+            hear(given)
+        except Exception:  # the connection that failed has its own timeout
+            _log.error("a login failed", exc_info=True)
 
 
 class Once(Generic[T]):

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 from typing import Final, Generic, TypeVar
 
+from gateway.access.once import tell_each
 from gateway.access.principals import Credentials
 from gateway.logs import Log
 
@@ -219,8 +220,7 @@ class LoginThrottle:
         attempt.is_waiting = False
         waiting, attempt.waiting = attempt.waiting, []
         self.waiting -= len(waiting)
-        for answer in waiting:
-            answer(True)
+        tell_each(waiting, True)
 
     # Counting
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from gateway.access.hashing import Inline, Workers
+from gateway.access.once import tell_each
 from gateway.kernel.records import UserRecord
 from gateway.logs import Log
 from gateway.passwords import ARGON2ID, verify_nobody, verify_password
@@ -99,8 +100,7 @@ class PasswordVerifier:
             self._until_by_digest[digest] = self._now() + self._remember_s
             if len(self._until_by_digest) > REMEMBERED:
                 self._until_by_digest.popitem(last=False)
-        for answer in self._asked.pop(digest).hearers:
-            answer(is_right)
+        tell_each(self._asked.pop(digest).hearers, is_right)
 
     def _remembers(self, digest: bytes) -> bool:
         until = self._until_by_digest.get(digest)
