@@ -368,6 +368,8 @@ class Node:
             frame_max=amqp.frame_max,
             channel_max=amqp.channel_max,
             max_message_size=amqp.max_message_size,
+            max_held_size=amqp.max_held_size,
+            max_unsettled_size=amqp.max_unsettled_size,
             login_timeout_s=amqp.login_timeout_s,
             consumer_timeout_ms=self.settings.queues.consumer_timeout_ms,
         )

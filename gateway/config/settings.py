@@ -55,6 +55,12 @@ class Amqp(Section):
     max_message_size: Annotated[Size, Field(ge=1, le=MAX_MESSAGE_SIZE)] = 16 * 2**20
     """The largest message body accepted; at most 512MiB."""
 
+    max_held_size: Annotated[Size, Field(ge=2**20, le=2**40)] = 128 * 2**20
+    """What one connection may hold of bodies on their way in and of open transactions; one message always fits."""
+
+    max_unsettled_size: Annotated[Size, Field(ge=2**20, le=2**40)] = 256 * 2**20
+    """What one connection may hold unacknowledged, about; beyond it nothing more is delivered until it acknowledges."""
+
     login_timeout_s: Annotated[int, Field(ge=1, le=3600)] = 10
     """How long a new connection may take, in seconds, until its virtual host is open."""
 

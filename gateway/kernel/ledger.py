@@ -1,7 +1,8 @@
 """Deliveries that wait to be settled, by delivery tag."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.queue import Outcome
 
@@ -9,6 +10,12 @@ if TYPE_CHECKING:
     from gateway.kernel.consumers import Consumer
     from gateway.kernel.queue import Queue
     from gateway.kernel.queued_message import QueuedMessage
+
+#: About what a delivery takes besides its body, in bytes.
+_OVERHEAD: Final = 512
+
+#: How many of the oldest and of the newest deliveries stand for all.
+_SAMPLE: Final = 64
 
 
 class Delivery:
@@ -41,6 +48,16 @@ class Ledger:
 
     def __iter__(self) -> Iterator[Delivery]:
         return iter(self._deliveries.values())
+
+    @property
+    def size(self) -> int:
+        """About how many bytes of memory the deliveries hold. Of many, some of the oldest and newest stand for all."""
+        deliveries = self._deliveries
+        count = len(deliveries)
+        if count <= 2 * _SAMPLE:
+            return sum(len(delivery.entry.message.body) + _OVERHEAD for delivery in deliveries.values())
+        sample = [*islice(deliveries.values(), _SAMPLE), *islice(reversed(deliveries.values()), _SAMPLE)]
+        return (sum(len(delivery.entry.message.body) for delivery in sample) // len(sample) + _OVERHEAD) * count
 
     def add(self, queue: "Queue", entry: "QueuedMessage", consumer: "Consumer | None") -> int:
         """Enter a delivery; return its tag."""

@@ -17,10 +17,11 @@ class Outbox(Outlet):
     """Owns the pieces to send, each a whole number of frames or part of one written at once.
 
     ``wake`` asks the ``speaker`` to flush it at the end of this turn. The hot path adds to ``pieces`` and ``size``
-    itself. ``size`` is about the bytes that wait; ``is_open`` says whether deliveries may go in.
+    itself. ``size`` is about the bytes that wait; ``is_open`` says whether deliveries may go in. While ``is_full`` none
+    may, because the peer has settled too few of them.
     """
 
-    __slots__ = ("_promises", "_speaker", "is_awake", "is_congested", "pieces", "size")
+    __slots__ = ("_promises", "_speaker", "is_awake", "is_congested", "is_full", "pieces", "size")
 
     def __init__(self, speaker: Speaker) -> None:
         super().__init__()
@@ -30,6 +31,7 @@ class Outbox(Outlet):
         self.size = 0
         self.is_congested = False
         self.is_awake = False
+        self.is_full = False
 
     def write(self, frame: bytes) -> None:
         """Add one frame."""
@@ -54,6 +56,12 @@ class Outbox(Outlet):
         if not self.is_awake:
             self.is_awake = True
             self._speaker.wake()
+
+    def fill(self, is_full: bool) -> None:
+        """Let no more deliveries in, or let them in again from the end of this turn on."""
+        self.is_full = is_full
+        self.is_open = self.is_open and not is_full
+        self.wake()
 
     def owe(self) -> None:
         """Make sure that the speaker is asked for confirms at the end of this turn, before the outbox is taken from."""
@@ -83,5 +91,5 @@ class Outbox(Outlet):
     def weigh(self) -> bool:
         """Decide anew whether deliveries may go in; return whether they may again after they might not."""
         was_open = self.is_open
-        self.is_open = not self.is_congested and self.size < HIGH_WATER
+        self.is_open = not (self.is_congested or self.is_full) and self.size < HIGH_WATER
         return self.is_open and not was_open

@@ -40,6 +40,7 @@ class Channel:
         "_answered",
         "_confirmed",
         "_confirms",
+        "_holdings",
         "_is_turning",
         "_max_message_size",
         "_publisher",
@@ -58,6 +59,7 @@ class Channel:
         self.number = scope.number
         self.assembly: Assembly | None = None
         self._scope = scope
+        self._holdings = scope.host.holdings
         self._vhost = scope.vhost
         self._max_message_size = scope.max_message_size
         self._writer = DeliveryWriter(scope.number, scope.outbox, frame_max)
@@ -80,6 +82,7 @@ class Channel:
         index = payload[:4]
         if index == PUBLISH:
             self.assembly = Assembly(payload)
+            self._scope.host.publishing()  # alarms concern it before the message is whole
             return
         if index == ACK:
             self.ack(payload)
@@ -95,14 +98,23 @@ class Channel:
         assembly = self.assembly
         if assembly is None:
             raise FrameError(505, "expected method frame, got non method frame instead")
+        before = assembly.size
         assembly.add(kind, payload)
         if assembly.body_size > self._scope.max_message_size:
-            self.assembly = None
+            self._drop_assembly()
             self._refuse_size(assembly.body_size)
+        if assembly.size > before:
+            self._holdings.take_in(assembly.size - before, before)
         if assembly.is_complete:
-            self.assembly = None
+            self._drop_assembly()
             assert assembly.properties is not None
             self.publish(assembly.method, assembly.properties, assembly.body)
+
+    def _drop_assembly(self) -> None:
+        """Let go of the content on its way in; what of it was counted is held no more."""
+        if self.assembly is not None:
+            self._holdings.let_go(self.assembly.size)
+            self.assembly = None
 
     def publish(self, method: bytes, properties: bytes, body: bytes) -> None:
         """Publish one whole message. Equal ``method`` frames share a target, equal ``properties`` a header."""
@@ -146,7 +158,7 @@ class Channel:
 
     def _forget(self) -> None:
         """Let go of what is on its way in and of the parts that know the channel, so that no cycle is left of it."""
-        self.assembly = None
+        self._drop_assembly()
         self._targets.clear()
         self._publisher = Plain(self._vhost, self._scope.origin, _to_nobody)
         self._turning = _not_turning
@@ -271,7 +283,9 @@ class Channel:
         require_mode(self._publisher, Transactional.name)
         if not isinstance(self._publisher, Transactional):
             unsettle = self.consuming.unsettle
-            self._publisher = Transactional(self._scope.vhost, self._scope.origin, self._unrouted, unsettle)
+            self._publisher = Transactional(
+                self._scope.vhost, self._scope.origin, self._unrouted, unsettle, self._holdings
+            )
             self.consuming.settle_through(self._publisher)
         self._scope.reply(commands.Tx.SelectOk())
 

@@ -35,6 +35,7 @@ from gateway_amqp.errors import (
     unexpected,
 )
 from gateway_amqp.handshake import ACCEPTED_HEADERS, FRAME_MIN, PROTOCOL_HEADER, Tuning, start
+from gateway_amqp.holdings import Holdings
 from gateway_amqp.identity import Identity
 from gateway_amqp.incoming import Incoming
 from gateway_amqp.methods import decode_method, encode_method, index_of
@@ -67,6 +68,7 @@ class Connection(Machine):
         self.is_held = False
         self._budget = settings.broker.journal.budget
         self.driver = driver
+        self._holdings = Holdings(max(settings.max_held_size, settings.max_message_size))
         self._incoming = Incoming()
         self._frame_max = FRAME_MIN
         self._channels = Channels(self._make_channel, self.outbox, settings.channel_max)
@@ -130,6 +132,11 @@ class Connection(Machine):
     def has_capability(self, name: str) -> bool:
         """Whether the client announced a capability."""
         return self.identity.has_capability(name)
+
+    @property
+    def holdings(self) -> Holdings:
+        """What it holds of unfinished bodies and open transactions."""
+        return self._holdings
 
     def publishing(self) -> None:
         """Hear from a channel that it publishes to somewhere new."""
@@ -357,6 +364,19 @@ class Connection(Machine):
         text = reply_text(code, str(refusal))
         self.driver.log("channel error", channel=number, reason=text)
         self._channels.refuse(number, code, text, class_id, method_id)
+
+    def mind_unsettled(self) -> None:
+        """Deliver nothing more while the peer holds too much that it has not settled; called now and then.
+
+        Deliveries go on once it holds a quarter less.
+        """
+        size = sum(channel.consuming.unsettled_size for channel in self._channels.open_by_number.values())
+        limit = self.settings.max_unsettled_size
+        is_full = size > (limit * 3 // 4 if self.outbox.is_full else limit)
+        if is_full != self.outbox.is_full:
+            self.outbox.fill(is_full)
+            if is_full:
+                self.driver.log("deliveries held back", unsettled_bytes=size, limit=limit)
 
     def mind_consumers(self) -> None:
         """Close the channels whose consumers do not settle in time; called now and then."""

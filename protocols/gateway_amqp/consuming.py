@@ -118,6 +118,12 @@ class Consuming(Subscriber):
         return len(self._ledger)
 
     @property
+    def unsettled_size(self) -> int:
+        """About how many bytes of memory they hold, those whose settlement a transaction holds included."""
+        undecided = 0 if self._transaction is None else self._transaction.undecided_size
+        return self._ledger.size + undecided
+
+    @property
     def prefetch(self) -> tuple[int, int]:
         """The limit of a new consumer, and of all of them together; 0 for none."""
         return self._prefetch, self._shared_credit.limit if self._shared_credit is not None else 0
@@ -185,6 +191,8 @@ class Consuming(Subscriber):
     def get(self, method: commands.Basic.Get) -> None:
         """Hand out one message, if there is one, without a consumer (60, 70, R90)."""
         queue = self._topology.used_queue(method.queue, Operation.READ)
+        if self._scope.outbox.is_full and not method.no_ack:
+            raise PreconditionFailed("the connection holds too many deliveries that it has not acknowledged")
         entry = queue.get()
         if entry is None:
             queue.counters.get_empty += 1

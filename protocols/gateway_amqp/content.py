@@ -21,6 +21,9 @@ _READ_HEADER_HEAD: Final = Struct(">BHIIQ")
 _BASIC_WITHOUT_WEIGHT: Final = BASIC << 16
 _CONTENT: Final = Struct(">HHQ")
 
+#: Parts of a body that are smaller are copied together.
+_SMALL_CHUNK: Final = 4096
+
 _head = FRAME_HEAD.unpack_from
 _header_head = _READ_HEADER_HEAD.unpack_from
 
@@ -53,16 +56,20 @@ def whole_content(data: bytes, position: int, end: int, channel: int) -> tuple[b
 
 
 class Assembly:
-    """A content on its way in, frame by frame. Refuses what does not belong, in RabbitMQ's words."""
+    """A content on its way in, frame by frame. Refuses what does not belong, in RabbitMQ's words.
 
-    __slots__ = ("_chunks", "_missing", "body_size", "method", "properties")
+    ``body_size`` is what was announced, ``size`` how much of it has come.
+    """
+
+    __slots__ = ("_chunks", "_missing", "body_size", "method", "properties", "size")
 
     def __init__(self, method: bytes) -> None:
         self.method = method
         self.properties: bytes | None = None
         self.body_size = 0
+        self.size = 0
         self._missing = 0
-        self._chunks: list[bytes] = []
+        self._chunks: list[bytes | bytearray] = []
 
     @property
     def is_complete(self) -> bool:
@@ -72,7 +79,7 @@ class Assembly:
     @property
     def body(self) -> bytes:
         """The body as one piece."""
-        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        return b"".join(self._chunks)
 
     def add(self, kind: int, payload: bytes) -> None:
         """Take the next frame of the content. :raises FrameError: when it is not what has to come next."""
@@ -83,8 +90,17 @@ class Assembly:
         elif len(payload) > self._missing:
             raise FrameError(501, f"content body exceeds the {self.body_size} bytes announced", BASIC, 40)
         elif payload:
-            self._chunks.append(payload)
+            self._add_chunk(payload)
+            self.size += len(payload)
             self._missing -= len(payload)
+
+    def _add_chunk(self, chunk: bytes) -> None:
+        """Keep a part of the body. Small ones go together: a million frames of a byte take a megabyte."""
+        last = self._chunks[-1] if self._chunks else b""
+        if isinstance(last, bytearray):
+            last += chunk
+        else:
+            self._chunks.append(chunk if len(chunk) >= _SMALL_CHUNK else bytearray(chunk))
 
     def _add_header(self, kind: int, payload: bytes) -> None:
         if kind != HEADER:

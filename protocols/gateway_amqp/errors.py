@@ -40,6 +40,11 @@ REPLY_NAMES: Final[Mapping[int, str]] = {
     541: "INTERNAL_ERROR",
 }
 
+
+class ContentTooLarge(Refused):
+    """A content that the connection has no room for now; the client may try again later."""
+
+
 REPLY_CODES: Final[Mapping[type[Refused], int]] = {
     AccessRefused: 403,
     NotFound: 404,
@@ -49,6 +54,7 @@ REPLY_CODES: Final[Mapping[type[Refused], int]] = {
     NotAllowed: 530,
     NotImplementedHere: 540,
     InternalError: 541,
+    ContentTooLarge: 311,
 }
 
 #: What the peer's bytes did wrong. Where RabbitMQ drops the connection without a word, the specification's code (1.8):

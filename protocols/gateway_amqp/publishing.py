@@ -14,6 +14,7 @@ from gateway.kernel.queue import Outcome
 from gateway.kernel.tallies import Publishes
 from gateway.kernel.vhost import Verdict, VirtualHost
 from gateway_amqp.errors import FrameError
+from gateway_amqp.holdings import OVERHEAD, Holdings
 
 _MANDATORY = 1
 _IMMEDIATE = 2
@@ -127,21 +128,30 @@ class Transactional(Plain):
     name: ClassVar[str] = "tx"
 
     def __init__(
-        self, vhost: VirtualHost, origin: Origin, unrouted: Unrouted, unsettle: Callable[[list[Delivery]], None]
+        self,
+        vhost: VirtualHost,
+        origin: Origin,
+        unrouted: Unrouted,
+        unsettle: Callable[[list[Delivery]], None],
+        holdings: Holdings,
     ) -> None:
         super().__init__(vhost, origin, unrouted)
         self._unsettle = unsettle
+        self._holdings = holdings
+        self._size = 0
         self._held: list[Callable[[], None]] = []
         self._settled: list[list[Delivery]] = []
 
     def publish(self, target: Target, message: Message) -> None:
-        """Hold a message."""
+        """Hold a message. :raises PreconditionFailed: when the connection holds too much already."""
+        self._hold(len(message.body) + len(message.header.raw))
         self._held.append(lambda: Plain.publish(self, target, message))
 
     def settle(self, deliveries: list[Delivery], outcome: Outcome) -> None:
-        """Hold a settlement."""
+        """Hold a settlement. :raises PreconditionFailed: when the connection holds too much already."""
         self._settled.append(deliveries)
         self._held.append(lambda: settle_all(deliveries, outcome))
+        self._hold(OVERHEAD * len(deliveries))  # when it is refused, the rollback finds them where they are
 
     @property
     def held(self) -> tuple[int, int]:
@@ -153,17 +163,32 @@ class Transactional(Plain):
         """The deliveries whose settlement is held: until the commit they count against credit."""
         return chain.from_iterable(self._settled)
 
+    @property
+    def undecided_size(self) -> int:
+        """How many bytes their bodies have."""
+        return sum(len(delivery.entry.message.body) for delivery in self.undecided)
+
     def commit(self) -> None:
         """Do everything that was held, in order."""
         held, self._held, self._settled = self._held, [], []
+        self._let_go()
         for action in held:
             action()
 
     def rollback(self) -> None:
         """Forget everything that was held; settled deliveries are unsettled again."""
         settled, self._held, self._settled = self._settled, [], []
+        self._let_go()
         for deliveries in settled:
             self._unsettle(deliveries)
+
+    def _hold(self, size: int) -> None:
+        self._holdings.hold(size)
+        self._size += size + OVERHEAD
+
+    def _let_go(self) -> None:
+        self._holdings.let_go(self._size)
+        self._size = 0
 
 
 def require_mode(current: Publisher, wanted: str) -> None:

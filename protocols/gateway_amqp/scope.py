@@ -9,6 +9,7 @@ from gateway.access import Permissions
 from gateway.kernel.journal import Journal
 from gateway.kernel.vhost import VirtualHost
 from gateway.net.outbox import Outbox
+from gateway_amqp.holdings import Holdings
 from gateway_amqp.methods import encode_method
 
 if TYPE_CHECKING:
@@ -29,8 +30,13 @@ class Host(Protocol):
         """Who is connected."""
         ...
 
+    @property
+    def holdings(self) -> Holdings:
+        """What the connection holds of unfinished bodies and open transactions."""
+        ...
+
     def publishing(self) -> None:
-        """Hear that the channel publishes to somewhere new."""
+        """Hear that the channel begins to publish, or publishes to somewhere new."""
         ...
 
     def has_capability(self, name: str) -> bool:

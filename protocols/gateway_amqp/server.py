@@ -44,6 +44,7 @@ class AmqpServer(PeerProtocol):
     def mind(self) -> None:
         """Mind consumers that do not settle, and heartbeats."""
         self.connection.mind_consumers()
+        self.connection.mind_unsettled()
         if self.connection.heartbeat_s:
             self._mind_heartbeats(self.connection.heartbeat_s)
 

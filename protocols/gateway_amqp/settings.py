@@ -29,5 +29,7 @@ class AmqpSettings:
     frame_max: int = 131_072
     channel_max: int = 2047
     max_message_size: int = 16 * 1024 * 1024
+    max_held_size: int = 128 * 1024 * 1024
+    max_unsettled_size: int = 256 * 1024 * 1024
     consumer_timeout_ms: int = CONSUMER_TIMEOUT_MS
     login_timeout_s: float = 10.0
