@@ -26,11 +26,12 @@ class Holdings:
     def take_in(self, size: int, of_same: int) -> None:
         """Count bytes of a body that is on its way; ``of_same`` are those of it that came before.
 
-        :raises ContentTooLarge: when the connection would hold too much besides this body.
+        :raises ContentTooLarge: when the connection now holds too much besides this body. The bytes are counted.
         """
-        if self._size - of_same > 0 and self._size + size > self._limit:
-            raise ContentTooLarge(f"contents on their way in exceed the {self._limit} bytes that a connection may hold")
+        others = self._size - of_same
         self._size += size
+        if others and self._size > self._limit:
+            raise ContentTooLarge(f"contents on their way in exceed the {self._limit} bytes that a connection may hold")
 
     def hold(self, size: int) -> None:
         """Count a publish or settlement that waits for its commit.
