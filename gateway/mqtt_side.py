@@ -3,18 +3,22 @@
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from gateway.access import Access
 from gateway.config import Settings
 from gateway.kernel.broker import Broker
 from gateway.kernel.message import Arguments
 from gateway.kernel.vhost import VirtualHost
+from gateway.logs import Log
 from gateway.net.watermarks import memory_used
 from gateway.version import VERSION
 from gateway_mqtt.login import LoginSettings
 from gateway_mqtt.settings import MqttSettings
 from gateway_mqtt.sys_topics import SysTopics
 from gateway_mqtt.topics import TopicBounds
+
+_log: Final = Log("mqtt")
 
 
 def mqtt_settings(settings: Settings, broker: Broker, access_of: Callable[[str], Access]) -> MqttSettings:
@@ -25,6 +29,8 @@ def mqtt_settings(settings: Settings, broker: Broker, access_of: Callable[[str],
         access_of,
         default_vhost=mqtt.vhost,
         anonymous_user=mqtt.anonymous_user,
+        anonymous_from_network=mqtt.anonymous_from_network,
+        anonymous_from_pages=mqtt.anonymous_from_pages,
         refusal_delay_s=mqtt.failed_login_delay_s,
     )
     return MqttSettings(
@@ -61,7 +67,27 @@ def with_live_limits(known: MqttSettings, settings: Settings) -> MqttSettings:
         receive_maximum=mqtt.receive_maximum,
         login_timeout_s=mqtt.login_timeout_s,
         disconnect_on_unauthorized=mqtt.disconnect_on_unauthorized,
+        topics=TopicBounds(mqtt.max_topic_levels),
     )
+
+
+def warn_of_anonymous(settings: Settings) -> None:
+    """Say in the log that clients without a name may be let in through a proxy on this machine."""
+    proxied = [
+        f"{name}.proxy_protocol"
+        for name, is_proxied in (
+            ("mqtt", settings.mqtt.proxy_protocol),
+            ("web_mqtt", settings.web_mqtt.proxy_protocol),
+        )
+        if is_proxied
+    ]
+    if settings.mqtt.anonymous_user and proxied:
+        _log.warning(
+            "anonymous clients are let in behind a proxy",
+            user=settings.mqtt.anonymous_user,
+            proxied=", ".join(proxied),
+            advice='a client whose proxy tells no address seems to be local; mqtt.anonymous_user = "" refuses them',
+        )
 
 
 def sys_topics(settings: MqttSettings) -> SysTopics:

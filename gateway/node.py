@@ -27,7 +27,7 @@ from gateway.management.scope import Surroundings
 from gateway.management.site import management_site
 from gateway.management.statistics import INTERVAL_S as LOOK_INTERVAL_S
 from gateway.management.statistics import Statistics
-from gateway.mqtt_side import bound_sessions, mqtt_settings, sys_topics, with_live_limits
+from gateway.mqtt_side import bound_sessions, mqtt_settings, sys_topics, warn_of_anonymous, with_live_limits
 from gateway.net import websocket
 from gateway.net.certificates import TlsContext
 from gateway.net.child import Child
@@ -284,6 +284,7 @@ class Node:
     def _listen(self) -> None:
         """Bind the ports that are not off. What speaks a protocol does so with and without TLS."""
         settings, tls = self.settings, self.settings.tls
+        warn_of_anonymous(settings)
         mqtt = self._mqtt_factory
         stomp = self._stomp_factory = StompFactory(self._stomp_settings(), self._turn)
         web_mqtt = self._web(mqtt, websocket.MQTT, settings.web_mqtt.path, settings.mqtt.login_timeout_s)

@@ -92,6 +92,13 @@ class Access:
         throttle = self._throttle
         return 0.0 if throttle is None else throttle.wait_s(throttle.attempt_of(credentials))
 
+    def recognise(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
+        """Ask who a client is that brings no secret, and call ``answer`` once, now or later.
+
+        Logins of anonymous clients begin so: where no authenticator knows the client, that is no failed attempt.
+        """
+        self._ask(0, credentials, answer, is_attempt=False)
+
     def converse(self, method: str, visitor: Visitor) -> GuardedDialogue | None:
         """Return a dialogue of the authentication method of this name; ``None`` when no plugin offers it."""
         offered = self._methods.get(method)
@@ -146,18 +153,26 @@ class Access:
 
         self._ask(0, credentials, judged)
 
-    def _ask(self, turn: int, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
+    def _ask(
+        self,
+        turn: int,
+        credentials: Credentials,
+        answer: Callable[[Principal | None], None],
+        *,
+        is_attempt: bool = True,
+    ) -> None:
         """Ask the authenticator whose turn it is, and on its refusal the next."""
         if turn == len(self._authenticators):
-            claimed = replace(credentials, username=masked(credentials.username))  # it may be a password
-            self._log_refusal(claimed, "no such user, or wrong password")
+            if is_attempt:
+                claimed = replace(credentials, username=masked(credentials.username))  # it may be a password
+                self._log_refusal(claimed, "no such user, or wrong password")
             answer(None)
             return
         authenticator = self._authenticators[turn]
 
         def answered(principal: Principal | None) -> None:
             if principal is None:
-                self._ask(turn + 1, credentials, answer)
+                self._ask(turn + 1, credentials, answer, is_attempt=is_attempt)
             elif not isinstance(principal, Principal):
                 wrong = BadAnswer(f"the authenticator answered {shown(principal)}, which is no Principal")
                 self._on_fault("authenticator", authenticator, wrong)

@@ -16,7 +16,9 @@ class CertificateSubject:
 class Credentials:
     """What a client says of itself when it logs in.
 
-    ``mechanism`` is SASL's name: ``PLAIN``, ``AMQPLAIN``, ``EXTERNAL``. ``username`` is empty with EXTERNAL.
+    ``mechanism`` is SASL's name: ``PLAIN``, ``AMQPLAIN``, ``EXTERNAL``. ``username`` is empty with EXTERNAL. Two more
+    say that there is no password: ``USER-NAME``, where the user name may be an access token, and ``CLIENT-ID``, where
+    the client gave its ``client_id`` alone. Who judges these looks at the mechanism first.
     """
 
     mechanism: str
@@ -24,6 +26,7 @@ class Credentials:
     password: str = field(default="", repr=False)
     certificate: CertificateSubject | None = None
     peer_host: str = ""
+    client_id: str = ""
 
     @property
     def is_loopback(self) -> bool:

@@ -27,6 +27,12 @@ class Mqtt(Section):
     anonymous_user: str = "guest"
     """The user that a client without a name acts as, from where that user may connect; ``""`` turns it away."""
 
+    anonymous_from_network: bool = False
+    """Whether a client without a name may come from other machines. Behind a proxy each client seems to be local."""
+
+    anonymous_from_pages: bool = False
+    """Whether a client without a name may be a web page in a browser, of whatever origin."""
+
     vhost: str = "/"
     """The virtual host of clients that name none."""
 

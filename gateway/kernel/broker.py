@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gateway.kernel.alarms import Alarms, Resource
 from gateway.kernel.archive import ArchiveRules
 from gateway.kernel.archives import Archivists
+from gateway.kernel.bounds import require_arguments, require_name, require_parameter, require_text
 from gateway.kernel.changes import Lsn, Put, Removed
 from gateway.kernel.connections import Connections
 from gateway.kernel.counters import Traffic
@@ -16,6 +17,7 @@ from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event, Events
 from gateway.kernel.faults import Faults
 from gateway.kernel.journal import Journal
+from gateway.kernel.limits import VHOST_LIMITS, require_valid_limits
 from gateway.kernel.message import HeaderFormat, Value
 from gateway.kernel.patterns import Compile
 from gateway.kernel.policy_checks import require_valid_policy
@@ -105,7 +107,9 @@ class Broker:
         if name in self.vhost_by_name:
             return self.vhost_by_name[name]
         require_known_type(default_queue_type)
+        _require_describable(name, description, tags)
         enabled: dict[str, Value] = {plugin: dict(settings) for plugin, settings in (plugins or {}).items()}
+        require_arguments(f"vhost '{name}'", enabled)
         record = VhostRecord(name, description, list(tags), default_queue_type, False, enabled, {})
         vhost = self.install_vhost(record)
         self.journal.record(Put(record))
@@ -215,6 +219,7 @@ class Broker:
         """
         known = self.vhost(name).record
         require_known_type(default_queue_type or "")
+        _require_describable(name, description or "", tags or ())
         self._amend(
             replace(
                 known,
@@ -225,7 +230,12 @@ class Broker:
         )
 
     def limit_vhost(self, name: str, limits: Mapping[str, Value]) -> None:
-        """Replace the limits of a virtual host. :raises NotAllowed: when there is none of this name."""
+        """Replace the limits of a virtual host.
+
+        :raises NotAllowed: when there is none of this name.
+        :raises PreconditionFailed: when one is unknown or no number.
+        """
+        require_valid_limits("limits", VHOST_LIMITS, limits)
         self._amend(replace(self.vhost(name).record, limits=dict(limits)))
 
     def protect_vhost(self, name: str, is_protected: bool) -> None:
@@ -303,7 +313,10 @@ class Broker:
         vhost.equipment.policies_changed()
 
     def put_parameter(self, record: ParameterRecord) -> None:
-        """Set a runtime parameter."""
+        """Set a runtime parameter. :raises PreconditionFailed: when its name or value is out of bounds."""
+        require_name("component", record.component)
+        require_name("parameter", record.name)
+        require_parameter(f"parameter '{record.name}'", record.value)
         self.parameters[record.key] = record
         self.journal.record(Put(record))
 
@@ -343,6 +356,14 @@ class Broker:
         self.alarms.set(Resource.STORE, True, reason)
         self.events.emit(Event("store.failed", details={"reason": reason}))
         self.on_failure(reason)
+
+
+def _require_describable(name: str, description: str, tags: Sequence[str]) -> None:
+    require_name("vhost", name)
+    require_text("description", description)
+    for tag in tags:
+        require_name("tag", tag)
+    require_arguments(f"vhost '{name}'", {"tags": list(tags)})
 
 
 def _policy_kind(record: PolicyRecord) -> str:

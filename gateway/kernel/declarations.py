@@ -14,10 +14,11 @@ from gateway.kernel.arguments import (
     require_equivalent,
     type_name,
 )
+from gateway.kernel.bounds import fault_of_said_key, require_arguments, require_name
 from gateway.kernel.errors import PreconditionFailed, ResourceLocked
 from gateway.kernel.guards import require_valid_guard
 from gateway.kernel.message import Arguments
-from gateway.kernel.names import require_free, require_short
+from gateway.kernel.names import require_free
 from gateway.kernel.queue_arguments import require_possible, require_valid
 
 if TYPE_CHECKING:
@@ -49,11 +50,14 @@ class ExchangeDeclaration:
         :raises PreconditionFailed: when the name is too long, or an argument makes no sense.
         """
         require_free("exchange", self.name)
-        require_short("exchange", self.name)
+        require_name("exchange", self.name)
+        require_arguments(self.entity, self.arguments)
         alternate = self.arguments.get("alternate-exchange", "")
         if not isinstance(alternate, str):
             wrong = f"invalid type '{type_name(alternate)}' for arg 'alternate-exchange'"
             raise PreconditionFailed(f"{wrong} in {self.entity}")
+        if fault := fault_of_said_key(alternate):
+            raise PreconditionFailed(f"invalid arg 'alternate-exchange' for {self.entity}: {fault}")
         require_valid_guard(self.type, self.arguments)
 
     def require_equivalent(self, exchange: "Exchange") -> None:
@@ -109,7 +113,7 @@ class QueueDeclaration:
         """
         if not self.is_server_named:
             require_free("queue", self.name)
-        require_short("queue", self.name)
+        require_name("queue", self.name)
         require_valid(self.entity, self.arguments)
         require_possible(
             self.entity,

@@ -6,13 +6,19 @@ business of ``gateway.access`` and of plugins. State changes only through ``appl
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MethodType
+from typing import Final
 from weakref import WeakMethod
 
+from gateway.kernel.bounds import require_arguments, require_name, require_text
 from gateway.kernel.changes import Change, Put, Removed
 from gateway.kernel.errors import NotFound, PreconditionFailed
+from gateway.kernel.limits import USER_LIMITS, require_valid_limits
 from gateway.kernel.message import Value
 from gateway.kernel.patterns import Compile
 from gateway.kernel.records import Entity, PermissionRecord, SecretRecord, TopicPermissionRecord, UserRecord
+
+#: Bytes in what is kept of a password.
+LONGEST_HASH: Final = 1024
 
 Listener = Callable[[str], None]
 """Called with the name of a user whose tags, password or permissions are no longer what they were."""
@@ -91,7 +97,16 @@ class Directory:
         self._change(Put(SecretRecord(name, value)))
 
     def put_user(self, user: UserRecord) -> None:
-        """Create the user, or replace what is known of it."""
+        """Create the user, or replace what is known of it.
+
+        :raises PreconditionFailed: when a name, a tag or a limit is out of bounds.
+        """
+        require_name("user", user.name)
+        require_text("password hash", user.password_hash, LONGEST_HASH)
+        for tag in user.tags:
+            require_name("tag", str(tag))
+        require_arguments(f"user '{user.name}'", {"tags": user.tags})
+        require_valid_limits("user-limits", USER_LIMITS, user.limits)
         self._change(Put(user))
 
     def remove_user(self, name: str) -> None:
@@ -121,6 +136,7 @@ class Directory:
     def put_topic_permission(self, permission: TopicPermissionRecord) -> None:
         """Set the routing keys a user may use with one topic exchange. Raises as ``put_permission`` does."""
         self._require_user(permission.user)
+        require_name("exchange", permission.exchange)
         for pattern in _patterns_of(permission):
             self._compile_pattern(pattern)
         self._change(Put(permission))

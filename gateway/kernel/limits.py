@@ -6,6 +6,7 @@ A limit that is absent or negative is none. Nothing is counted while nothing is 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.bounds import LARGEST_COUNT, LEAST_INTEGER
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.message import Value
 
@@ -15,6 +16,28 @@ if TYPE_CHECKING:
 
 VHOST_LIMITS: Final = ("max-connections", "max-queues")
 USER_LIMITS: Final = ("max-connections", "max-channels")
+
+
+def require_valid_limits(what: str, names: tuple[str, ...], limits: Mapping[str, Value]) -> None:
+    """Refuse limits that are unknown or no numbers. ``what`` reads ``user-limits``.
+
+    :raises PreconditionFailed: in RabbitMQ's words.
+    """
+    for name, value in limits.items():
+        if name not in names:
+            raise PreconditionFailed(
+                f'Unrecognised terms [{{<<"{ascii(name)[1:-1][:80]}">>,{_brief(value)}}}] in {what}'
+            )
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise PreconditionFailed(f"{name} should be a number, actually was {_brief(value)}")
+        if not LEAST_INTEGER <= value <= LARGEST_COUNT:
+            raise PreconditionFailed(f"{name} is a number of more than 64 bits")
+
+
+def _brief(value: Value) -> str:
+    if isinstance(value, int) and not LEAST_INTEGER <= value <= LARGEST_COUNT:
+        return "a number of more than 64 bits"
+    return "..." if isinstance(value, dict | list) else ascii(value)[:80]
 
 
 def limit_of(limits: Mapping[str, Value], name: str) -> int | None:

@@ -2,12 +2,9 @@
 
 from typing import Final
 
-from gateway.kernel.errors import AccessRefused, PreconditionFailed
+from gateway.kernel.errors import AccessRefused
 
 RESERVED_PREFIX: Final = "amq."
-
-#: Bytes in a name or routing key: what a short string of AMQP holds.
-LONGEST_NAME: Final = 255
 
 #: Where a requester listens for replies, and where replies are sent (RabbitMQ: direct reply-to).
 REPLY_TO: Final = "amq.rabbitmq.reply-to"
@@ -41,9 +38,3 @@ def require_free(kind: str, name: str) -> None:
 def printable(name: str) -> str:
     """Return a declared name without line breaks, as RabbitMQ keeps it."""
     return name.replace("\r", "").replace("\n", "")
-
-
-def require_short(kind: str, name: str) -> None:
-    """Refuse a name that no AMQP client could say. :raises PreconditionFailed: when it is longer than that."""
-    if len(name.encode()) > LONGEST_NAME:
-        raise PreconditionFailed(f"{kind} name of {len(name.encode())} bytes is longer than {LONGEST_NAME}")

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.message import Arguments
 from gateway.kernel.patterns import Compile, NeverMatching, Pattern
+from gateway.kernel.policy_checks import require_valid_policy
 from gateway.kernel.records import PolicyRecord
 from gateway.kernel.settings import Settings, effective
 
@@ -56,7 +57,7 @@ class Policies:
         return (rule.record for rule in (*self._rules, *self._operator_rules))
 
     def put(self, record: PolicyRecord) -> None:
-        """Set a policy, instead of any of its name; one whose pattern does not compile matches nothing."""
+        """Set a policy, instead of any of its name; one that would be refused matches nothing."""
         self.remove(record)
         rules = self._ranked(record.is_operator)
         rules.append(self._rule(record))
@@ -84,8 +85,9 @@ class Policies:
         )
 
     def _rule(self, record: PolicyRecord) -> Rule:
-        """Compile a policy. What an earlier version stored may hold a pattern that the engine does not support."""
+        """Compile a policy. What an earlier version stored may be refused by this one."""
         try:
+            require_valid_policy(record, self._compile_pattern)
             return Rule(record, self._compile_pattern(record.pattern))
         except PreconditionFailed as refusal:
             return Rule(record, NeverMatching(), str(refusal))

@@ -1,14 +1,21 @@
 """What a policy may say: its keys and their values, refused in RabbitMQ's words (R139, R140)."""
 
 from collections.abc import Callable, Mapping
-from math import inf
 from typing import Final, NoReturn
 
 from gateway.kernel.ages import age_ms
+from gateway.kernel.bounds import (
+    LARGEST_COUNT,
+    LEAST_INTEGER,
+    LONGEST_MS,
+    is_said_key,
+    require_arguments,
+    require_name,
+)
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.message import Value
 from gateway.kernel.patterns import Compile
-from gateway.kernel.queue_arguments import LARGEST_FILTER, LARGEST_SEGMENT, LONGEST_MS, SMALLEST_FILTER
+from gateway.kernel.queue_arguments import LARGEST_FILTER, LARGEST_SEGMENT, SMALLEST_FILTER
 from gateway.kernel.records import PolicyRecord
 from gateway.kernel.settings import MERGED
 
@@ -19,12 +26,8 @@ Claim = Callable[[Value], bool]
 """Whether a value makes sense."""
 
 
-def _integer(least: int, most: float = inf) -> Claim:
+def _integer(least: int, most: int = LARGEST_COUNT) -> Claim:
     return lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def _is_text(value: Value) -> bool:
-    return isinstance(value, str)
 
 
 def _one_of(*allowed: Value) -> Claim:
@@ -49,20 +52,20 @@ def _are_delays(value: Value) -> bool:
 
 #: Policy key to what its values are like, and what they are not otherwise.
 KEYS: Final[Mapping[str, tuple[Claim, str]]] = {
-    "alternate-exchange": (_is_text, "is not a valid alternate exchange name"),
-    "consumer-timeout": (_integer(0), "is not a valid consumer timeout"),
-    "dead-letter-exchange": (_is_text, "is not a valid dead letter exchange name"),
-    "dead-letter-routing-key": (_is_text, "is not a valid dead letter routing key"),
+    "alternate-exchange": (is_said_key, "is not a valid alternate exchange name"),
+    "consumer-timeout": (_integer(0, LONGEST_MS), "is not a valid consumer timeout"),
+    "dead-letter-exchange": (is_said_key, "is not a valid dead letter exchange name"),
+    "dead-letter-routing-key": (is_said_key, "is not a valid dead letter routing key"),
     "dead-letter-strategy": (_one_of("at-most-once", "at-least-once"), "is not a valid dead letter strategy"),
     "delivery-limit": (_integer(-1), "is not a valid delivery limit"),
-    "expires": (_integer(1), "is not a valid queue expiry"),
+    "expires": (_integer(1, LONGEST_MS), "is not a valid queue expiry"),
     "initial-cluster-size": (_integer(1), "is not a valid initial cluster size"),
     "max-age": (_is_age, "is not a valid max age"),
     "max-in-memory-bytes": (_integer(0), "is not a valid maximum memory in bytes"),
     "max-in-memory-length": (_integer(0), "is not a valid maximum memory in bytes"),
     "max-length": (_integer(0), "is not a valid maximum length"),
     "max-length-bytes": (_integer(0), "is not a valid maximum length in bytes"),
-    "message-ttl": (_integer(0), "is not a valid message TTL"),
+    "message-ttl": (_integer(0, LONGEST_MS), "is not a valid message TTL"),
     "overflow": (_one_of("drop-head", "reject-publish", "reject-publish-dlx"), "is not a valid overflow value"),
     "queue-leader-locator": (
         _one_of("client-local", "balanced", "least-leaders", "random"),
@@ -79,7 +82,7 @@ KEYS: Final[Mapping[str, tuple[Claim, str]]] = {
     # what RabbitMQ does not know
     "archive": (_is_truth, "is not a valid archive value"),
     "cache-size": (_integer(1), "is not a valid cache size"),
-    "cache-ttl": (_integer(1), "is not a valid cache TTL"),
+    "cache-ttl": (_integer(1, LONGEST_MS), "is not a valid cache TTL"),
     "delayed-delivery": (_is_truth, "is not a valid delayed-delivery value"),
     "expire-mode": (_one_of("head", "anywhere"), "is not a valid expire mode"),
     "message-deduplication": (_is_truth, "is not a valid message-deduplication value"),
@@ -98,12 +101,20 @@ OBSOLETE: Final = frozenset(
     }
 )
 
+#: Characters of a wrong value that a refusal repeats.
+_SHOWN_AT_MOST: Final = 200
+
 #: What an operator policy may say: limits, no more (R140).
 OPERATOR_KEYS: Final = frozenset(MERGED)
 
 
 def require_valid_policy(record: PolicyRecord, compile_pattern: Compile) -> None:
     """Refuse a policy that could not be applied. :raises PreconditionFailed: saying what is wrong, as RabbitMQ does."""
+    entity = f"{'operator policy' if record.is_operator else 'policy'} '{record.name}' in vhost '{record.vhost}'"
+    require_name("policy", record.name)
+    if not LEAST_INTEGER <= record.priority <= LARGEST_COUNT:
+        _refuse("priority is a number of more than 64 bits")
+    require_arguments(entity, record.definition)
     try:
         compile_pattern(record.pattern)
     except PreconditionFailed as refusal:
@@ -134,7 +145,8 @@ def _refuse(reason: str) -> NoReturn:
 def _as_erlang(value: Value) -> str:
     """Write a value as Erlang prints what it read from JSON."""
     if isinstance(value, str):
-        return f'<<"{value}">>'
+        shown = value if len(value) <= _SHOWN_AT_MOST else f"{value[:_SHOWN_AT_MOST]}..."
+        return f'<<"{shown}">>'
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):

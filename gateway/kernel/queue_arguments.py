@@ -5,12 +5,10 @@ from typing import Final
 
 from gateway.kernel.ages import age_ms
 from gateway.kernel.arguments import type_name
+from gateway.kernel.bounds import LONGEST_MS, fault_of_said_key, require_arguments
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.foreign_arguments import require_own
 from gateway.kernel.message import Arguments, Value
-
-#: Ten years: the longest time to live or lease, in milliseconds (R40).
-LONGEST_MS: Final = 315_360_000_000
 
 MOST_PRIORITIES: Final = 255
 
@@ -75,8 +73,8 @@ def _boolean(value: Value) -> str | None:
     return None if isinstance(value, bool) else _unacceptable(value)
 
 
-def _text(value: Value) -> str | None:
-    return None if isinstance(value, str) else _unacceptable(value)
+def _key(value: Value) -> str | None:
+    return fault_of_said_key(value) if isinstance(value, str) else _unacceptable(value)
 
 
 def _age(value: Value) -> str | None:
@@ -101,7 +99,7 @@ def _unacceptable(value: Value) -> str:
 _CHECKS: Final[Mapping[str, Check]] = {
     "x-expires": _lease,
     "x-message-ttl": _duration,
-    "x-dead-letter-routing-key": _text,
+    "x-dead-letter-routing-key": _key,
     "x-max-length": _integer,
     "x-max-length-bytes": _integer,
     "x-max-priority": _priorities,
@@ -145,9 +143,12 @@ def require_valid(entity: str, arguments: Arguments) -> None:
 
     Unknown arguments pass (R49). :raises PreconditionFailed: naming the argument and what is wrong with it.
     """
+    require_arguments(entity, arguments)
     exchange = arguments.get("x-dead-letter-exchange", "")
     if not isinstance(exchange, str):
         raise PreconditionFailed(f"invalid type '{type_name(exchange)}' for arg 'x-dead-letter-exchange' in {entity}")
+    if fault := fault_of_said_key(exchange):
+        raise PreconditionFailed(f"invalid arg 'x-dead-letter-exchange' for {entity}: {fault}")
     queue_type = arguments.get("x-queue-type", "classic")
     for name, value in arguments.items():
         require_own(entity, queue_type, name)

@@ -72,7 +72,10 @@ def _name(entity: str, arguments: Arguments) -> str | None:
         return None
     if not isinstance(name, str):
         raise _refusal("x-stream-consumer", entity, f"{{unacceptable_type,{type_name(name)}}}")
-    size = len(name.encode("utf-8", "surrogatepass"))
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise _refusal("x-stream-consumer", entity, "a name is text that UTF-8 can write") from None
     if not 0 < size <= LONGEST_NAME:
         raise _refusal("x-stream-consumer", entity, f"a name has 1 to {LONGEST_NAME} bytes, not {size}")
     return name

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from gateway.kernel.bounds import LONGEST_NAME
 from gateway.kernel.faults import Faults
 from gateway.kernel.message import Message, Properties
-from gateway.kernel.names import LONGEST_NAME
 from gateway.kernel.plain import plain_header
 
 if TYPE_CHECKING:

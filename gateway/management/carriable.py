@@ -11,16 +11,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
+from gateway.kernel.bounds import LONGEST_KEY, LONGEST_MS, LONGEST_NAME, MOST_LEVELS
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.message import Properties, Value
-from gateway.kernel.names import LONGEST_NAME
-from gateway.kernel.queue_arguments import LONGEST_MS
-
-#: Bytes in a routing key: a topic of MQTT has no more. AMQP's clients see the first 255 of them.
-LONGEST_ROUTING_KEY: Final = 65_535
-
-#: Tables and lists inside each other.
-MOST_LEVELS: Final = 64
 
 #: Told by name: a compiled ``Properties`` does not know the types of its fields.
 _OTHERS: Final = frozenset({"headers", "delivery_mode", "priority", "timestamp"})
@@ -35,7 +28,7 @@ _MOST_PLACES: Final = 255
 
 def require_carriable(routing_key: str, properties: Properties) -> None:
     """Insist that a message can be sent to anybody. :raises PreconditionFailed: naming what is in the way."""
-    _require_short("the routing key", routing_key, LONGEST_ROUTING_KEY)
+    _require_short("the routing key", routing_key, LONGEST_KEY)
     for name in _TEXTS:
         if (said := getattr(properties, name)) is not None:
             _require_short(f"property '{name}'", said)

@@ -14,6 +14,7 @@ _PASSED_ON: Final = ("getPeer", "getHost", "setTcpNoDelay", "abortConnection", "
 class MessageTransport:
     """Stands between a protocol and the connection that carries its messages; ``encode`` turns an event into bytes.
 
+    ``origin`` is the web page that opened the WebSocket, as its browser says; empty for clients that are no browsers.
     It has ``getPeerCertificate`` if the connection has. Each write becomes one message: of text if the peer speaks
     text and what is written is text, else of bytes.
     """
@@ -21,6 +22,7 @@ class MessageTransport:
     def __init__(self, connection: Any, encode: Callable[[Event], bytes]) -> None:  # Any: TCP and TLS share no type
         self.disconnecting = False
         self.speaks_text = False
+        self.origin = ""
         self._connection = connection
         self._encode = encode
         self._is_full = False

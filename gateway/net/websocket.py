@@ -98,6 +98,8 @@ class WebSocketProtocol(Protocol):
             self._send(AcceptConnection(subprotocol=offered))
             self._deadline.cancel()
             self._messages = MessageTransport(self.transport, self._websocket.send)
+            origins = (value for name, value in request.extra_headers if name.lower() == b"origin")
+            self._messages.origin = next(origins, b"").decode("latin-1")
             self._client = self._factory.wrapped.buildProtocol(self._address)
             self._client.makeConnection(self._messages)
 

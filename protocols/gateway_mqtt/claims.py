@@ -9,29 +9,38 @@ from gateway_mqtt.places import Arrival
 PLAIN: Final = "PLAIN"
 EXTERNAL: Final = "EXTERNAL"
 
+#: A user name without a password: access tokens are sent so.
+USER_NAME: Final = "USER-NAME"
+
+#: Neither: the client identifier alone.
+CLIENT_ID: Final = "CLIENT-ID"
+
 
 class NotCredible(Exception):
     """User name and password cannot be anybody's, so no authenticator needs to be asked."""
 
 
-def claim(connect: Connect, username: str | None, arrival: Arrival, *, certificate_login: bool) -> Credentials | None:
-    """Return who the client says it is; ``None`` when it says nothing and is anonymous.
+def claim(
+    connect: Connect, username: str | None, client_id: str, arrival: Arrival, *, certificate_login: bool
+) -> Credentials:
+    """Return who the client says it is.
 
-    A password counts more than a certificate, and a certificate serves where there is no password. ``username`` is the
-    one without its virtual host.
+    A password counts more than a certificate, and a certificate serves where there is no password. Without either, the
+    mechanism says so: an empty password would be a way in where a directory takes it for an anonymous login.
+    ``username`` is the one without its virtual host.
 
-    :raises NotCredible: for a user name without a password, or a password that is empty or no text.
+    :raises NotCredible: for a user name that is empty, or a password that is empty or no text.
     """
+    mechanism, name, password = CLIENT_ID, "", ""
     if connect.password is not None:
-        password = _text(connect.password)
-        return Credentials(
-            PLAIN, _required(username, connect.version), password, arrival.certificate, arrival.peer_host
-        )
-    if certificate_login and arrival.certificate is not None:
-        return Credentials(EXTERNAL, certificate=arrival.certificate, peer_host=arrival.peer_host)
-    if username is not None:
-        raise NotCredible("a user name without a password")
-    return None
+        mechanism, name, password = PLAIN, _required(username, connect.version), _text(connect.password)
+    elif certificate_login and arrival.certificate is not None:
+        mechanism = EXTERNAL
+    elif username is not None:
+        if not username:
+            raise NotCredible("an empty user name")
+        mechanism, name = USER_NAME, username
+    return Credentials(mechanism, name, password, arrival.certificate, arrival.peer_host, client_id)
 
 
 def _required(username: str | None, version: int) -> str:

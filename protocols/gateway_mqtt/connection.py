@@ -55,7 +55,8 @@ _LONGEST_REASON: Final = 200
 class Connection(Machine):
     """One client's conversation. Owns its outbox; ``conversation`` is what it has once it is in its virtual host.
 
-    ``packet_outbox`` is the same outbox, as what it is; ``_inflight`` is the conversation's.
+    ``packet_outbox`` is the same outbox, as what it is; ``_inflight`` is the conversation's. One that ``is_from_page``
+    was opened by a browser, over a WebSocket.
     """
 
     __deletable__ = ["opening"]  # mypyc wants to be told
@@ -71,6 +72,7 @@ class Connection(Machine):
         self.is_held = False
         self._budget = settings.broker.journal.budget
         self.explains = True
+        self.is_from_page = False
         self.max_packet_size = LARGEST_PACKET
         self.opening = Opening(self)
         self.conversation: Conversation | None = None

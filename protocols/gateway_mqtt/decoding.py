@@ -13,7 +13,7 @@ from gateway_mqtt.packet_types import PacketType
 from gateway_mqtt.packets import Auth, Disconnect, Subscribe, SubscriptionRequest, Unsubscribe
 from gateway_mqtt.properties import Properties, Property, decode_properties
 from gateway_mqtt.reasons import SERVERS_ALONE, Reason, carried_by
-from gateway_mqtt.topics import SHARE
+from gateway_mqtt.topics import SHARE, require_filter
 from gateway_mqtt.wire import read_octet, read_u16, read_utf8
 
 __all__ = [
@@ -72,7 +72,7 @@ def decode_subscribe(version: int, flags: int, body: bytes) -> Subscribe:
     properties, at = _read_properties(version, body, at, PacketType.SUBSCRIBE)
     requests = []
     while at < len(body):
-        filter, at = read_utf8(body, at, len(body))
+        filter, at = _read_filter(body, at)
         options, at = read_octet(body, at, len(body))
         requests.append(_request(version, filter, options))
     if not requests:
@@ -87,7 +87,7 @@ def decode_unsubscribe(version: int, flags: int, body: bytes) -> Unsubscribe:
     properties, at = _read_properties(version, body, at, PacketType.UNSUBSCRIBE)
     filters = []
     while at < len(body):
-        filter, at = read_utf8(body, at, len(body))
+        filter, at = _read_filter(body, at)
         filters.append(filter)
     if not filters:
         raise protocol_error("UNSUBSCRIBE without a filter")  # MQTT-3.10.3-2
@@ -134,6 +134,12 @@ def _request(version: int, filter: str, options: int) -> SubscriptionRequest:
     if no_local and filter.startswith(SHARE):
         raise protocol_error("No Local on a shared subscription")  # MQTT-3.8.3-4
     return SubscriptionRequest(filter, qos, no_local, bool(options & 0x08), options >> 4)
+
+
+def _read_filter(body: bytes, at: int) -> tuple[str, int]:
+    filter, at = read_utf8(body, at, len(body))
+    require_filter(filter)
+    return filter, at
 
 
 def _read_packet_id(body: bytes) -> tuple[int, int]:

@@ -19,14 +19,15 @@ from gateway.access import (
     Principal,
     Success,
     Visitor,
+    is_loopback,
 )
 from gateway.kernel.broker import Broker
 from gateway.kernel.errors import NotAllowed, Refused
 from gateway.kernel.limits import require_room_for_connection
 from gateway.kernel.vhost import VirtualHost
-from gateway.logs import Log, masked
-from gateway_mqtt.claims import EXTERNAL, NotCredible, claim
-from gateway_mqtt.errors import MqttError, protocol_error
+from gateway.logs import Log
+from gateway_mqtt.claims import CLIENT_ID, EXTERNAL, PLAIN, USER_NAME, NotCredible, claim
+from gateway_mqtt.errors import MqttError, protocol_error, shown
 from gateway_mqtt.packets import Auth, Connect
 from gateway_mqtt.places import Arrival, place_of
 from gateway_mqtt.properties import Properties, Property
@@ -39,8 +40,10 @@ _log: Final = Log("mqtt")
 class LoginSettings:
     """What the operator decided about logging in.
 
-    ``anonymous_user`` is who clients count as that say nothing of themselves; empty refuses them. ``certificate_login``
-    lets clients in by their certificate alone. ``ignores_colons`` leaves user names whole. The answer to a failed login
+    ``anonymous_user`` is who clients count as that say nothing of themselves; empty refuses them. They come from this
+    machine unless ``anonymous_from_network``, and from no web page unless ``anonymous_from_pages``: a page of any
+    origin can connect to the machine of who looks at it. ``certificate_login`` lets clients in by certificate alone.
+    ``ignores_colons`` leaves user names whole. The answer to a failed login
     waits for ``refusal_delay_s``, so that guessing takes time.
     """
 
@@ -48,6 +51,8 @@ class LoginSettings:
     access_of: Callable[[str], Access]
     default_vhost: str = "/"
     anonymous_user: str = "guest"
+    anonymous_from_network: bool = False
+    anonymous_from_pages: bool = False
     certificate_login: bool = True
     ignores_colons: bool = False
     refusal_delay_s: float = 3.0
@@ -128,7 +133,7 @@ class Login:
         connect, self._connect = self._connect, None
         assert connect is not None
         if self._place.vhost not in self._settings.broker.vhost_by_name:
-            self._refuse(answer, Reason.BAD_USER_NAME_OR_PASSWORD, f"no virtual host '{self._place.vhost}'")
+            self._refuse(answer, Reason.BAD_USER_NAME_OR_PASSWORD, f"no virtual host '{shown(self._place.vhost)}'")
         elif self._has_method:
             self._converse(connect.properties, answer)
         else:
@@ -157,21 +162,33 @@ class Login:
     def _authenticate(self, connect: Connect, answer: Hearer) -> None:
         settings, username = self._settings, self._place.username
         try:
-            claimed = claim(connect, username, self._arrival, certificate_login=settings.certificate_login)
+            claimed = claim(
+                connect, username, self._client_id, self._arrival, certificate_login=settings.certificate_login
+            )
         except NotCredible as reason:
             self._refuse(answer, Reason.BAD_USER_NAME_OR_PASSWORD, str(reason))
             return
-        wrong = Reason.NOT_AUTHORIZED if connect.password is None else Reason.BAD_USER_NAME_OR_PASSWORD
-        if claimed is None:
-            self._judged(self._anonymous(), wrong, answer)
+        has_name = claimed.mechanism in (PLAIN, USER_NAME)
+        wrong = Reason.BAD_USER_NAME_OR_PASSWORD if has_name else Reason.NOT_AUTHORIZED
+        if claimed.mechanism == CLIENT_ID:
+            self._access.recognise(claimed, lambda known: self._judged(known or self._anonymous(), wrong, answer))
         elif claimed.mechanism == EXTERNAL:
             self._access.authenticate(claimed, lambda known: self._judged(self._expected(known), wrong, answer))
         else:
             self._access.authenticate(claimed, lambda known: self._judged(known, wrong, answer))
 
     def _anonymous(self) -> Principal | None:
-        user = self._settings.anonymous_user
-        return self._access.anonymous(user, self._arrival.peer_host) if user else None
+        """Return who an anonymous client counts as; ``None`` where it may not log in."""
+        settings, arrival = self._settings, self._arrival
+        if not settings.anonymous_user:
+            return None
+        if arrival.is_from_page and not settings.anonymous_from_pages:
+            self._log("anonymous clients cannot log in from a web page")
+            return None
+        if not settings.anonymous_from_network and not is_loopback(arrival.peer_host):
+            self._log("anonymous clients can only log in via localhost")
+            return None
+        return self._access.anonymous(settings.anonymous_user, arrival.peer_host)
 
     # By a method
 
@@ -254,5 +271,5 @@ class Login:
         answer(verdict)
 
     def _log(self, reason: str) -> None:
-        peer, user = self._arrival.peer_host, masked(self._place.username or "")
-        _log.warning("login refused", peer=peer, client_id=self._client_id, user=user, reason=reason)
+        peer, user = self._arrival.peer_host, self._place.username
+        _log.warning("login refused", peer=peer, client_id=self._client_id, user=shown(user or ""), reason=reason)

@@ -94,7 +94,7 @@ class Opening:
         if connect.will is not None:
             self._will = Will(connect.will)
         driver = connection.driver
-        arrival = Arrival(driver.peer_host, _local_port(driver.name), driver.certificate)
+        arrival = Arrival(driver.peer_host, _local_port(driver.name), driver.certificate, connection.is_from_page)
         self._login = Login(connection.settings.login, arrival, connect, self.client_id)
         self._ask(lambda login: login.begin(self._judged))
 
@@ -142,7 +142,18 @@ class Opening:
         connection = self._connection
         if self._welcome is None:
             connection.state = State.CHALLENGED
-        connection.outbox.write(auth(Reason.CONTINUE_AUTHENTICATION, self._method(challenge.data)))
+        self._write(auth(Reason.CONTINUE_AUTHENTICATION, self._method(challenge.data)))
+
+    def _write(self, packet: bytes) -> None:
+        """Send a packet that the client waits for.
+
+        :raises MqttError: when it is larger than the client's Maximum Packet Size (MQTT-3.1.2-24).
+        """
+        connection = self._connection
+        if len(packet) > connection.max_packet_size:
+            text = f"an answer of {len(packet)} bytes, the client's Maximum Packet Size is {connection.max_packet_size}"
+            raise MqttError(Reason.PACKET_TOO_LARGE, text)
+        connection.outbox.write(packet)
 
     def _method(self, data: bytes) -> Properties:
         assert self._login is not None
@@ -176,7 +187,7 @@ class Opening:
             raise MqttError(Reason.NOT_AUTHORIZED, "authenticating again cannot change the user or the virtual host")
         self._welcome = welcome
         self._permissions, self._vhost_version = welcome.permissions, welcome.vhost.version
-        self._connection.outbox.write(auth(Reason.SUCCESS, self._method(welcome.data)))
+        self._write(auth(Reason.SUCCESS, self._method(welcome.data)))
 
     # Into the virtual host
 
@@ -190,6 +201,8 @@ class Opening:
         if self._will is not None:
             self._will.require_accepted(settings.topics, mapping)
         expiry_s = self._expiry_s(connect)
+        connection.keep_alive_s = self._keep_alive_s(connect)
+        answer = self._fitting(self._properties(connect, expiry_s, welcome))
         sessions, user = welcome.vhost.sessions, welcome.principal.name
         self._require_own(sessions.get(self.client_id), welcome)
         session, is_present = sessions.open(self.client_id, connect.clean_start, expiry_s, connection, user)
@@ -211,9 +224,7 @@ class Opening:
             max_packet_size=connection.max_packet_size,
             alias_maximum=min(connect.properties.get(Property.TOPIC_ALIAS_MAXIMUM, 0), settings.topic_alias_max),
         )
-        connection.keep_alive_s = self._keep_alive_s(connect)
         connection.opened(Conversation(scope, self._will, inflight, delivering, Publishing(scope, counters)))
-        answer = self._properties(connect, expiry_s, welcome)
         connection.outbox.write(connack(connect.version, is_present, Reason.SUCCESS, answer))
         if is_present:
             session.restore_queues(scope.exchange)
@@ -233,6 +244,22 @@ class Opening:
         if session.user or not all(welcome.permissions.may(Operation.CONFIGURE, name) for name in names):
             text = f"the session of client '{self.client_id}' belongs to another user"
             raise MqttError(Reason.CLIENT_IDENTIFIER_NOT_VALID, text)
+
+    def _fitting(self, said: Properties) -> Properties:
+        """Return what of a CONNACK's properties a client of small packets can take (MQTT-3.1.2-24).
+
+        Limits of this side are left out where there is no room: a client that exceeds them hears so.
+
+        :raises MqttError: when there is no room for what the client has to know.
+        """
+        connection = self._connection
+        for left_out in (None, Property.TOPIC_ALIAS_MAXIMUM, Property.MAXIMUM_PACKET_SIZE):
+            said = {name: value for name, value in said.items() if name is not left_out}
+            size = len(connack(connection.version, False, Reason.SUCCESS, said))
+            if size <= connection.max_packet_size:
+                return said
+        text = f"a CONNACK of {size} bytes, the client's Maximum Packet Size is {connection.max_packet_size}"
+        raise MqttError(Reason.PACKET_TOO_LARGE, text)
 
     def _expiry_s(self, connect: Connect) -> int:
         """Return how long the session outlives the connection; ``clean session`` of 3.x means not at all."""

@@ -17,11 +17,15 @@ CERTIFICATES: Final = "mqtt_default_vhosts"
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What the listener knows of a connection: where it comes from, by which port of ours, with whose certificate."""
+    """What the listener knows of a connection: where it comes from, by which port of ours, with whose certificate.
+
+    One that ``is_from_page`` was opened by a browser for a web page, which may be of any origin.
+    """
 
     peer_host: str
     port: int
     certificate: CertificateSubject | None = None
+    is_from_page: bool = False
 
 
 @dataclass(frozen=True, slots=True)

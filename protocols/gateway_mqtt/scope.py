@@ -21,7 +21,9 @@ _NO_WILDCARDS: Final = str.maketrans({"*": "%2A", "#": "%23"})
 
 
 class Host(Protocol):
-    """The connection, as its parts see it."""
+    """The connection, as its parts see it. ``max_packet_size`` is the largest packet that the client takes."""
+
+    max_packet_size: int
 
     @property
     def permissions(self) -> Permissions:

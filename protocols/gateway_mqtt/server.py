@@ -37,6 +37,8 @@ class MqttServer(PeerProtocol):
     def connectionMade(self) -> None:
         """A client connected."""
         super().connectionMade()
+        if isinstance(self.transport, MessageTransport):
+            self.connection.is_from_page = bool(self.transport.origin)
         self._meter.enter(self)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:

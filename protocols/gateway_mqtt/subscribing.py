@@ -35,7 +35,11 @@ class Subscribing:
         self._delivering = delivering
 
     def subscribe(self, packet: Subscribe) -> None:
-        """Take each filter or say why not, then send what is retained. The answer waits until all of it is durable."""
+        """Take each filter or say why not, then send what is retained. The answer waits until all of it is durable.
+
+        :raises MqttError: when the client cannot take the answer.
+        """
+        self._require_room(suback, len(packet.filters))
         identifiers = packet.properties.get(Property.SUBSCRIPTION_IDENTIFIER, [0])
         reasons: list[Reason] = []
         refusals: list[str] = []
@@ -60,11 +64,20 @@ class Subscribing:
             self._delivering.attend(queue)
 
     def unsubscribe(self, packet: Unsubscribe) -> None:
-        """Let no further messages come for these filters."""
+        """Let no further messages come for these filters. :raises MqttError: when the client cannot take the answer."""
+        self._require_room(unsuback, len(packet.filters))
         refusals: list[str] = []
         reasons = [self._unsubscribe(filter, refusals) for filter in packet.filters]
         self._promise()
         self._answer(refusals, partial(unsuback, self._scope.version, packet.packet_id, reasons))
+
+    def _require_room(self, write: Callable[[int, int, list[Reason]], bytes], count: int) -> None:
+        """Refuse a request whose answer is larger than the client's Maximum Packet Size (MQTT-3.1.2-24)."""
+        scope = self._scope
+        size, most = len(write(scope.version, 1, [Reason.SUCCESS] * count)), scope.host.max_packet_size
+        if size > most:
+            text = f"the answer to {count} filters has {size} bytes, the client's Maximum Packet Size is {most}"
+            raise MqttError(Reason.PACKET_TOO_LARGE, text)
 
     def _answer(self, refusals: list[str], write: Callable[[Properties], bytes]) -> None:
         """Send the packet that ``write`` makes, with why what was refused was."""

@@ -3,7 +3,7 @@
 import re
 from typing import Final, NamedTuple, Protocol
 
-from gateway_mqtt.errors import MqttError, shown
+from gateway_mqtt.errors import MqttError, malformed, shown
 from gateway_mqtt.reasons import Reason
 
 SHARE: Final = "$share/"
@@ -38,6 +38,16 @@ def check_filter(text: str) -> None:
     levels = text.split("/")
     if "#" in levels[:-1] or any(len(level) > 1 and ("+" in level or "#" in level) for level in levels):
         raise _invalid(text)
+
+
+def require_filter(text: str) -> None:
+    """Refuse a packet with no filter where one has to be, after ``$share`` and a group too (MQTT-4.7.3-1, 4.8.2-2).
+
+    :raises MqttError: then; the connection ends.
+    """
+    group, slash, filter = text.removeprefix(SHARE).partition("/")
+    if not text or (text.startswith(SHARE) and group and slash and not filter):
+        raise malformed(f"'{shown(text)}' names no topic filter")
 
 
 def parse_filter(text: str) -> tuple[Shared | None, str]:

@@ -24,10 +24,10 @@ AFAR = b"PROXY TCP4 192.0.2.7 127.0.0.1 40000 15675\r\n"
 
 
 @contextmanager
-def connected(gateway: Gateway, header: bytes = b"") -> Iterator[WebClient]:
+def connected(gateway: Gateway, header: bytes = b"", origin: str = "") -> Iterator[WebClient]:
     with socket.create_connection(gateway.addresses["web_mqtt"], timeout=10) as line:
         line.sendall(header)
-        yield WebClient(line, "mqtt")
+        yield WebClient(line, "mqtt", origin=origin)
 
 
 def converse(client: WebClient) -> None:
@@ -83,3 +83,28 @@ def test_an_anonymous_client_is_where_its_proxy_says(gateway: Gateway) -> None:
         client.say(CONNECT)
         heard, code = client.hear_to_the_close()
         assert (heard[:2], heard[3] in (4, 5), code) == (b"\x20\x02", True, 1000)
+
+
+def refused(client: WebClient) -> bool:
+    client.say(CONNECT)
+    heard, _ = client.hear_to_the_close()
+    return heard[:3] == b"\x20\x02\x00" and heard[3] == 5
+
+
+def test_an_anonymous_client_is_no_web_page(gateway: Gateway) -> None:
+    gateway.start("mqtt.failed_login_delay_s=0")
+    with connected(gateway, origin="http://localhost") as client:
+        assert refused(client)
+    with connected(gateway) as client:
+        converse(client)
+
+
+def test_a_setting_lets_anonymous_web_pages_in(gateway: Gateway) -> None:
+    gateway.start("mqtt.anonymous_from_pages=true")
+    with connected(gateway, origin="http://localhost") as client:
+        converse(client)
+
+
+def test_the_log_warns_of_anonymous_clients_behind_a_proxy(gateway: Gateway) -> None:
+    gateway.start("web_mqtt.proxy_protocol=true")
+    assert gateway.log_has("anonymous clients are let in behind a proxy")

@@ -10,11 +10,12 @@ from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Even
 class WebClient:
     """Speaks WebSocket over a socket; the handshake is done when it is made."""
 
-    def __init__(self, line: "socket.socket | ssl.SSLSocket", *subprotocols: str) -> None:
+    def __init__(self, line: "socket.socket | ssl.SSLSocket", *subprotocols: str, origin: str = "") -> None:
         self.socket = line
         self.websocket = WSConnection(ConnectionType.CLIENT)
         self._early: list[Event] = []
-        self.send(Request(host="localhost", target="/ws", subprotocols=list(subprotocols)))
+        headers = [(b"Origin", origin.encode())] if origin else []
+        self.send(Request(host="localhost", target="/ws", subprotocols=list(subprotocols), extra_headers=headers))
         accepted, *self._early = self.hear()
         assert isinstance(accepted, AcceptConnection), accepted
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.bounds import LONGEST_MS
 from gateway.kernel.features.base import QueueFeature, Reason
 from gateway.kernel.message import Message
-from gateway.kernel.queue_arguments import LONGEST_MS
 
 if TYPE_CHECKING:
     from gateway.kernel.features.surroundings import Surroundings

@@ -207,6 +207,13 @@ def test_an_auth_that_breaks_a_rule_ends_the_connection(
     assert entered(gateway).say(sent) == heard
 
 
+@statements("3.1.2-24")
+def test_an_auth_that_the_client_cannot_take_ends_its_login(gateway: Gateway, version: int) -> None:
+    client = gateway.stranger()
+    properties = authentication("tiny") + maximum_packet_size(10)
+    assert client.say(FIVE.connect("c", properties=properties)) == ["CONNACK PACKET_TOO_LARGE", CLOSED]
+
+
 @statements("3.15.2-2 3.15.2-3")
 def test_an_auth_grows_by_no_words_where_there_is_no_room(gateway: Gateway, version: int) -> None:
     client = gateway.stranger()

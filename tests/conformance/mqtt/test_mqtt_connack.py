@@ -1,5 +1,6 @@
 """CONNACK and what it settles: session present, refusals, sizes, aliases, information, keep alive (3.1.2, 3.2)."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -128,6 +129,47 @@ def test_a_message_too_large_takes_no_part_of_the_window(gateway: Gateway, versi
     writer.publish("t", qos=1, id=9)
     [line] = client.hear()
     assert line.startswith("PUBLISH q1")
+
+
+@statements("3.1.2-24")
+@pytest.mark.parametrize(
+    ("size", "heard"),
+    [
+        (13, "CONNACK MAXIMUM_PACKET_SIZE=16777216 TOPIC_ALIAS_MAXIMUM=16"),
+        (12, "CONNACK MAXIMUM_PACKET_SIZE=16777216"),
+        (9, "CONNACK"),
+        (5, "CONNACK"),
+    ],
+)
+def test_a_connack_says_what_there_is_room_for(gateway: Gateway, version: int, size: int, heard: str) -> None:
+    client = gateway.stranger()
+    assert client.say(FIVE.connect("c", properties=maximum_packet_size(size))) == [heard]
+
+
+@statements("3.1.2-24")
+@pytest.mark.parametrize(("size", "heard"), [(4, ["closed"]), (20, ["CONNACK PACKET_TOO_LARGE", "closed"])])
+def test_without_room_for_what_has_to_be_said_there_is_no_session(
+    gateway: Gateway, version: int, size: int, heard: list[str]
+) -> None:
+    client = gateway.stranger()
+    client_id = "" if size == 20 else "c"  # the assigned one takes 24 bytes
+    gateway.settings = replace(gateway.settings, token=lambda: "t" * 20)
+    client.machine.settings = gateway.settings
+    assert client.say(FIVE.connect(client_id, properties=maximum_packet_size(size))) == heard
+    assert len(gateway.vhost.sessions) == 0
+
+
+@statements("3.1.2-24")
+def test_a_request_whose_answer_the_client_cannot_take_is_refused_whole(gateway: Gateway, version: int) -> None:
+    for write in (FIVE.subscribe, FIVE.unsubscribe):
+        filters = [f"t/{number}" for number in range(4)]
+        given: list[Any] = [(filter, 1) for filter in filters] if write == FIVE.subscribe else filters
+        client = gateway.client("c", is_clean=False, expiry=100, properties=maximum_packet_size(8))
+        assert client.say(write(*given[:3]))[0].split()[0] in ("SUBACK", "UNSUBACK")
+        assert client.say(write(*given)) == ["DISCONNECT PACKET_TOO_LARGE", "closed"]
+    session = gateway.vhost.sessions.get("c")
+    assert session is not None
+    assert len(session.subscriptions) == 0
 
 
 @statements("3.2.2-19 3.2.2-20 3.1.2-24")

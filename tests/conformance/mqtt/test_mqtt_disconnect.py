@@ -99,7 +99,7 @@ def test_a_server_of_3_1_1_closes_without_a_word(gateway: Gateway, version: int)
 
 
 @statements("3.14.2-3 3.14.2-4")
-@pytest.mark.parametrize(("size", "strings"), [(1000, 1), (20, 0), (4, 0)])
+@pytest.mark.parametrize(("size", "strings"), [(1000, 1), (20, 0), (5, 0)])
 def test_a_reason_string_is_left_out_where_there_is_no_room(
     gateway: Gateway, version: int, size: int, strings: int
 ) -> None:

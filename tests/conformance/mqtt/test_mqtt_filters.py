@@ -13,7 +13,6 @@ from tests.protocols.mqtt.packets import text
 NO_FILTERS = {
     "4.7.1-1 4.7.1-2": ["a#", "#a", "#/a", "a/#/b", "a/#b", "##", "a/##", "/#/"],
     "4.7.1-2 4.7.1-3": ["a+", "+a", "a/+b", "a/b+/c", "++", "+#"],
-    "4.7.3-1 4.7.3-1": [""],
 }
 FILTERS = {
     "4.7.1-1 4.7.1-2": ["#", "a/#", "/#", "a/b/c/#", "+/#", "//#"],
@@ -45,6 +44,10 @@ NULLS: list[Row] = [
     *rows("a topic", "4.7.3-2", "4.7.3-2", lambda w: w.publish("a\0"), *MALFORMED),
     *rows("a filter", "4.7.3-2", "4.7.3-2", lambda w: w.subscribe(("a/\0/#", 0)), *MALFORMED),
     *rows("a filter to forget", "4.7.3-2", "4.7.3-2", lambda w: w.unsubscribe("\0"), *MALFORMED),
+    *rows("an empty filter", "4.7.3-1", "4.7.3-1", lambda w: w.subscribe(("a", 1), ("", 1)), *MALFORMED),
+    *rows("an empty filter to forget", "4.7.3-1", "4.7.3-1", lambda w: w.unsubscribe("a", ""), *MALFORMED),
+    *rows("a group and no filter", "4.8.2-2", "", lambda w: w.subscribe(("$share/g/", 1)), *MALFORMED),
+    *rows("a group and no filter to forget", "4.8.2-2", "", lambda w: w.unsubscribe("$share/g/"), *MALFORMED),
     *rows("an empty topic of QoS 1", "4.7.3-1", "4.7.3-1", lambda w: w.publish("", qos=1, id=1),
           "DISCONNECT PROTOCOL_ERROR", CLOSED),
 ]  # fmt: skip
@@ -54,7 +57,8 @@ NULLS: list[Row] = [
 def test_neither_topic_nor_filter_is_empty_or_holds_u_0000(
     gateway: Gateway, version: int, sent: bytes, heard: list[str]
 ) -> None:
-    assert gateway.client("c", version).say(sent) == heard
+    assert gateway.client("c", version, is_clean=False).say(sent) == heard
+    assert not any(len(session.subscriptions) for session in gateway.vhost.sessions)
 
 
 @statements("4.7.3-3", "4.7.3-3")

@@ -17,7 +17,6 @@ NAMES: list[Row] = [
     *rows("no group", "4.8.2-1", "", lambda w: w.subscribe(("$share//t", 0)), "SUBACK #1 8f"),
     *rows("nothing", "4.8.2-1", "", lambda w: w.subscribe(("$share/", 0)), "SUBACK #1 8f"),
     *rows("no filter", "4.8.2-2", "", lambda w: w.subscribe(("$share/g", 0)), "SUBACK #1 8f"),
-    *rows("an empty filter", "4.8.2-2", "", lambda w: w.subscribe(("$share/g/", 0)), "SUBACK #1 8f"),
     *rows("a group with +", "4.8.2-2", "", lambda w: w.subscribe(("$share/+/t", 0)), "SUBACK #1 8f"),
     *rows("a group with #", "4.8.2-2", "", lambda w: w.subscribe(("$share/g#/t", 0)), "SUBACK #1 8f"),
     *rows("a filter that is none", "4.8.2-2", "", lambda w: w.subscribe(("$share/g/a#", 0)), "SUBACK #1 8f"),

@@ -186,9 +186,72 @@ def test_who_is_turned_away_and_told_late(place: Place, packet: Connect, arrival
 
 
 def test_anonymous_clients_count_as_the_user_of_the_setting(place: Place) -> None:
-    verdict = place.verdict(connect(), AFAR, anonymous_user="anna")
+    verdict = place.verdict(connect(), HERE, anonymous_user="anna")
     assert isinstance(verdict, Welcome)
     assert verdict.principal == Principal("anna")  # without the tags of who proves to be anna
+
+
+def test_anonymous_clients_come_from_this_machine_unless_a_setting_allows_others(place: Place) -> None:
+    refused = TurnedAway(FORBIDDEN, "not authorized", 3.0)
+    assert place.verdict(connect(), AFAR, anonymous_user="anna") == refused
+    assert isinstance(place.verdict(connect(), AFAR, anonymous_user="anna", anonymous_from_network=True), Welcome)
+    assert place.verdict(connect(), AFAR, anonymous_from_network=True) == refused  # guest is a loopback user
+
+
+def test_anonymous_clients_are_no_web_pages_unless_a_setting_allows_them(place: Place) -> None:
+    page = replace(HERE, is_from_page=True)
+    assert place.verdict(connect(), page) == TurnedAway(FORBIDDEN, "not authorized", 3.0)
+    assert isinstance(place.verdict(connect(), page, anonymous_from_pages=True), Welcome)
+    assert isinstance(place.verdict(connect("anna", b"secret"), page), Welcome)
+
+
+class Knowing:
+    """An authenticator that knows user names which are tokens, and one client by its identifier."""
+
+    def __init__(self) -> None:
+        self.asked: list[Credentials] = []
+
+    def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
+        self.asked.append(credentials)
+        match credentials.mechanism:
+            case "USER-NAME" if credentials.username == "eyJ.token":
+                answer(Principal("anna"))
+            case "CLIENT-ID" if credentials.client_id == "sensor-1":
+                answer(Principal("anna", frozenset({"device"})))
+            case _:
+                answer(None)
+
+
+@pytest.mark.parametrize("arrival", [HERE, AFAR], ids=["here", "afar"])
+def test_a_user_name_without_a_password_reaches_the_authenticators(place: Place, arrival: Arrival) -> None:
+    knowing = Knowing()
+    place.access = Access([knowing], internal.gateway_authorizers(place.broker.directory))
+    verdict = place.verdict(connect("eyJ.token"), arrival)
+    assert isinstance(verdict, Welcome)
+    assert verdict.principal == Principal("anna")
+    assert knowing.asked == [Credentials("USER-NAME", "eyJ.token", peer_host=arrival.peer_host, client_id="sensor-1")]
+    assert place.verdict(connect("anna"), arrival) == TurnedAway(BAD, "bad user name or password", 3.0)
+
+
+def test_the_client_identifier_alone_reaches_the_authenticators(place: Place) -> None:
+    knowing = Knowing()
+    place.access = Access([knowing], internal.gateway_authorizers(place.broker.directory))
+    verdict = place.verdict(connect(), AFAR)
+    assert isinstance(verdict, Welcome)
+    assert verdict.principal == Principal("anna", frozenset({"device"}))
+    assert knowing.asked == [Credentials("CLIENT-ID", peer_host=AFAR.peer_host, client_id="sensor-1")]
+
+
+def test_authenticators_are_told_the_client_identifier(place: Place) -> None:
+    knowing = Knowing()
+    place.access = Access([knowing], internal.gateway_authorizers(place.broker.directory))
+    place.verdict(connect("anna", b"secret"))
+    assert [(asked.mechanism, asked.client_id) for asked in knowing.asked] == [("PLAIN", "sensor-1")]
+
+
+def test_an_anonymous_login_is_no_failed_attempt(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    assert isinstance(place.verdict(connect()), Welcome)
+    assert "refused" not in caplog.text
 
 
 def test_anonymous_clients_may_be_refused_altogether(place: Place) -> None:

@@ -1,0 +1,50 @@
+"""A dead-letter key that no record holds is refused at every door in its own words, and the broker starts again."""
+
+from collections.abc import Callable
+
+import pytest
+from pamqp import commands
+
+from gateway.kernel.bounds import LONGEST_SAID_KEY
+from gateway.kernel.errors import PreconditionFailed
+from tests.scenarios.house import House
+
+KEY = "k" * 60_000
+ARGUMENTS = {"x-dead-letter-exchange": "amq.topic", "x-dead-letter-routing-key": KEY}
+REFUSAL = f"60000 bytes are more than {LONGEST_SAID_KEY}"
+
+
+def over_amqp(house: House) -> str:
+    peer = house.peer()
+    (heard,) = peer.send(commands.Queue.Declare(0, "q", durable=True, arguments=ARGUMENTS)).hear()
+    assert "406" in heard
+    return heard
+
+
+def over_stomp(house: House) -> str:
+    client = house.stomp()
+    heard = client.subscribe("/queue/q", durable="true", **{"auto-delete": "false"}, **ARGUMENTS)
+    assert heard[0].verb == "ERROR"
+    return str(heard[0])
+
+
+def by_policy(house: House) -> str:
+    with pytest.raises(PreconditionFailed) as refusal:
+        house.policy(".*", dead_letter_exchange="amq.topic", dead_letter_routing_key=KEY)
+    return str(refusal.value)
+
+
+DOORS = [
+    pytest.param(over_amqp, REFUSAL, id="AMQP"),
+    pytest.param(over_stomp, REFUSAL, id="STOMP"),
+    pytest.param(by_policy, "is not a valid dead letter routing key", id="policy"),
+]
+
+
+@pytest.mark.parametrize(("ask", "reason"), DOORS)
+def test_a_dead_letter_key_that_no_record_holds_is_refused(ask: Callable[[House], str], reason: str) -> None:
+    house = House()
+    assert reason in ask(house)
+    assert "q" not in house.broker.vhost("/").queue_by_name
+    house.settle()
+    assert "q" not in house.crashed().broker.vhost("/").queue_by_name
