@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Lsn, Put, Stored
+from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Lsn, Put, SetAside, Stored
 from gateway.kernel.message import Header, Message, Properties
 from gateway.kernel.records import QueueRecord
 from gateway_lmdb import LmdbStore
@@ -57,6 +57,12 @@ class Kernel:
 
     def on_durable(self, watermark: Lsn) -> None:
         self.watermark = watermark
+
+    def on_refused(self, reason: str) -> None:
+        print("refused:", reason)
+
+    def on_set_aside(self, aside: SetAside) -> None:
+        print("set aside:", aside)
 
     def on_stalled(self, reason: str) -> None:
         print("stalled:", reason)

@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from gateway.kernel.binding import Binding, Destination
-from gateway.kernel.changes import Put, Removed
+from gateway.kernel.changes import Removed
 from gateway.kernel.errors import PreconditionFailed, Refused
 from gateway.kernel.events import Event, Events
 from gateway.kernel.exchange import Exchange
 from gateway.kernel.faults import Faults, described
 from gateway.kernel.message import Arguments
 from gateway.kernel.records import BindingRecord
+from gateway.kernel.writable import require_writable, writable
 
 if TYPE_CHECKING:
     from gateway.kernel.journal import Journal
@@ -55,13 +56,16 @@ class Bindings:
     def declare(self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments) -> Binding:
         """Return the binding that is this rule, made now if need be (R7).
 
-        :raises PreconditionFailed: when the exchange type cannot use it.
+        :raises PreconditionFailed: when the exchange type cannot use it, or it cannot be stored.
         """
+        require_writable(arguments)
         binding = self.find(source, destination, routing_key, arguments)
         if binding is None:
+            rule = Binding(source, destination, routing_key, arguments)
+            put = writable(_record(rule)) if _is_recorded(rule) else None
             binding = self.install(source, destination, routing_key, arguments)
-            if _is_recorded(binding):
-                self._journal.record(Put(_record(binding)))
+            if put is not None:
+                self._journal.record(put)
             self._events.emit(_event("binding.created", binding))
         return binding
 

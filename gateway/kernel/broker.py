@@ -9,7 +9,7 @@ from gateway.kernel.alarms import Alarms, Resource
 from gateway.kernel.archive import ArchiveRules
 from gateway.kernel.archives import Archivists
 from gateway.kernel.bounds import require_arguments, require_name, require_parameter, require_text
-from gateway.kernel.changes import Lsn, Put, Removed
+from gateway.kernel.changes import Lsn, Put, Removed, SetAside
 from gateway.kernel.connections import Connections
 from gateway.kernel.counters import Traffic
 from gateway.kernel.directory import Directory
@@ -26,6 +26,7 @@ from gateway.kernel.records import CleanStopRecord, ParameterRecord, PolicyRecor
 from gateway.kernel.reserve import Reserve
 from gateway.kernel.tracing import TracedVhost, Tracing
 from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.writable import writable
 
 if TYPE_CHECKING:
     from gateway.kernel.ports import Clock, Plugins, PluginView, Store
@@ -37,6 +38,7 @@ class Broker:
     ``doubtful_up_to`` is the last position that was taken when this node was last killed: nobody knows which of the
     messages up to there had been handed out. ``on_vhost`` is called with each virtual host while it is still empty.
     The ``reserve`` is memory that all queues share. ``compile_pattern`` is the engine of regular expressions.
+    ``set_aside`` lists the records of the store that cannot be used.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Broker:
         self.parameters: dict[tuple[Value, ...], ParameterRecord] = {}
         self.departed_traffic = Traffic()
         self.doubtful_up_to = 0
+        self.set_aside: list[SetAside] = []
         self.on_failure: Callable[[str], None] = lambda reason: None
         self.on_vhost: Callable[[VirtualHost], None] = lambda vhost: None
         self._plugins = plugins
@@ -79,6 +82,7 @@ class Broker:
         self.archivists.held_publishers.on_change = self._weigh_publishing_of
         self.directory.on_change(self._forget_permissions)
         self.journal.on_backlog = self._weigh_publishing
+        self.journal.on_set_aside = self.on_set_aside
         self.alarms.subscribe(self._weigh_publishing)
         store.listen(self)
 
@@ -111,8 +115,9 @@ class Broker:
         enabled: dict[str, Value] = {plugin: dict(settings) for plugin, settings in (plugins or {}).items()}
         require_arguments(f"vhost '{name}'", enabled)
         record = VhostRecord(name, description, list(tags), default_queue_type, False, enabled, {})
+        put = writable(record)
         vhost = self.install_vhost(record)
-        self.journal.record(Put(record))
+        self.journal.record(put)
         self.events.emit(Event("vhost.created", name, name))
         return vhost
 
@@ -246,8 +251,9 @@ class Broker:
         """Keep another record of a virtual host that is there."""
         vhost = self.vhost(record.name)
         if record != vhost.record:
+            put = writable(record)
             vhost.amend(record)
-            self.journal.record(Put(record))
+            self.journal.record(put)
 
     def next_queue_id(self) -> int:
         """Return a number no durable queue ever had."""
@@ -289,8 +295,9 @@ class Broker:
         """
         vhost = self.vhost(record.vhost)
         require_valid_policy(record, self._compile_pattern)
+        put = writable(record)
         self.install_policy(record)
-        self.journal.record(Put(record))
+        self.journal.record(put)
         self.events.emit(Event(f"{_policy_kind(record)}.set", record.vhost, record.name))
         vhost.equipment.policies_changed()
 
@@ -313,12 +320,13 @@ class Broker:
         vhost.equipment.policies_changed()
 
     def put_parameter(self, record: ParameterRecord) -> None:
-        """Set a runtime parameter. :raises PreconditionFailed: when its name or value is out of bounds."""
+        """Set a runtime parameter. :raises PreconditionFailed: when its name or value is out of bounds, or cannot be stored."""
         require_name("component", record.component)
         require_name("parameter", record.name)
         require_parameter(f"parameter '{record.name}'", record.value)
+        put = writable(record)
         self.parameters[record.key] = record
-        self.journal.record(Put(record))
+        self.journal.record(put)
 
     def remove_parameter(self, record: ParameterRecord) -> None:
         """Remove a runtime parameter."""
@@ -337,6 +345,19 @@ class Broker:
     def on_durable(self, watermark: Lsn) -> None:
         """Everything up to ``watermark`` survives a crash."""
         self.journal.on_durable(watermark)
+
+    def on_refused(self, reason: str) -> None:
+        """The store left out a change that it cannot write: nothing that waits for it is confirmed."""
+        for peer in self.connections:
+            peer.fail_confirms()
+        self.events.emit(Event("store.refused", details={"reason": reason}))
+
+    def on_set_aside(self, aside: SetAside) -> None:
+        """A record of the store cannot be used and is kept aside."""
+        self.set_aside.append(aside)
+        key = [str(part) for part in aside.key]
+        details = {"kind": aside.kind, "key": key, "reason": aside.reason}
+        self.events.emit(Event("store.set_aside", details=details))
 
     def on_stalled(self, reason: str) -> None:
         """The store cannot write for now: hold publishers back (their confirms wait)."""

@@ -7,7 +7,7 @@ what is, never how it came about, so applying one twice is the same as once.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NewType, TypeAlias
 
 from gateway.kernel.message import Message, Value
@@ -25,9 +25,13 @@ Position = NewType("Position", int)
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """The entity is now this, whether or not it was there before."""
+    """The entity is now this, whether or not it was there before.
+
+    ``record`` is the entity as bytes where it was encoded already (see ``writable``), and empty otherwise.
+    """
 
     entity: Entity
+    record: bytes = field(default=b"", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,27 @@ class Removed:
 
     kind: str
     key: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A durable record of the store cannot be used: it leaves its place and is kept aside, with the reason.
+
+    ``kind`` and ``key`` are those of an entity; ``MESSAGE`` and a message id; or ``PLACE`` and a position. ``queue_id``
+    is what messages are kept under for it, 0 for nothing.
+    """
+
+    kind: str
+    key: tuple[Value, ...]
+    reason: str
+    queue_id: int = 0
+
+
+MESSAGE: Final = "message"
+"""The kind of the content of a message, where it is set aside."""
+
+PLACE: Final = "place"
+"""The kind of a message's place in a queue, where it is set aside."""
 
 
 class Stored:
@@ -173,8 +198,8 @@ class StreamSegment:
     bloom: bytes = b""
 
 
-Change: TypeAlias = Put | Removed | Stored | Enqueued | Dequeued | Discarded | Appended | Sealed | Truncated
+Change: TypeAlias = Put | Removed | SetAside | Stored | Enqueued | Dequeued | Discarded | Appended | Sealed | Truncated
 Changes: TypeAlias = Sequence[Change]
 
-Recovered: TypeAlias = Put | StreamSegment | Enqueued
+Recovered: TypeAlias = Put | SetAside | StreamSegment | Enqueued
 """What a store yields after a start."""

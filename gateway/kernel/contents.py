@@ -2,25 +2,36 @@
 
 content: version, lengths of exchange, routing key, header format and header, then those four and the body. Integers are
 big-endian. What stands before the body is the *envelope*; publishers repeat it, so both directions remember it.
+
+There are two layouts. Version 1 has two bytes for the length of a name; version 2 has four, and is written only where a
+name is longer than 65,535 bytes. So every message can be written, whatever name was derived for it.
 """
 
 import struct
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.errors import StorageError
+from gateway.kernel.errors import StorageError, UnreadableRecord
 from gateway.kernel.message import Message
 from gateway.kernel.ports import StoredMessage
 
 if TYPE_CHECKING:
     from gateway.kernel.message import Header, HeaderFormat
 
-CONTENT_VERSION: Final = 1
+CONTENT_VERSION: Final = 2
+"""The newest layout."""
+
+_NARROW: Final = 1
+_WIDE: Final = 2
 
 _LENGTHS: Final = struct.Struct(">BHHBI")
+_WIDE_LENGTHS: Final = struct.Struct(">BIIBI")
 
-#: How many bytes of a content are neither names nor header nor body.
+#: How many bytes of a content of version 1 are neither names nor header nor body.
 LENGTHS_SIZE: Final = _LENGTHS.size
+
+#: The longest name that version 1 can hold, in bytes.
+LONGEST_NARROW_NAME: Final = 0xFFFF
 
 #: Names come from the wire; whatever Python can hold in a string can be stored.
 _TEXT: Final = ("utf-8", "surrogatepass")
@@ -63,38 +74,64 @@ class ContentWriter:
 
 def _envelope(exchange: str, routing_key: str, header_format: str, header: bytes) -> bytes:
     names = exchange.encode(*_TEXT), routing_key.encode(*_TEXT), header_format.encode()
-    lengths = _LENGTHS.pack(CONTENT_VERSION, *map(len, names), len(header))
-    return b"".join((lengths, *names, header))
+    is_wide = max(len(names[0]), len(names[1])) > LONGEST_NARROW_NAME
+    lengths, version = (_WIDE_LENGTHS, _WIDE) if is_wide else (_LENGTHS, _NARROW)
+    return b"".join((lengths.pack(version, *map(len, names), len(header)), *names, header))
+
+
+def is_narrow(record: bytes, position: int = 0) -> bool:
+    """Return whether the content that begins at ``position`` has the layout of version 1."""
+    return record[position] == _NARROW
 
 
 def body_at(record: bytes, position: int = 0) -> int:
     """Return where the body begins in the content that begins at ``position``.
 
+    :raises UnreadableRecord: when it is torn.
     :raises StorageError: when a newer gateway wrote it.
     """
-    version, exchange_size, key_size, format_size, header_size = _LENGTHS.unpack_from(record, position)
-    if version > CONTENT_VERSION:
-        raise newer("a message", version, CONTENT_VERSION)
-    at: int = position + LENGTHS_SIZE + exchange_size + key_size + format_size + header_size
+    lengths, exchange_size, key_size, format_size, header_size = _lengths(record, position)
+    at: int = position + lengths + exchange_size + key_size + format_size + header_size
     return at
 
 
+def _lengths(record: bytes, position: int = 0) -> tuple[int, int, int, int, int]:
+    """Return the size of the lengths in front of a content, and those lengths."""
+    try:
+        version, exchange, key, header_format, header = _LENGTHS.unpack_from(record, position)
+        if version == _NARROW:
+            return LENGTHS_SIZE, exchange, key, header_format, header
+        if version == _WIDE:
+            _, exchange, key, header_format, header = _WIDE_LENGTHS.unpack_from(record, position)
+            return _WIDE_LENGTHS.size, exchange, key, header_format, header
+    except struct.error:
+        raise UnreadableRecord("the content of a message is torn") from None
+    raise newer("a message", version, CONTENT_VERSION)
+
+
 def decode_content(record: bytes) -> StoredMessage:
-    """Return the content a record holds. :raises StorageError: when a newer gateway wrote it."""
-    version, exchange_size, key_size, format_size, header_size = _LENGTHS.unpack_from(record)
-    if version > CONTENT_VERSION:
-        raise newer("a message", version, CONTENT_VERSION)
-    key = LENGTHS_SIZE + exchange_size
+    """Return the content a record holds.
+
+    :raises UnreadableRecord: when it is torn.
+    :raises StorageError: when a newer gateway wrote it.
+    """
+    lengths, exchange_size, key_size, format_size, header_size = _lengths(record)
+    key = lengths + exchange_size
     header_format = key + key_size
     header = header_format + format_size
     body = header + header_size
-    return StoredMessage(
-        record[LENGTHS_SIZE:key].decode(*_TEXT),
-        record[key:header_format].decode(*_TEXT),
-        record[header_format:header].decode(),
-        record[header:body],
-        record[body:],
-    )
+    if body > len(record):
+        raise UnreadableRecord("the content of a message is torn")
+    try:
+        return StoredMessage(
+            record[lengths:key].decode(*_TEXT),
+            record[key:header_format].decode(*_TEXT),
+            record[header_format:header].decode(),
+            record[header:body],
+            record[body:],
+        )
+    except UnicodeDecodeError:
+        raise UnreadableRecord("a name in the content of a message is not UTF-8") from None
 
 
 class ContentReader:

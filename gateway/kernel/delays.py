@@ -232,7 +232,7 @@ class Delays:
         if row in self._resident:
             return self._resident[row].message
         stored = self._journal.contents([self._rows.content_ids[row]])[0]
-        return None if stored is None else self._paging.message(stored)
+        return None if stored is None else self._paging.message(stored, self._rows.content_ids[row])
 
     def _is_cancelled(self, key: int) -> bool:
         return bool(self._rows.flags[key & _ROW_MASK] & _CANCELLED)

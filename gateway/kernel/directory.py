@@ -16,6 +16,7 @@ from gateway.kernel.limits import USER_LIMITS, require_valid_limits
 from gateway.kernel.message import Value
 from gateway.kernel.patterns import Compile
 from gateway.kernel.records import Entity, PermissionRecord, SecretRecord, TopicPermissionRecord, UserRecord
+from gateway.kernel.writable import writable
 
 #: Bytes in what is kept of a password.
 LONGEST_HASH: Final = 1024
@@ -107,7 +108,7 @@ class Directory:
             require_name("tag", str(tag))
         require_arguments(f"user '{user.name}'", {"tags": user.tags})
         require_valid_limits("user-limits", USER_LIMITS, user.limits)
-        self._change(Put(user))
+        self._change(writable(user))
 
     def remove_user(self, name: str) -> None:
         """Remove the user and its permissions. :raises NotFound: when there is no such user."""
@@ -126,7 +127,7 @@ class Directory:
         self._require_user(permission.user)
         for pattern in _patterns_of(permission):
             self._compile_pattern(pattern)
-        self._change(Put(permission))
+        self._change(writable(permission))
 
     def remove_permission(self, vhost: str, user: str) -> None:
         """Shut a user out of a virtual host. Harmless when it was not let in."""
@@ -139,7 +140,7 @@ class Directory:
         require_name("exchange", permission.exchange)
         for pattern in _patterns_of(permission):
             self._compile_pattern(pattern)
-        self._change(Put(permission))
+        self._change(writable(permission))
 
     def remove_topic_permission(self, vhost: str, user: str, exchange: str) -> None:
         """Allow a user all routing keys of a topic exchange again. Harmless when it was so."""

@@ -13,6 +13,10 @@ class StorageError(GatewayError):
     """The store cannot go on, or holds something this version cannot read."""
 
 
+class UnreadableRecord(StorageError):
+    """A record of the store does not hold what it should; it is set aside, and everything else goes on."""
+
+
 class ProtocolViolation(GatewayError):
     """The peer broke the rules of its protocol; its connection ends."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.changes import Put, Removed
+from gateway.kernel.changes import Removed
 from gateway.kernel.commons import Commons
 from gateway.kernel.errors import AccessRefused, CommandInvalid, PreconditionFailed, Refused
 from gateway.kernel.events import Event
@@ -14,6 +14,7 @@ from gateway.kernel.inert import InertType
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.names import PREDECLARED, RESERVED_PREFIX, require_not_default
 from gateway.kernel.records import ExchangeRecord
+from gateway.kernel.writable import writable
 
 if TYPE_CHECKING:
     from gateway.kernel.declarations import ExchangeDeclaration
@@ -167,9 +168,10 @@ class Exchanges:
             dict(declaration.arguments),
             self._commons.next_queue_id() if keeps_messages else 0,
         )
+        put = writable(record)
         exchange = self.install(record, is_durable=declaration.is_durable)
         if exchange.is_durable:
-            self._commons.journal.record(Put(record))
+            self._commons.journal.record(put)
         self._commons.events.emit(Event("exchange.created", record.vhost, record.name))
         return exchange
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.budget import TurnBudget
-from gateway.kernel.changes import Appended, Change, Dequeued, Discarded, Enqueued, Lsn, Stored
+from gateway.kernel.changes import MESSAGE, Appended, Change, Dequeued, Discarded, Enqueued, Lsn, SetAside, Stored
 from gateway.kernel.contents import ContentReader
 from gateway.kernel.message import Message
 from gateway.kernel.ports import StoredMessage
@@ -66,6 +66,7 @@ class Journal:
         self.has_failed = False
         self.on_backlog: Callable[[], None] = lambda: None
         self.on_fault: Callable[[Exception], None] | None = None
+        self.on_set_aside: Callable[[SetAside], None] = lambda aside: None
         self.moved_lsn = Lsn(0)
         self.lsn = Lsn(1)
         self.watermark = Lsn(0)
@@ -175,6 +176,12 @@ class Journal:
                 if message_id in fresh:
                     found[index] = _as_stored(fresh[message_id])
         return found
+
+    def set_aside(self, message_id: int, reason: str) -> None:
+        """Record that a stored content cannot be used: the store keeps it aside."""
+        aside = SetAside(MESSAGE, (message_id,), reason)
+        self._changes.append(aside)
+        self.on_set_aside(aside)
 
     def lost(self, position: int) -> None:
         """Record that the content of a message is not to be found: its place goes too."""

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from gateway.kernel.errors import GatewayError
 from gateway.kernel.message import Message
 from gateway.kernel.ports import StoredMessage
 from gateway.kernel.queued_message import QueuedMessage
@@ -53,8 +54,10 @@ class Paging:
         contents = self._journal.contents(segment.content_ids.tolist())
         return [None if stored is None else self._entry(segment, row, stored) for row, stored in enumerate(contents)]
 
-    def _entry(self, segment: Segment, row: int, stored: StoredMessage) -> QueuedMessage:
-        message = self.message(stored)
+    def _entry(self, segment: Segment, row: int, stored: StoredMessage) -> QueuedMessage | None:
+        message = self.message(stored, segment.content_ids[row])
+        if message is None:
+            return None
         flags = segment.flags[row]
         is_durable = bool(flags & DURABLE)
         if is_durable:
@@ -68,7 +71,14 @@ class Paging:
         self.spills += 1
         return self._journal.spilled(message)
 
-    def message(self, stored: StoredMessage) -> Message:
-        """Return the message of a content, as its publisher sent it."""
-        header = self._journal.formats[stored.header_format].header(stored.header)
+    def message(self, stored: StoredMessage, content_id: int) -> Message | None:
+        """Return the message of a content, as its publisher sent it.
+
+        One whose header cannot be read is set aside in the store, and counts as lost.
+        """
+        try:
+            header = self._journal.formats[stored.header_format].header(stored.header)
+        except (GatewayError, LookupError, ValueError) as error:
+            self._journal.set_aside(content_id, f"{type(error).__name__}: {error}")
+            return None
         return Message(stored.exchange, stored.routing_key, header, stored.body)

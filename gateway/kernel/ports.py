@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from gateway.kernel.changes import Changes, Lsn, Recovered
+from gateway.kernel.changes import Changes, Lsn, Recovered, SetAside
 from gateway.kernel.message import Arguments, Message, Value
 
 if TYPE_CHECKING:
@@ -54,6 +54,17 @@ class StoreListener(Protocol):
 
     def on_durable(self, watermark: Lsn) -> None:
         """Everything up to ``watermark`` survives a crash from now on; watermarks only rise."""
+        ...
+
+    def on_refused(self, reason: str) -> None:
+        """A change could not be written and was left out: what waits for the store now must not be called safe.
+
+        Comes before the watermark of that change.
+        """
+        ...
+
+    def on_set_aside(self, aside: SetAside) -> None:
+        """A record could not be read back and is kept aside from now on."""
         ...
 
     def on_stalled(self, reason: str) -> None:
@@ -116,7 +127,8 @@ class Store(Protocol):
     def recover(self) -> Iterator[Recovered]:
         """Yield what was durable when the store was opened, before the first ``append``.
 
-        All ``Put`` come first, then the segments of one stream after the other, the one that is not sealed last, then
+        All ``Put`` come first, behind a ``SetAside`` for each record that is kept aside (one that is found unreadable
+        later may come later), then the segments of one stream after the other, the one that is not sealed last, then
         every ``Enqueued`` in rising position. No ``Stored``: contents are read with ``messages`` when needed. Spilled
         contents of the last run are gone. A stream that was ever appended to has one unsealed segment, an empty one if
         need be, so that it goes on where it ended.

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gateway.kernel.advice import advice_on
-from gateway.kernel.changes import Put, Removed
+from gateway.kernel.changes import Removed
 from gateway.kernel.commons import Commons
 from gateway.kernel.counters import Traffic
 from gateway.kernel.errors import InternalError, PreconditionFailed
@@ -15,6 +15,7 @@ from gateway.kernel.records import QueueRecord
 from gateway.kernel.reserve import Reserve
 from gateway.kernel.stream import Stream
 from gateway.kernel.stream_round import ReadingRound
+from gateway.kernel.writable import writable
 
 if TYPE_CHECKING:
     from gateway.kernel.declarations import QueueDeclaration
@@ -146,9 +147,10 @@ class Queues:
             declaration.is_auto_delete,
             dict(declaration.arguments),
         )
+        put = writable(record)
         queue = self.install(record, is_durable=declaration.is_durable, owner=declaration.owner)
         if declaration.survives:
-            self._commons.journal.record(Put(record))
+            self._commons.journal.record(put)
         emit = self._commons.events.emit
         emit(Event("queue.created", record.vhost, record.name))
         for argument, advice in advice_on(record.arguments):

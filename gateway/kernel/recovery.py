@@ -1,13 +1,14 @@
 """From what the store kept to a broker as it was: entities first, in the order they need each other, then messages."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from gateway.kernel.changes import Enqueued, Put, Removed, StreamSegment
-from gateway.kernel.errors import ConfigurationError, Refused, StorageError
+from gateway.kernel.changes import Enqueued, Put, Removed, SetAside, StreamSegment
+from gateway.kernel.errors import CommandInvalid, ConfigurationError, GatewayError, Refused, StorageError
 from gateway.kernel.events import Event
 from gateway.kernel.exchange import Exchange
+from gateway.kernel.patterns import NeverMatching
+from gateway.kernel.policy_checks import require_valid_policy
 from gateway.kernel.queue import Queue
 from gateway.kernel.records import (
     ArchiveRecord,
@@ -66,94 +67,144 @@ ORDER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
-    """What keeps messages, by its number in the store: queues, and the logs of streams."""
+#: Changes applied between two steps: a few milliseconds of work.
+_STEP: Final = 500
 
-    queue_by_id: dict[int, Queue]
-    log_by_id: dict[int, Log]
+#: A reason in the store and in the log is no longer than this.
+_LONGEST_REASON: Final = 500
 
 
 def recover(broker: "Broker", changes: "Iterable[Recovered]") -> int:
     """Rebuild everything from the store's changes; return how many messages came back.
 
-    After a kill nobody knows what had been handed out, so every message counts as redelivered from then on (4.8.17: the
-    flag says that it *may* have been delivered before).
-
     :raises StorageError: when the store holds an entity this version does not know.
     :raises ConfigurationError: when one cannot be built any more, because a plugin is missing, say.
     """
-    entities: list[Entity] = []
-    count = 0
-    installed: Installed | None = None
-    seen: set[int] = set()
-    for change in changes:
-        if isinstance(change, Put):
-            entities.append(change.entity)
-            continue
-        if installed is None:
-            installed = _install(broker, entities)
-        if isinstance(change, StreamSegment):
-            count += _restore_segment(installed, change)
+    recovery = Recovery(broker)
+    for _ in recovery.steps(changes):
+        pass
+    return recovery.messages
+
+
+class Recovery:
+    """The rebuilding of one broker, in steps. ``messages`` counts those that came back.
+
+    An entity that cannot be applied is set aside in the store, and everything else goes on. After a kill the broker
+    does not know what had been handed out, so every message counts as redelivered from then on (4.8.17: the flag says
+    that it *may* have been delivered before).
+    """
+
+    def __init__(self, broker: "Broker") -> None:
+        self.messages = 0
+        self._broker = broker
+        self._entities: list[Entity] = []
+        self._queue_by_id: dict[int, Queue] = {}
+        self._log_by_id: dict[int, Log] = {}
+        self._ids_set_aside: set[int] = set()
+        self._is_installed = False
+        self._seen: set[int] = set()
+
+    def steps(self, changes: "Iterable[Recovered]") -> Iterator[None]:
+        """Rebuild, yielding now and then. No timer may fire and no client be served before the last step.
+
+        Raises as ``recover`` does.
+        """
+        for number, change in enumerate(changes):
+            if not self._is_installed and isinstance(change, StreamSegment | Enqueued):
+                yield from self._install_all()
+            self._take(change)
+            if number % _STEP == 0:
+                yield
+        if not self._is_installed:
+            yield from self._install_all()
+        for permission, reason in self._broker.directory.faults():
+            event = Event(f"{permission.kind}.without_effect", permission.vhost, permission.user, {"reason": reason})
+            self._broker.events.emit(event)
+        for vhost in self._broker.vhost_by_name.values():
+            vhost.sessions.reclaim()
+            self._broker.resume_archives(vhost)
+            vhost.producers.settle()
+            yield
+
+    def _take(self, change: "Recovered") -> None:
+        if isinstance(change, Enqueued):
+            self.messages += self._restore(change)
+        elif isinstance(change, Put):
+            self._entities.append(change.entity)
+        elif isinstance(change, SetAside):
+            self._ids_set_aside.add(change.queue_id)
+            self._broker.on_set_aside(change)
         else:
-            count += _restore(broker, installed, change, seen)
-    if installed is None:
-        _install(broker, entities)
-    for permission, reason in broker.directory.faults():
-        event = Event(f"{permission.kind}.without_effect", permission.vhost, permission.user, {"reason": reason})
-        broker.events.emit(event)
-    for vhost in broker.vhost_by_name.values():
-        vhost.sessions.reclaim()
-        broker.resume_archives(vhost)
-        vhost.producers.settle()
-    return count
+            self.messages += self._restore_segment(change)
 
+    def _restore(self, change: Enqueued) -> bool:
+        """Give a message back to its queue; the first of the queues that share a message owns the content."""
+        queue = self._queue_by_id.get(change.queue_id)
+        if queue is None and change.queue_id not in self._ids_set_aside:
+            return False
+        if change.message_id in self._seen:
+            self._broker.journal.shared(change.message_id)
+        self._seen.add(change.message_id)
+        if queue is None:  # the content stays for the queue that is set aside
+            return False
+        is_redelivered = change.position <= self._broker.doubtful_up_to or change.delivery_count > 0
+        queue.restore(change, is_redelivered=is_redelivered)
+        return True
 
-def _restore(broker: "Broker", installed: Installed, change: Enqueued, seen: set[int]) -> bool:
-    """Give a message back to its queue; the first of the queues that share a message owns the content."""
-    queue = installed.queue_by_id.get(change.queue_id)
-    if queue is None:
-        return False
-    if change.message_id in seen:
-        broker.journal.shared(change.message_id)
-    seen.add(change.message_id)
-    queue.restore(change, is_redelivered=change.position <= broker.doubtful_up_to or change.delivery_count > 0)
-    return True
+    def _restore_segment(self, segment: StreamSegment) -> int:
+        """Give a stream a segment back; return how many messages are in it."""
+        log = self._log_by_id.get(segment.stream_id)
+        if log is None:
+            return 0
+        log.restore(segment)
+        return segment.end - segment.first
 
+    # Entities
 
-def _restore_segment(installed: Installed, segment: StreamSegment) -> int:
-    """Give a stream a segment back; return how many messages are in it."""
-    log = installed.log_by_id.get(segment.stream_id)
-    if log is None:
-        return 0
-    log.restore(segment)
-    return segment.end - segment.first
+    def _install_all(self) -> Iterator[None]:
+        broker, entities = self._broker, self._entities
+        self._is_installed = True
+        for entity in entities:
+            if entity.kind not in ORDER:
+                raise StorageError(f"the store holds a {entity.kind}, which this version does not know")
+        clean_stops = [entity.doubtful_up_to for entity in entities if isinstance(entity, CleanStopRecord)]
+        broker.doubtful_up_to = clean_stops[0] if clean_stops else broker.journal.position
+        # new messages stand behind the doubtful ones, also when none of those is left to tell how far they went
+        broker.journal.position = max(broker.journal.position, broker.doubtful_up_to)
+        ids = {*map(queue_id_of, entities), *self._ids_set_aside}
+        broker.skip_queue_ids(max(ids, default=0))  # before a policy makes an archive of its own
+        for number, entity in enumerate(sorted(entities, key=lambda entity: ORDER.index(entity.kind))):
+            self._install(entity)
+            if number % _STEP == 0:
+                yield
 
-
-def _install(broker: "Broker", entities: list[Entity]) -> Installed:
-    for entity in entities:
-        if entity.kind not in ORDER:
-            raise StorageError(f"the store holds a {entity.kind}, which this version does not know")
-    clean_stops = [entity.doubtful_up_to for entity in entities if isinstance(entity, CleanStopRecord)]
-    broker.doubtful_up_to = clean_stops[0] if clean_stops else broker.journal.position
-    # new messages stand behind the doubtful ones, also when none of those is left to tell how far they went
-    broker.journal.position = max(broker.journal.position, broker.doubtful_up_to)
-    places = Installed({}, {})
-    broker.skip_queue_ids(max(map(queue_id_of, entities), default=0))  # before a policy makes an archive of its own
-    for entity in sorted(entities, key=lambda entity: ORDER.index(entity.kind)):
+    def _install(self, entity: Entity) -> None:
         try:
-            installed = _install_one(broker, entity)
-        except Refused as refusal:
+            installed = _install_one(self._broker, entity)
+        except CommandInvalid as refusal:  # a plugin is missing: nothing is wrong with the record
             raise ConfigurationError(f"{entity.kind} {list(entity.key)} cannot be restored: {refusal}") from None
+        except Refused as refusal:
+            self._set_aside(entity, str(refusal))
+            return
+        except GatewayError:
+            raise
+        except Exception as error:  # whatever is in the record, it must not keep the broker from starting
+            self._set_aside(entity, f"{type(error).__name__}: {error}")
+            return
         if isinstance(installed, Exchange) and installed.guard is not None:
             installed = installed.guard.waiting
         if isinstance(installed, Stream):
             installed = installed.log
         if isinstance(installed, Queue):
-            places.queue_by_id[installed.id] = installed
+            self._queue_by_id[installed.id] = installed
         elif isinstance(installed, Log):
-            places.log_by_id[installed.id] = installed
-    return places
+            self._log_by_id[installed.id] = installed
+
+    def _set_aside(self, entity: Entity, reason: str) -> None:
+        aside = SetAside(entity.kind, entity.key, " ".join(reason.split())[:_LONGEST_REASON], queue_id_of(entity))
+        self._ids_set_aside.add(aside.queue_id)
+        self._broker.journal.record(aside)
+        self._broker.on_set_aside(aside)
 
 
 def _install_one(broker: "Broker", entity: Entity) -> object:
@@ -169,6 +220,7 @@ def _install_one(broker: "Broker", entity: Entity) -> object:
     if isinstance(entity, BindingRecord):
         return _install_binding(broker, entity)
     if isinstance(entity, PolicyRecord):
+        require_valid_policy(entity, lambda pattern: NeverMatching())  # a wrong pattern matches nothing, and stays
         broker.install_policy(entity)
         broker.vhost(entity.vhost).equipment.policies_restored()
         return None

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.chunks import ENTRY_FORMAT, ENTRY_SIZE, HEAD_SIZE, chunk_heads
-from gateway.kernel.contents import LENGTHS_SIZE, body_at
+from gateway.kernel.contents import LENGTHS_SIZE, body_at, is_narrow
 from gateway.kernel.message import Message
 from gateway.kernel.queued_message import QueuedMessage
 
@@ -19,6 +19,9 @@ _unpack_entry = struct.Struct(ENTRY_FORMAT).unpack_from
 #: The length of the header stands last among the lengths with which an envelope begins.
 _SIZE_AT: Final = LENGTHS_SIZE - 4
 _unpack_size = struct.Struct(">I").unpack_from
+
+#: Nothing that is stored begins with this.
+_NO_SIZES: Final = b"\0"
 
 
 class Envelopes:
@@ -47,6 +50,9 @@ class Envelopes:
             return data[at:end], header
         envelope = data[at : body_at(data, at)]
         self.exchange, self.routing_key, self.header = self._reader.said(envelope)
+        if not is_narrow(envelope):  # too long a name for the comparison, which nothing but an attack sends
+            self._sizes = _NO_SIZES
+            return envelope, self.header
         self._sizes = envelope[:_SIZE_AT]
         self._names = envelope[LENGTHS_SIZE : len(envelope) - _unpack_size(envelope, _SIZE_AT)[0]]
         return envelope, self.header

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
-from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Put, Removed, Stored
+from gateway.kernel.changes import MESSAGE, Change, Dequeued, Discarded, Enqueued, Put, Removed, SetAside, Stored
 from gateway.kernel.message import Value
 from gateway.kernel.records import BindingRecord, ExchangeRecord, ParameterRecord
 from gateway.testing.store_session import (
@@ -129,7 +129,7 @@ def _entities_are_replaced_and_removed_by_key(place: StorePlace) -> None:
 def _every_kind_of_value_comes_back(place: StorePlace) -> None:
     session = StoreSession(place)
     value: Value = {
-        "nothing": None, "yes": True, "whole": -(2**70), "part": 0.1, "huge": float("inf"), "text": "\u20ac\x00\ud800",
+        "nothing": None, "yes": True, "whole": -(2**70), "part": 0.1, "huge": float("inf"), "text": "\u20ac\x00",
         "bytes": b"\x00\xff", "exact": Decimal("1.10"), "time": datetime(2024, 2, 29, 12, tzinfo=UTC),
         "list": [1, [2.0, "3"]], "$": {"$": ["bytes", "AA=="]},
     }  # fmt: skip
@@ -137,6 +137,23 @@ def _every_kind_of_value_comes_back(place: StorePlace) -> None:
     session.crash_settled()
     found = entities_in(session.found)[0]
     assert isinstance(found, ParameterRecord) and found.value == value, f"{value!r} came back as {found!r}"  # noqa: PT018
+
+
+def _what_is_set_aside_is_told_at_each_start_and_keeps_its_messages(place: StorePlace) -> None:
+    session = StoreSession(place)
+    aside = SetAside("queue", ("/", "q1"), "spoilt", 1)
+    session.append(Put(queue_record(1)), Put(queue_record(2)), Stored(message_with(1)), Enqueued(1, 1, 1, 0))
+    session.append(Stored(message_with(2)), Enqueued(2, 2, 2, 0))
+    session.settle()
+    session.append(aside, SetAside(MESSAGE, (2,), "torn"), SetAside("queue", ("/", "none"), "never there"))
+    for _ in range(2):
+        session.crash_settled()
+        told = [change for change in session.found if isinstance(change, SetAside)]
+        assert sorted(each.kind for each in told) == [MESSAGE, "queue"], f"set aside, but recovery tells {told}"
+        assert aside in told, f"{aside} was set aside, but recovery tells {told}"
+        assert entities_in(session.found) == [queue_record(2)], "what is set aside was recovered"
+        assert session.content(1) is not None, "the message of a queue that is set aside is gone"
+        assert session.content(2) is None, "a content that is set aside is still found"
 
 
 def _what_was_let_go_does_not_come_back(place: StorePlace) -> None:
@@ -280,6 +297,7 @@ STORE_CHECKS: Final[tuple[Callable[[StorePlace], None], ...]] = (
     _recovery_yields_entities_first_and_places_in_order,
     _entities_are_replaced_and_removed_by_key,
     _every_kind_of_value_comes_back,
+    _what_is_set_aside_is_told_at_each_start_and_keeps_its_messages,
     _what_was_let_go_does_not_come_back,
     _what_came_and_went_leaves_no_trace,
     _an_append_survives_whole_or_not_at_all,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, Protocol
 
-from gateway.kernel.changes import Change, Enqueued, Lsn, Put, Recovered, StreamSegment
+from gateway.kernel.changes import Change, Enqueued, Lsn, Put, Recovered, SetAside, StreamSegment
 from gateway.kernel.message import Header, Message, Properties
 from gateway.kernel.plain import PlainFormat
 from gateway.kernel.ports import Store, StoredMessage
@@ -98,6 +98,14 @@ class StoreSession:
         assert watermark > self.watermark, f"the watermark went from {self.watermark} to {watermark}: it must rise"
         assert watermark <= self.appended, f"{watermark} is reported durable, but only {self.appended} was appended"
         self.watermark = watermark
+
+    def on_refused(self, reason: str) -> None:
+        """Everything a check appends can be written."""
+        raise AssertionError(f"the store refused a change: {reason}")
+
+    def on_set_aside(self, aside: SetAside) -> None:
+        """Check the moment of the call."""
+        self._heard("on_set_aside")
 
     def on_stalled(self, reason: str) -> None:
         """Check the moment of the call."""

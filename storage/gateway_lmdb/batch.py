@@ -7,9 +7,10 @@ that may be on disk already is deleted all the same, which is why a batch knows 
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from gateway.kernel.changes import Appended, Dequeued, Discarded, Enqueued, Lsn, Put, Removed, Stored
-from gateway.kernel.message import Message
+from gateway.kernel.changes import Appended, Dequeued, Discarded, Enqueued, Lsn, Put, Removed, SetAside, Stored
+from gateway.kernel.message import Message, Value
 from gateway.kernel.records import Entity
+from gateway_lmdb.quarantine import Quarantined, quarantined
 from gateway_lmdb.schema import entity_key
 from gateway_lmdb.staged import Append
 from gateway_lmdb.stream_batch import StreamBatch
@@ -59,12 +60,15 @@ class Batch:
     """Folds appends in order. Owned by the writer thread.
 
     ``lsn`` is the position of the last append folded, 0 when there was none; ``size`` the bytes of the bodies in it.
+    ``refusals`` says what of it cannot be written, and is left out.
     """
 
     def __init__(self, written: Written) -> None:
         self.lsn = Lsn(0)
         self.size = 0
-        self.entities: dict[bytes, Entity | None] = {}
+        self.entities: dict[bytes, Put | None] = {}
+        self.asides: list[Quarantined] = []
+        self.refusals: list[str] = []
         self.contents: TableBatch[Message] = TableBatch(written.content)
         self.spilled: TableBatch[Message] = TableBatch(written.spilled)
         self.enqueued: TableBatch[Enqueued] = TableBatch(written.enqueued)
@@ -72,7 +76,7 @@ class Batch:
 
     def __len__(self) -> int:
         messages = len(self.contents) + len(self.spilled) + len(self.enqueued)
-        return len(self.entities) + messages + len(self.streams)
+        return len(self.entities) + len(self.asides) + messages + len(self.streams)
 
     @property
     def deletes(self) -> int:
@@ -102,13 +106,22 @@ class Batch:
                 self._store(change)
             elif isinstance(change, Discarded):
                 self._discard(change)
-            elif isinstance(change, Put):
-                self.entities[entity_key(change.entity.kind, change.entity.key)] = change.entity
-            elif isinstance(change, Removed):
-                self.entities[entity_key(change.kind, change.key)] = None
+            elif isinstance(change, Put | Removed):
+                self._set_entity(change)
+            elif isinstance(change, SetAside):
+                self.asides.append(quarantined(change))
+            elif isinstance(change, Quarantined):
+                self.asides.append(change)
             else:
                 self.streams.add(change)
         self.lsn = append.lsn or self.lsn
+
+    def _set_entity(self, change: Put | Removed) -> None:
+        kind, key = (change.kind, change.key) if isinstance(change, Removed) else _identity(change.entity)
+        try:
+            self.entities[entity_key(kind, key)] = change if isinstance(change, Put) else None
+        except (TypeError, ValueError, RecursionError) as error:  # the last line: the kernel checks before it accepts
+            self.refusals.append(f"{kind}: {type(error).__name__}: {error}")
 
     def _store(self, stored: Stored) -> None:
         table = self.spilled if stored.is_spilled else self.contents
@@ -120,3 +133,7 @@ class Batch:
         message = table.delete(discarded.message_id)
         if message is not None:
             self.size -= len(message.body)
+
+
+def _identity(entity: Entity) -> tuple[str, tuple[Value, ...]]:
+    return entity.kind, entity.key

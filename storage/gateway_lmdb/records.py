@@ -5,31 +5,51 @@ enqueued: version, queue id, message id, enqueued at (ms since the epoch), deliv
     expires at (both ms since the epoch, 0 for none).
 segment: version, end, size, moments of the first and the last message (ms), whether it is in a file, then its bloom.
 stream: the first offset. chunk: as ``gateway.kernel.chunks`` writes it.
-entity: format, version of the entity's own layout, then its fields as ``values.dumps`` writes them.
+entity: as ``gateway.kernel.writable`` writes it.
 """
 
 import struct
+from collections.abc import Iterator
 from typing import Final
 
-from gateway.kernel import values
 from gateway.kernel.changes import Enqueued, StreamSegment
 from gateway.kernel.contents import newer
-from gateway.kernel.errors import StorageError
-from gateway.kernel.records import ENTITY_BY_KIND, Entity
+from gateway.kernel.errors import UnreadableRecord
 
 ENQUEUED_VERSION: Final = 1
-ENTITY_VERSION: Final = 1
 SEGMENT_VERSION: Final = 1
 
 _ENQUEUED: Final = struct.Struct(">BQQQIIBQQ")
-_ENTITY: Final = struct.Struct(">BH")
 _SEGMENT: Final = struct.Struct(">BQQQQ?")
+
+#: The largest number in each place of ``_ENQUEUED``, behind the version.
+_LARGEST: Final = (2**64 - 1, 2**64 - 1, 2**64 - 1, 2**32 - 1, 2**32 - 1, 2**8 - 1, 2**64 - 1, 2**64 - 1)
 
 
 def encode_enqueued(enqueued: Enqueued) -> bytes:
-    """Return the record of a message's place in a queue; the position is the key."""
-    return _ENQUEUED.pack(
-        ENQUEUED_VERSION,
+    """Return the record of a message's place in a queue; the position is the key.
+
+    A number that is out of range becomes the nearest that is in range: no moment that far away is ever reached, and a
+    message must not be lost for it.
+    """
+    try:
+        return _ENQUEUED.pack(
+            ENQUEUED_VERSION,
+            enqueued.queue_id,
+            enqueued.message_id,
+            enqueued.enqueued_at_ms,
+            enqueued.delivery_count,
+            enqueued.body_size,
+            enqueued.priority,
+            enqueued.due_at_ms,
+            enqueued.expires_at_ms,
+        )
+    except struct.error:
+        return _ENQUEUED.pack(ENQUEUED_VERSION, *_bounded(enqueued))
+
+
+def _bounded(enqueued: Enqueued) -> Iterator[int]:
+    numbers = (
         enqueued.queue_id,
         enqueued.message_id,
         enqueued.enqueued_at_ms,
@@ -39,10 +59,18 @@ def encode_enqueued(enqueued: Enqueued) -> bytes:
         enqueued.due_at_ms,
         enqueued.expires_at_ms,
     )
+    for number, most in zip(numbers, _LARGEST, strict=True):
+        yield min(max(number, 0), most)
 
 
 def decode_enqueued(position: int, record: bytes) -> Enqueued:
-    """Return the change a record holds. :raises StorageError: when a newer gateway wrote it."""
+    """Return the change a record holds.
+
+    :raises UnreadableRecord: when the record is torn.
+    :raises StorageError: when a newer gateway wrote it.
+    """
+    if len(record) < _ENQUEUED.size:
+        raise UnreadableRecord("the record is torn")
     version, queue_id, message_id, *rest = _ENQUEUED.unpack_from(record)
     _refuse_newer("a place in a queue", version, ENQUEUED_VERSION)
     return Enqueued(queue_id, position, message_id, *rest)
@@ -57,28 +85,15 @@ def encode_segment(segment: StreamSegment, *, is_filed: bool) -> bytes:
 def decode_segment(stream_id: int, first: int, record: bytes) -> tuple[StreamSegment, bool]:
     """Return the segment a record holds and whether it is in a file.
 
+    :raises UnreadableRecord: when the record is torn.
     :raises StorageError: when a newer gateway wrote it.
     """
+    if len(record) < _SEGMENT.size:
+        raise UnreadableRecord("the record is torn")
     version, end, size_bytes, first_ms, last_ms, is_filed = _SEGMENT.unpack_from(record)
     _refuse_newer("a segment of a stream", version, SEGMENT_VERSION)
     bloom = record[_SEGMENT.size :]
     return StreamSegment(stream_id, first, end, size_bytes, first_ms, last_ms, True, bloom), is_filed
-
-
-def encode_entity(entity: Entity) -> bytes:
-    """Return the record of an entity."""
-    return _ENTITY.pack(ENTITY_VERSION, entity.version) + values.dumps(entity.to_fields())
-
-
-def decode_entity(kind: str, record: bytes) -> Entity:
-    """Return the entity a record holds, in today's layout. :raises StorageError: when a newer gateway wrote it."""
-    entity = ENTITY_BY_KIND.get(kind)
-    if entity is None:
-        raise StorageError(f"the store holds a kind of entity this gateway does not know: {kind}")
-    encoding, version = _ENTITY.unpack_from(record)
-    _refuse_newer(f"the encoding of a {kind}", encoding, ENTITY_VERSION)
-    _refuse_newer(f"a {kind}", version, entity.version)
-    return entity.from_fields(values.loads(record[_ENTITY.size :]), version)
 
 
 def _refuse_newer(what: str, written: int, known: int) -> None:

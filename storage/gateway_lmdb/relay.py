@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
-from gateway.kernel.changes import Lsn
+from gateway.kernel.changes import Lsn, SetAside
 from gateway.kernel.ports import StoreListener
 
 Report: TypeAlias = Callable[[StoreListener], None]
@@ -32,6 +32,14 @@ class Relay:
     def on_durable(self, watermark: Lsn) -> None:
         """Pass on the watermark."""
         self._pass(lambda listener: listener.on_durable(watermark))
+
+    def on_refused(self, reason: str) -> None:
+        """Pass on the reason."""
+        self._pass(lambda listener: listener.on_refused(reason))
+
+    def on_set_aside(self, aside: SetAside) -> None:
+        """Pass on what was set aside."""
+        self._pass(lambda listener: listener.on_set_aside(aside))
 
     def on_stalled(self, reason: str) -> None:
         """Pass on the reason."""

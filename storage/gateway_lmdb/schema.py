@@ -11,6 +11,7 @@ spilled    message id, 8 bytes, big-endian     a content of this run alone
 chunks     stream id, first offset, 8 + 8      messages of a stream, not in a file yet
 segments   stream id, first offset, 8 + 8      a sealed segment of a stream
 streams    stream id, 8 bytes                  the first offset, once it is not 0
+quarantine a table's name, colon, a key in it  a record that cannot be used (see ``quarantine``)
 =========  ==================================  ==================================
 """
 
@@ -75,6 +76,7 @@ class Tables:
     chunks: lmdb._Database
     segments: lmdb._Database
     streams: lmdb._Database
+    quarantine: lmdb._Database
 
 
 def open_tables(environment: lmdb.Environment) -> Tables:
@@ -94,6 +96,7 @@ def open_tables(environment: lmdb.Environment) -> Tables:
             environment.open_db(b"chunks", transaction),
             environment.open_db(b"segments", transaction),
             environment.open_db(b"streams", transaction),
+            environment.open_db(b"quarantine", transaction),
         )
         transaction.drop(tables.spilled, delete=False)
     return tables

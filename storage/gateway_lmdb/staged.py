@@ -4,9 +4,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import NewType
 
-from gateway.kernel.changes import Change, Discarded, Lsn, Stored
+from gateway.kernel.changes import Change, Discarded, Lsn, SetAside, Stored
 from gateway.kernel.message import Message
 from gateway.kernel.ports import StoredMessage
+from gateway_lmdb.quarantine import Quarantined
 from gateway_lmdb.stream_batch import Filed
 
 ContentKey = NewType("ContentKey", int)
@@ -18,7 +19,7 @@ class Append:
 
     __slots__ = ("changes", "lsn")
 
-    def __init__(self, lsn: Lsn, changes: Sequence[Change | Filed]) -> None:
+    def __init__(self, lsn: Lsn, changes: Sequence[Change | Filed | Quarantined]) -> None:
         self.lsn = lsn
         self.changes = changes
 
@@ -57,6 +58,12 @@ class Staged:
             entry = self._contents.get(key)
             if entry is not None and entry[0] <= watermark:
                 del self._contents[key]
+
+    def on_refused(self, reason: str) -> None:
+        """Keep everything: the watermark will tell."""
+
+    def on_set_aside(self, aside: SetAside) -> None:
+        """Keep everything: what is set aside was on disk."""
 
     def on_stalled(self, reason: str) -> None:
         """Keep everything: it is still to be written."""

@@ -10,9 +10,12 @@ from typing import Final
 
 from gateway.kernel.changes import Changes, Enqueued, Lsn, Put, Recovered
 from gateway.kernel.contents import decode_content
+from gateway.kernel.errors import UnreadableRecord
 from gateway.kernel.ports import StoredMessage, StoreListener
 from gateway_lmdb import recovery, stream_recovery
 from gateway_lmdb.environment import DEFAULT_MAP_SIZE, RECORD_SEEN, Environment
+from gateway_lmdb.quarantine import Quarantined, unreadable_message
+from gateway_lmdb.recovery import FoundEntities
 from gateway_lmdb.relay import Relay
 from gateway_lmdb.schema import Transaction, highest_number, pack_number
 from gateway_lmdb.sealer import Sealer
@@ -50,6 +53,7 @@ class LmdbStore:
         self._relay = Relay(call_in_kernel, self._staged)
         self._appended = Lsn(0)
         self._is_closed = False
+        self._unreadable_ids: set[int] = set()
         self._highest_ids = self._read_highest_ids()
         self._files = SegmentFiles(Path(path) / DIRECTORY)
         self._writer = Writer(self._environment, self._relay, retry_interval_s, self._streams_committed)
@@ -87,8 +91,20 @@ class LmdbStore:
             if content is not None:
                 return content
             if not is_staged and (record := transaction.get(pack_number(message_id), db=table)) is not None:
-                return decode_content(record)
+                return self._decoded(message_id, record)
         return None
+
+    def _decoded(self, message_id: int, record: bytes) -> StoredMessage | None:
+        """Return what a record holds; one that cannot be read is set aside, and counts as lost."""
+        try:
+            return decode_content(record)
+        except UnreadableRecord as error:
+            if message_id not in self._unreadable_ids:
+                self._unreadable_ids.add(message_id)
+                aside = unreadable_message(message_id, str(error))
+                self._stage(Append(_OUR_OWN, (aside,)))
+                self._relay.on_set_aside(aside.said())
+            return None
 
     # Streams
 
@@ -121,20 +137,25 @@ class LmdbStore:
 
     def recover(self) -> Iterator[Recovered]:
         """Yield what was durable when the store was opened, before the first ``append``."""
-        entities = recovery.entities(self._environment)
-        yield from map(Put, entities)
-        queues = recovery.queue_ids(entities)
-        yield from self._recover_streams(queues)
+        found = recovery.entities(self._environment)
+        self._stage(Append(_OUR_OWN, found.unreadable))
+        for aside in found.set_aside:
+            yield aside.said()
+        yield from map(Put, found.entities)
+        yield from self._recover_streams(found)
         orphans: list[Enqueued] = []
         for enqueued in recovery.enqueued(self._environment):
-            if enqueued.queue_id in queues:
+            if isinstance(enqueued, Quarantined):
+                self._stage(Append(_OUR_OWN, (enqueued,)))
+                yield enqueued.said()
+            elif found.keeps(enqueued.queue_id):
                 yield enqueued
             else:
                 orphans.append(enqueued)
-        self._stage(Append(_OUR_OWN, recovery.cleanup(self._environment, orphans, queues)))
+        self._stage(Append(_OUR_OWN, recovery.cleanup(self._environment, orphans, found.keeps)))
 
-    def _recover_streams(self, streams: frozenset[int]) -> Iterator[Recovered]:
-        found = stream_recovery.find(self._environment, self._files, streams)
+    def _recover_streams(self, kept: FoundEntities) -> Iterator[Recovered]:
+        found = stream_recovery.find(self._environment, self._files, kept)
         yield from found.segments
         self._stage(Append(_OUR_OWN, found.truncations))
         self._sealer.clean(found.firsts_by_stream)

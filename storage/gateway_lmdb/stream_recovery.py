@@ -1,12 +1,13 @@
 """What there is of streams after a start: their segments, what is still to be filed, and what belongs to nobody."""
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gateway.kernel.changes import EVERYTHING, StreamSegment, Truncated
 from gateway.kernel.errors import StorageError
 from gateway_lmdb import stream_tables
 from gateway_lmdb.environment import Environment
+from gateway_lmdb.recovery import FoundEntities
 from gateway_lmdb.segment_files import SegmentFiles
 
 
@@ -27,8 +28,10 @@ class FoundStreams:
         return firsts
 
 
-def find(environment: Environment, files: SegmentFiles, streams: Set[int]) -> FoundStreams:
-    """Look through the tables for everything that belongs to these streams.
+def find(environment: Environment, files: SegmentFiles, entities: FoundEntities) -> FoundStreams:
+    """Look through the tables for everything that belongs to the streams among these entities.
+
+    Streams whose records are set aside keep everything too: what is found of them is passed over by the kernel.
 
     :raises StorageError: when a segment is missing that nothing was truncated behind.
     """
@@ -36,7 +39,7 @@ def find(environment: Environment, files: SegmentFiles, streams: Set[int]) -> Fo
     with environment.read() as transaction:
         kept = sorted(stream_tables.stream_ids(transaction, environment.tables))
     for stream_id in kept:
-        if stream_id not in streams:
+        if not entities.keeps(stream_id):
             found.truncations.append(Truncated(stream_id, EVERYTHING))
             continue
         sealed = list(_sealed(environment, files, stream_id, found))

@@ -15,9 +15,12 @@ import lmdb
 
 from gateway.kernel.contents import ContentWriter
 from gateway.kernel.ports import StoreListener
+from gateway.kernel.writable import encode_entity
 from gateway_lmdb.batch import Batch, TableBatch, Written
 from gateway_lmdb.environment import RECORD_SEEN, TRANSACTION_SEEN, Environment
-from gateway_lmdb.records import encode_enqueued, encode_entity
+from gateway_lmdb.isolation import isolate
+from gateway_lmdb.quarantine import set_aside
+from gateway_lmdb.records import encode_enqueued
 from gateway_lmdb.schema import Transaction, highest_number, pack_number
 from gateway_lmdb.staged import Append
 from gateway_lmdb.stream_batch import StreamBatch
@@ -78,6 +81,8 @@ class Writer:
             while (batch := self._next_batch()) is not None:
                 self._commit(batch)
                 self._written = batch.written()
+                for refusal in batch.refusals:
+                    self._listener.on_refused(refusal)
                 if len(batch.streams):
                     self._streams.committed()
                     self._streams_committed(batch.streams)
@@ -87,7 +92,7 @@ class Writer:
                 self._environment.trim()
         except (_GivenUp, lmdb.Error) as error:
             self._fail(str(error))
-        except Exception as error:  # the seam of the thread: else nobody would hear of a change that cannot be encoded
+        except Exception as error:  # the seam of the thread: else the kernel would wait for it for ever
             self._fail(f"{type(error).__name__}: {error}")
             raise
 
@@ -139,26 +144,37 @@ class Writer:
         self._listener.on_resumed()
 
     def _try(self, batch: Batch) -> str | None:
-        """Write the batch, or return why that is not possible for now. :raises lmdb.Error: when it never will be."""
-        try:
-            if len(batch):
-                self._write(batch)
-        except lmdb.MapFullError:
-            return "the store has reached its largest size"
-        except lmdb.Error as error:
-            if error.code in PASSING_ERRORS:
-                return str(error)
-            raise
-        return None
+        """Write the batch, or return why that is not possible for now. :raises lmdb.Error: when it never will be.
+
+        What cannot be encoded is left out, and everything else is written.
+        """
+        while True:
+            try:
+                if len(batch):
+                    self._write(batch)
+                return None
+            except lmdb.MapFullError:
+                return "the store has reached its largest size"
+            except MemoryError:
+                return "out of memory"
+            except lmdb.Error as error:
+                if error.code in PASSING_ERRORS:
+                    return str(error)
+                raise
+            except Exception:
+                if not isolate(batch):
+                    raise
 
     def _write(self, batch: Batch) -> None:
         tables = self._environment.tables
         with self._environment.write() as transaction:
-            for key, entity in batch.entities.items():
-                if entity is None:
+            for aside in batch.asides:
+                set_aside(transaction, tables, aside)
+            for key, put in batch.entities.items():
+                if put is None:
                     transaction.delete(key, db=tables.entities)
                 else:
-                    transaction.put(key, encode_entity(entity), db=tables.entities)
+                    transaction.put(key, put.record or encode_entity(put.entity), db=tables.entities)
             _write_table(transaction, tables.contents, batch.contents, self._encode_content)
             _write_table(transaction, tables.spilled, batch.spilled, self._encode_content)
             _write_table(transaction, tables.enqueued, batch.enqueued, encode_enqueued)

@@ -6,6 +6,8 @@ from typing import TypeAlias
 
 from gateway.kernel import values
 from gateway.kernel.changes import (
+    MESSAGE,
+    PLACE,
     Appended,
     Change,
     Changes,
@@ -16,6 +18,7 @@ from gateway.kernel.changes import (
     Recovered,
     Removed,
     Sealed,
+    SetAside,
     Stored,
     Truncated,
 )
@@ -45,7 +48,7 @@ class Line:
     entry: Entry
 
 
-Step: TypeAlias = Put | Removed | Content | Enqueued | Dequeued | Discarded | Line | Sealed | Truncated
+Step: TypeAlias = Put | Removed | SetAside | Content | Enqueued | Dequeued | Discarded | Line | Sealed | Truncated
 
 
 def captured(changes: Changes) -> list[Step]:
@@ -79,6 +82,7 @@ class Image:
         self.spilled: dict[int, StoredMessage] = {}
         self.enqueued: dict[int, Enqueued] = {}
         self.streams: dict[int, StreamImage] = {}
+        self.set_aside: dict[tuple[str, bytes], SetAside] = {}
 
     def apply(self, step: Step) -> None:
         """Apply one step; once more is the same as once."""
@@ -95,12 +99,25 @@ class Image:
                 self.entities[_name(entity.kind, entity.key)] = entity
             case Removed(kind, key):
                 self.entities.pop(_name(kind, key), None)
+            case SetAside():
+                self._set_aside(step)
             case Line(stream_id, offset, entry):
                 self.stream(stream_id).append(offset, entry)
             case Sealed(segment):
                 self.stream(segment.stream_id).seal(segment)
             case Truncated(stream_id, first):
                 self.stream(stream_id).truncate(first)
+
+    def _set_aside(self, aside: SetAside) -> None:
+        name, number = _name(aside.kind, aside.key), aside.key[0] if aside.key else None
+        if aside.kind == MESSAGE and isinstance(number, int):
+            was_there = self.contents.pop(number, None) is not None
+        elif aside.kind == PLACE and isinstance(number, int):
+            was_there = self.enqueued.pop(number, None) is not None
+        else:
+            was_there = self.entities.pop(name, None) is not None
+        if was_there:
+            self.set_aside[name] = aside
 
     def stream(self, stream_id: int) -> StreamImage:
         """Return what is kept of a stream."""
@@ -114,7 +131,8 @@ class Image:
         """Return what of this is found after a restart: nothing spilled, no messages of queues that are gone."""
         image = Image()
         image.entities = dict(self.entities)
-        queues = set(map(queue_id_of, self.entities.values())) - {0}
+        image.set_aside = dict(self.set_aside)
+        queues = {*map(queue_id_of, self.entities.values()), *(each.queue_id for each in self.set_aside.values())} - {0}
         image.enqueued = {place: entry for place, entry in self.enqueued.items() if entry.queue_id in queues}
         lost = {entry.message_id for entry in self.enqueued.values() if entry.queue_id not in queues}
         lost -= {entry.message_id for entry in image.enqueued.values()}
@@ -123,7 +141,8 @@ class Image:
         return image
 
     def changes(self) -> Iterator[Recovered]:
-        """Yield what recovery yields: entities by kind, segments, then places in queues in rising position."""
+        """Yield what recovery yields: what is set aside, entities by kind, segments, places in rising position."""
+        yield from self.set_aside.values()
         for kind in ENTITY_BY_KIND:
             for (entity_kind, _), entity in self.entities.items():
                 if entity_kind == kind:

@@ -17,6 +17,7 @@ from gateway.kernel.changes import (
     Put,
     Recovered,
     Sealed,
+    SetAside,
     Stored,
     Truncated,
 )
@@ -85,6 +86,12 @@ class Reporter:
     def on_durable(self, watermark: Lsn) -> None:
         self.watermark = watermark
         print(self.before + watermark, flush=True)
+
+    def on_refused(self, reason: str) -> None:
+        sys.exit(reason)
+
+    def on_set_aside(self, aside: SetAside) -> None:
+        sys.exit(aside.reason)
 
     def on_stalled(self, reason: str) -> None:
         sys.exit(reason)

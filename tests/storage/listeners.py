@@ -1,6 +1,6 @@
 """A listener that writes down what it hears."""
 
-from gateway.kernel.changes import Lsn
+from gateway.kernel.changes import Lsn, SetAside
 
 
 class Heard:
@@ -11,6 +11,12 @@ class Heard:
 
     def on_durable(self, watermark: Lsn) -> None:
         self.reports.append(watermark)
+
+    def on_refused(self, reason: str) -> None:
+        self.reports.append(f"refused: {reason}")
+
+    def on_set_aside(self, aside: SetAside) -> None:
+        self.reports.append(f"set aside: {aside.kind} {aside.key}: {aside.reason}")
 
     def on_stalled(self, reason: str) -> None:
         self.reports.append(f"stalled: {reason}")

@@ -12,10 +12,20 @@ import lmdb
 import pytest
 
 from gateway.kernel import contents
-from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Put, Stored
+from gateway.kernel.changes import Appended, Change, Dequeued, Discarded, Enqueued, Put, Stored
+from gateway.kernel.chunks import entries
 from gateway.kernel.contents import ContentWriter, decode_content
 from gateway.kernel.errors import StorageError
-from gateway.testing.store_session import content_of, message_with, queue_record, vhost_record
+from gateway.kernel.message import Message
+from gateway.kernel.writable import decode_entity
+from gateway.testing.store_session import (
+    content_of,
+    entities_in,
+    message_with,
+    places_in,
+    queue_record,
+    vhost_record,
+)
 from gateway_lmdb import LmdbStore, batch, environment, records, schema
 from tests.storage.listeners import Heard
 from tests.storage.places import LmdbPlace
@@ -107,7 +117,7 @@ def test_a_record_of_a_newer_layout_is_refused() -> None:
     with pytest.raises(StorageError, match="a place in a queue has layout 200"):
         records.decode_enqueued(1, b"\xc8" + records.encode_enqueued(Enqueued(1, 1, 1, 1))[1:])
     with pytest.raises(StorageError, match="does not know: flux"):
-        records.decode_entity("flux", b"")
+        decode_entity("flux", b"")
 
 
 def test_a_refused_store_can_be_opened_once_the_reason_is_gone(
@@ -244,12 +254,43 @@ def test_a_failure_for_good_is_reported_once_and_nothing_after(place: LmdbPlace,
     assert [str(report).partition(":")[0] for report in heard.reports] == ["1", "failed"]
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_change_that_cannot_be_written_fails_the_store(place: LmdbPlace) -> None:
+def test_a_change_that_cannot_be_written_is_left_out_and_reported_before_its_watermark(place: LmdbPlace) -> None:
     store, heard = opened(place)
-    store.append([Put(vhost_record(object()))])  # type: ignore[arg-type]
-    place.pump(lambda: heard.has("failed: TypeError"))
+    nonsense = object()
+    store.append([Put(queue_record(1)), Put(vhost_record(nonsense, "key"))])  # type: ignore[arg-type]
+    store.append([Put(vhost_record("a", nonsense)), Put(vhost_record("b"))])  # type: ignore[arg-type]
+    store.append([Stored(Message(nonsense, "", message_with(1).header, b""), False), *publishing(2, 3)])  # type: ignore[arg-type]
+    store.append([Enqueued(1, 9, nonsense, 0)])  # type: ignore[arg-type]
+    place.pump(lambda: heard.watermark >= 4)
+    assert len([report for report in heard.reports if str(report).startswith("refused: ")]) == 4
+    assert str(heard.reports[0]).startswith("refused: ")
     store.close()
+    found = list(place.open().recover())
+    assert entities_in(found) == [vhost_record("b"), queue_record(1)]
+    assert [position for position, *_ in places_in(found)] == [2, 3]
+
+
+def test_a_message_of_a_stream_that_cannot_be_written_leaves_the_others_their_offsets(place: LmdbPlace) -> None:
+    store, heard = opened(place)
+    spoilt = Message(object(), "", message_with(1).header, b"")  # type: ignore[arg-type]
+    lines = [Appended(1, offset, 1, b"", spoilt if offset == 1 else message_with(offset)) for offset in range(3)]
+    store.append([Put(queue_record(1)), *lines])
+    place.pump(lambda: heard.watermark >= 1)
+    assert heard.has("refused: message 1 of stream 1")
+    chunks = store.stream_chunks(1, 0, 10_000)
+    assert chunks is not None
+    assert [decode_content(content).exchange for *_, content in entries(chunks)] == ["x", "", "x"]
+
+
+def test_numbers_out_of_range_do_not_keep_a_message_from_being_stored(place: LmdbPlace) -> None:
+    store, heard = opened(place)
+    far = Enqueued(1, 1, 1, -5, 2**40, 2**33, 999, 2**70, 2**64)
+    store.append([Put(queue_record(1)), Stored(message_with(1)), far])
+    place.pump(lambda: heard.watermark >= 1)
+    store.close()
+    (found,) = [change for change in place.open().recover() if isinstance(change, Enqueued)]
+    assert (found.enqueued_at_ms, found.delivery_count, found.body_size) == (0, 2**32 - 1, 2**32 - 1)
+    assert (found.priority, found.due_at_ms, found.expires_at_ms) == (255, 2**64 - 1, 2**64 - 1)
 
 
 def test_a_store_closed_while_stalled_fails_instead_of_waiting(place: LmdbPlace, failures: list[lmdb.Error]) -> None:

@@ -17,6 +17,7 @@ from gateway.kernel.changes import (
     Put,
     Removed,
     Sealed,
+    SetAside,
     Stored,
     StreamSegment,
     Truncated,
@@ -63,6 +64,12 @@ class Listener:
 
     def on_durable(self, watermark: Lsn) -> None:
         self.watermark = watermark
+
+    def on_refused(self, reason: str) -> None:
+        raise AssertionError(reason)
+
+    def on_set_aside(self, aside: SetAside) -> None:
+        raise AssertionError(aside.reason)
 
     def on_stalled(self, reason: str) -> None:
         raise AssertionError(reason)

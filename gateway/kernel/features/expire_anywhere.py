@@ -96,10 +96,11 @@ class ExpireAnywhere(QueueFeature):
         for segment in list(queue.ready.paged()):
             if self._is_retired:
                 return
-            places = zip(segment.positions, segment.enqueued_at_ms, strict=True)
+            places = zip(segment.positions, segment.enqueued_at_ms, segment.content_ids, strict=True)
             contents = self._journal.contents(segment.content_ids.tolist())
-            for (position, enqueued_at_ms), stored in zip(places, contents, strict=True):
-                own_ms = None if stored is None else self._paging.message(stored).header.expiration_ms
+            for (position, enqueued_at_ms, content_id), stored in zip(places, contents, strict=True):
+                message = None if stored is None else self._paging.message(stored, content_id)
+                own_ms = None if message is None else message.header.expiration_ms
                 if own_ms is not None:
                     self._remember(queue, enqueued_at_ms + own_ms, position)
             yield

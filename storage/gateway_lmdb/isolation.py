@@ -1,0 +1,71 @@
+"""Finding what cannot be written in a batch: the last line of defence behind the kernel's own checks.
+
+A record that cannot be encoded would end the writer, and the broker with it. It is taken out of the batch instead, and
+everything else is written.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
+
+from gateway.kernel.changes import Appended
+from gateway.kernel.contents import ContentWriter
+from gateway.kernel.message import Message, Properties
+from gateway.kernel.plain import plain_header
+from gateway.kernel.writable import encode_entity
+from gateway_lmdb.batch import Batch, TableBatch
+from gateway_lmdb.records import encode_enqueued
+from gateway_lmdb.stream_batch import StreamBatch
+
+T = TypeVar("T")
+
+_LONGEST_REASON: Final = 300
+
+
+def isolate(batch: Batch) -> bool:
+    """Take out what cannot be encoded and note it in ``batch.refusals``; return whether there was anything."""
+    encode_content = ContentWriter().encode
+    before = len(batch.refusals)
+    for key, put in list(batch.entities.items()):
+        if put is not None and not put.record:
+            reason = _failure(encode_entity, put.entity)
+            if reason is not None:
+                del batch.entities[key]
+                batch.refusals.append(f"{put.entity.kind}: {reason}")
+    lost = _strip(batch, "message", batch.contents, encode_content)
+    _strip(batch, "message", batch.spilled, encode_content)
+    _strip(batch, "place in a queue", batch.enqueued, encode_enqueued)
+    for position in [at for at, place in batch.enqueued.puts.items() if place.message_id in lost]:
+        batch.enqueued.delete(position)  # a place without a message would be passed over at the next start
+    _blank(batch, batch.streams, encode_content)
+    return len(batch.refusals) > before
+
+
+def _strip(batch: Batch, what: str, table: TableBatch[T], encode: Callable[[T], bytes]) -> set[int]:
+    """Take out of a table what cannot be encoded; return the numbers."""
+    failures = _failures(table.puts.items(), encode)
+    for number, reason in failures.items():
+        table.delete(number)
+        batch.refusals.append(f"{what} {number}: {reason}")
+    return set(failures)
+
+
+def _blank(batch: Batch, streams: StreamBatch, encode: Callable[[Message], bytes]) -> None:
+    """Replace messages of streams by empty ones: those behind them keep their offsets."""
+    for stream_id, changes in streams:
+        for change in changes:
+            if isinstance(change, Appended) and (reason := _failure(encode, change.message)) is not None:
+                change.message = Message("", "", plain_header(Properties()), b"")
+                batch.refusals.append(f"message {change.offset} of stream {stream_id}: {reason}")
+
+
+def _failures(records: Iterable[tuple[int, T]], encode: Callable[[T], bytes]) -> dict[int, str]:
+    found = ((number, _failure(encode, record)) for number, record in records)
+    return {number: reason for number, reason in found if reason is not None}
+
+
+def _failure(encode: Callable[[T], bytes], record: T) -> str | None:
+    try:
+        bytes(encode(record))
+    except Exception as error:  # whatever it is: it must not end the writer
+        return f"{type(error).__name__}: {error}"[:_LONGEST_REASON]
+    return None
