@@ -139,7 +139,8 @@ class Node:
             source = str(self.settings.load_definitions)
             apply_definitions(definitions, self.broker, source, self.settings.default_vhost)
         self.broker.journal.flush()
-        _log.info("recovered", vhosts=len(self.broker.vhost_by_name), messages=count)
+        aside = len(self.broker.set_aside)
+        _log.info("recovered", vhosts=len(self.broker.vhost_by_name), messages=count, set_aside=aside)
         intervals = [(self._watch, INTERVAL_S), (self._tick, 1 / TICKS_PER_S), (self._look, LOOK_INTERVAL_S)]
         if self.settings.mqtt.sys_interval_s:
             intervals.append((self._tell, self.settings.mqtt.sys_interval_s))

@@ -14,6 +14,7 @@ from gateway.cli.backup import backup
 from gateway.cli.check import check
 from gateway.cli.exits import DATA_ERROR, INTERRUPTED, SOFTWARE, UNAVAILABLE, USAGE
 from gateway.cli.pipeline import pipeline
+from gateway.cli.repair import repair
 from gateway.cli.run import run
 from gateway.kernel.errors import ConfigurationError, GatewayError, StorageError
 from gateway.version import VERSION
@@ -30,6 +31,7 @@ def gateway() -> None:
 gateway.add_command(run)
 gateway.add_command(check)
 gateway.add_command(backup)
+gateway.add_command(repair)
 gateway.add_command(pipeline)
 
 

@@ -44,7 +44,8 @@ def require_writable(table: Mapping[str, Value]) -> None:
         if not level:
             return
         level = [inner for outer in level for inner in _items(outer) if isinstance(inner, dict | list)]
-    raise PreconditionFailed(f"more than {MOST_NESTED} tables and lists are inside each other")
+    if level:
+        raise PreconditionFailed(f"more than {MOST_NESTED} tables and lists are inside each other")
 
 
 def encode_entity(entity: Entity) -> bytes:

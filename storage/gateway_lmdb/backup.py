@@ -8,15 +8,12 @@ the owner moves into one meanwhile is in the one or the other.
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 import lmdb
 
 from gateway.kernel.errors import StorageError
-from gateway_lmdb.environment import DEFAULT_MAP_SIZE, sync_directories
+from gateway_lmdb.environment import DEFAULT_MAP_SIZE, FILE, sync_directories
 from gateway_lmdb.segment_files import DIRECTORY, SegmentFiles
-
-FILE: Final = "data.mdb"
 
 
 def back_up(source: Path, target: Path) -> int:

@@ -13,6 +13,9 @@ import lmdb
 from gateway.kernel.errors import StorageError
 from gateway_lmdb.schema import MAX_TABLES, Tables, Transaction, open_tables
 
+#: What holds everything but files of streams.
+FILE: Final = "data.mdb"
+
 #: Address space, not disk: the file is as large as what it holds.
 DEFAULT_MAP_SIZE: Final = 1 << 40
 

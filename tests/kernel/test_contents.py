@@ -1,11 +1,13 @@
 """Contents: what a publisher sent comes back byte for byte."""
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.kernel.contents import CONTENT_VERSION, ContentWriter, body_at, decode_content
-from gateway.kernel.errors import StorageError
+from gateway.kernel.errors import StorageError, UnreadableRecord
 from gateway.kernel.message import Message, Properties
 from gateway.kernel.plain import PLAIN, plain_header
 
@@ -44,3 +46,27 @@ def test_a_content_of_a_newer_layout_is_refused() -> None:
     for read in (decode_content, body_at):
         with pytest.raises(StorageError, match=f"a message has layout {CONTENT_VERSION + 1}"):
             read(record)
+
+
+@pytest.mark.parametrize("name", ["k" * 65_535, "k" * 65_536, "\ud800" * 40_000, "\u20ac" * 100_000])
+def test_a_name_of_any_length_is_kept(name: str) -> None:
+    writer = ContentWriter()
+    for message in (Message(name, "k", HEADER, b"body"), Message("x", name, HEADER, b"body")):
+        stored = decode_content(writer.encode(message))
+        assert (stored.exchange, stored.routing_key, stored.body) == (message.exchange, message.routing_key, b"body")
+        assert body_at(b"--" + writer.encode(message), 2) == 2 + len(writer.envelope(message))
+
+
+def test_names_that_fit_are_written_as_the_first_version_did() -> None:
+    record = ContentWriter().encode(Message("x", "k" * 65_535, HEADER, b""))
+    assert record[:5] == b"\x01\x00\x01\xff\xff"
+
+
+@given(st.binary(max_size=40), st.integers(0, 60))
+def test_a_content_that_is_torn_is_unreadable_and_nothing_else_is_raised(noise: bytes, cut: int) -> None:
+    whole = ContentWriter().encode(Message("x", "k", HEADER, b""))
+    for record in (noise, whole[:cut], b"\x01" + noise, b"\x02" + noise):
+        with suppress(StorageError):
+            decode_content(record)
+    with pytest.raises(UnreadableRecord):
+        decode_content(whole[: min(cut, len(whole) - 1)])

@@ -89,6 +89,7 @@ def _as_json(overview: Json, node: Json, vhosts: int) -> JsonObject:
             "sockets_used": part(node, "sockets_used"),
         },
         "totals": _totals(overview, vhosts),
+        "records_set_aside": part(overview, "set_aside"),
         "listeners": heard,
     }
 
@@ -122,6 +123,8 @@ def _lines(overview: Json, node: Json, vhosts: int, unit: str) -> Iterator[str]:
     yield from _section("Free Disk Space", [f"Low free disk space watermark: {low}", f"Free disk space: {free}"])
     totals = [f"{name.replace('_', ' ').capitalize()}: {total}" for name, total in _totals(overview, vhosts).items()]
     yield from _section("Totals", totals)
+    if part(overview, "set_aside") is not None:
+        yield from _section("Store", [f"Records set aside: {number(overview, 'set_aside')}"])
     heard: list[Listener] = listeners_of(overview)
     yield from [click.style("Listeners", bold=True), "", *map(str, heard)]
 

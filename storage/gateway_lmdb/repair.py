@@ -1,0 +1,58 @@
+"""What ``gateway repair`` does to the quarantine of a store that no broker has open."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import lmdb
+
+from gateway.kernel.errors import StorageError
+from gateway_lmdb import quarantine
+from gateway_lmdb.environment import FILE, Environment
+from gateway_lmdb.quarantine import Quarantined
+from gateway_lmdb.schema import Tables, Transaction
+
+
+def set_aside_in(data: Path) -> list[Quarantined]:
+    """Return every record in quarantine. :raises StorageError: when there is no store, or it is in use."""
+    with _opened(data) as environment, environment.read() as transaction:
+        return list(quarantine.all_quarantined(transaction, environment.tables))
+
+
+def drop_from(data: Path, numbers: Sequence[int]) -> int:
+    """Remove records from quarantine for good, all when no number is given; return how many.
+
+    Numbers are the places in the list, from 1. :raises StorageError: when there is no such number, or no store.
+    """
+    return _each(data, numbers, quarantine.drop)
+
+
+def put_back_in(data: Path, numbers: Sequence[int]) -> int:
+    """Move records back to where they were, to be tried at the next start; return how many. As ``drop_from`` else.
+
+    A record whose place was taken by a newer one stays in quarantine.
+    """
+    return _each(data, numbers, quarantine.put_back)
+
+
+def _each(data: Path, numbers: Sequence[int], do: Callable[[Transaction, Tables, Quarantined], bool | None]) -> int:
+    with _opened(data) as environment, environment.write() as transaction:
+        found = list(quarantine.all_quarantined(transaction, environment.tables))
+        for number in numbers:
+            if not 1 <= number <= len(found):
+                raise StorageError(f"there is no record {number} in quarantine: there are {len(found)}")
+        chosen = [found[number - 1] for number in sorted(set(numbers))] if numbers else found
+        return sum(do(transaction, environment.tables, aside) is not False for aside in chosen)
+
+
+@contextmanager
+def _opened(data: Path) -> Iterator[Environment]:
+    if not (data / FILE).is_file():
+        raise StorageError(f"there is no store in {data}")
+    environment = Environment(data)
+    try:
+        yield environment
+    except lmdb.Error as error:
+        raise StorageError(f"the store in {data} cannot be repaired: {error}") from error
+    finally:
+        environment.close()
