@@ -320,7 +320,7 @@ class Broker:
         vhost.equipment.policies_changed()
 
     def put_parameter(self, record: ParameterRecord) -> None:
-        """Set a runtime parameter. :raises PreconditionFailed: when its name or value is out of bounds, or cannot be stored."""
+        """Set a runtime parameter. :raises PreconditionFailed: when its name or value is out of bounds."""
         require_name("component", record.component)
         require_name("parameter", record.name)
         require_parameter(f"parameter '{record.name}'", record.value)

@@ -7,8 +7,6 @@ from gateway.kernel.changes import Enqueued, Put, Removed, SetAside, StreamSegme
 from gateway.kernel.errors import CommandInvalid, ConfigurationError, GatewayError, Refused, StorageError
 from gateway.kernel.events import Event
 from gateway.kernel.exchange import Exchange
-from gateway.kernel.patterns import NeverMatching
-from gateway.kernel.policy_checks import require_valid_policy
 from gateway.kernel.queue import Queue
 from gateway.kernel.records import (
     ArchiveRecord,
@@ -220,7 +218,6 @@ def _install_one(broker: "Broker", entity: Entity) -> object:
     if isinstance(entity, BindingRecord):
         return _install_binding(broker, entity)
     if isinstance(entity, PolicyRecord):
-        require_valid_policy(entity, lambda pattern: NeverMatching())  # a wrong pattern matches nothing, and stays
         broker.install_policy(entity)
         broker.vhost(entity.vhost).equipment.policies_restored()
         return None
