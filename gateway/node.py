@@ -458,6 +458,7 @@ class _DelayedCalls(Schedule):
         """Go on with what a turn left over by a delayed call."""
         self._reactor.callLater(0, turn.go_on)
 
+
 def _throttle(settings: Settings, clock: Clock) -> LoginThrottle:
     login = settings.login
     rules = ThrottleRules(

@@ -25,7 +25,7 @@ def repair(gateway: Gateway, *arguments: str) -> "subprocess.CompletedProcess[st
 
 def status(gateway: Gateway) -> str:
     host, port = gateway.addresses["management"]
-    command = [sys.executable, "-m", "gateway.cli.ctl", "--base-uri", f"http://{host}:{port}", "status"]
+    command = [sys.executable, "-m", "gateway.cli.ctl", "--url", f"http://{host}:{port}", "status"]
     done = subprocess.run(
         command, cwd=PROJECT, capture_output=True, text=True, check=True, timeout=60, stdin=subprocess.DEVNULL
     )
