@@ -99,6 +99,7 @@ def bound_sessions(settings: Settings, vhost: VirtualHost) -> None:
     """Bound what the sessions and retained messages of a virtual host may take."""
     mqtt = settings.mqtt
     vhost.sessions.limits = {0: _limit(mqtt.qos0_max_messages), 1: _limit(mqtt.session_max_messages)}
+    vhost.sessions.max_per_user = mqtt.max_sessions_per_user
     vhost.retained.max_messages = mqtt.retained_max_messages
     vhost.retained.max_bytes = mqtt.retained_max_bytes
 

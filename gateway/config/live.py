@@ -36,6 +36,8 @@ LIVE: Final = frozenset(
         "mqtt.disconnect_on_unauthorized",
         "mqtt.retained_max_messages",
         "mqtt.retained_max_bytes",
+        "mqtt.max_sessions_per_user",
+        "mqtt.max_topic_levels",
         "mqtt.session_max_messages",
         "mqtt.qos0_max_messages",
         "stomp.max_frame_size_unauthenticated",

@@ -69,8 +69,11 @@ class Mqtt(Section):
     retained_max_messages: Count = 100_000
     """How many retained messages a virtual host keeps; 0 keeps none."""
 
-    retained_max_bytes: Annotated[Size, Field(ge=0, le=10**12)] = 10**9
-    """How much space the retained messages of a virtual host may take."""
+    retained_max_bytes: Annotated[Size, Field(ge=0, le=10**12)] = 256 * 2**20
+    """How much memory the retained messages of a virtual host may take."""
+
+    max_sessions_per_user: Annotated[int, Field(ge=1, le=10**9)] = 50_000
+    """How many sessions one user may have in a virtual host."""
 
     session_max_messages: Count = 0
     """How many messages may wait for one session; the oldest make room. 0 is no limit."""

@@ -1,81 +1,49 @@
 """The last message of each topic that its publisher wanted kept, for subscribers that come later."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.changes import Put, Removed
+from gateway.kernel.deadlines import Deadlines
 from gateway.kernel.events import Event, Events
 from gateway.kernel.message import Message
 from gateway.kernel.records import RetainedRecord
+from gateway.kernel.retained_levels import Level, RetainedMessage, found_from, words_of
 from gateway.kernel.subscriptions import is_pattern, may_match
+
+__all__ = ["Retained", "RetainedMessage"]
 
 if TYPE_CHECKING:
     from gateway.kernel.journal import Journal
-    from gateway.kernel.ports import Timer
-
-#: How often what has expired is looked for, in seconds, and how often at most when there is no room.
-_SWEEP_S: Final = 60.0
-_LOOK_S: Final = 1.0
 
 #: How often it is told at most that there was no room, in seconds: a publisher repeats itself.
 _TELL_S: Final = 60.0
-
-#: What one message costs besides its body, in bytes: keeps a limit in bytes honest for empty bodies.
-_OVERHEAD: Final = 200
-
-
-@dataclass(frozen=True, slots=True)
-class RetainedMessage:
-    """A retained message, and when it is no longer worth anything: wall time in milliseconds, 0 for never.
-
-    One that ``is_transient`` is the broker's own: no store has it, and it counts for no limit.
-    """
-
-    message: Message
-    expires_at_ms: int
-    is_transient: bool = False
-
-    @property
-    def size(self) -> int:
-        """About how many bytes it takes."""
-        return len(self.message.body) + len(self.message.header.raw) + len(self.message.routing_key) + _OVERHEAD
-
-
-class _Level:
-    """A word of some routing keys: the words that follow it, and the message of the key that ends here."""
-
-    __slots__ = ("kept", "next")
-
-    def __init__(self) -> None:
-        self.next: dict[str, _Level] = {}
-        self.kept: RetainedMessage | None = None
 
 
 class Retained:
     """Owns the retained messages of one virtual host. All of them survive restarts, but for the transient.
 
     ``max_messages`` and ``max_bytes`` bound them; a new topic that does not fit is refused, one that is there already
-    is replaced. ``count`` and ``bytes`` tell how much is kept, ``body_bytes`` how much of that are bodies, all of them
-    without what is transient. ``refused`` are those there was no room for.
+    is replaced. What has expired is cleared when it is due. ``count`` and ``bytes`` tell how much is kept,
+    ``body_bytes`` how much of that are bodies, all of them without what is transient. ``refused`` are those there was
+    no room for.
     """
 
     def __init__(self, vhost_name: str, journal: "Journal", events: Events) -> None:
         self._vhost_name = vhost_name
         self._journal = journal
         self._events = events
-        self._root = _Level()
+        self._root = Level()
+        self._number = 0
+        self._expiries = Deadlines(journal.clock, self._expired)
         self.count = 0
         self.bytes = 0
         self.body_bytes = 0
-        self._expiring = 0
-        self._sweeper: Timer | None = None
-        self._looked_at_s = -inf
         self._told_at_s = -inf
         self.refused = 0
         self.max_messages = 100_000
-        self.max_bytes = 1_000_000_000
+        self.max_bytes = 256 * 2**20
 
     def __len__(self) -> int:
         return self.count
@@ -90,12 +58,10 @@ class Retained:
             return True
         expiration_ms = message.header.expiration_ms
         expires_at_ms = 0 if expiration_ms is None else self._journal.now_ms + expiration_ms
-        kept = RetainedMessage(message, expires_at_ms)
+        kept = RetainedMessage(message, expires_at_ms, number=self._next_number())
         if not self._has_room(kept):
-            self._sweep_when_full()
-            if not self._has_room(kept):
-                self._refuse(message)
-                return False
+            self._refuse(message)
+            return False
         self._install(kept)
         header = message.header
         self._journal.record(
@@ -115,14 +81,14 @@ class Retained:
 
     def keep_transient(self, message: Message) -> None:
         """Retain a message that tells of this run of the broker alone, in place of the last one of its key."""
-        self._install(RetainedMessage(message, 0, is_transient=True))
+        self._install(RetainedMessage(message, 0, is_transient=True, number=self._next_number()))
 
     def clear(self, routing_key: str) -> None:
         """Retain nothing under this key any more."""
         path = [self._root]
-        words = routing_key.split(".")
+        words = words_of(routing_key)
         for word in words:
-            level = path[-1].next.get(word)
+            level = path[-1].after(word)
             if level is None:
                 return
             path.append(level)
@@ -130,40 +96,47 @@ class Retained:
         if kept is None:
             return
         self._weigh(kept, -1)
-        while words and not path[-1].next and path[-1].kept is None:
+        while words and path[-1].is_bare:
             path.pop()
-            del path[-1].next[words.pop()]
+            path[-1].cut(words.pop())
         if not kept.is_transient:
             self._journal.record(Removed(RetainedRecord.kind, (self._vhost_name, routing_key)))
 
     def get(self, routing_key: str) -> RetainedMessage | None:
         """Return what is retained under a key, though it may have expired."""
-        levels = self._found(routing_key.split("."), literally=True)
-        return levels[0].kept if levels else None
+        level: Level | None = self._root
+        for word in words_of(routing_key):
+            if level is None:
+                return None
+            level = level.after(word)
+        return None if level is None else level.kept
 
     def matching(self, binding_key: str) -> list[Message]:
         """Return what is retained for a topic, or for all topics that a pattern stands for."""
-        now_ms = self._journal.now_ms
-        levels = self._found(binding_key.split("."))
-        found = [level.kept for level in levels if level.kept is not None]
-        is_exact = not is_pattern(binding_key)
-        return [
-            kept.message
-            for kept in found
-            if not 0 < kept.expires_at_ms <= now_ms and (is_exact or may_match(binding_key, kept.message.routing_key))
-        ]
+        return [message for message in self.walk(binding_key) if message is not None]
 
-    def sweep(self) -> None:
-        """Forget what has expired."""
-        now_ms = self._journal.now_ms
-        for kept in [kept for kept in self if 0 < kept.expires_at_ms <= now_ms]:
-            self.clear(kept.message.routing_key)
+    def walk(self, binding_key: str) -> Iterator[Message | None]:
+        """Return an iterator over the same, one look at a time: ``None`` is a step on which there was nothing.
+
+        What is retained meanwhile is left out: a subscriber that is there already gets it as it is published.
+        """
+        return self._walk(binding_key, self._number)
+
+    def _walk(self, binding_key: str, newest: int) -> Iterator[Message | None]:
+        is_exact = not is_pattern(binding_key)
+        for kept in found_from(self._root, words_of(binding_key)):
+            if kept is None or kept.number > newest or 0 < kept.expires_at_ms <= self._journal.now_ms:
+                yield None
+            elif is_exact or may_match(binding_key, kept.message.routing_key):
+                yield kept.message
+            else:
+                yield None
 
     def install(self, record: RetainedRecord) -> None:
         """Bring a retained message back."""
         header = self._journal.formats[record.header_format].header(record.header)
         message = Message(record.exchange, record.routing_key, header, record.body)
-        self._install(RetainedMessage(message, record.expires_at_ms))
+        self._install(RetainedMessage(message, record.expires_at_ms, number=self._next_number()))
 
     def erase(self) -> None:
         """Forget all of them: the virtual host goes."""
@@ -171,7 +144,7 @@ class Retained:
             self.clear(kept.message.routing_key)
 
     def __iter__(self) -> Iterator[RetainedMessage]:
-        return (level.kept for level in _below(self._root) if level.kept is not None)
+        return (kept for kept in found_from(self._root, ["#"]) if kept is not None)
 
     def _has_room(self, kept: RetainedMessage) -> bool:
         replaced = self.get(kept.message.routing_key)
@@ -188,56 +161,36 @@ class Retained:
             details = {"routing_key": message.routing_key, "kept": self.count, "refused": self.refused}
             self._events.emit(Event("retained.refused", self._vhost_name, message.exchange, details))
 
+    def _next_number(self) -> int:
+        self._number += 1
+        return self._number
+
     def _install(self, kept: RetainedMessage) -> None:
-        level = self._root
-        for word in kept.message.routing_key.split("."):
-            level = level.next.setdefault(word, _Level())
+        level, key = self._root, kept.message.routing_key
+        for word in words_of(key):
+            level = level.after(word) or level.grow(word)
         if level.kept is not None:
             self._weigh(level.kept, -1)
         level.kept = kept
         self._weigh(kept, 1)
-        if kept.expires_at_ms and self._sweeper is None:
-            self._sweeper = self._journal.clock.call_later(_SWEEP_S, self._sweep_again)
+        if kept.expires_at_ms:
+            self._expiries.set(key, (kept.expires_at_ms - self._journal.now_ms) / 1000)
 
-    def _sweep_again(self) -> None:
-        """Sweep now and then, for as long as anything is there that will expire."""
-        self._sweeper = None
-        self.sweep()
-        if self._expiring:
-            self._sweeper = self._journal.clock.call_later(_SWEEP_S, self._sweep_again)
-
-    def _sweep_when_full(self) -> None:
-        """Look for room, though not for every publish: looking at all there is takes its time."""
-        now_s = self._journal.clock.monotonic_s()
-        if self._expiring and now_s >= self._looked_at_s + _LOOK_S:
-            self._looked_at_s = now_s
-            self.sweep()
+    def _expired(self, routing_key: str) -> None:
+        """Clear a message whose time is over, unless the wall clock says otherwise: then look again."""
+        kept = self.get(routing_key)
+        if kept is None or not kept.expires_at_ms:
+            return
+        left_ms = kept.expires_at_ms - self._journal.clock.wall_ms()
+        if left_ms > 0:
+            self._expiries.set(routing_key, left_ms / 1000)
+        else:
+            self.clear(routing_key)
 
     def _weigh(self, kept: RetainedMessage, times: int) -> None:
-        if kept.expires_at_ms:
-            self._expiring += times
+        if kept.expires_at_ms and times < 0:
+            self._expiries.drop(kept.message.routing_key)
         if not kept.is_transient:
             self.count += times
             self.bytes += times * kept.size
             self.body_bytes += times * len(kept.message.body)
-
-    def _found(self, words: list[str], literally: bool = False) -> list[_Level]:
-        """Return the levels that a pattern leads to; wildcards are ordinary words if it is meant ``literally``."""
-        levels = [self._root]
-        for word in words:
-            if word == "#" and not literally:
-                levels = [below for level in levels for below in _below(level)]
-            elif word == "*" and not literally:
-                levels = [below for level in levels for below in level.next.values()]
-            else:
-                levels = [level.next[word] for level in levels if word in level.next]
-        return levels
-
-
-def _below(level: _Level) -> Iterator[_Level]:
-    """Iterate over a level and everything under it, in order of words first seen."""
-    waiting = [level]
-    while waiting:
-        level = waiting.pop()
-        yield level
-        waiting.extend(reversed(level.next.values()))

@@ -192,10 +192,7 @@ class Session:
     def _unbind(self, exchange: "Exchange", subscription: SubscriptionRecord) -> None:
         """Take a binding away that no other subscription needs."""
         queue = self._vhost.queue_by_name.get(self.queue_name(subscription))
-        if queue is not None and not any(
-            other.binding_key == subscription.binding_key and self.queue_name(other) == queue.name
-            for other in self.subscriptions
-        ):
+        if queue is not None and not self.subscriptions.has_key(subscription.binding_key, subscription.qos > 0):
             self._vhost.unbind(exchange, queue, subscription.binding_key)
 
     # What survives

@@ -3,15 +3,17 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gateway.kernel.errors import AccessRefused
+from gateway.kernel.deadlines import Deadlines
+from gateway.kernel.errors import AccessRefused, NotAllowed
 from gateway.kernel.groups import Groups
 from gateway.kernel.message import Arguments
 from gateway.kernel.records import HandshakeRecord, SessionRecord, SubscriptionRecord
 from gateway.kernel.session import NEVER_S, Holder, Session
+from gateway.kernel.slices import in_slices
 
 if TYPE_CHECKING:
     from gateway.kernel.journal import Journal
-    from gateway.kernel.ports import Clock, Timer
+    from gateway.kernel.ports import Clock
     from gateway.kernel.vhost import VirtualHost
     from gateway.kernel.wills import Wills
 
@@ -19,10 +21,10 @@ if TYPE_CHECKING:
 class Sessions:
     """Owns the sessions of a virtual host and the clockwork of their ends.
 
-    ``groups`` are those that share messages. ``limits`` are the arguments of the queues it declares, by level: 0 for
-    QoS 0, 1 for those above. ``connected`` have a client now, ``most_connected`` had one at the same time; ``expired``
-    ended because theirs stayed away. ``dropped`` are messages that there was no room for in the queues of sessions that
-    ended.
+    ``groups`` are those that share messages. ``max_per_user`` bounds the sessions of one user. ``limits`` are the
+    arguments of the queues it declares, by level: 0 for QoS 0, 1 for those above. ``connected`` have a client now,
+    ``most_connected`` had one at the same time; ``expired`` ended because theirs stayed away. ``dropped`` are messages
+    that there was no room for in the queues of sessions that ended.
     """
 
     def __init__(self, vhost: "VirtualHost", journal: "Journal", clock: "Clock", wills: "Wills") -> None:
@@ -31,9 +33,11 @@ class Sessions:
         self._clock = clock
         self._wills = wills
         self._session_by_client: dict[str, Session] = {}
-        self._timers: dict[str, Timer] = {}
+        self._count_by_user: dict[str, int] = {}
+        self._expiries = Deadlines(clock, self._expired)
         self.groups = Groups(vhost, journal)
         self.limits: dict[int, Arguments] = {0: {}, 1: {}}
+        self.max_per_user = 50_000
         self.connected = 0
         self.most_connected = 0
         self.expired = 0
@@ -60,6 +64,7 @@ class Sessions:
         connection; it belongs to ``user`` from now on.
 
         :raises AccessRefused: when it belongs to another user; nothing happens to it then.
+        :raises NotAllowed: when the user has as many sessions as it may have.
         """
         session = self._session_by_client.get(client_id)
         if session is not None and not session.belongs_to(user):
@@ -72,12 +77,13 @@ class Sessions:
             session = None
         is_present = session is not None
         if session is None:
+            self._require_room(user)
             is_durable = expiry_s > 0
             session = Session(self._vhost, self._journal, client_id, expiry_s, self.limits, is_durable=is_durable)
             self._session_by_client[client_id] = session
-        session.user = user
+        self._owned_by(session, user)
         self._wills.cancel(client_id)
-        self._cancel_expiry(client_id)
+        self._expiries.drop(client_id)
         session.holder = holder
         self.connected += 1
         self.most_connected = max(self.most_connected, self.connected)
@@ -98,12 +104,19 @@ class Sessions:
     def end(self, session: Session) -> None:
         """Forget a session with everything that waits for it; a will that waits is due now (MQTT-3.1.2-8)."""
         del self._session_by_client[session.client_id]
-        self._cancel_expiry(session.client_id)
+        self._owned_by(session, "")
+        self._expiries.drop(session.client_id)
         self._wills.hurry(session.client_id)
-        for subscription in session.subscriptions:
-            if subscription.group:
-                self.groups.left(session, subscription)
+        if session.subscriptions.shared:
+            shared = [subscription for subscription in session.subscriptions if subscription.group]
+            in_slices(self._clock, self._leave(session, shared))
         session.erase()
+
+    def _leave(self, session: Session, shared: list[SubscriptionRecord]) -> Iterator[None]:
+        """Take a session out of its groups, whose queues may go with it; yield after each."""
+        for subscription in shared:
+            self.groups.left(session, subscription)
+            yield
 
     def expel(self, session: Session, reason: str) -> None:
         """End a session for its operator; a client that is connected hears the reason."""
@@ -122,10 +135,9 @@ class Sessions:
     def install(self, record: SessionRecord) -> None:
         """Bring a session back: it waits for its client from its end on, or from now if the broker ended first."""
         client_id, expiry_s = record.client_id, record.expiry_s
-        session = Session(
-            self._vhost, self._journal, client_id, expiry_s, self.limits, is_durable=True, user=record.user
-        )
+        session = Session(self._vhost, self._journal, client_id, expiry_s, self.limits, is_durable=True)
         self._session_by_client[record.client_id] = session
+        self._owned_by(session, record.user)
         waited_s = 0.0
         if record.ended_at_ms:
             waited_s = (self._clock.wall_ms() - record.ended_at_ms) / 1000
@@ -169,14 +181,30 @@ class Sessions:
 
     def _expire_later(self, session: Session, delay_s: float) -> None:
         if session.expiry_s < NEVER_S:
-            self._timers[session.client_id] = self._clock.call_later(delay_s, lambda: self._expired(session))
+            self._expiries.set(session.client_id, delay_s)
 
-    def _expired(self, session: Session) -> None:
-        if session.holder is None and self._session_by_client.get(session.client_id) is session:
+    def _expired(self, client_id: str) -> None:
+        session = self._session_by_client.get(client_id)
+        if session is not None and session.holder is None:
             self.expired += 1
             self.end(session)
 
-    def _cancel_expiry(self, client_id: str) -> None:
-        timer = self._timers.pop(client_id, None)
-        if timer is not None:
-            timer.cancel()
+    # Users
+
+    def _require_room(self, user: str) -> None:
+        if self._count_by_user.get(user, 0) >= self.max_per_user:
+            raise NotAllowed(
+                f"user '{user}' has {self.max_per_user} sessions in vhost '{self._vhost.name}': none may be added"
+            )
+
+    def _owned_by(self, session: Session, user: str) -> None:
+        """Let a session belong to a user; to none when it ends."""
+        if session.user == user:
+            return
+        if session.user:
+            count = self._count_by_user.pop(session.user) - 1
+            if count:
+                self._count_by_user[session.user] = count
+        if user:
+            self._count_by_user[user] = self._count_by_user.get(user, 0) + 1
+        session.user = user

@@ -140,6 +140,15 @@ class Subscriptions:
             self._index.remove(subscription.binding_key, filter)
         return subscription
 
+    def has_key(self, binding_key: str, is_acknowledged: bool) -> bool:
+        """Whether some subscription that is not shared has this binding key, and QoS 0 or one above it."""
+        if self._index is not None:
+            return any(bool(terms.qos) is is_acknowledged for terms in self._index.at(binding_key))
+        return any(
+            other.binding_key == binding_key and bool(other.qos) is is_acknowledged and not other.group
+            for other in self._by_filter.values()
+        )
+
     def terms(self, routing_key: str) -> Terms | None:
         """Return on which terms a message is delivered; ``None`` when no subscription matches its key."""
         terms = self._terms.get(routing_key, _UNKNOWN)

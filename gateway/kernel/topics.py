@@ -136,6 +136,18 @@ class TopicTrie(Generic[K, V]):
             self._cut(path[-1], words.pop())
         return value
 
+    def at(self, filter: str) -> list[V]:
+        """Return the values that are kept under this very filter."""
+        node = self._root
+        for word in self._words(filter):
+            child = self._child(node, word)
+            if child is None:
+                return []
+            node = child
+        if node.has_only_value:
+            return [node.only_value]
+        return [] if node.values is None else list(node.values.values())
+
     def match(self, topic: str, begins_with_its_word: bool = False) -> list[V]:
         """Return the values of all filters that match, one for each filter and key.
 

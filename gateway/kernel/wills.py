@@ -4,12 +4,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gateway.kernel.changes import Put, Removed
+from gateway.kernel.deadlines import Deadlines
 from gateway.kernel.message import Message
 from gateway.kernel.records import WillRecord
 
 if TYPE_CHECKING:
     from gateway.kernel.journal import Journal
-    from gateway.kernel.ports import Clock, Timer
+    from gateway.kernel.ports import Clock
 
 
 class Wills:
@@ -25,7 +26,8 @@ class Wills:
         self._journal = journal
         self._clock = clock
         self._publish = publish
-        self._waiting: dict[str, tuple[Message, bool, Timer]] = {}
+        self._waiting: dict[str, tuple[Message, bool]] = {}
+        self._deadlines = Deadlines(clock, self.hurry)
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -74,14 +76,12 @@ class Wills:
             self._take(client_id)
 
     def _wait(self, client_id: str, message: Message, is_retained: bool, delay_s: float) -> None:
-        timer = self._clock.call_later(delay_s, lambda: self.hurry(client_id))
-        self._waiting[client_id] = (message, is_retained, timer)
+        self._waiting[client_id] = (message, is_retained)
+        self._deadlines.set(client_id, delay_s)
 
     def _take(self, client_id: str) -> tuple[Message, bool] | None:
         waiting = self._waiting.pop(client_id, None)
-        if waiting is None:
-            return None
-        message, is_retained, timer = waiting
-        timer.cancel()
-        self._journal.record(Removed(WillRecord.kind, (self._vhost_name, client_id)))
-        return message, is_retained
+        if waiting is not None:
+            self._deadlines.drop(client_id)
+            self._journal.record(Removed(WillRecord.kind, (self._vhost_name, client_id)))
+        return waiting

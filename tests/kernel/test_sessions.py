@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from gateway.kernel.errors import ResourceLocked
+from gateway.kernel.errors import NotAllowed, ResourceLocked
 from gateway.kernel.queue import Outcome
 from gateway.kernel.session import NEVER_S, Session
 from gateway.testing import MemoryBroker, Recipient
@@ -544,3 +544,31 @@ def test_a_delivery_that_comes_back_late_does_no_harm(sensor: Client, broker: Me
     recipient.settle(1, Outcome.REQUEUED)
     broker.commit()
     assert broker.store.held_ids == frozenset()
+
+
+# ---- Limits ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_user_has_no_more_sessions_than_it_may_have(broker: MemoryBroker) -> None:
+    sessions = broker.vhost.sessions
+    sessions.max_per_user = 2
+    clients = [Client(broker, name) for name in "abc"]
+    for client in clients[:2]:
+        sessions.open(client.client_id, False, 60, client, "anna")
+    with pytest.raises(NotAllowed, match="user 'anna' has 2 sessions in vhost '/'"):
+        sessions.open("c", False, 60, clients[2], "anna")
+    sessions.open("c", False, 60, clients[2], "bert")
+    sessions.open("a", True, 60, clients[0], "anna")
+    sessions.expel(clients[1].session, "over")
+    sessions.open("d", False, 60, Client(broker, "d"), "anna")
+    assert sorted(session.client_id for session in sessions) == ["a", "c", "d"]
+
+
+def test_sessions_are_counted_by_user_after_a_restart(broker: MemoryBroker) -> None:
+    for name in "ab":
+        broker.vhost.sessions.open(name, False, 60, Client(broker, name), "anna")
+    broker.commit()
+    again = broker.crashed()
+    again.vhost.sessions.max_per_user = 2
+    with pytest.raises(NotAllowed):
+        again.vhost.sessions.open("c", False, 60, Client(again, "c"), "anna")
