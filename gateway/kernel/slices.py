@@ -1,19 +1,83 @@
-"""Long work in short pieces, so that nobody waits for it: the loop is held up for a slice and a step at most."""
+"""Long work in short pieces, so that no client waits for it: the loop is held up for a slice and a step at most."""
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary, ref
 
 if TYPE_CHECKING:
     from gateway.kernel.ports import Clock
 
-#: How long work may go on at a stretch, in seconds.
-SLICE_S: Final = 0.01
+#: How long the long work of a node may go on at a stretch, in seconds; all of its jobs share one slice.
+SLICE_S: Final = 0.005
+
+
+class Background:
+    """The long jobs of one node. They take turns: each gets one slice, and then the next job does.
+
+    ``on_slice`` is called with the name of a job that used up a slice, and the seconds that it took.
+    """
+
+    def __init__(self, clock: "Clock") -> None:
+        self._clock = ref(clock)  # found by its clock, it must not keep it
+        self._jobs: deque[Iterator[None]] = deque()
+        self._is_working = False
+        self.on_slice: Callable[[str, float], None] = lambda job, seconds: None
+
+    def __len__(self) -> int:
+        """How many jobs wait for their next slice."""
+        return len(self._jobs)
+
+    def add(self, work: Iterator[None]) -> None:
+        """Do the first slice of some work now, unless other work waits, and the rest in turns to come."""
+        self._jobs.append(work)
+        if len(self._jobs) == 1 and not self._is_working:
+            self._work()
+
+    def _work(self) -> None:
+        """Give the jobs one slice together."""
+        clock = self._clock()
+        if clock is None:
+            return
+        starts_s = clock.monotonic_s()
+        ends_s = starts_s + SLICE_S
+        self._is_working = True
+        try:
+            while self._jobs:
+                work = self._jobs.popleft()
+                if not _is_done(clock, work, ends_s):
+                    self._jobs.append(work)
+                    self.on_slice(_name_of(work), clock.monotonic_s() - starts_s)
+                    break
+        finally:  # what a job raises is its own affair: it is over, and the others go on
+            self._is_working = False
+            if self._jobs:
+                clock.call_later(0, self._work)
+
+
+_background_by_clock: "WeakKeyDictionary[Clock, Background]" = WeakKeyDictionary()
+
+
+def background(clock: "Clock") -> Background:
+    """Return the long jobs of the node that lives by this clock."""
+    found = _background_by_clock.get(clock)
+    if found is None:
+        found = _background_by_clock[clock] = Background(clock)
+    return found
 
 
 def in_slices(clock: "Clock", work: Iterator[None]) -> None:
-    """Do the first slice of some work now and the rest in turns to come. The work yields after each step."""
-    ends_s = clock.monotonic_s() + SLICE_S
+    """Do some work in slices, beside the other long work of the node. The work yields after each step."""
+    background(clock).add(work)
+
+
+def _is_done(clock: "Clock", work: Iterator[None], ends_s: float) -> bool:
+    """Do the steps of a job until the slice ends; return whether none are left."""
     for _ in work:
         if clock.monotonic_s() >= ends_s:
-            clock.call_later(0, lambda: in_slices(clock, work))
-            return
+            return False
+    return True
+
+
+def _name_of(work: Iterator[None]) -> str:
+    return getattr(work, "__qualname__", type(work).__name__)
