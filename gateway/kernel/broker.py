@@ -24,6 +24,7 @@ from gateway.kernel.policy_checks import require_valid_policy
 from gateway.kernel.queue_rules import QueueRules, require_known_type
 from gateway.kernel.records import CleanStopRecord, ParameterRecord, PolicyRecord, VhostRecord
 from gateway.kernel.reserve import Reserve
+from gateway.kernel.slices import background
 from gateway.kernel.tracing import TracedVhost, Tracing
 from gateway.kernel.vhost import VirtualHost
 from gateway.kernel.writable import writable
@@ -84,6 +85,7 @@ class Broker:
         self.journal.on_backlog = self._weigh_publishing
         self.journal.on_set_aside = self.on_set_aside
         self.alarms.subscribe(self._weigh_publishing)
+        background(clock).is_paused = partial(getattr, self.journal, "is_filling")
         store.listen(self)
 
     # Virtual hosts

@@ -31,8 +31,8 @@ BACKLOG_LIMIT: Final = 32 * 1024 * 1024
 #: fill the memory and hold the reactor up for half a second, the disk being that far behind.
 CHANGE_SIZE: Final = 256
 
-#: Changes in one step while a long queue is purged.
-STEP_LIMIT: Final = 20_000
+#: Bytes that may wait for the disk before long work pauses. Well below the limit: long work holds no publisher back.
+FILLING_LIMIT: Final = BACKLOG_LIMIT // 8
 
 
 class Journal:
@@ -123,18 +123,12 @@ class Journal:
             message.id = 0
 
     def dequeued_segment(self, segment: "Segment") -> None:
-        """Record the same of a whole segment, whose spilled contents go too.
-
-        A long queue that is purged would make one huge step, so the turn is handed over in parts: nothing else that
-        is half done can be in it.
-        """
+        """Record the same of a whole segment, whose spilled contents go too."""
         for position, content_id, flags in zip(segment.positions, segment.content_ids, segment.flags, strict=True):
             if flags & DURABLE:
                 self._released(position, content_id)
             else:
                 self.unspilled(content_id)
-        if len(self._changes) >= STEP_LIMIT:
-            self.flush()
 
     def _released(self, position: int, message_id: int) -> bool:
         self._changes.append(Dequeued(position))
@@ -254,6 +248,11 @@ class Journal:
         self._backlog.append((lsn, size))
         self._backlog_bytes += size
         self._weigh_backlog()
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether so much waits for the disk that long work had better pause."""
+        return self._backlog_bytes > FILLING_LIMIT
 
     @property
     def pending_lsn(self) -> Lsn:

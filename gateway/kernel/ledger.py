@@ -5,6 +5,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.queue import Outcome
+from gateway.kernel.slices import in_slices
 
 if TYPE_CHECKING:
     from gateway.kernel.consumers import Consumer
@@ -16,6 +17,12 @@ _OVERHEAD: Final = 512
 
 #: How many of the oldest and of the newest deliveries stand for all.
 _SAMPLE: Final = 64
+
+#: Deliveries that are settled in one turn; of more, some in each of several.
+MOST_AT_ONCE: Final = 1024
+
+#: Deliveries between two looks at the clock.
+_STEP: Final = 64
 
 
 class Delivery:
@@ -88,8 +95,8 @@ class Ledger:
         if not is_multiple:
             delivery = self.take(tag)
             return None if delivery is None else [delivery]
-        if tag == 0:
-            return self.clear()
+        if tag in (0, self.last_tag):
+            return self.clear() if not tag or tag in self._deliveries else None
         if tag not in self._deliveries:
             return None
         removed = []
@@ -116,16 +123,41 @@ class Ledger:
 
 
 def settle_all(deliveries: "Sequence[Delivery]", outcome: Outcome) -> None:
-    """Settle deliveries alike, oldest first, and serve the queues that got messages back."""
-    if outcome is Outcome.ACCEPTED:
-        for delivery in deliveries:
-            delivery.queue.accept(delivery.entry)
+    """Settle deliveries alike, oldest first, and serve the queues that got messages back; many go in slices."""
+    if len(deliveries) > MOST_AT_ONCE:
+        in_slices(deliveries[0].queue.clock, settling(deliveries, outcome))
     else:
-        for delivery in deliveries:
-            delivery.queue.settle(delivery.entry, outcome)
-    for delivery in deliveries:
-        if delivery.consumer is not None:
-            delivery.consumer.settled()
-    if outcome is Outcome.REQUEUED:
-        for queue in {delivery.queue: None for delivery in deliveries}:
-            queue.dispatch()
+        for _ in settling(deliveries, outcome):
+            pass
+
+
+def settling(deliveries: "Sequence[Delivery]", outcome: Outcome) -> "Iterator[None]":
+    """Return the steps in which deliveries are settled alike, oldest first.
+
+    A queue that gets messages back hands none out before it has all of them: their order would be lost.
+    """
+    queues: dict[Queue, None] = {}
+    if outcome is not Outcome.ACCEPTED:
+        queues = {delivery.queue: None for delivery in deliveries}
+    for queue in queues:
+        queue.hold_dispatch()
+    return _settling(deliveries, outcome, queues)
+
+
+def _settling(deliveries: "Sequence[Delivery]", outcome: Outcome, queues: "Iterable[Queue]") -> "Iterator[None]":
+    try:
+        for start in range(0, len(deliveries), _STEP):
+            step = deliveries[start : start + _STEP]
+            if outcome is Outcome.ACCEPTED:
+                for delivery in step:
+                    delivery.queue.accept(delivery.entry)
+            else:
+                for delivery in step:
+                    delivery.queue.settle(delivery.entry, outcome)
+            for delivery in step:
+                if delivery.consumer is not None:
+                    delivery.consumer.settled()
+            yield
+    finally:
+        for queue in queues:
+            queue.release_dispatch()

@@ -5,7 +5,7 @@ one of three places: among the ``ready``, *unsettled* with a consumer, or gone. 
 are written out where they are taken: a call costs more than they do.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
@@ -26,13 +26,19 @@ from gateway.kernel.round import Round
 from gateway.kernel.selecting import Selecting
 from gateway.kernel.settings import effective
 from gateway.kernel.single_active import consumers_for
+from gateway.kernel.slices import in_slices
 
 if TYPE_CHECKING:
     from gateway.kernel.delays import Delays
     from gateway.kernel.journal import Journal
+    from gateway.kernel.ports import Clock
+    from gateway.kernel.segment import Segment
 
 #: How many messages of a long queue stay in memory (R134).
 RESIDENT_MESSAGES: Final = 2048
+
+#: Messages that are forgotten between two looks at the clock.
+_STEP: Final = 64
 
 
 class Outcome(Enum):
@@ -58,6 +64,7 @@ class Queue(Declared):
         "_moments",
         "_paging",
         "_refit",
+        "_settlements",
         "consumers",
         "counters",
         "had_consumer",
@@ -106,6 +113,7 @@ class Queue(Declared):
         self.used_at_ms = journal.now_ms
         self._journal = journal
         self._refit = refit
+        self._settlements = 0
         self._moments = NO_MOMENTS
         self._paging = Paging(journal)
         self.ready = ready_for(self.arguments, self._paging, resident_messages, reserve)
@@ -114,6 +122,11 @@ class Queue(Declared):
     def __len__(self) -> int:
         """How many messages wait, those with consumers not counted."""
         return len(self.ready)
+
+    @property
+    def clock(self) -> "Clock":
+        """The clock that long work on the queue goes by."""
+        return self._journal.clock
 
     @property
     def disk_writes(self) -> int:
@@ -283,8 +296,8 @@ class Queue(Declared):
         return reason is not None
 
     def dispatch(self) -> None:
-        """Hand waiting messages out for as long as somebody has capacity."""
-        while self.ready.length:
+        """Hand waiting messages out for as long as some consumer has capacity."""
+        while self.ready.length and not self._settlements:
             consumer = self.consumers.next()
             if consumer is None:
                 if self.selecting is not None:
@@ -294,6 +307,15 @@ class Queue(Declared):
             if entry is None:
                 return
             self.hand_over(consumer, entry)
+
+    def hold_dispatch(self) -> None:
+        """Hand nothing out while messages come back in steps."""
+        self._settlements += 1
+
+    def release_dispatch(self) -> None:
+        """Hand messages out again: those that came back are all there."""
+        self._settlements -= 1
+        self.dispatch()
 
     def hand_over(self, consumer: Consumer, entry: QueuedMessage) -> None:
         """Give a message that was taken to a consumer; with that it is consumed where no settling is needed."""
@@ -411,14 +433,26 @@ class Queue(Declared):
             self._journal.dequeued(entry.position, entry.message)
 
     def purge(self) -> int:
-        """Forget every waiting message; return how many there were. None is dead-lettered (R39)."""
+        """Forget every waiting message; return how many there were. None is dead-lettered (R39).
+
+        All are gone at once for whoever looks. The store lets go of very many in turns to come.
+        """
         count = len(self.ready)
-        entries, segments = self.ready.clear()
-        for entry in entries:
-            self.forget(entry)
+        in_slices(self._journal.clock, self.emptying())
+        return count
+
+    def emptying(self) -> Iterator[None]:
+        """Take every waiting message out; return the steps in which the store lets go of them."""
+        return self._forgetting(*self.ready.clear())
+
+    def _forgetting(self, entries: list[QueuedMessage], segments: "list[Segment]") -> Iterator[None]:
+        for start in range(0, len(entries), _STEP):
+            for entry in entries[start : start + _STEP]:
+                self.forget(entry)
+            yield
         for segment in segments:
             self._journal.dequeued_segment(segment)
-        return count
+            yield
 
     # Consumers
 

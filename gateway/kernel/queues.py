@@ -1,5 +1,6 @@
 """All queues of a virtual host: declared, built, deleted."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gateway.kernel.advice import advice_on
@@ -13,6 +14,7 @@ from gateway.kernel.queue import Queue
 from gateway.kernel.queue_rules import QueueRules
 from gateway.kernel.records import QueueRecord
 from gateway.kernel.reserve import Reserve
+from gateway.kernel.slices import in_slices
 from gateway.kernel.stream import Stream
 from gateway.kernel.stream_round import ReadingRound
 from gateway.kernel.writable import writable
@@ -41,6 +43,7 @@ class Queues:
         self._rules = rules
         self._reserve = reserve
         self._exclusive: dict[object, dict[Queue, None]] = {}
+        self._departed: set[object] = set()  # whose queues are being deleted
         self._reading_round = ReadingRound(commons.journal.clock)
 
     @property
@@ -52,6 +55,9 @@ class Queues:
         """Return the queue that is declared, made now if need be; raises as ``VirtualHost.declare_queue`` does."""
         declaration = declaration.typed(self.default_type)
         queue = self._queue_by_name.get(declaration.name)
+        if queue is not None and queue.owner in self._departed:
+            self.delete(queue)
+            queue = None
         if queue is not None:
             declaration.require_equivalent(queue)
             queue.declared_again()
@@ -122,9 +128,20 @@ class Queues:
             self.delete(queue)
 
     def release(self, owner: object) -> None:
-        """Delete the exclusive queues of a connection that is gone, durable or not (R31)."""
-        for queue in self._exclusive.pop(owner, {}):
-            self.delete(queue)
+        """Delete the exclusive queues of a connection that is gone, durable or not (R31); many go in slices."""
+        if self._exclusive.get(owner):
+            in_slices(self._commons.journal.clock, self._releasing(owner))
+
+    def _releasing(self, owner: object) -> Iterator[None]:
+        self._departed.add(owner)
+        try:
+            queues = self._exclusive.get(owner, {})
+            while queues:
+                self.delete(next(iter(queues)))
+                yield
+        finally:
+            self._departed.discard(owner)
+            self._exclusive.pop(owner, None)
 
     def _require_admission(self, declaration: "QueueDeclaration") -> None:
         """Refuse a new queue that the operator does not want.

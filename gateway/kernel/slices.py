@@ -11,17 +11,22 @@ if TYPE_CHECKING:
 #: How long the long work of a node may go on at a stretch, in seconds; all of its jobs share one slice.
 SLICE_S: Final = 0.005
 
+#: How long jobs wait for the store before they look again, in seconds.
+PAUSE_S: Final = 0.005
+
 
 class Background:
     """The long jobs of one node. They take turns: each gets one slice, and then the next job does.
 
-    ``on_slice`` is called with the name of a job that used up a slice, and the seconds that it took.
+    While ``is_paused`` says so none gets any, because the store has too much to write. ``on_slice`` is called with the
+    name of a job that used up a slice, and the seconds that it took.
     """
 
     def __init__(self, clock: "Clock") -> None:
         self._clock = ref(clock)  # found by its clock, it must not keep it
         self._jobs: deque[Iterator[None]] = deque()
         self._is_working = False
+        self.is_paused: Callable[[], bool] = lambda: False
         self.on_slice: Callable[[str, float], None] = lambda job, seconds: None
 
     def __len__(self) -> int:
@@ -31,13 +36,16 @@ class Background:
     def add(self, work: Iterator[None]) -> None:
         """Do the first slice of some work now, unless other work waits, and the rest in turns to come."""
         self._jobs.append(work)
-        if len(self._jobs) == 1 and not self._is_working:
+        if len(self._jobs) == 1 and not self._is_working:  # else the next call is due already
             self._work()
 
     def _work(self) -> None:
         """Give the jobs one slice together."""
         clock = self._clock()
         if clock is None:
+            return
+        if self.is_paused():
+            clock.call_later(PAUSE_S, self._work)
             return
         starts_s = clock.monotonic_s()
         ends_s = starts_s + SLICE_S
@@ -73,10 +81,7 @@ def in_slices(clock: "Clock", work: Iterator[None]) -> None:
 
 def _is_done(clock: "Clock", work: Iterator[None], ends_s: float) -> bool:
     """Do the steps of a job until the slice ends; return whether none are left."""
-    for _ in work:
-        if clock.monotonic_s() >= ends_s:
-            return False
-    return True
+    return all(clock.monotonic_s() < ends_s for _ in work)
 
 
 def _name_of(work: Iterator[None]) -> str:
