@@ -53,7 +53,7 @@ class Stomp(Section):
     max_headers_size: Annotated[Size, Field(ge=1024, le=2**24)] = 64 * 2**10
     """How much space all headers of a frame may take."""
 
-    max_header_size: Annotated[Size, Field(ge=256, le=2**24)] = 32 * 2**10
+    max_header_size: Annotated[Size, Field(ge=256, le=2**24)] = 64 * 2**10
     """How long one header of a frame may be, its name and its value together."""
 
     max_transactions: Annotated[int, Field(ge=1, le=10_000)] = 16

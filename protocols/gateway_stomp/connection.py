@@ -43,7 +43,7 @@ class Connection(Machine):
         self.has_published = False
         self.is_held = False
         self._budget = settings.broker.journal.budget
-        self.opening = Opening(self)
+        self.opening = Opening(settings.access_of)
         self.conversation: Conversation | None = None
         self._decoder = FrameDecoder(
             settings.max_frame_size_unauthenticated,
@@ -146,7 +146,7 @@ class Connection(Machine):
         if not self.settings.implicit_connect:
             raise StompError("Illegal command", "You must log in using CONNECT first")
         self._postponed = head, body
-        self._judge(self.opening.connect_implicitly)
+        self._judge(lambda: self.opening.connect_implicitly(self))
 
     def go_on(self) -> None:
         """Look at what came while somebody was asked; called when the answer is there, maybe out of turn."""
@@ -228,7 +228,7 @@ class Connection(Machine):
     # Requests
 
     def _connect(self, head: Head, body: bytes) -> None:
-        self._judge(lambda: self.opening.connect(head.headers))
+        self._judge(lambda: self.opening.connect(self, head.headers))
 
     def _judge(self, ask: Callable[[], None]) -> None:
         """Ask who this is; what comes meanwhile waits."""
@@ -348,6 +348,7 @@ class Connection(Machine):
         """The transport is gone: release everything."""
         self.state = State.CLOSED
         self._let_go()
+        self.conversation = None  # its parts know the connection
 
     def _let_go(self) -> None:
         self.outbox.is_open = False

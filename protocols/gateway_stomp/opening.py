@@ -1,9 +1,10 @@
 """From CONNECT to an open connection: which version, who the client is, where it enters (1.2, "Connecting")."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from gateway.access import Credentials, Permissions, Principal
+from gateway.access import Access, Credentials, Permissions, Principal
+from gateway.kernel.broker import Broker
 from gateway.kernel.errors import AccessRefused, GatewayError, NotAllowed
 from gateway.kernel.limits import require_room_for_connection
 from gateway.kernel.ports import Origin
@@ -13,6 +14,7 @@ from gateway_stomp.errors import StompError
 from gateway_stomp.frames import encode
 from gateway_stomp.heartbeats import Heartbeats, heartbeats
 from gateway_stomp.scope import Scope
+from gateway_stomp.settings import StompSettings
 from gateway_stomp.state import State
 from gateway_stomp.versions import Version, highest_common
 
@@ -27,10 +29,13 @@ EXTERNAL: Final = "EXTERNAL"
 
 
 class Opening:
-    """Takes one connection through its login. Authenticators may answer at once or later."""
+    """Takes one connection through its login. Authenticators may answer at once or later.
 
-    def __init__(self, connection: "Connection") -> None:
-        self._connection = connection
+    It does not keep the connection, so that one that is lost leaves no cycle.
+    """
+
+    def __init__(self, access_of: Callable[[str], Access]) -> None:
+        self._access_of = access_of
         self._headers: Mapping[str, str] = {}
         self._is_implicit = False
         self._vhost: VirtualHost | None = None
@@ -64,21 +69,21 @@ class Opening:
         assert self._permissions is not None
         return self._permissions
 
-    def connect(self, headers: Mapping[str, str]) -> None:
+    def connect(self, connection: "Connection", headers: Mapping[str, str]) -> None:
         """Take a CONNECT: ask who this is. :raises StompError: when it cannot be answered as it stands."""
         self.version = highest_common(headers.get("accept-version"))
         self.heartbeats = heartbeats(headers.get("heart-beat"))
         self._headers = {name: value for name, value in headers.items() if name != "passcode"}
-        self._ask(self._credentials(headers))
+        self._ask(connection, self._credentials(connection, headers))
 
-    def connect_implicitly(self) -> None:
+    def connect_implicitly(self, connection: "Connection") -> None:
         """Let a client in that sends something else first, as the default user."""
         self._is_implicit = True
-        self.connect({})
+        self.connect(connection, {})
 
-    def _credentials(self, headers: Mapping[str, str]) -> Credentials:
+    def _credentials(self, connection: "Connection", headers: Mapping[str, str]) -> Credentials:
         """Return who the client says it is: by name, else by its certificate, else by default."""
-        connection, settings = self._connection, self._connection.settings
+        settings = connection.settings
         certificate, host = connection.driver.certificate, connection.driver.peer_host
         login = headers.get("login")
         if login is None and certificate is not None and settings.certificate_login:
@@ -90,29 +95,32 @@ class Opening:
             passcode = headers.get("passcode", "")
         return Credentials(PLAIN, login, passcode, certificate=certificate, peer_host=host)
 
-    def _ask(self, claimed: Credentials) -> None:
+    def _ask(self, connection: "Connection", claimed: Credentials) -> None:
         """Ask who this is. That its virtual host does not exist is told only to a client that is known."""
-        connection, name = self._connection, self._vhost_name()
+        name = self._vhost_name(connection.settings)
         connection.state = State.JUDGING
         self.mechanism = claimed.mechanism
         if claimed.mechanism == PLAIN and not (claimed.username and claimed.password):
-            self._judged(None, claimed, name)  # some directories take an empty password for nobody, and say yes
+            self._judged(
+                connection, None, claimed, name
+            )  # some directories take an empty password for nobody, and say yes
         else:
             settings = connection.settings
             is_there = name in settings.broker.vhost_by_name
             access = settings.access_of(name) if is_there else settings.login
-            access.authenticate(claimed, lambda principal: self._judged(principal, claimed, name))
+            access.authenticate(claimed, lambda principal: self._judged(connection, principal, claimed, name))
 
-    def _vhost_name(self) -> str:
+    def _vhost_name(self, settings: StompSettings) -> str:
         """Return the virtual host that is meant; clients of ActiveMQ name the machine they connect to."""
-        settings = self._connection.settings
         name = self._headers.get("host", settings.vhost)
         is_known = name in settings.broker.vhost_by_name
         return name if is_known or not settings.activemq else settings.vhost
 
-    def _judged(self, principal: Principal | None, claimed: Credentials, vhost_name: str) -> None:
+    def _judged(
+        self, connection: "Connection", principal: Principal | None, claimed: Credentials, vhost_name: str
+    ) -> None:
         """Hear who it is, at once or later; the connection may be gone by then."""
-        connection = self._connection
+        broker = connection.settings.broker
         if connection.state is not State.JUDGING:
             return
         try:
@@ -121,25 +129,24 @@ class Opening:
                 raise StompError(
                     "Bad CONNECT", f"Access refused for user '{claimed.username[:200]}'\n", "access refused"
                 )
-            vhost = self._admit(principal, vhost_name)
+            vhost = self._admit(broker, principal, vhost_name)
         except NotAllowed as refusal:
-            self._count(False)
+            _count(broker, False)
             connection.fail(StompError("Bad CONNECT", str(refusal)))
         except GatewayError as error:
-            self._count(False)
+            _count(broker, False)
             connection.fail(error)
         else:
-            self._count(True)
-            self._enter(principal, vhost)
+            _count(broker, True)
+            self._enter(connection, principal, vhost)
         connection.go_on()
 
-    def _admit(self, principal: Principal, vhost_name: str) -> VirtualHost:
+    def _admit(self, broker: Broker, principal: Principal, vhost_name: str) -> VirtualHost:
         """Return the virtual host that a client is let into.
 
         :raises StompError: when it is not there, or nothing is allowed in it: both sound the same.
         :raises NotAllowed: when there is no room for another connection.
         """
-        broker = self._connection.settings.broker
         self.principal = principal
         try:
             vhost = broker.vhost(vhost_name)
@@ -150,8 +157,7 @@ class Opening:
         require_room_for_connection(broker, vhost.name, principal.name)
         return vhost
 
-    def _enter(self, principal: Principal, vhost: VirtualHost) -> None:
-        connection = self._connection
+    def _enter(self, connection: "Connection", principal: Principal, vhost: VirtualHost) -> None:
         settings, version = connection.settings, self.version
         self._vhost = vhost
         session = f"session-{settings.token()}"
@@ -169,9 +175,10 @@ class Opening:
 
     def _learn_permissions(self, vhost: VirtualHost) -> None:
         assert self.principal is not None
-        access = self._connection.settings.access_of(vhost.name)
+        access = self._access_of(vhost.name)
         self._permissions = access.enter(self.principal, vhost.name)
         self._permissions_version = vhost.version
 
-    def _count(self, has_succeeded: bool) -> None:
-        self._connection.settings.broker.connections.count_login(_PROTOCOL, has_succeeded)
+
+def _count(broker: Broker, has_succeeded: bool) -> None:
+    broker.connections.count_login(_PROTOCOL, has_succeeded)

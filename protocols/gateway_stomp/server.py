@@ -26,8 +26,14 @@ class StompServer(PeerProtocol):
 
     def __init__(self, settings: StompSettings, turn: Turn) -> None:
         super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
-        self.connection = Connection(settings, self, self.line)
-        self.line.connect(self.connection)
+        self.line.connect(Connection(settings, self, self.line))
+
+    @property
+    def connection(self) -> Connection:
+        """The machine while the peer is there. The line alone keeps it, so that a lost connection leaves no cycle."""
+        machine = self.line.machine
+        assert isinstance(machine, Connection)
+        return machine
 
     def mind(self) -> None:
         """Mind deliveries that nobody acknowledges, and heart-beats (1.2, "Heart-beating").

@@ -37,7 +37,7 @@ class StompSettings:
     max_body_size: int = 16 * 2**20
     max_headers: int = 100
     max_headers_size: int = 64 * 1024
-    max_header_size: int = 32 * 1024
+    max_header_size: int = 64 * 1024
     max_transactions: int = 16
     max_transaction_actions: int = 1024
     max_transaction_size: int = 64 * 2**20

@@ -38,7 +38,7 @@ class Settling:
             delivery = subscription.ledger.take(number)
             if delivery is None:
                 raise _unknown(number)
-            subscription.consumer.counters.ack += 1
+            subscription.counters.ack += 1
             delivery.queue.accept(delivery.entry)
             if delivery.consumer is not None:
                 delivery.consumer.settled()
@@ -79,7 +79,7 @@ class Settling:
         if not deliveries:
             raise _unknown(number)
         if outcome is Outcome.ACCEPTED:
-            subscription.consumer.counters.ack += len(deliveries)
+            subscription.counters.ack += len(deliveries)
         return deliveries
 
     def _refusal(self, headers: Mapping[str, str]) -> Outcome:

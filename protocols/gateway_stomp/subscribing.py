@@ -26,15 +26,25 @@ _LARGEST_PREFETCH: Final = 65_535
 class Subscribing:
     """Owns the subscriptions of one connection, by tag, and what of those that ended is still unsettled.
 
+    The consumers of those that have not ended are here, by tag too.
     A tag is ``T_`` and the id, or ``Q_`` and the destination where a client of 1.0 names no id.
     """
 
-    __slots__ = ("_endpoints", "_last_tag", "_left", "_resumption", "_scope", "_subscription_by_tag")
+    __slots__ = (
+        "_consumer_by_tag",
+        "_endpoints",
+        "_last_tag",
+        "_left",
+        "_resumption",
+        "_scope",
+        "_subscription_by_tag",
+    )
 
     def __init__(self, scope: Scope, endpoints: Endpoints) -> None:
         self._scope = scope
         self._endpoints = endpoints
         self._subscription_by_tag: dict[str, Subscription] = {}
+        self._consumer_by_tag: dict[str, Consumer] = {}
         self._left: dict[str, Subscription] = {}
         self._last_tag = 0
         self._resumption = Resumption()
@@ -45,7 +55,7 @@ class Subscribing:
     @property
     def consumers(self) -> tuple[Consumer, ...]:
         """The consumers of the connection."""
-        return tuple(subscription.consumer for subscription in self._subscription_by_tag.values())
+        return tuple(self._consumer_by_tag.values())
 
     @property
     def unsettled(self) -> int:
@@ -93,7 +103,7 @@ class Subscribing:
         if subscription is None:
             self._forget_absent(headers, tag)
             return
-        queue = subscription.consumer.queue
+        queue = subscription.queue
         if subscription.destination is not None and self._endpoints.durable_name(subscription.destination, headers):
             self._end(subscription)
             self._endpoints.forget(queue)
@@ -105,17 +115,20 @@ class Subscribing:
         subscription = self._subscription_by_tag.pop(tag, None)
         if subscription is None:
             return None
+        del self._consumer_by_tag[tag]
         self._left[tag] = subscription  # what it holds has still to be settled
         return subscription.id
 
     def close(self) -> None:
         """End: consumers stop, and what is not settled goes back to its place."""
         subscriptions = list(self._subscription_by_tag.values())
+        consumers = self.consumers
         everything = list(self._all())
         self._subscription_by_tag.clear()
+        self._consumer_by_tag.clear()
         self._left.clear()
-        for subscription in subscriptions:
-            subscription.consumer.queue.cancel(subscription.consumer)
+        for consumer in consumers:
+            consumer.queue.cancel(consumer)
         for subscription in everything:
             settle_all(subscription.ledger.clear(), Outcome.REQUEUED)
         for subscription in subscriptions:
@@ -151,22 +164,24 @@ class Subscribing:
         )
         queue.consume(consumer)
         consumer.counters = self._scope.tallies.at(queue)
-        subscription.consumer = consumer
+        subscription.queue = queue
+        subscription.counters = consumer.counters
         subscription.is_of_stream = isinstance(queue, Stream)
         subscription.patience.watch(queue)
         self._left.pop(subscription.tag, None)
         self._subscription_by_tag[subscription.tag] = subscription
+        self._consumer_by_tag[subscription.tag] = consumer
 
     def _end(self, subscription: Subscription) -> None:
         """Stop a consumer; keep the subscription for as long as it holds something."""
         self._last_tag = max(self._last_tag, subscription.ledger.last_tag)
-        subscription.consumer.queue.cancel(subscription.consumer)
+        subscription.queue.cancel(self._consumer_by_tag.pop(subscription.tag))
         if len(subscription.ledger):
             self._left[subscription.tag] = subscription
         self._leave(subscription)
 
     def _leave(self, subscription: Subscription) -> None:
-        queue = subscription.consumer.queue
+        queue = subscription.queue
         self._scope.vhost.delete_queue_if_done(queue)
         queue.dispatch()  # another may have taken its place
 

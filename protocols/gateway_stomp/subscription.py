@@ -4,6 +4,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.consumers import Consumer, Selection, Subscriber
+from gateway.kernel.counters import Counters
 from gateway.kernel.ledger import Ledger
 from gateway.kernel.message import Message
 from gateway.kernel.patience import Patience
@@ -15,6 +16,7 @@ from gateway_stomp.stream_headers import OFFSET
 from gateway_stomp.versions import Version
 
 if TYPE_CHECKING:
+    from gateway.kernel.queue import Queue
     from gateway.kernel.queued_message import QueuedMessage
 
 #: Beginnings of frames kept per subscription; when there are more, all are forgotten.
@@ -33,8 +35,10 @@ class Subscription(Subscriber):
     """What one SUBSCRIBE asked for. ``tag`` is its name in message-ids.
 
     Owns the ``ledger`` of what its client has not settled yet. ``is_forgettable`` says that it is durable, so an
-    UNSUBSCRIBE may ask for its end. ``consumer`` is set once, by who made it, and so is ``is_of_stream``: messages are
-    told their offsets. A ``selection`` is for a queue of its own: what it does not want is consumed unseen.
+    UNSUBSCRIBE may ask for its end. ``queue`` is where it consumes, ``counters`` where its settlements are counted,
+    ``is_of_stream`` says that messages are told their offsets: they are set once, by who made it. Its consumer is not
+    kept here: the two would keep each other. A ``selection`` is for a queue of its own: what it does not want is
+    consumed unseen.
     """
 
     __slots__ = (
@@ -44,13 +48,14 @@ class Subscription(Subscriber):
         "_outbox",
         "_scope",
         "_selection",
-        "consumer",
+        "counters",
         "destination",
         "id",
         "is_of_stream",
         "ledger",
         "mode",
         "patience",
+        "queue",
         "tag",
     )
 
@@ -70,7 +75,8 @@ class Subscription(Subscriber):
         self.mode = mode
         self.ledger = ledger
         self.patience = Patience()
-        self.consumer: Consumer
+        self.queue: Queue
+        self.counters: Counters
         self.is_of_stream = False
         self._scope = scope
         self._outbox = scope.outbox

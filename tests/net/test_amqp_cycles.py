@@ -1,8 +1,5 @@
 """A lost connection leaves no reference cycle: what it held is freed at once, not by a later collection."""
 
-import gc
-from collections.abc import Callable, Iterator
-
 import pytest
 from pamqp import commands
 from twisted.internet.address import IPv4Address
@@ -13,6 +10,7 @@ from gateway.kernel.names import REPLY_TO
 from gateway_amqp.handshake import PROTOCOL_HEADER
 from gateway_amqp.server import AmqpServer
 from tests.conformance.amqp.tables import CLOSE, CLOSE_CHANNEL, ack, bind, consume, get, nack, queue
+from tests.net.conftest import GarbageOf
 from tests.net.test_stomp_server import FarEnd
 from tests.protocols.amqp.dialogue import Gateway
 from tests.protocols.amqp.frames import asked, frame, publish, start_ok, wire
@@ -50,24 +48,6 @@ LIVES = [
 ]
 
 
-@pytest.fixture
-def garbage_of() -> Iterator[Callable[[Callable[[], None]], list[str]]]:
-    """Return the names of the gateway's classes of which something was left that only a collection frees."""
-
-    def garbage_of(act: Callable[[], None]) -> list[str]:
-        gc.collect()
-        gc.set_debug(gc.DEBUG_SAVEALL)
-        act()
-        gc.collect()
-        return sorted({type(each).__qualname__ for each in gc.garbage if "gateway" in type(each).__module__})
-
-    gc.disable()
-    yield garbage_of
-    gc.set_debug(0)
-    gc.garbage.clear()
-    gc.enable()
-
-
 def live(gateway: Gateway, said: list[bytes]) -> None:
     """Connect, say all of this and be lost."""
     server = AmqpServer(gateway.settings, gateway.turn)
@@ -82,9 +62,7 @@ def live(gateway: Gateway, said: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("said", LIVES)
-def test_a_lost_connection_leaves_no_cycle(
-    garbage_of: Callable[[Callable[[], None]], list[str]], said: list[bytes]
-) -> None:
+def test_a_lost_connection_leaves_no_cycle(garbage_of: GarbageOf, said: list[bytes]) -> None:
     gateway = Gateway()
     gateway.vhost.declare_queue("t")
     live(gateway, said)  # what is made once and stays is made now

@@ -1,0 +1,79 @@
+"""A lost STOMP connection leaves no reference cycle: what it held is freed at once, not by a later collection."""
+
+from typing import Any
+
+import pytest
+from twisted.internet.address import IPv4Address
+from twisted.internet.error import ConnectionDone
+from twisted.python.failure import Failure
+
+from gateway_stomp.server import StompServer
+from tests.net.conftest import GarbageOf
+from tests.net.test_stomp_server import FarEnd
+from tests.protocols.stomp.dialogue import Gateway, frame
+from tests.protocols.stomp.test_stomp_late_logins import Slow
+
+CONNECT = frame("CONNECT", {"login": "guest", "passcode": "guest", "accept-version": "1.2", "host": "/"})
+SEND = frame("SEND", {"destination": "/queue/t", "receipt": "s"}, bytes(300_000))
+SUBSCRIBE = frame("SUBSCRIBE", {"destination": "/queue/t", "id": "0", "ack": "client", "receipt": "u"})
+DELIVERED = [CONNECT, SUBSCRIBE, SEND, SEND]
+BEGIN = frame("BEGIN", {"transaction": "x"})
+ACK = frame("ACK", {"id": "T_0@@session-token-1@@1", "transaction": "x"})
+REPLY = {"destination": "/queue/t", "reply-to": "/temp-queue/r"}
+
+LIVES = [
+    pytest.param([], id="silent"),
+    pytest.param([CONNECT[:30]], id="in the midst of the login"),
+    pytest.param([CONNECT.replace(b"passcode:guest", b"passcode:wrong")], id="refused"),
+    pytest.param([CONNECT.replace(b"host:/", b"host:absent")], id="without a virtual host"),
+    pytest.param([CONNECT], id="idle"),
+    pytest.param([CONNECT, SEND[:20]], id="in the midst of a head"),
+    pytest.param([CONNECT, SEND[:150_000]], id="in the midst of a body"),
+    pytest.param([CONNECT, SEND], id="having published"),
+    pytest.param(DELIVERED, id="with unsettled deliveries"),
+    pytest.param([*DELIVERED, frame("UNSUBSCRIBE", {"id": "0"})], id="with deliveries of what it left"),
+    pytest.param(
+        [*DELIVERED, BEGIN, ACK, frame("SEND", {"destination": "/queue/t", "transaction": "x"})], id="in a transaction"
+    ),
+    pytest.param([CONNECT, frame("SEND", REPLY)], id="waiting for replies"),
+    pytest.param([CONNECT, frame("SUBSCRIBE", {"destination": "/topic/a", "id": "0"})], id="with its own queue"),
+    pytest.param([CONNECT, frame("SUBSCRIBE", {"destination": "/queue/a/b", "id": "0"})], id="with a frame refused"),
+    pytest.param([CONNECT, b"\xff\n\n\0"], id="having broken the rules"),
+    pytest.param([*DELIVERED, frame("DISCONNECT", {"receipt": "r"})], id="having said goodbye"),
+    pytest.param([*DELIVERED, b"half"], id="with unsettled deliveries and half a frame"),
+]
+
+
+def live(gateway: Gateway, said: list[bytes], *, settles: bool = True) -> None:
+    """Connect, say all of this and be lost."""
+    server = StompServer(gateway.settings, gateway.turn)
+    far_end = FarEnd(peerAddress=IPv4Address("TCP", "127.0.0.1", 50_000))
+    server.makeConnection(far_end)
+    for data in said:
+        server.dataReceived(data)
+        if settles:
+            gateway.settle()
+    far_end.producer = None  # a real transport forgets it by itself
+    server.connectionLost(Failure(ConnectionDone()))
+    gateway.settle()
+
+
+@pytest.mark.parametrize("settles", [True, False], ids=["settled", "not settled"])
+@pytest.mark.parametrize("said", LIVES)
+def test_a_lost_connection_leaves_no_cycle(garbage_of: GarbageOf, said: list[bytes], settles: bool) -> None:
+    gateway = Gateway()
+    live(gateway, said, settles=settles)  # what is made once and stays is made now
+    assert garbage_of(lambda: live(gateway, said, settles=settles)) == []
+
+
+class Forgetful(Slow):
+    """Never answers, and keeps nothing that asks."""
+
+    def authenticate(self, credentials: Any, answer: Any) -> None:
+        """Forget what was asked."""
+
+
+def test_one_that_is_lost_while_its_login_is_decided_leaves_none(garbage_of: GarbageOf) -> None:
+    gateway = Gateway(authenticators=[Forgetful()])
+    live(gateway, [CONNECT, SEND[:1000]])
+    assert garbage_of(lambda: live(gateway, [CONNECT, SEND[:1000]])) == []
