@@ -1,8 +1,8 @@
 """How dead letters of one virtual host are published: at once, in the turn of their death, and never in a circle."""
 
 from collections import deque
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gateway.kernel.deaths import deaths_of, is_cycle
 from gateway.kernel.events import Event
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from gateway.kernel.queue import Queue
     from gateway.kernel.router import Router
     from gateway.kernel.trace_table import TraceTable
+
+Left: TypeAlias = "Callable[[Collection[Queue]], None]"
+"""Is told which queues have a letter that not all of its queues have."""
 
 #: Cycles remembered so that each is told once; when there are more, all are forgotten.
 _MOST_CYCLES: Final = 1000
@@ -45,7 +48,7 @@ class DeadLetters:
         self._events = events
         self._faults = faults
         self.trace_table: TraceTable | None = None
-        self._waiting: deque[tuple[Message, Reason]] = deque()
+        self._waiting: deque[tuple[Message, Reason, Collection[Queue], Left | None]] = deque()
         self._is_publishing = False
         self._cycles: set[tuple[str, str]] = set()
 
@@ -53,9 +56,15 @@ class DeadLetters:
         """Tell whether the exchange is there; if not, the message is gone without a trace (R103)."""
         return exchange_name in self._exchange_by_name
 
-    def publish(self, letter: "Message", reason: Reason) -> None:
-        """Publish a letter to its exchange, or after those that are being published."""
-        self._waiting.append((letter, reason))
+    def publish(
+        self, letter: "Message", reason: Reason, takers: "Collection[Queue]" = (), left: "Left | None" = None
+    ) -> None:
+        """Publish a letter to its exchange, or after those that are being published.
+
+        ``takers`` have it and do not get it again. ``left`` is called with all that have it when some queue does not:
+        its exchange is missing, it is routed to none, or one refused it.
+        """
+        self._waiting.append((letter, reason, takers, left))
         if self._is_publishing:
             return
         self._is_publishing = True
@@ -65,31 +74,41 @@ class DeadLetters:
         finally:
             self._is_publishing = False
 
-    def _route(self, letter: "Message", reason: Reason) -> None:
+    def _route(self, letter: "Message", reason: Reason, takers: "Collection[Queue]", left: "Left | None") -> None:
         exchange = self._exchange_by_name.get(letter.exchange)
         if exchange is None:
+            if left is not None:
+                left(takers)
             return
         deaths = () if reason is Reason.REJECTED else deaths_of(letter.headers)
         route = self._router.route(exchange, letter)
         route.count += 1
+        have_it = {*takers}
         for queue in route.queues:
+            if queue in have_it:
+                continue
             if deaths and is_cycle(deaths, queue.name):
                 self._tell(letter.exchange, queue)
-            else:
-                self._offer(queue, letter)
+                have_it.add(queue)
+            elif self._offer(queue, letter):
+                have_it.add(queue)
         for archive in route.archives:
             archive.keep(letter)
         if self.trace_table is not None and self.trace_table.is_on:
             self.trace_table.dead_lettered(letter, reason)
+        is_routed = bool(route.queues or route.archives)
+        if left is not None and not (is_routed and have_it.issuperset(route.queues)):
+            left(have_it)
         if letter.id:
             self._journal.moved_lsn = self._journal.lsn
 
-    def _offer(self, queue: "Queue", letter: "Message") -> None:
-        """Offer a letter to one of its queues; what the queue raises keeps it from no other."""
+    def _offer(self, queue: "Queue", letter: "Message") -> bool:
+        """Offer a letter to a queue, return whether it has it. What the queue raises keeps it from no other."""
         try:
-            queue.offer(letter)
+            return queue.offer(letter) is None
         except Exception as error:  # the queue in which it died is in the middle of letting it go
             self._faults.contain("dead letter", error, vhost=self._vhost_name, subject=queue.name)
+            return False
 
     def _tell(self, exchange_name: str, queue: "Queue") -> None:
         """Say once that messages die in a circle: they are dropped where it closes."""

@@ -56,6 +56,11 @@ def is_cycle(deaths: Iterable[Mapping[str, Value]], queue_name: str) -> bool:
     return False
 
 
+def last_reason(headers: Mapping[str, Value]) -> Reason:
+    """Return why a dead letter died last."""
+    return next((reason for reason in Reason if reason.value == headers.get("x-last-death-reason")), Reason.REJECTED)
+
+
 def carbon_copies(headers: Mapping[str, Value]) -> list[Value]:
     """Return the further routing keys that consumers may see (R29)."""
     keys = headers.get("CC")

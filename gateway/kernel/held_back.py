@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.delays import Delays
 from gateway.kernel.features.base import Reason
+from gateway.kernel.held_letters import HELD, HeldLetters
 from gateway.kernel.message import Message
 from gateway.kernel.queued_message import QueuedMessage
 
 if TYPE_CHECKING:
+    from gateway.kernel.changes import Enqueued
     from gateway.kernel.journal import Journal
     from gateway.kernel.queue import Queue
 
@@ -17,13 +19,13 @@ HOPELESS_MS: Final = 10_000
 
 
 class HeldBack:
-    """The messages of one queue whose time has not come; ``delays`` has them until then.
+    """The messages of one queue whose time has not come; ``delays`` has them until then, ``letters`` the dead ones.
 
     ``release`` is what happens to one whose time has come, and returns why it has to wait on; unless given, the queue
     takes it in.
     """
 
-    __slots__ = ("_journal", "_queue", "delays")
+    __slots__ = ("_journal", "_queue", "delays", "letters")
 
     def __init__(
         self, queue: "Queue", journal: "Journal", release: Callable[[QueuedMessage], Reason | None] | None = None
@@ -31,6 +33,19 @@ class HeldBack:
         self._queue = queue
         self._journal = journal
         self.delays = Delays(journal, release or self.release)
+        self.letters = HeldLetters(queue, journal)
+
+    def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
+        """Hold a message back that recovery found held back."""
+        if change.due_at_ms == HELD:
+            self.letters.restore(change)
+        else:
+            self.delays.restore(change, is_redelivered)
+
+    def clear(self) -> None:
+        """Forget every message: the queue is gone."""
+        self.delays.clear()
+        self.letters.clear()
 
     def hold(self, message: Message, due_at_ms: int) -> None:
         """Give a message that just came its place, where it does not take part before ``due_at_ms``."""

@@ -155,7 +155,7 @@ class Queue(Declared):
         self.is_deleted = True
         self.equip(())
         if self.held_back is not None:
-            self.held_back.delays.clear()
+            self.held_back.clear()
 
     # Messages in
 
@@ -217,7 +217,7 @@ class Queue(Declared):
     def restore(self, change: Enqueued, is_redelivered: bool) -> None:
         """Take in a message that recovery found in the store. Nothing is dropped before all of them are there."""
         if change.due_at_ms:
-            self.holding_back().delays.restore(change, is_redelivered)
+            self.holding_back().restore(change, is_redelivered)
             return
         self.ready.restore(change, is_redelivered)
         if change.expires_at_ms and not self.has_expirations:
@@ -235,6 +235,11 @@ class Queue(Declared):
     def delays(self) -> "Delays | None":
         """What is held back, ``None`` where that never happened."""
         return None if self.held_back is None else self.held_back.delays
+
+    @property
+    def letters_held(self) -> int:
+        """How many dead letters wait here because nobody could take them."""
+        return 0 if self.held_back is None else len(self.held_back.letters)
 
     def holding_back(self, release: "Callable[[QueuedMessage], Reason | None] | None" = None) -> HeldBack:
         """Return the place for what is held back, from now on there; ``release`` is as ``HeldBack`` has it."""

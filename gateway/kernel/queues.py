@@ -118,7 +118,7 @@ class Queues:
         entity = f"queue '{queue.name}' in vhost '{self._commons.vhost_name}'"
         if if_unused and len(queue.consumers):
             raise PreconditionFailed(f"{entity} in use")
-        if if_empty and (len(queue) or queue.delays):
+        if if_empty and (len(queue) or queue.delays or queue.letters_held):
             raise PreconditionFailed(f"{entity} not empty")
         return 0 if queue.is_deleted else self._remove(queue)
 

@@ -1,8 +1,10 @@
 """Dead-lettering: what a queue drops is published to another exchange, with its death on record (R100-R114)."""
 
+from collections.abc import Collection
 from typing import Final
 
-from gateway.kernel.deaths import headers_after_death
+from gateway.kernel.dead_letters import Left
+from gateway.kernel.deaths import headers_after_death, last_reason
 from gateway.kernel.features.base import QueueFeature, Reason
 from gateway.kernel.features.surroundings import Surroundings
 from gateway.kernel.message import Header, Message, Value
@@ -17,16 +19,23 @@ def dead_letter(queue: Queue, surroundings: Surroundings) -> "DeadLetter | None"
     exchange = queue.settings.text("dead-letter-exchange")
     if exchange is None:
         return None
-    return DeadLetter(exchange, queue.settings.text("dead-letter-routing-key"), surroundings)
+    # classic queues do not have it (R112)
+    is_sure = queue.stores_all and queue.settings.text("dead-letter-strategy") == "at-least-once"
+    return DeadLetter(exchange, queue.settings.text("dead-letter-routing-key"), surroundings, is_sure=is_sure)
 
 
 class DeadLetter(QueueFeature):
     """Sends dropped messages to ``exchange_name``, under ``routing_key`` or, without one, under their own keys (R105).
 
-    Messages that share a header die with a shared header, as long as they die in the same second.
+    Messages that share a header die with a shared header, as long as they die in the same second. ``is_sure`` is
+    at-least-once: a letter that some queue has not taken is held and tried again, unless it went because of a limit on
+    the length of the queue.
     """
 
-    def __init__(self, exchange_name: str, routing_key: str | None, surroundings: Surroundings) -> None:
+    def __init__(
+        self, exchange_name: str, routing_key: str | None, surroundings: Surroundings, *, is_sure: bool = False
+    ) -> None:
+        self._is_sure = is_sure
         self._exchange_name = exchange_name
         self._routing_key = routing_key
         self._letters = surroundings.dead_letters
@@ -34,13 +43,37 @@ class DeadLetter(QueueFeature):
         self._second = 0
         self._headers: dict[tuple[Header, str, str, Reason], Header] = {}
 
+    def fitted(self, queue: Queue) -> None:
+        """Say how letters are sent that are held, whichever strategy held them."""
+        if self._is_sure or queue.held_back is not None:
+            held = queue.holding_back().letters
+            held.send = self._send_again
+            held.is_hopeless = lambda: not self._letters.is_deliverable(self._exchange_name)
+
+    def retired(self, queue: Queue) -> None:
+        """Send nothing more."""
+        if queue.held_back is not None:
+            queue.held_back.letters.send = None
+
     def dropped(self, queue: Queue, message: Message, reason: Reason) -> None:
         """Publish the message again."""
-        if not self._letters.is_deliverable(self._exchange_name):
+        holds = self._is_sure and reason is not Reason.MAXLEN and not queue.is_deleted
+        if not holds and not self._letters.is_deliverable(self._exchange_name):
             return
         key = message.routing_key if self._routing_key is None else self._routing_key
-        header = self._header(queue, message, reason)
-        self._letters.publish(message.restated(self._exchange_name, key, header), reason)
+        letter = message.restated(self._exchange_name, key, self._header(queue, message, reason))
+        if not holds:
+            self._letters.publish(letter, reason)
+            return
+        held = queue.holding_back().letters
+        self._letters.publish(letter, reason, (), lambda takers: held.hold(letter, takers))
+
+    def _send_again(self, letter: Message, takers: "Collection[Queue]", left: Left) -> None:
+        """Publish a letter that was held, to where the settings now say; at-most-once it is for the last time."""
+        key = letter.routing_key if self._routing_key is None else self._routing_key
+        if (letter.exchange, letter.routing_key) != (self._exchange_name, key):
+            letter = letter.restated(self._exchange_name, key, letter.header)
+        self._letters.publish(letter, last_reason(letter.headers), takers, left if self._is_sure else None)
 
     def _header(self, queue: Queue, message: Message, reason: Reason) -> Header:
         second = self._clock.wall_ms() // 1000

@@ -94,9 +94,12 @@ class RejectPublish(QueueFeature):
         self._max_bytes = max_bytes
 
     def admit(self, queue: "Queue", message: "Message") -> Reason | None:
-        """Refuse a message that does not fit, though somebody may be waiting for it: RabbitMQ does not ask either."""
+        """Refuse a message that does not fit, though somebody may be waiting for it: RabbitMQ does not ask either.
+
+        Dead letters that nobody could take yet take room too.
+        """
         ready = queue.ready
-        if ready.length >= self._max_length or ready.bytes + len(message.body) > self._max_bytes:
+        if ready.length + queue.letters_held >= self._max_length or ready.bytes + len(message.body) > self._max_bytes:
             return Reason.MAXLEN
         return None
 
