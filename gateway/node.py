@@ -12,6 +12,7 @@ from gateway.archive.side import WORKER, ArchiveSide, archive_rules
 from gateway.config import Settings
 from gateway.definitions import apply_definitions, read_definitions
 from gateway.event_log import EventLog
+from gateway.http_side import http_limits, http_screening
 from gateway.kernel.broker import Broker
 from gateway.kernel.connections import TICKS_PER_S
 from gateway.kernel.errors import StorageError
@@ -332,7 +333,8 @@ class Node:
             started_at_ms=self.broker.clock.wall_ms(),
             certificate=settings.tls.certificate,
             max_message_size=settings.amqp.max_message_size,
-            max_body_size=settings.management.max_body_size,
+            http=http_limits(settings),
+            screening=http_screening(settings),
             reactor=self._reactor,
         )
         return management_site(self._surroundings)

@@ -9,7 +9,7 @@ from gateway.config.settings import Settings
 
 def contradictions(settings: Settings) -> list[str]:
     """Return one line for each, beginning with the key to change."""
-    return [*_tls(settings), *_missing_files(settings)]
+    return [*_tls(settings), *_bodies(settings), *_missing_files(settings)]
 
 
 def _tls(settings: Settings) -> Iterator[str]:
@@ -30,6 +30,11 @@ def _tls(settings: Settings) -> Iterator[str]:
             yield f'{name}.port: must be "off", or tls.certificate and tls.key must be set'
     if tls.verify != "off" and tls.ca is None:
         yield 'tls.ca: must be the path of the trusted certificates unless tls.verify is "off"'
+
+
+def _bodies(settings: Settings) -> Iterator[str]:
+    if settings.management.max_bodies_size < settings.management.max_body_size:
+        yield "management.max_bodies_size: must be at least management.max_body_size"
 
 
 def _missing_files(settings: Settings) -> Iterator[str]:

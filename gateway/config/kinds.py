@@ -143,6 +143,18 @@ Token = Annotated[
 ]
 """A word that protocols can carry in a header."""
 
+Origins = Annotated[
+    list[Annotated[str, Field(pattern=r"^(\*|null|https?://[^/\s]+)$")]],
+    Allowed('a list of origins such as "https://console.example.com", or ["*"] for any'),
+]
+"""The origins of pages."""
+
+Hosts = Annotated[
+    list[Annotated[str, Field(pattern=r"^(\*|[^/:\s]+)$")]],
+    Allowed('a list of names without ports, or ["*"] for any'),
+]
+"""Names of hosts."""
+
 BindAddress = Annotated[str, BeforeValidator(parse_address), Allowed('an IPv4 or IPv6 address, or "*"')]
 """An address to listen on, or ``*`` for every interface."""
 

@@ -23,6 +23,7 @@ from gateway.config.kinds import (
     Watermark,
 )
 from gateway.config.login import Login
+from gateway.config.management import Management
 from gateway.config.mqtt import Mqtt, Mqtts, WebMqtt, WebMqtts
 from gateway.config.pipeline import Pipeline
 from gateway.config.section import Section
@@ -76,16 +77,6 @@ class Amqps(Section):
 
     port: ListenerPort = None
     """Where TLS connections are taken; 5671 when it is not set but ``tls.certificate`` is."""
-
-
-class Management(Section):
-    """The HTTP API, which RabbitMQ's tools and ``gatewayctl`` use."""
-
-    port: ListenerPort = 15672
-    """Where HTTP requests are taken."""
-
-    max_body_size: Annotated[Size, Field(ge=2**20, le=2**30)] = 64 * 2**20
-    """The largest body of a request accepted, such as a file of definitions."""
 
 
 class Tls(Section):

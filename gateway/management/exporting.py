@@ -4,7 +4,9 @@ In small steps, because there may be very much of it. Left out are what exists b
 and what goes with its connection.
 """
 
-from collections.abc import Generator
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Final
 
 from gateway.kernel.binding import Binding
 from gateway.kernel.broker import Broker
@@ -12,35 +14,91 @@ from gateway.kernel.exchange import Exchange
 from gateway.kernel.queue import Queue
 from gateway.kernel.records import UserRecord
 from gateway.kernel.vhost import VirtualHost
-from gateway.management.routes import Fields
+from gateway.management.routes import Fields, Pieces
+from gateway.management.views.json import encode
 from gateway.management.views.metadata import metadata_view
 from gateway.management.views.policies import policy_view, rule_view
 from gateway.version import RABBITMQ_VERSION, VERSION
 
-_RESERVED = "amq."
+_RESERVED: Final = "amq."
+
+#: Entries written in one step.
+_STRIDE: Final = 50
 
 
-def export(broker: Broker) -> Generator[None, None, Fields]:
-    """Write out a broker, one step each time this is asked on."""
+def export(broker: Broker) -> Pieces:
+    """Write out a broker, a little each time this is asked on."""
     directory, vhosts = broker.directory, list(broker.vhost_by_name.values())
-    topology: Fields = {"queues": [], "exchanges": [], "bindings": []}
-    for vhost in vhosts:
-        yield from _topology(vhost, topology, {"vhost": vhost.name})
-    return {
+    places = [(vhost, {"vhost": vhost.name}) for vhost in vhosts]
+    head = {
         "rabbit_version": RABBITMQ_VERSION,
         "rabbitmq_version": RABBITMQ_VERSION,
         "product_name": "gateway",
         "product_version": VERSION,
-        "users": [_user(user) for user in directory.user_by_name.values()],
-        "vhosts": [_vhost(vhost) for vhost in vhosts],
-        "permissions": [each.to_fields() for each in directory.permissions],
-        "topic_permissions": [each.to_fields() for each in directory.topic_permissions],
-        "parameters": [each for vhost in vhosts for each in _parameters(broker, vhost)],
-        "global_parameters": [
-            {"name": each.name, "value": each.value} for each in broker.parameters.values() if not each.vhost
-        ],
-        "policies": [policy_view(each) for each in broker.policies.values() if not each.is_operator],
-        **topology,
+    }
+    return _document(
+        head,
+        {
+            "users": map(_user, list(directory.user_by_name.values())),
+            "vhosts": map(_vhost, vhosts),
+            "permissions": (each.to_fields() for each in list(directory.permissions)),
+            "topic_permissions": (each.to_fields() for each in list(directory.topic_permissions)),
+            "parameters": (each for vhost in vhosts for each in _parameters(broker, vhost)),
+            "global_parameters": (
+                {"name": each.name, "value": each.value} for each in list(broker.parameters.values()) if not each.vhost
+            ),
+            "policies": (policy_view(each) for each in list(broker.policies.values()) if not each.is_operator),
+            **_topology(places),
+        },
+    )
+
+
+def export_vhost(broker: Broker, vhost: VirtualHost) -> Pieces:
+    """Write out one virtual host, without its name, so that it can be read into another."""
+    policies = [each for each in broker.policies.values() if each.vhost == vhost.name and not each.is_operator]
+    return _document(
+        {"rabbit_version": RABBITMQ_VERSION},
+        {
+            "parameters": _parameters(broker, vhost),
+            "policies": map(policy_view, policies),
+            **_topology([(vhost, {})]),
+        },
+    )
+
+
+def _document(head: Fields, categories: Mapping[str, Iterable[Fields]]) -> Pieces:
+    """Write out a document whose categories may be long."""
+    yield encode(head)[:-1]
+    for category, entries in categories.items():
+        yield b"," + encode(category) + b":["
+        source, comma = iter(entries), b""
+        while some := list(islice(source, _STRIDE)):
+            yield comma + b",".join(map(encode, some))
+            comma = b","
+        yield b"]"
+    yield b"}"
+
+
+def _topology(places: Sequence[tuple[VirtualHost, Fields]]) -> dict[str, Iterable[Fields]]:
+    return {
+        "queues": (
+            _queue(queue, place)
+            for vhost, place in places
+            for queue in list(vhost.queue_by_name.values())
+            if queue.owner is None
+        ),
+        "exchanges": (
+            _exchange(exchange, place)
+            for vhost, place in places
+            for exchange in list(vhost.exchange_by_name.values())
+            if exchange.name and not exchange.name.startswith(_RESERVED)
+        ),
+        "bindings": (
+            _binding(binding, place)
+            for vhost, place in places
+            for binding in list(vhost.bindings)
+            if getattr(binding.destination, "owner", None) is None
+        ),
     }
 
 
@@ -55,34 +113,6 @@ def _user(user: UserRecord) -> Fields:
         "tags": list(user.tags),
         "limits": dict(user.limits),
     }
-
-
-def export_vhost(broker: Broker, vhost: VirtualHost) -> Generator[None, None, Fields]:
-    """Write out one virtual host, without its name, so that it can be read into another."""
-    topology: Fields = {"queues": [], "exchanges": [], "bindings": []}
-    yield from _topology(vhost, topology, {})
-    policies = [each for each in broker.policies.values() if each.vhost == vhost.name and not each.is_operator]
-    return {
-        "rabbit_version": RABBITMQ_VERSION,
-        "parameters": _parameters(broker, vhost),
-        "policies": [policy_view(each) for each in policies],
-        **topology,
-    }
-
-
-def _topology(vhost: VirtualHost, into: Fields, place: Fields) -> Generator[None, None, None]:
-    for queue in list(vhost.queue_by_name.values()):
-        if queue.owner is None:
-            into["queues"].append(_queue(queue, place))
-            yield
-    for exchange in list(vhost.exchange_by_name.values()):
-        if exchange.name and not exchange.name.startswith(_RESERVED):
-            into["exchanges"].append(_exchange(exchange, place))
-            yield
-    for binding in list(vhost.bindings):
-        if getattr(binding.destination, "owner", None) is None:
-            into["bindings"].append(_binding(binding, place))
-            yield
 
 
 def _queue(queue: Queue, place: Fields) -> Fields:

@@ -1,6 +1,7 @@
 """Lists as the API gives them out: filtered, sorted, cut into pages and columns, and made in small steps.
 
-A list may have many thousands of entries. Where order and filter need names alone, only those of one page are viewed.
+A list may have many thousands of entries. It is written out while it is sent, so that only a piece of it is in memory.
+Where order and filter need names alone, only the entries of one page are viewed.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -8,8 +9,9 @@ from typing import Any, Final, Generic, TypeVar
 
 from gateway.management.errors import HttpError, bad_request
 from gateway.management.name_filter import NameFilter, name_filter
-from gateway.management.routes import Fields
-from gateway.management.views.json import Encoded, encode
+from gateway.management.ordering import in_order
+from gateway.management.routes import Fields, Pieces
+from gateway.management.views.json import encode
 
 T = TypeVar("T")
 
@@ -21,7 +23,10 @@ _STRIDE: Final = 20
 
 
 class Listing(Generic[T]):
-    """Entries to list, how each is viewed, and its (virtual host, name), by which they are ordered and filtered."""
+    """Entries to list, how each is viewed, and its (virtual host, name), by which they are ordered and filtered.
+
+    ``wanted`` leaves out what the user may not see.
+    """
 
     def __init__(
         self,
@@ -30,63 +35,64 @@ class Listing(Generic[T]):
         key: Callable[[T], tuple[str, str]],
         *,
         is_paged: bool = True,
+        wanted: Callable[[T], bool] | None = None,
     ) -> None:
         self._entries = entries
         self._view = view
         self._key = key
         self._is_paged = is_paged
+        self._wanted = wanted
 
-    def collect(self, query: Mapping[str, str]) -> Generator[None, None, object]:
-        """Make the list that a query asks for, one step each time this is asked on; return it.
+    def pieces(self, query: Mapping[str, str]) -> Pieces:
+        """Make the list that a query asks for, a little each time this is asked on.
 
         :raises HttpError: when the query makes no sense.
         """
         page = Page.of(query) if self._is_paged else None
-        entries = sorted(self._entries, key=self._key)
-        total = len(entries)
-        yield
-        if page is not None:
-            entries = yield from self._wanted(page, entries)
-        count, sort = len(entries), query.get("sort", "")
-        if page is not None and sort in ("", "name"):
-            self._sort_by_name(entries, sort, query.get("sort_reverse") == "true")
-            entries = page.cut(entries)
-            views = yield from self._views(entries)
-        else:
-            views = yield from self._views(entries)
-            if sort:
-                views.sort(key=lambda view: _rank(_at(view, sort)))
-            if query.get("sort_reverse") == "true":
-                views.reverse()
-            views = views if page is None else page.cut(views)
+        entries = yield from in_order(self._entries, self._key, self._wanted)
         if page is None:
-            return (yield from _encoded(views, query))
-        return page.envelope([with_columns(view, query) for view in views], total, count)
+            yield b"["
+            yield from self._written((yield from self._sorted(entries, query)), query)
+            yield b"]"
+            return
+        total = len(entries)
+        entries = yield from self._named(page, entries)
+        count = len(entries)
+        items = page.cut((yield from self._sorted(entries, query)))
+        yield from page.written(self._written(items, query), len(items), total, count)
 
-    def _wanted(self, page: "Page", entries: list[T]) -> Generator[None, None, list[T]]:
+    def _named(self, page: "Page", entries: list[T]) -> Generator[None, None, list[T]]:
         if page.admits is None:
             return entries
-        wanted = []
+        named = []
         for number, entry in enumerate(entries):
             if page.admits(self._key(entry)[1]):
-                wanted.append(entry)
+                named.append(entry)
             if number % _STRIDE == 0:
                 yield
-        return wanted
+        return named
 
-    def _sort_by_name(self, entries: list[T], sort: str, is_reversed: bool) -> None:
-        if sort:
-            entries.sort(key=lambda entry: self._key(entry)[1])
-        if is_reversed:
-            entries.reverse()
+    def _sorted(self, entries: list[T], query: Mapping[str, str]) -> Generator[None, None, list[T]]:
+        """Return the entries as ``sort`` wants them. Views are made anew for the answer: together they are large."""
+        sort = query.get("sort", "")
+        if sort == "name" and self._is_paged and "page" in query:
+            entries = yield from in_order(entries, lambda entry: self._key(entry)[1])
+        elif sort:
+            ranks = []
+            for number, entry in enumerate(entries):
+                ranks.append((_rank(_at(self._view(entry), sort)), entry))
+                if number % _STRIDE == 0:
+                    yield
+            ordered = yield from in_order(ranks, lambda ranked: ranked[0])
+            entries = [entry for _, entry in ordered]
+        return entries[::-1] if query.get("sort_reverse") == "true" else entries
 
-    def _views(self, entries: list[T]) -> Generator[None, None, list[Fields]]:
-        views = []
-        for number, entry in enumerate(entries):
-            views.append(self._view(entry))
-            if number % _STRIDE == 0:
-                yield
-        return views
+    def _written(self, entries: list[T], query: Mapping[str, str]) -> Pieces:
+        comma = b""
+        for start in range(0, len(entries), _STRIDE):
+            some = [encode(with_columns(self._view(entry), query)) for entry in entries[start : start + _STRIDE]]
+            yield comma + b",".join(some)
+            comma = b","
 
 
 class Page:
@@ -124,6 +130,14 @@ class Page:
             raise HttpError(400, "page_out_of_range", reason)
         return start
 
+    def written(self, items: Pieces, count: int, total: int, filtered: int) -> Pieces:
+        """Write the page out as it is sent; ``items`` are its ``count`` entries."""
+        yield b'{"items":['
+        yield from items
+        rest = self.envelope([], total, filtered) | {"item_count": count}
+        del rest["items"]
+        yield b"]," + encode(rest)[1:]
+
     def envelope(self, items: list[Fields], total: int, filtered: int) -> Fields:
         """Return the page as it is sent."""
         return {
@@ -135,16 +149,6 @@ class Page:
             "page_size": self.size,
             "total_count": total,
         }
-
-
-def _encoded(views: list[Fields], query: Mapping[str, str]) -> Generator[None, None, Encoded]:
-    """Write out a list that may be long: megabytes at once would keep everybody else waiting."""
-    pieces = []
-    for number, view in enumerate(views):
-        pieces.append(encode(with_columns(view, query)))
-        if number % _STRIDE == 0:
-            yield
-    return Encoded(b"[" + b",".join(pieces) + b"]")
 
 
 def with_columns(view: Fields, query: Mapping[str, str]) -> Fields:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from gateway.management.authority import Level
 
@@ -36,14 +36,40 @@ class Gradual:
     waits_its_turn: bool = False
 
 
+Pieces: TypeAlias = Generator[bytes | None, None, None]
+"""JSON that is made while it is sent. A piece that is empty ends a step of the work and nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """An answer of any length, made no faster than the client takes it."""
+
+    pieces: Pieces
+
+
+#: Bytes in the body of a request, where a route does not say otherwise: a name, a table of arguments, a policy.
+USUAL_BODY: Final = 256 * 1024
+
+#: A list of many names.
+LONG_BODY: Final = 2**20
+
+#: A body that only the listener's own limit bounds.
+ANY_BODY: Final = 2**62
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One method of one path, and the level that may use it."""
+    """One method of one path, and the level that may use it.
+
+    ``largest_body`` is what it takes, in bytes. ``takes_form`` says that the body may be a form's.
+    """
 
     method: str
     path: str
     level: Level
     resource: Resource
+    largest_body: int = USUAL_BODY
+    takes_form: bool = False
 
 
 class Routes:
@@ -63,17 +89,30 @@ class Routes:
         """Declare what answers PUT."""
         return self._declare("PUT", paths, level)
 
-    def post(self, *paths: str, level: Level = Level.MANAGEMENT) -> Callable[[Resource], Resource]:
+    def post(
+        self,
+        *paths: str,
+        level: Level = Level.MANAGEMENT,
+        largest_body: int = USUAL_BODY,
+        takes_form: bool = False,
+    ) -> Callable[[Resource], Resource]:
         """Declare what answers POST."""
-        return self._declare("POST", paths, level)
+        return self._declare("POST", paths, level, largest_body, takes_form)
 
     def delete(self, *paths: str, level: Level = Level.MANAGEMENT) -> Callable[[Resource], Resource]:
         """Declare what answers DELETE."""
         return self._declare("DELETE", paths, level)
 
-    def _declare(self, method: str, paths: Iterable[str], level: Level) -> Callable[[Resource], Resource]:
+    def _declare(
+        self,
+        method: str,
+        paths: Iterable[str],
+        level: Level,
+        largest_body: int = USUAL_BODY,
+        takes_form: bool = False,
+    ) -> Callable[[Resource], Resource]:
         def declare(resource: Resource) -> Resource:
-            self._routes += [Route(method, path, level, resource) for path in paths]
+            self._routes += [Route(method, path, level, resource, largest_body, takes_form) for path in paths]
             return resource
 
         return declare

@@ -8,7 +8,9 @@ from typing import Any, Protocol
 from gateway.access import Access, PasswordVerifier
 from gateway.kernel.broker import Broker
 from gateway.management.pipeline.side import PipelineSide
+from gateway.management.screening import Screening, screening
 from gateway.management.statistics import Statistics
+from gateway.management.web.limits import HttpLimits
 
 
 class TopicNames(Protocol):
@@ -30,8 +32,8 @@ class Surroundings:
     ``login`` judges who somebody is, ``access_of`` gives the view of one virtual host, ``topics_of`` how it names
     topics. ``addresses`` tells what listens where: listener name to (host, port). ``memory_limit`` and
     ``disk_free_limit`` are in bytes. ``touch`` makes sure that the turn ends. ``started_at_ms`` is wall time.
-    ``max_body_size`` bounds what a request may send. A reload replaces limits and the certificate. ``passwords`` hashes
-    them; ``login_counts`` tells of delayed logins.
+    ``http`` bounds what clients may hold, ``screening`` keeps foreign pages out. A reload replaces limits and the
+    certificate. ``passwords`` hashes them; ``login_counts`` tells of delayed logins.
     """
 
     broker: Broker
@@ -50,5 +52,6 @@ class Surroundings:
     started_at_ms: int = 0
     certificate: Path | None = None
     max_message_size: int = 16 * 2**20
-    max_body_size: int = 64 * 2**20
+    http: HttpLimits = field(default_factory=HttpLimits)
+    screening: Screening = field(default_factory=lambda: screening((), (), 0))
     reactor: Any = None  # Twisted's interfaces are not types

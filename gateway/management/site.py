@@ -1,21 +1,20 @@
-"""The HTTP side of the management API: from a request to a resource, and from what it returns to an answer.
+"""The management API: from a request to a resource, and from what it returns to an answer.
 
-Klein finds the resource of a path. Who asks is judged first, and a change is answered once it is durable. Long work
-shares the reactor: it is done in slices of a few milliseconds.
+Who asks is judged before the body of a request is received, and a change is answered once it is durable. Long work
+shares the reactor: it is done in slices of a few milliseconds, and long answers are made no faster than they are taken.
 """
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import partial
+from time import monotonic
+from traceback import format_exception
 from typing import Any, Final
 
-from klein import Klein
-from klein.resource import KleinResource
 from twisted.internet.defer import CancelledError, Deferred, DeferredLock, maybeDeferred
 from twisted.internet.task import Cooperator
 from twisted.python.failure import Failure
-from twisted.web.server import Site
 from werkzeug.exceptions import HTTPException
-from werkzeug.routing import BaseConverter
+from werkzeug.routing import BaseConverter, Map, Rule
 
 from gateway.access import Principal
 from gateway.kernel.errors import GatewayError
@@ -23,94 +22,114 @@ from gateway.logs import Log
 from gateway.management.authenticating import authenticated
 from gateway.management.authority import Level
 from gateway.management.call import Call
-from gateway.management.downloads import Download, Sending
+from gateway.management.downloads import Download
 from gateway.management.errors import HttpError, login_failed, missing, translated
-from gateway.management.http import LimitedRequest, credentials_of, decoded, headers_of, peer_host_of, query_of
+from gateway.management.http import credentials_of, decoded, query_of
 from gateway.management.listing import Listing
 from gateway.management.resources.table import ROUTES
-from gateway.management.routes import Gradual, Reply, Route
+from gateway.management.routes import Gradual, Pieces, Reply, Route, Streamed
 from gateway.management.scope import Surroundings
+from gateway.management.screening import SECURITY_HEADERS, require_no_form
+from gateway.management.sending import Sending
 from gateway.management.views.json import encode
+from gateway.management.web.factory import HttpFactory
+from gateway.management.web.request import Headers, Request
 
 _log: Final = Log("management")
 
 PREFIX: Final = "/api"
 _JSON: Final = b"application/json"
 
+#: How long the API works at a stretch, in seconds, for all of its requests together.
+SLICE_S: Final = 0.005
+
 
 class Api:
-    """Answers the requests of one site."""
+    """Answers the requests of one listener."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
-        self._cooperator = Cooperator(scheduler=partial(surroundings.reactor.callLater, 0))
+        self._screening = surroundings.screening
+        self._cooperator = Cooperator(_Slice, partial(surroundings.reactor.callLater, 0))
         self._turns = DeferredLock()
-        self.app = Klein()
-        self.app.url_map.strict_slashes = False
-        self.app.url_map.merge_slashes = False
-        self.app.url_map.converters["default"] = Segment
-        by_path: dict[str, dict[str, Route]] = {}
+        self._routes: dict[str, dict[str, Route]] = {}
         for route in ROUTES:
-            by_path.setdefault(route.path, {})[route.method] = route
-        for path, routes in by_path.items():
-            self._mount(path, routes)
-        self.app.handle_errors(HTTPException)(self._no_such_path)
+            self._routes.setdefault(route.path, {})[route.method] = route
+        rules = [Rule(PREFIX + path, endpoint=path) for path in self._routes]
+        converters = {"default": Segment}
+        self._map = Map(rules, strict_slashes=False, merge_slashes=False, converters=converters)
 
-    def _mount(self, path: str, routes: Mapping[str, Route]) -> None:
-        def answer(request: Any, **names: str) -> "Deferred[bytes]":
-            return self._answer(routes, request, names)
+    # From the head of a request to its resource
 
-        self.app.route(PREFIX + path, endpoint=path)(answer)
+    def begin(self, request: Request) -> None:
+        """Judge a request by its head; its body is received if there is a use for it."""
+        self._guarded(request, partial(self._judge, request))
 
-    def _no_such_path(self, request: Any, failure: Failure) -> bytes:
-        return self._write(request, Reply(404, missing().fields))
-
-    # One request
-
-    def _answer(self, routes: Mapping[str, Route], request: Any, names: Mapping[str, str]) -> "Deferred[bytes]":
-        answered: Deferred[Any] = maybeDeferred(self._judged, routes, request, names)
-        answered.addCallback(partial(self._respond, request))
-        answered.addErrback(partial(self._refused, request))
-        return answered
-
-    def _route(self, routes: Mapping[str, Route], request: Any) -> Route | None:
-        method = request.method.decode("latin-1")
-        if method == "OPTIONS":
-            request.setHeader(b"Allow", _allowed(routes))
-            return None
-        route = routes.get("GET" if method == "HEAD" else method)
+    def _judge(self, request: Request) -> None:
+        self._screening.require_own(request)
+        routes, names = self._found(request.path)
+        if request.method == "OPTIONS":
+            allowed = _allowed(routes)
+            cors = self._screening.preflight(request, allowed)
+            self._write(request, Reply(200, headers={"Allow": allowed}), cors)
+            return
+        route = routes.get("GET" if request.method == "HEAD" else request.method)
         if route is None:
-            raise HttpError(405, headers={"Allow": _allowed(routes).decode()})
-        return route
-
-    def _judged(self, routes: Mapping[str, Route], request: Any, names: Mapping[str, str]) -> object:
-        """Do what a request is for, once it is known who asks."""
-        route = self._route(routes, request)
-        if route is None:
-            return Reply(200)
+            raise HttpError(405, headers={"Allow": _allowed(routes)})
+        require_no_form(request, route)
+        perform = partial(self._perform, route, request, names)
         if route.level is Level.ANYBODY:
-            return self._perform(route, request, names, Principal("", frozenset()))
-        judged: Deferred[Any] = authenticated(self._surroundings.login, credentials_of(request))
-        judged.addCallback(partial(self._perform, route, request, names))
-        return judged
+            self._take_body(request, route, partial(perform, Principal("", frozenset())))
+            return
+        judged = authenticated(self._surroundings.login, credentials_of(request))
+        request.when_lost(judged.cancel)
+        judged.addCallback(partial(self._judged, route, request, perform))
+        judged.addErrback(partial(self._failed, request))
 
-    def _perform(self, route: Route, request: Any, names: Mapping[str, str], principal: Principal | None) -> object:
-        if route.level is not Level.ANYBODY:
-            self._surroundings.broker.connections.count_login("http", principal is not None)
+    def _judged(
+        self, route: Route, request: Request, perform: Callable[[Principal], None], principal: Principal | None
+    ) -> None:
+        """Receive the body of a request, now that it is known who sends it."""
+        self._surroundings.broker.connections.count_login("http", principal is not None)
+
         if principal is None:
             raise login_failed()
         if (refusal := route.level.refusal(principal.tags)) is not None:
             raise refusal
-        content, peer_host = request.content.read(), peer_host_of(request)
-        call = Call(self._surroundings, principal, query_of(request), content, headers_of(request), peer_host)
+        self._take_body(request, route, partial(perform, principal))
+
+    def _found(self, path: str) -> tuple[Mapping[str, Route], Mapping[str, str]]:
+        """Return what answers a path, and the names in it, still percent-encoded, so that ``%2F`` is part of one."""
+        try:
+            endpoint, names = self._map.bind("gateway").match(path.rstrip("/") or "/")
+        except HTTPException:
+            raise missing() from None
+        return self._routes[endpoint], names
+
+    def _take_body(self, request: Request, route: Route, complete: Callable[[], None]) -> None:
+        limit = min(route.largest_body, self._surroundings.http.max_body_size)
+        request.take_body(limit, complete)
+
+    def _perform(self, route: Route, request: Request, names: Mapping[str, str], principal: Principal) -> None:
+        """Do what a request is for."""
+        done: Deferred[object] = maybeDeferred(self._done, route, request, names, principal)
+        request.when_lost(done.cancel)
+        done.addCallback(partial(self._respond, request))
+        done.addErrback(partial(self._failed, request))
+
+    def _done(self, route: Route, request: Request, names: Mapping[str, str], principal: Principal) -> object:
+        call = Call(
+            self._surroundings, principal, query_of(request), request.content, request.headers, request.peer_host
+        )
         try:
             result = route.resource(call, **{name: decoded(value) for name, value in names.items()})
-            return self._gradually(result, call.query) if isinstance(result, Gradual | Listing) else result
+            if isinstance(result, Listing):
+                return Streamed(result.pieces(call.query))
+            return self._gradually(result) if isinstance(result, Gradual) else result
         finally:
             self._surroundings.touch()
 
-    def _gradually(self, result: "Gradual | Listing[Any]", query: Mapping[str, str]) -> "Deferred[object]":
-        gradual = result if isinstance(result, Gradual) else Gradual(result.collect(query))
+    def _gradually(self, gradual: Gradual) -> "Deferred[object]":
         work = Work(gradual.steps, self._surroundings.touch)
 
         def begin() -> "Deferred[object]":
@@ -120,57 +139,82 @@ class Api:
 
     # Answers
 
-    def _respond(self, request: Any, result: object) -> "bytes | Deferred[bytes]":
+    def _respond(self, request: Request, result: object) -> None:
         if isinstance(result, Download):
-            return self._send(request, result)
+            self._download(request, result)
+            return
+        if isinstance(result, Streamed):
+            self._stream(request, result.pieces, [(b"Content-Type", _JSON)], None)
+            return
         if not isinstance(result, Reply):
             result = Reply(204) if result is None else Reply(200, result)
-        content = self._write(request, result)
-        if request.method in (b"GET", b"HEAD", b"OPTIONS"):
-            return content
-        return self._when_durable(content)
+        if request.method in ("GET", "HEAD"):
+            self._write(request, result)
+        else:
+            journal = self._surroundings.broker.journal
+            journal.when_durable(journal.pending_lsn, partial(self._write, request, result))
 
-    def _send(self, request: Any, download: Download) -> "Deferred[bytes]":
-        request.setHeader(b"Cache-Control", b"no-cache")
-        request.setHeader(b"Content-Length", str(download.size).encode())
-        for name, value in download.headers.items():
-            request.setHeader(name.encode(), value.encode())
-        return Sending(request, download, self._surroundings.reactor.callLater).begin()
+    def _download(self, request: Request, download: Download) -> None:
+        headers = [(name.encode(), value.encode()) for name, value in download.headers.items()]
+        if request.is_lost or request.method == "HEAD":
+            download.close()
+            size = (b"Content-Length", b"%d" % download.size)
+            request.begin_answer(200, [*self._usual(request), *headers, size])
+            request.end_answer()
+        else:
+            self._stream(request, download.pieces, headers, download.size, download.close)
 
-    def _when_durable(self, content: bytes) -> "Deferred[bytes]":
-        """Answer a change when a crash would not undo it."""
-        answered: Deferred[bytes] = Deferred(canceller=lambda _: None)
-        journal = self._surroundings.broker.journal
+    def _stream(
+        self,
+        request: Request,
+        pieces: Pieces | Iterator[bytes],
+        headers: Headers,
+        size: int | None,
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
+        Sending(
+            request,
+            pieces,
+            headers=[*self._usual(request), *headers],
+            size=size,
+            touch=self._surroundings.touch,
+            failed=lambda error: self._refuse(request, error),
+            close=close,
+        ).begin(self._cooperator)
 
-        def answer() -> None:
-            if not answered.called:
-                answered.callback(content)
+    def _guarded(self, request: Request, step: Callable[[], None]) -> None:
+        """Take a step; what it raises is the answer."""
+        try:
+            step()
+        except Exception as error:  # the seam between requests: what breaks one is its own answer
+            self._refuse(request, error)
 
-        journal.when_durable(journal.pending_lsn, answer)
-        return answered
+    def _failed(self, request: Request, failure: Failure) -> None:
+        if not isinstance(failure.value, CancelledError):  # then nobody is there to hear an answer
+            assert isinstance(failure.value, Exception)
+            self._refuse(request, failure.value)
 
-    def _refused(self, request: Any, failure: Failure) -> bytes:
-        error = failure.value
-        if isinstance(error, CancelledError):  # nobody is there to hear an answer
-            return b""
+    def _refuse(self, request: Request, error: Exception) -> None:
         if isinstance(error, GatewayError):
             error = translated(error)
         if not isinstance(error, HttpError):
-            _log.error("internal error", path=request.path.decode("latin-1"), error=failure.getTraceback())
+            trace = "".join(format_exception(error))
+            _log.error("internal error", method=request.method, path=request.path, error=trace)
             error = HttpError(500, "internal_error", "the gateway failed at this, see its log")
-        return self._write(request, Reply(error.status, error.fields, error.headers))
+        if not request.is_answered:
+            self._write(request, Reply(error.status, error.fields, error.headers))
 
-    def _write(self, request: Any, reply: Reply) -> bytes:
+    def _write(self, request: Request, reply: Reply, further: Headers | None = None) -> None:
         content = b"" if reply.fields is None else encode(reply.fields)
-        request.setResponseCode(reply.status)
-        request.setHeader(b"Cache-Control", b"no-cache")
-        for name, value in reply.headers.items():
-            request.setHeader(name.encode(), value.encode())
+        headers = self._usual(request) if further is None else [*SECURITY_HEADERS, *further]
+        headers += [(name.encode(), value.encode("latin-1", "replace")) for name, value in reply.headers.items()]
         if reply.fields is not None:
-            request.setHeader(b"Content-Type", _JSON)
-        if reply.status != 204:
-            request.setHeader(b"Content-Length", str(len(content)).encode())
-        return content
+            headers.append((b"Content-Type", _JSON))
+        request.answer(reply.status, headers, content)
+
+    def _usual(self, request: Request) -> Headers:
+        """Return the headers of every answer. Any of them may hold what is not for a cache on the way."""
+        return [(b"Cache-Control", b"no-cache, no-store"), *SECURITY_HEADERS, *self._screening.cors(request)]
 
 
 class Work:
@@ -200,24 +244,21 @@ class Segment(BaseConverter):
     regex = "[^/]*"
 
 
-class Root(KleinResource):
-    """Hands paths to Klein with their segments still encoded, so that ``%2F`` stays part of a name."""
+class _Slice:
+    """Tells whether a slice of work is over."""
 
-    def render(self, request: Any) -> Any:
-        """Find the resource and let it answer."""
-        request.postpath = request.path.rstrip(b"/").split(b"/")[1:]
-        return super().render(request)
+    def __init__(self) -> None:
+        self._ends_s = monotonic() + SLICE_S
 
-
-def management_site(surroundings: Surroundings) -> Any:
-    """Return the site, ready to be listened with."""
-    request = type("ManagementRequest", (LimitedRequest,), {"max_body_size": surroundings.max_body_size})
-    site: Any = Site(Root(Api(surroundings).app), requestFactory=request, reactor=surroundings.reactor)  # type: ignore[no-untyped-call]  # Twisted's
-    site.noisy = False
-    site.log = lambda request: None  # what matters is in our own log
-    return site
+    def __call__(self) -> bool:
+        return monotonic() >= self._ends_s
 
 
-def _allowed(routes: Mapping[str, Route]) -> bytes:
+def management_site(surroundings: Surroundings) -> HttpFactory:
+    """Return the API's listener."""
+    return HttpFactory(Api(surroundings), surroundings.http, surroundings.reactor)
+
+
+def _allowed(routes: Mapping[str, Route]) -> str:
     methods = ["HEAD", *routes] if "GET" in routes else list(routes)
-    return ", ".join([*methods, "OPTIONS"]).encode()
+    return ", ".join([*methods, "OPTIONS"])

@@ -4,12 +4,14 @@
 """
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import h11
 from twisted.internet.address import IPv4Address
 from twisted.internet.error import ConnectionDone
 from twisted.internet.task import Clock
@@ -23,6 +25,7 @@ from gateway.management.pipeline.staging import Staging
 from gateway.management.scope import Surroundings
 from gateway.management.site import management_site
 from gateway.management.statistics import Statistics
+from gateway.management.web.limits import HttpLimits
 from gateway_mqtt.topics import REVERSIBLE
 from tests.management.inline_worker import InlineWorker
 from tests.protocols.amqp.dialogue import Gateway
@@ -77,7 +80,7 @@ class Console:
                 disk_free_limit=50_000_000,
                 data=Path.cwd(),
                 max_message_size=1000,
-                max_body_size=BODY_LIMIT,
+                http=HttpLimits(max_body_size=BODY_LIMIT),
                 reactor=self.clock,
             )
         )
@@ -112,9 +115,9 @@ class Console:
         for _ in range(200):
             self.clock.advance(0.01)
             self.gateway.settle()
-            if transport.value():
+            if is_complete(transport.value(), method):
                 break
-        return parsed(transport.value())
+        return parsed(transport.value(), method)
 
     def send(
         self,
@@ -164,9 +167,26 @@ class Console:
         assert answer.status == 204, answer
 
 
-def parsed(received: bytes) -> Answer:
+def parsed(received: bytes, method: str = "GET") -> Answer:
     """Read an answer off the wire."""
-    head, _, content = received.partition(b"\r\n\r\n")
-    first, *lines = head.decode("latin-1").split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    return Answer(int(first.split()[1]), headers, content)
+    client = h11.Connection(h11.CLIENT)
+    client.send(h11.Request(method=method, target="/", headers=[("Host", "here")]))
+    client.send(h11.EndOfMessage())
+    client.receive_data(received)
+    head: Any = client.next_event()
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
+    content = b""
+    while isinstance(piece := client.next_event(), h11.Data):
+        content += bytes(piece.data)
+    return Answer(head.status_code, headers, content)
+
+
+def is_complete(received: bytes, method: str = "GET") -> bool:
+    """Whether all of an answer has come."""
+    head, separator, content = received.partition(b"\r\n\r\n")
+    if not separator or method == "HEAD":
+        return bool(separator)
+    if b"transfer-encoding: chunked" in head.lower():
+        return content.endswith(b"0\r\n\r\n")
+    size = re.search(rb"content-length: *(\d+)", head.lower())
+    return size is None or len(content) >= int(size[1])

@@ -8,7 +8,7 @@ from gateway.management.authority import Level
 from gateway.management.call import Call
 from gateway.management.errors import bad_request, unknown_vhost
 from gateway.management.exporting import export, export_vhost
-from gateway.management.routes import Fields, Gradual, Routes
+from gateway.management.routes import ANY_BODY, Fields, Gradual, Routes, Streamed
 
 Steps: TypeAlias = Generator[None, None, None]
 
@@ -21,26 +21,26 @@ _OF_A_VHOST: Final = ("parameters", "policies", "queues", "exchanges", "bindings
 
 
 @routes.get("/definitions", "/all-configuration", level=Level.ADMINISTRATOR)
-def whole(call: Call) -> Gradual:
+def whole(call: Call) -> Streamed:
     """Write out the whole broker."""
-    return Gradual(export(call.broker))
+    return Streamed(export(call.broker))
 
 
-@routes.post("/definitions", "/all-configuration", level=Level.ADMINISTRATOR)
+@routes.post("/definitions", "/all-configuration", level=Level.ADMINISTRATOR, largest_body=ANY_BODY)
 def import_whole(call: Call) -> Gradual:
     """Add what the definitions say; what is there already stays."""
     return Gradual(_imported(call), waits_its_turn=True)
 
 
 @routes.get("/definitions/<vhost>", level=Level.ADMINISTRATOR)
-def of_vhost(call: Call, vhost: str) -> Gradual:
+def of_vhost(call: Call, vhost: str) -> Streamed:
     """Write out one virtual host."""
     if vhost not in call.broker.vhost_by_name:
         raise bad_request("vhost_not_found")
-    return Gradual(export_vhost(call.broker, call.broker.vhost(vhost)))
+    return Streamed(export_vhost(call.broker, call.broker.vhost(vhost)))
 
 
-@routes.post("/definitions/<vhost>", level=Level.ADMINISTRATOR)
+@routes.post("/definitions/<vhost>", level=Level.ADMINISTRATOR, largest_body=ANY_BODY)
 def import_vhost(call: Call, vhost: str) -> Gradual:
     """Add what the definitions say to one virtual host, whichever they came from."""
     if vhost not in call.broker.vhost_by_name:

@@ -2,7 +2,7 @@
 
 from gateway.access import Operation
 from gateway.kernel.delays import Delayed, Delays
-from gateway.management.bodies import integer
+from gateway.management.bodies import digits, integer
 from gateway.management.call import Call
 from gateway.management.errors import missing
 from gateway.management.listing import Page
@@ -95,5 +95,6 @@ def _clear(delays: Delays | None) -> None:
 
 
 def _cancel(delays: Delays | None, position: str) -> None:
-    if delays is None or not position.isdecimal() or not delays.cancel([int(position)]):
+    number = digits(position)
+    if delays is None or number is None or not delays.cancel([number]):
         raise missing()

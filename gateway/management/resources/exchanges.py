@@ -11,7 +11,7 @@ from gateway.management.errors import as_channel_error, missing
 from gateway.management.listing import Listing, in_columns
 from gateway.management.messages import message_of
 from gateway.management.permitted import require_declarable_exchange, require_publishable
-from gateway.management.routes import Fields, Gradual, Reply, Routes, put_reply
+from gateway.management.routes import ANY_BODY, Fields, Gradual, Reply, Routes, put_reply
 from gateway.management.views.topology import (
     DEFAULT_EXCHANGE,
     binding_view,
@@ -69,7 +69,7 @@ def delete_exchange(call: Call, vhost: str, name: str) -> None:
     place.delete_exchange(exchange.name, if_unused=call.is_set("if-unused"))
 
 
-@routes.post("/exchanges/<vhost>/<name>/publish")
+@routes.post("/exchanges/<vhost>/<name>/publish", largest_body=ANY_BODY)
 def publish(call: Call, vhost: str, name: str) -> Fields:
     """Publish a message; tell whether it reached a queue."""
     fields = call.fields

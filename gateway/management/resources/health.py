@@ -5,6 +5,7 @@ from typing import Final
 
 from cryptography import x509
 
+from gateway.management.bodies import digits
 from gateway.management.call import Call
 from gateway.management.errors import bad_request, missing
 from gateway.management.routes import Reply, Routes
@@ -60,12 +61,13 @@ def single_node(call: Call) -> Reply:
 @routes.get("/health/checks/port-listener/<port>")
 def port_listener(call: Call, port: str) -> Reply:
     """Whether somebody listens on a port."""
-    if not port.isdigit():
+    number = digits(port)
+    if number is None or number < 0:
         raise bad_request("Invalid port")
     ports = [address[1] for address in call.surroundings.addresses().values()]
-    if int(port) in ports:
-        return Reply(200, {**_OK, "port": int(port)})
-    return _failed("No active listener", missing=int(port), ports=ports)
+    if number in ports:
+        return Reply(200, {**_OK, "port": number})
+    return _failed("No active listener", missing=number, ports=ports)
 
 
 @routes.get("/health/checks/protocol-listener/<protocol>")
@@ -83,12 +85,13 @@ def certificate_expiration(call: Call, within: str, unit: str) -> Reply:
     """Whether the server's certificates are good for some time yet."""
     if unit not in _DAYS:
         raise bad_request("Time unit not recognised. Supported units: days, weeks, months, years.")
-    if not within.isdigit():
+    number = digits(within)
+    if number is None or number < 0:
         raise bad_request("Invalid expiration period. It must be an integer.")
     file = call.surroundings.certificate
     if file is None:
         return Reply(200, _OK)
-    horizon = datetime.now(UTC) + timedelta(days=min(int(within), 10_000) * _DAYS[unit])
+    horizon = datetime.now(UTC) + timedelta(days=min(number, 10_000) * _DAYS[unit])
     expired = [each for each in x509.load_pem_x509_certificates(file.read_bytes()) if _end_of(each) < horizon]
     if not expired:
         return Reply(200, _OK)

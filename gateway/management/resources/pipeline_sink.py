@@ -9,12 +9,12 @@ from gateway.management.pipeline.publishing import Batch, Identity, Publication
 from gateway.management.pipeline.rows import Defaults
 from gateway.management.pipeline.staging import ATTEMPT_LIMIT
 from gateway.management.pipeline.streams import whole_number
-from gateway.management.routes import Fields, Gradual, Routes
+from gateway.management.routes import ANY_BODY, LONG_BODY, Fields, Gradual, Routes
 
 routes = Routes()
 
 
-@routes.post("/pipeline/<vhost>/stage", level=Level.USER)
+@routes.post("/pipeline/<vhost>/stage", level=Level.USER, largest_body=ANY_BODY)
 def stage(call: Call, vhost: str) -> Fields:
     """Keep a part of an attempt; nobody sees it before it is committed."""
     place = call.entered_vhost(vhost)
@@ -23,7 +23,7 @@ def stage(call: Call, vhost: str) -> Fields:
     return {"staged": len(call.content)}
 
 
-@routes.post("/pipeline/<vhost>/commit", level=Level.USER)
+@routes.post("/pipeline/<vhost>/commit", level=Level.USER, largest_body=LONG_BODY)
 def commit(call: Call, vhost: str) -> Gradual:
     """Publish a batch: all that was staged of the attempts named, at once, unless it was published before."""
     place, side = call.entered_vhost(vhost), call.surroundings.pipeline
@@ -31,7 +31,7 @@ def commit(call: Call, vhost: str) -> Gradual:
     return Gradual(publication.steps(), waits_its_turn=True)
 
 
-@routes.post("/pipeline/<vhost>/discard", level=Level.USER)
+@routes.post("/pipeline/<vhost>/discard", level=Level.USER, largest_body=LONG_BODY)
 def discard(call: Call, vhost: str) -> None:
     """Forget what was staged of some attempts."""
     place = call.entered_vhost(vhost)

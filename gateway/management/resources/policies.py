@@ -2,7 +2,7 @@
 
 from gateway.kernel.records import PolicyRecord
 from gateway.management.authority import Level
-from gateway.management.bodies import arguments, require
+from gateway.management.bodies import arguments, digits, require
 from gateway.management.call import Call
 from gateway.management.errors import bad_request, missing, unknown_vhost
 from gateway.management.listing import Listing, with_columns
@@ -107,8 +107,8 @@ def policy_of(vhost: str, name: str, fields: Fields, *, is_operator: bool) -> Po
     """Return the policy that a request describes. :raises HttpError: when something has the wrong type."""
     pattern, _ = require(fields, "pattern", "definition")
     priority, apply_to = fields.get("priority", 0), fields.get("apply-to", "all")
-    if isinstance(priority, str) and priority.lstrip("-").isdigit():
-        priority = int(priority)  # some tools send what was typed
+    if isinstance(priority, str) and (typed := digits(priority)) is not None:
+        priority = typed  # some tools send what was typed
     if isinstance(priority, bool) or not isinstance(priority, int):
         raise bad_request(f'Validation failed\n\npriority should be a number, actually was <<"{priority}">>\n')
     if not isinstance(pattern, str) or not isinstance(apply_to, str):

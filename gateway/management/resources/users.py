@@ -14,7 +14,7 @@ from gateway.management.errors import bad_request, busy, missing
 from gateway.management.listing import Listing, with_columns
 from gateway.management.resources.permissions import permission_listing
 from gateway.management.resources.topic_permissions import topic_permission_listing
-from gateway.management.routes import Fields, Reply, Routes, put_reply
+from gateway.management.routes import LONG_BODY, Fields, Reply, Routes, put_reply
 from gateway.passwords import ALGORITHMS, ARGON2ID, algorithm_of, hash_password, is_password_hash
 from gateway.scram import kept_credential
 
@@ -35,7 +35,7 @@ def without_permissions(call: Call) -> Listing[UserRecord]:
     return _listing([user for user in directory.user_by_name.values() if user.name not in permitted])
 
 
-@routes.post("/users/bulk-delete", level=Level.ADMINISTRATOR)
+@routes.post("/users/bulk-delete", level=Level.ADMINISTRATOR, largest_body=LONG_BODY)
 def delete_users(call: Call) -> None:
     """Delete several users; all of them have to be there."""
     (names,) = require(call.fields, "users")

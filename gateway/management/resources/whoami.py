@@ -1,6 +1,7 @@
 """/whoami, /login and /auth: who is asking, and what passwords look like inside."""
 
 from functools import partial
+from typing import Final
 from urllib.parse import parse_qs
 
 from twisted.internet.defer import Deferred
@@ -9,11 +10,15 @@ from gateway.access import Credentials, Principal
 from gateway.management.authenticating import authenticated
 from gateway.management.authority import Level
 from gateway.management.call import Call
-from gateway.management.errors import login_failed
+from gateway.management.errors import bad_request, login_failed
 from gateway.management.routes import Fields, Routes
 from gateway.passwords import hash_password
 
 routes = Routes()
+
+#: Bytes of a login's form: it is read before anybody has said who they are.
+_LARGEST_LOGIN: Final = 8 * 1024
+_MOST_FIELDS: Final = 100
 
 
 @routes.get("/whoami")
@@ -22,10 +27,13 @@ def whoami(call: Call) -> Fields:
     return {"name": call.principal.name, "tags": sorted(call.principal.tags)}
 
 
-@routes.post("/login", level=Level.ANYBODY)
+@routes.post("/login", level=Level.ANYBODY, largest_body=_LARGEST_LOGIN, takes_form=True)
 def login(call: Call) -> "Deferred[str]":
     """Tell whether a user name and a password, sent as a form, open the API. Nothing is remembered of it."""
-    form = parse_qs(call.content.decode(errors="replace"))
+    try:
+        form = parse_qs(call.content.decode(errors="replace"), max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise bad_request("the form has too many fields") from None
     username, password = (form.get(name, [""])[-1] for name in ("username", "password"))
     credentials = Credentials("PLAIN", username, password, peer_host=call.peer_host)
     return authenticated(call.surroundings.login, credentials).addCallback(partial(_let_in, call))

@@ -2,23 +2,13 @@
 
 import json
 from base64 import b64encode
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from math import isfinite
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """JSON that was made already, a little at a time."""
-
-    content: bytes
-
-
 def encode(fields: object) -> bytes:
     """Return JSON. Dates become seconds since the epoch, decimals numbers, bytes text or else base64."""
-    if isinstance(fields, Encoded):
-        return fields.content
     try:
         return json.dumps(fields, default=_plain, allow_nan=False, separators=(",", ":")).encode()
     except ValueError:

@@ -1,0 +1,376 @@
+"""One connection to the HTTP listener: h11 reads and writes HTTP/1.1, this moves the bytes and keeps the time.
+
+The body of a request is not received before somebody asks for it (``Request.take_body``), which is when it is known who
+sends it. Each wait has its limit: for a head, for a body that comes too slowly, for a client that takes nothing.
+"""
+
+from collections.abc import Callable
+from email.utils import formatdate
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Final
+
+import h11
+from twisted.internet.interfaces import IPushProducer
+from twisted.internet.protocol import Protocol, connectionDone
+from twisted.python.failure import Failure
+from zope.interface import implementer  # type: ignore[import-untyped]
+
+from gateway.access.principals import is_loopback
+from gateway.management.errors import HttpError
+from gateway.management.views.json import encode
+from gateway.management.web.request import Headers, Request, too_large
+from gateway.net.listeners import plain_host
+
+if TYPE_CHECKING:
+    from gateway.management.web.factory import HttpFactory
+
+#: Headers of a request.
+MOST_HEADERS: Final = 100
+
+#: How long a refused client may go on sending before its connection is cut, in seconds. Cut at once, it would lose the
+#: answer to a reset.
+_LINGER_S: Final = 2.0
+
+#: How often the pace of a body is looked at, in seconds.
+_PACE_S: Final = 5.0
+
+#: Parts of requests that one turn reads: chunks may be as small as a byte.
+_MOST_EVENTS: Final = 200
+
+#: Bytes that may come while an answer is made, before nothing more is read.
+_MOST_EARLY: Final = 16 * 2**10
+
+_REASONS: Final = {408: "the request came too slowly", 431: "the request's head is too large"}
+
+
+class Stage(Enum):
+    """What a connection waits for."""
+
+    HEAD = auto()
+    JUDGEMENT = auto()  # of the head: whether the body is wanted
+    BODY = auto()
+    ANSWER = auto()
+    END = auto()
+
+
+@implementer(IPushProducer)
+class HttpProtocol(Protocol):
+    """Owns the connection's state and its timers; ``factory`` has what connections share."""
+
+    def __init__(self, factory: "HttpFactory") -> None:
+        self._factory = factory
+        self._limits = factory.limits
+        self._http = h11.Connection(h11.SERVER, factory.limits.max_header_size)
+        self._stage = Stage.HEAD
+        self._request: Request | None = None
+        self._timer: Any = None
+        self._stall: Any = None
+        self._is_full = False
+        self._is_reading = True
+        self._is_scheduled = False
+        self._is_advancing = False
+        self._has_begun = False  # whether some of a head came
+        self._early = 0  # bytes that came while an answer is made
+        self._reserved = 0
+        self._received = 0  # of the body, since its pace was looked at
+
+    # Twisted's side
+
+    def connectionMade(self) -> None:
+        """A client connected."""
+        transport: Any = self.transport
+        transport.registerProducer(self, True)
+        if hasattr(transport, "setTcpNoDelay"):
+            transport.setTcpNoDelay(True)
+        if self._factory.admit(self):
+            self._arm(self._limits.header_timeout_s, self.evict)
+        else:
+            self._refuse(HttpError(503, "too_many_connections", "all connections of the HTTP API are in use"))
+
+    def dataReceived(self, data: bytes) -> None:
+        """Bytes came."""
+        if self._stage is Stage.END:
+            return
+        self._http.receive_data(data)
+        if self._stage is Stage.HEAD:
+            if not self._has_begun:
+                self._has_begun = True
+                self._arm(self._limits.header_timeout_s, self.evict)
+            self._advance()
+        elif self._stage is Stage.BODY:
+            self._advance()
+        else:
+            self._early += len(data)
+            if self._early > _MOST_EARLY:
+                self._read(False)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """The client is gone."""
+        self._stage = Stage.END
+        self._disarm()
+        self._disarm_stall()
+        self._factory.forget(self)
+        self._lose_request()
+
+    def pauseProducing(self) -> None:
+        """The client does not keep up with what it is sent."""
+        self._is_full = True
+        if self._stall is None and self._stage is not Stage.END:
+            self._stall = self._factory.call_later(self._limits.stall_timeout_s, self.abort)
+        if self._request is not None and self._request.flow is not None:
+            self._request.flow.pause()
+
+    def resumeProducing(self) -> None:
+        """The client took what there was."""
+        self._is_full = False
+        self._disarm_stall()
+        if self._request is not None:
+            if self._request.flow is not None:
+                self._request.flow.resume()
+        elif self._stage is Stage.HEAD:
+            self._advance_soon()
+
+    def stopProducing(self) -> None:
+        """The client is gone, which ``connectionLost`` tells."""
+
+    # Requests
+
+    def _advance(self) -> None:
+        """Read what came, as far as it is wanted and as much as one turn may."""
+        self._is_scheduled = False
+        self._is_advancing = True
+        try:
+            self._advance_some()
+        finally:
+            self._is_advancing = False
+
+    def _advance_some(self) -> None:
+        if self._is_full and self._stage is Stage.HEAD:
+            self._read(False)
+            return
+        for _ in range(_MOST_EVENTS):
+            if self._stage not in (Stage.HEAD, Stage.BODY):
+                return
+            try:
+                event = self._http.next_event()
+            except h11.RemoteProtocolError as error:
+                self._misunderstood(error)
+                return
+            if event is h11.NEED_DATA:
+                self._read(True)
+                return
+            if event is h11.PAUSED or isinstance(event, h11.ConnectionClosed):
+                return
+            self._took(event)
+            if self._stage is Stage.HEAD:
+                return  # one request a turn, however many came at once
+        self._read(False)
+        self._advance_soon()
+
+    def _advance_soon(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._factory.call_later(0, self._advance)
+
+    def _took(self, event: object) -> None:
+        if isinstance(event, h11.Request):
+            self._head_came(event)
+        elif isinstance(event, h11.Data):
+            self._body_came(bytes(event.data))
+        elif isinstance(event, h11.EndOfMessage) and self._request is not None:
+            self._disarm()
+            self._stage = Stage.ANSWER
+            self._request.body_ended()
+
+    def _head_came(self, head: h11.Request) -> None:
+        transport: Any = self.transport
+        self._disarm()
+        self._has_begun = False
+        self._factory.occupied(self)
+        headers = list(head.headers)
+        if len(headers) > MOST_HEADERS:
+            self._refuse(HttpError(431, "bad_request", f"the request has more than {MOST_HEADERS} headers"))
+            return
+        self._stage = Stage.JUDGEMENT
+        peer_host = plain_host(getattr(transport.getPeer(), "host", ""))
+        is_local = is_loopback(plain_host(getattr(transport.getHost(), "host", "")))
+        target = head.target.decode("latin-1")
+        request = Request(self, head.method.decode("latin-1"), target, headers, peer_host, is_local=is_local)
+        self._request = request
+        if request.declared_size == 0:
+            self._http.next_event()  # the end of the message, so that another may follow
+            self._stage = Stage.ANSWER
+        self._factory.application.begin(request)
+
+    def _body_came(self, data: bytes) -> None:
+        assert self._request is not None
+        self._received += len(data)
+        if self._request.declared_size is None and not self._reserve(len(data)):
+            return
+        if self._request.body_came(data) > self._request.largest_body:
+            self._refuse(too_large(self._request.largest_body))
+
+    def _misunderstood(self, error: h11.RemoteProtocolError) -> None:
+        status = error.error_status_hint
+        self._refuse(HttpError(status, "bad_request", _REASONS.get(status, str(error))))
+
+    # What a request asks of its connection
+
+    def read_body(self) -> None:
+        """Receive the body of the request: now it is wanted."""
+        assert self._request is not None
+        if not self._reserve(self._request.declared_size or 0):
+            return
+        if self._http.they_are_waiting_for_100_continue:
+            self._write(self._http.send(h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")))
+        self._stage = Stage.BODY
+        self._arm(_PACE_S, self._look_at_pace)
+        if not self._is_advancing:  # else it goes on with it by itself
+            self._advance_soon()
+
+    def send_head(self, status: int, headers: Headers) -> None:
+        """Begin the answer."""
+        headers = [(b"Server", b"gateway"), (b"Date", formatdate(usegmt=True).encode()), *headers]
+        if self._http.their_state is not h11.DONE:
+            headers.append((b"Connection", b"close"))
+        self._stage = Stage.ANSWER
+        self._disarm()
+        self._write(self._http.send(h11.Response(status_code=status, headers=headers)))
+
+    def send(self, data: bytes) -> None:
+        """Send a piece of the answer's body."""
+        self._write(self._http.send(h11.Data(data=data)))
+
+    def end(self) -> None:
+        """The answer is complete: wait for the next request, or leave."""
+        self._write(self._http.send(h11.EndOfMessage()))
+        self._request = None
+        self._release()
+        if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
+            self._leave()
+            return
+        self._http.start_next_cycle()
+        self._stage = Stage.HEAD
+        self._factory.idle(self)
+        self._early = 0
+        self._has_begun = bool(self._http.trailing_data[0])
+        self._arm(self._limits.header_timeout_s if self._has_begun else self._limits.idle_timeout_s, self.evict)
+        if self._has_begun:
+            self._advance_soon()
+        else:
+            self._read(True)
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        transport: Any = self.transport
+        self._stage = Stage.END
+        self._lose_request()
+        transport.abortConnection()
+
+    # Ends
+
+    def evict(self) -> None:
+        """End a connection on which no request is under way."""
+        if self._has_begun:
+            self._too_slow()
+        else:
+            self._leave()
+
+    def _too_slow(self) -> None:
+        self._refuse(HttpError(408, "bad_request", _REASONS[408]))
+
+    def _look_at_pace(self) -> None:
+        """End a connection whose body drips."""
+        self._timer = None
+        if self._received < self._limits.min_body_rate * _PACE_S:
+            self._too_slow()
+            return
+        self._received = 0
+        self._arm(_PACE_S, self._look_at_pace)
+
+    def _refuse(self, error: HttpError) -> None:
+        """Answer what cannot go on, and leave."""
+        transport: Any = self.transport
+        self._lose_request()
+        self._factory.refused(getattr(transport.getPeer(), "host", ""), error)
+        if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            content = encode(error.fields)
+            headers = [(b"Content-Type", b"application/json"), (b"Content-Length", b"%d" % len(content))]
+            headers.append((b"Connection", b"close"))
+            if error.status == 503:
+                headers.append((b"Retry-After", b"1"))
+            answer = [h11.Response(status_code=error.status, headers=headers), h11.Data(data=content)]
+            for event in (*answer, h11.EndOfMessage()):
+                self._write(self._http.send(event))
+        self._leave()
+
+    def _leave(self) -> None:
+        """Close the connection once everything is sent, and read what still comes, so that the answer arrives."""
+        transport: Any = self.transport
+        is_sending = self._http.their_state not in (h11.DONE, h11.IDLE)
+        self._stage = Stage.END
+        self._release()
+        self._factory.forget(self)
+        transport.unregisterProducer()
+        self._disarm_stall()
+        self._arm(_LINGER_S if is_sending else self._limits.stall_timeout_s, transport.abortConnection)
+        if is_sending and hasattr(transport, "loseWriteConnection"):
+            self._read(True)
+            transport.loseWriteConnection()
+        else:
+            transport.loseConnection()
+
+    # Parts
+
+    def _reserve(self, size: int) -> bool:
+        """Take memory for a body; refuse the request when others have all of it."""
+        if self._factory.bodies.take(size):
+            self._reserved += size
+            return True
+        self._refuse(HttpError(503, "too_many_bodies", "other requests take all of 'management.max_bodies_size'"))
+        return False
+
+    def _lose_request(self) -> None:
+        request, self._request = self._request, None
+        self._release()
+        if request is not None:
+            request.connection_lost()
+
+    def _release(self) -> None:
+        self._factory.bodies.give_back(self._reserved)
+        self._reserved = 0
+
+    def _write(self, data: bytes | None) -> None:
+        transport: Any = self.transport
+        if data:
+            transport.write(data)
+
+    def _read(self, is_wanted: bool) -> None:
+        transport: Any = self.transport
+        if is_wanted is not self._is_reading:
+            self._is_reading = is_wanted
+            if is_wanted:
+                transport.resumeProducing()
+            else:
+                transport.pauseProducing()
+
+    def _arm(self, delay_s: float, call: Callable[[], None]) -> None:
+        self._disarm()
+        self._timer = self._factory.call_later(delay_s, self._timed(call))
+
+    def _timed(self, call: Callable[[], None]) -> Callable[[], None]:
+        def due() -> None:
+            self._timer = None
+            call()
+
+        return due
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _disarm_stall(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None

@@ -1,0 +1,100 @@
+"""Where a browser's request comes from: whether the host it names, and the page that sends it, are this host's own.
+
+A browser tells the page in ``Origin``, which a program leaves out. It tells the host in ``Host``: a name that an
+attacker's DNS leads to this machine (DNS rebinding) makes a foreign page look like one of ours.
+"""
+
+import socket
+from collections.abc import Collection
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+#: In a list of what is allowed: everything.
+ANY: Final = "*"
+
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class OriginRules:
+    """Which foreign pages and names are let in besides the host's own.
+
+    ``origins`` are such as ``https://console.example.com``, ``hosts`` are names without a port; ``*`` is any. Pages of
+    the same host at another port are its own where ``any_port`` says so.
+    """
+
+    origins: Collection[str] = ()
+    hosts: Collection[str] = ()
+    any_port: bool = False
+
+    def allows(self, origin: str) -> bool:
+        """Whether a list names an origin."""
+        return ANY in self.origins or origin.lower().rstrip("/") in {each.lower().rstrip("/") for each in self.origins}
+
+    def is_own_name(self, host: str) -> bool:
+        """Whether a ``Host`` is one that no DNS but this machine's own leads here: an address, or a name of its own."""
+        name = name_of(host)
+        return ANY in self.hosts or name in {each.lower() for each in self.hosts} or is_own(name)
+
+    def refusal(self, host: str, origin: str | None, *, is_local: bool) -> str | None:
+        """Return what is wrong with where a request comes from, ``None`` if nothing is.
+
+        ``is_local`` says that it came to a loopback address, where only this machine's users and their browsers are.
+        """
+        if (is_local or self.hosts) and not self.is_own_name(host):
+            return "the Host is no name of this machine that is allowed"
+        if origin is None or self.allows(origin) or self._is_same(origin, host):
+            return None
+        return "the Origin is another page's, which no setting allows"
+
+    def _is_same(self, origin: str, host: str) -> bool:
+        theirs, ours = _parts(origin, ""), _parts(f"//{host}", origin.partition(":")[0])
+        if theirs is None or ours is None:
+            return False
+        if not self.any_port:
+            return theirs == ours
+        return theirs[0] == ours[0] or (_is_loopback(theirs[0]) and _is_loopback(ours[0]))
+
+
+def name_of(host: str) -> str:
+    """Return the name or address of a ``Host``, without the port, in lower case; empty if it is none."""
+    parts = _parts(f"//{host}", "http")
+    return "" if parts is None else parts[0]
+
+
+def is_own(name: str) -> bool:
+    """Whether a name is an address, ``localhost``, or what this machine calls itself."""
+    return _is_address(name) or _is_loopback(name) or name in _own_names()
+
+
+def _own_names() -> frozenset[str]:
+    name = socket.gethostname().lower()
+    return frozenset({name, name.partition(".")[0]})
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_loopback(name: str) -> bool:
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    return _is_address(name) and ip_address(name).is_loopback
+
+
+def _parts(url: str, scheme: str) -> tuple[str, int | None] | None:
+    """Return host and port of an URL; ``None`` if it has none, as the origin ``null``."""
+    try:
+        split = urlsplit(url)
+        host, port = split.hostname, split.port
+    except ValueError:
+        return None
+    if not host or split.path not in ("", "/") or split.query or split.fragment or "@" in split.netloc:
+        return None
+    return host.rstrip("."), port or _DEFAULT_PORTS.get(split.scheme or scheme)
