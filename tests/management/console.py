@@ -23,9 +23,11 @@ from gateway.management.pipeline.reading import Reading
 from gateway.management.pipeline.side import PipelineSide
 from gateway.management.pipeline.staging import Staging
 from gateway.management.scope import Surroundings
+from gateway.management.screening import Screening
 from gateway.management.site import management_site
 from gateway.management.statistics import Statistics
 from gateway.management.web.limits import HttpLimits
+from gateway.net.origins import OriginRules
 from gateway_mqtt.topics import REVERSIBLE
 from tests.management.inline_worker import InlineWorker
 from tests.protocols.amqp.dialogue import Gateway
@@ -59,7 +61,14 @@ class Console:
     Where it ``ends_turns``, each slice of long work is a turn of its own.
     """
 
-    def __init__(self, gateway: Gateway | None = None, *, ends_turns: bool = False) -> None:
+    def __init__(
+        self,
+        gateway: Gateway | None = None,
+        *,
+        ends_turns: bool = False,
+        limits: HttpLimits | None = None,
+        screening: Screening | None = None,
+    ) -> None:
         self.gateway = gateway or Gateway()
         self.clock = Clock()
         broker = self.gateway.broker
@@ -80,7 +89,8 @@ class Console:
                 disk_free_limit=50_000_000,
                 data=Path.cwd(),
                 max_message_size=1000,
-                http=HttpLimits(max_body_size=BODY_LIMIT),
+                http=limits or HttpLimits(max_body_size=BODY_LIMIT),
+                screening=screening or Screening(OriginRules()),
                 reactor=self.clock,
             )
         )

@@ -191,6 +191,10 @@ class HttpProtocol(Protocol):
         if len(headers) > MOST_HEADERS:
             self._refuse(HttpError(431, "bad_request", f"the request has more than {MOST_HEADERS} headers"))
             return
+        size = len(head.target) + sum(len(name) + len(value) for name, value in headers)
+        if size > self._limits.max_header_size:  # h11 bounds what has not come as a whole
+            self._refuse(HttpError(431, "bad_request", _REASONS[431]))
+            return
         self._stage = Stage.JUDGEMENT
         peer_host = plain_host(getattr(transport.getPeer(), "host", ""))
         is_local = is_loopback(plain_host(getattr(transport.getHost(), "host", "")))

@@ -1,7 +1,7 @@
 """The HTTP listener: makes connections, and owns what they share."""
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import ServerFactory
@@ -11,8 +11,6 @@ from gateway.management.errors import HttpError
 from gateway.management.web.connection import HttpProtocol
 from gateway.management.web.limits import Allowance, HttpLimits
 from gateway.management.web.request import Request
-
-_log: Final = SeldomLog("http")
 
 
 class Application(Protocol):
@@ -38,6 +36,7 @@ class HttpFactory(ServerFactory):
         self.bodies = Allowance(limits.max_bodies_size)
         self.call_later: Callable[..., Any] = reactor.callLater
         self._seconds: Callable[[], float] = reactor.seconds
+        self._log = SeldomLog("http")
         self._connections: set[HttpProtocol] = set()
         self._idle: dict[HttpProtocol, None] = {}
 
@@ -78,4 +77,4 @@ class HttpFactory(ServerFactory):
     def refused(self, peer_host: str, error: HttpError) -> None:
         """Log, seldom enough that hostile input does not fill the log, why a client was refused."""
         now_s, status = self._seconds(), error.status
-        _log.info("request refused", now_s, status, peer=peer_host, status=status, reason=error.reason)
+        self._log.info("request refused", now_s, status, peer=peer_host, status=status, reason=error.reason)
