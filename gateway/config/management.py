@@ -45,5 +45,4 @@ class Management(Section):
     """How long a browser remembers, in seconds, what such a page may do."""
 
     allow_hosts: Hosts = Field(default_factory=list)
-    """Names, without a port, that requests may name this machine by; addresses, ``localhost`` and its own name always
-    may. With none, only requests to loopback addresses are looked at. ``*`` is any name."""
+    """Further names, without a port, by which requests may call this machine; ``*`` is any. See docs/management.md."""

@@ -1,6 +1,7 @@
 """The HTTP listener: nothing is held for clients that have not logged in, and every wait ends."""
 
 import gc
+import itertools
 import logging
 import weakref
 from collections.abc import Callable
@@ -216,7 +217,7 @@ def test_requests_that_come_all_at_once_are_answered_one_a_turn(console: Console
         counts.append(line.received.count(b"HTTP/1.1 200 "))
         line.turn()
     assert counts[-1] == 20
-    assert max(after - before for before, after in zip(counts, counts[1:], strict=False)) == 1
+    assert max(after - before for before, after in itertools.pairwise(counts)) == 1
 
 
 def test_a_reader_that_stops_holds_little_and_its_end_frees_it(console: Console) -> None:

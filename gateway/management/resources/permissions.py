@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from gateway.kernel.records import PermissionRecord
 from gateway.management.authority import Level
-from gateway.management.bodies import require
+from gateway.management.bodies import require, text
 from gateway.management.call import Call
 from gateway.management.errors import bad_request, missing
 from gateway.management.listing import Listing, with_columns
@@ -28,7 +28,9 @@ def permission(call: Call, vhost: str, user: str) -> Fields:
 @routes.put("/permissions/<vhost>/<user>", level=Level.ADMINISTRATOR)
 def put_permission(call: Call, vhost: str, user: str) -> Reply:
     """Set what a user may do in a virtual host."""
-    configure, write, read = require(call.fields, "configure", "write", "read")
+    fields = call.fields
+    require(fields, "configure", "write", "read")
+    configure, write, read = (text(fields, name) for name in ("configure", "write", "read"))
     require_both(call, vhost, user)
     existed = call.broker.directory.permission(vhost, user) is not None
     call.broker.directory.put_permission(PermissionRecord(vhost, user, configure, write, read))

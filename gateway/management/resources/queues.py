@@ -95,7 +95,7 @@ def fetch(call: Call, vhost: str, name: str) -> list[Fields]:
     fields = call.fields
     ackmode, count, encoding = require(fields, "ackmode", "count", "encoding")
     truncate = integer(fields.get("truncate", 0), "truncate")
-    outcome = OUTCOMES.get(ackmode)
+    outcome = OUTCOMES.get(ackmode) if isinstance(ackmode, str) else None
     if outcome is None:
         raise bad_request(f"ackmode must be one of {', '.join(OUTCOMES)}")
     if encoding not in ("auto", "base64"):

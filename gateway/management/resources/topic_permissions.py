@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from gateway.kernel.records import TopicPermissionRecord
 from gateway.management.authority import Level
-from gateway.management.bodies import require
+from gateway.management.bodies import require, text
 from gateway.management.call import Call
 from gateway.management.errors import missing
 from gateway.management.listing import Listing
@@ -30,7 +30,9 @@ def of_user(call: Call, vhost: str, user: str) -> Listing[TopicPermissionRecord]
 @routes.put("/topic-permissions/<vhost>/<user>", level=Level.ADMINISTRATOR)
 def put_topic_permission(call: Call, vhost: str, user: str) -> Reply:
     """Set the routing keys of a user for one exchange."""
-    exchange, write, read = require(call.fields, "exchange", "write", "read")
+    fields = call.fields
+    require(fields, "exchange", "write", "read")
+    exchange, write, read = (text(fields, name) for name in ("exchange", "write", "read"))
     require_both(call, vhost, user)
     existed = any(each.exchange == exchange for each in call.broker.directory.topic_permissions_of(vhost, user))
     call.broker.directory.put_topic_permission(TopicPermissionRecord(vhost, user, exchange, write, read))

@@ -39,6 +39,8 @@ def without_permissions(call: Call) -> Listing[UserRecord]:
 def delete_users(call: Call) -> None:
     """Delete several users; all of them have to be there."""
     (names,) = require(call.fields, "users")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise bad_request(["not_names", "users"])
     directory = call.broker.directory
     for name in names:
         if directory.user(name) is None:

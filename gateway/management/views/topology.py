@@ -89,7 +89,7 @@ def properties_key(routing_key: str, arguments: Arguments) -> str:
     """
     if not routing_key and not arguments:
         return "~"
-    key = quote_plus(routing_key, safe="")
+    key = quote_plus(routing_key, safe="", errors="surrogatepass")  # one of these came in before they were refused
     if not arguments:
         return key
     written = json.dumps(plain(dict(arguments)), sort_keys=True).encode()

@@ -1,16 +1,22 @@
 """The HTTP listener: makes connections, and owns what they share."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import ServerFactory
 
-from gateway.logs.seldom import SeldomLog
+from gateway.logs import Log
+from gateway.logs.limiting import RateLimit
 from gateway.management.errors import HttpError
 from gateway.management.web.connection import HttpProtocol
 from gateway.management.web.limits import Allowance, HttpLimits
 from gateway.management.web.request import Request
+
+_log: Final = Log("http")
+
+#: Seconds between two lines in the log about refusals of one kind.
+LOG_INTERVAL_S: Final = 10.0
 
 
 class Application(Protocol):
@@ -35,8 +41,7 @@ class HttpFactory(ServerFactory):
         self.limits = limits
         self.bodies = Allowance(limits.max_bodies_size)
         self.call_later: Callable[..., Any] = reactor.callLater
-        self._seconds: Callable[[], float] = reactor.seconds
-        self._log = SeldomLog("http")
+        self._refusals = RateLimit(1, LOG_INTERVAL_S, reactor.seconds)
         self._connections: set[HttpProtocol] = set()
         self._idle: dict[HttpProtocol, None] = {}
 
@@ -76,5 +81,7 @@ class HttpFactory(ServerFactory):
 
     def refused(self, peer_host: str, error: HttpError) -> None:
         """Log, seldom enough that hostile input does not fill the log, why a client was refused."""
-        now_s, status = self._seconds(), error.status
-        self._log.info("request refused", now_s, status, peer=peer_host, status=status, reason=error.reason)
+        left_out = self._refusals.passes(error.status)
+        if left_out is not None:
+            more = {"left_out": left_out} if left_out else {}
+            _log.info("request refused", peer=peer_host, status=error.status, reason=error.reason, **more)
