@@ -17,6 +17,7 @@ from gateway.kernel.broker import Broker
 from gateway.kernel.connections import TICKS_PER_S
 from gateway.kernel.errors import StorageError
 from gateway.kernel.events import Event
+from gateway.kernel.limits import ConnectionLimits
 from gateway.kernel.message import Value
 from gateway.kernel.plain import PLAIN
 from gateway.kernel.ports import Clock, Store
@@ -93,9 +94,20 @@ class Node:
                 default_type=settings.queues.default_queue_type,
                 segment_size=settings.streams.segment_size,
                 reserve=settings.queues.reserve,
+                max_queues=settings.limits.queues_per_vhost,
+                max_exclusive_queues=settings.limits.exclusive_queues_per_connection,
+                max_bindings=settings.limits.bindings_per_vhost,
+                max_consumers=settings.limits.consumers_per_vhost,
+                max_consumers_per_channel=settings.limits.consumers_per_channel,
             ),
         )
         clock.on_fault = partial(self.broker.faults.contain, "timer")
+        self.broker.connections.limits = ConnectionLimits(
+            settings.limits.connections_per_vhost,
+            settings.limits.connections_per_user,
+            settings.limits.channels_per_user,
+            settings.limits.unauthenticated_connections,
+        )
         self.throttle = _throttle(settings, self.broker.clock)
         schedule = reactor.loop if isinstance(reactor, TurnReactor) else _DelayedCalls(reactor)
         self._turn = Turn(self.broker.journal, schedule)

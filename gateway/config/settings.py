@@ -22,6 +22,7 @@ from gateway.config.kinds import (
     Token,
     Watermark,
 )
+from gateway.config.limits import Limits
 from gateway.config.login import Login
 from gateway.config.management import Management
 from gateway.config.mqtt import Mqtt, Mqtts, WebMqtt, WebMqtts
@@ -225,6 +226,7 @@ class Settings(Section):
     web_stomps: WebStomps = WebStomps()
     management: Management = Management()
     login: Login = Login()
+    limits: Limits = Limits()
     tls: Tls = Tls()
     storage: Storage = Storage()
     queues: Queues = Queues()

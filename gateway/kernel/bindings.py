@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 class Bindings:
     """Owns the bindings of one virtual host and keeps the index of each exchange's type in step.
 
-    ``changed`` is called after every change, so that remembered routes are forgotten. ``on_abandoned`` is called with
-    an auto-delete exchange whose last binding went (R28).
+    ``require_room`` refuses a new one where there are too many. ``changed`` is called after every change, so that
+    remembered routes are forgotten. ``on_abandoned`` is called with an auto-delete exchange whose last binding went
+    (R28).
     """
 
     def __init__(self, journal: "Journal", events: Events, changed: Callable[[], None], faults: Faults) -> None:
@@ -33,6 +34,8 @@ class Bindings:
         self._by_source: dict[Exchange, dict[object, Binding]] = {}
         self._by_destination: dict[Destination, dict[Binding, None]] = {}
         self._unheeded: set[Binding] = set()
+        self.count = 0
+        self.require_room: Callable[[], None] = lambda: None
 
     def __iter__(self) -> Iterator[Binding]:
         for bindings in self._by_source.values():
@@ -62,6 +65,7 @@ class Bindings:
         binding = self.find(source, destination, routing_key, arguments)
         if binding is None:
             rule = Binding(source, destination, routing_key, arguments)
+            self.require_room()
             put = writable(_record(rule)) if _is_recorded(rule) else None
             binding = self.install(source, destination, routing_key, arguments)
             if put is not None:
@@ -99,6 +103,7 @@ class Bindings:
         source, destination = binding.source, binding.destination
         self._by_source.setdefault(source, {})[binding.key()] = binding
         self._by_destination.setdefault(destination, {})[binding] = None
+        self.count += 1
         self._changed()
         return binding
 
@@ -107,6 +112,7 @@ class Bindings:
         self._unbind(binding)
         source, destination = binding.source, binding.destination
         del self._by_source[source][binding.key()]
+        self.count -= 1
         if not self._by_source[source]:
             del self._by_source[source]
         del self._by_destination[destination][binding]

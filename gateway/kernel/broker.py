@@ -24,7 +24,7 @@ from gateway.kernel.policy_checks import require_valid_policy
 from gateway.kernel.queue_rules import QueueRules, require_known_type
 from gateway.kernel.records import CleanStopRecord, ParameterRecord, PolicyRecord, VhostRecord
 from gateway.kernel.reserve import Reserve
-from gateway.kernel.slices import background
+from gateway.kernel.slices import background, in_slices
 from gateway.kernel.tracing import TracedVhost, Tracing
 from gateway.kernel.vhost import VirtualHost
 from gateway.kernel.writable import writable
@@ -276,7 +276,8 @@ class Broker:
         for vhost in self.vhost_by_name.values():
             vhost.outdate()
         if self.directory.user(user) is None:
-            self.connections.force_close(f"user '{user}' is deleted", lambda peer: peer.user_name == user)
+            closing = self.connections.force_closes(f"user '{user}' is deleted", lambda peer: peer.user_name == user)
+            in_slices(self.clock, closing)
 
     def _weigh_publishing_of(self, connection: str) -> None:
         for peer in self.connections:

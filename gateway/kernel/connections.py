@@ -1,10 +1,12 @@
 """Who is connected, whatever the protocol: for listings, alarms and forced ends."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from gateway.kernel.counters import Counters
+from gateway.kernel.limits import ConnectionLimits
 from gateway.kernel.message import Arguments
 from gateway.kernel.tallies import Publishes
 
@@ -115,6 +117,10 @@ class Peer(Protocol):
         """Tell what a listing shows of its channels."""
         ...
 
+    def give_up(self, reason: str) -> None:
+        """End it without a word to the client."""
+        ...
+
     def force_close(self, reason: str) -> None:
         """End it from this side and tell it why."""
         ...
@@ -154,6 +160,12 @@ class Connections:
 
     def __init__(self) -> None:
         self._peers: dict[Peer, None] = {}
+        self._newcomers: dict[Peer, None] = {}
+        self._places: dict[Peer, tuple[str, str]] = {}
+        self._count_by_vhost: Counter[str] = Counter()
+        self._count_by_user: Counter[str] = Counter()
+        self._channels_by_user: Counter[str] = Counter()
+        self.limits = ConnectionLimits()
         self.opened = 0
         self.channels_opened = 0
         self.logins_by_protocol: dict[str, Logins] = {}
@@ -165,13 +177,53 @@ class Connections:
         return iter(tuple(self._peers))
 
     def add(self, peer: Peer) -> None:
-        """Count somebody in."""
+        """Count a new peer in, and drop the oldest that has not logged in where there are too many of these."""
         self._peers[peer] = None
+        self._newcomers[peer] = None
         self.opened += 1
+        most = self.limits.unauthenticated
+        if most and len(self._newcomers) > most:
+            oldest = next(iter(self._newcomers))
+            del self._newcomers[oldest]
+            oldest.give_up("too many connections have not logged in")
+
+    def entered(self, peer: Peer) -> None:
+        """Count a peer of ``add`` as one of its user, in its virtual host."""
+        if peer in self._peers and peer not in self._places:
+            self._newcomers.pop(peer, None)
+            place = self._places[peer] = peer.vhost_name, peer.user_name
+            self._count_by_vhost[place[0]] += 1
+            self._count_by_user[place[1]] += 1
 
     def remove(self, peer: Peer) -> None:
-        """Count somebody out; harmless twice."""
+        """Count a peer out; harmless twice."""
         self._peers.pop(peer, None)
+        self._newcomers.pop(peer, None)
+        place = self._places.pop(peer, None)
+        if place is not None:
+            _count_out(self._count_by_vhost, place[0])
+            _count_out(self._count_by_user, place[1])
+
+    def count_in(self, vhost: str) -> int:
+        """Return how many peers are in a virtual host."""
+        return self._count_by_vhost[vhost]
+
+    def count_of(self, user: str) -> int:
+        """Return how many peers of a user are in some virtual host."""
+        return self._count_by_user[user]
+
+    def channels_of(self, user: str) -> int:
+        """Return how many channels a user has."""
+        return self._channels_by_user[user]
+
+    def channel_opened(self, user: str) -> None:
+        """Count a channel in."""
+        self.channels_opened += 1
+        self._channels_by_user[user] += 1
+
+    def channel_closed(self, user: str) -> None:
+        """Count a channel out."""
+        _count_out(self._channels_by_user, user)
 
     def count_login(self, protocol: str, has_succeeded: bool) -> None:
         """Count somebody's attempt to log in, whether or not a connection comes of it."""
@@ -181,6 +233,20 @@ class Connections:
 
     def force_close(self, reason: str, which: Callable[[Peer], bool] = lambda peer: True) -> None:
         """End those connections from this side."""
+        for _ in self.force_closes(reason, which):
+            pass
+
+    def force_closes(self, reason: str, which: Callable[[Peer], bool] = lambda peer: True) -> Iterator[None]:
+        """End those connections from this side, one each time it is asked on."""
         for peer in self:
-            if which(peer):
+            if peer in self._peers and which(peer):
                 peer.force_close(reason)
+                yield
+
+
+def _count_out(counts: Counter[str], key: str) -> None:
+    """Count one less; what is down to none is forgotten, so that names do not pile up."""
+    if counts[key] > 1:
+        counts[key] -= 1
+    else:
+        del counts[key]

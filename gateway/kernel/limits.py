@@ -1,9 +1,11 @@
-"""How many connections, channels and queues there may be: limits of virtual hosts and of users, in RabbitMQ's words.
+"""How many connections, channels, queues, bindings and consumers there may be.
 
-A limit that is absent or negative is none. Nothing is counted while nothing is limited.
+Virtual hosts and users have limits of their own, in RabbitMQ's words; where these say nothing, those of the node hold.
+A limit that is negative is none, and so is one of the node that is 0.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.bounds import LARGEST_COUNT, LEAST_INTEGER
@@ -12,10 +14,37 @@ from gateway.kernel.message import Value
 
 if TYPE_CHECKING:
     from gateway.kernel.broker import Broker
-    from gateway.kernel.connections import Peer
 
-VHOST_LIMITS: Final = ("max-connections", "max-queues")
+#: The first two of each are RabbitMQ's.
+VHOST_LIMITS: Final = ("max-connections", "max-queues", "max-bindings", "max-consumers")
 USER_LIMITS: Final = ("max-connections", "max-channels")
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """The node's limits of connections and channels; ``unauthenticated`` counts those that have not logged in."""
+
+    per_vhost: int = 0
+    per_user: int = 0
+    channels_per_user: int = 0
+    unauthenticated: int = 0
+
+
+class ConsumerTally:
+    """Counts the consumers of a virtual host's queues."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def added(self) -> None:
+        """Count a consumer in."""
+        self.count += 1
+
+    def removed(self) -> None:
+        """Count a consumer out."""
+        self.count -= 1
 
 
 def require_valid_limits(what: str, names: tuple[str, ...], limits: Mapping[str, Value]) -> None:
@@ -40,47 +69,71 @@ def _brief(value: Value) -> str:
     return "..." if isinstance(value, dict | list) else ascii(value)[:80]
 
 
-def limit_of(limits: Mapping[str, Value], name: str) -> int | None:
-    """Return a limit, ``None`` for none."""
+def limit_of(limits: Mapping[str, Value], name: str, default: int = 0) -> int | None:
+    """Return a limit, ``None`` for none: the one of these limits, or where they say nothing the ``default``."""
     limit = limits.get(name)
-    return limit if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0 else None
+    if not isinstance(limit, int) or isinstance(limit, bool):
+        return default or None
+    return limit if limit >= 0 else None
 
 
-def require_room_for_queue(vhost_name: str, limits: Mapping[str, Value], name: str, count: int) -> None:
+def require_room_for_queue(
+    vhost_name: str, limits: Mapping[str, Value], name: str, count: int, default: int = 0
+) -> None:
     """Refuse one more queue where there are ``count`` already. :raises PreconditionFailed: at the limit."""
-    limit = limit_of(limits, "max-queues")
+    limit = limit_of(limits, "max-queues", default)
     if limit is not None and count >= limit:
         raise PreconditionFailed(
             f"cannot declare queue '{name}': queue limit in vhost '{vhost_name}' ({limit}) is reached"
         )
 
 
+def require_room_for_exclusive(name: str, count: int, limit: int) -> None:
+    """Refuse one more exclusive queue of a connection that has ``count``. :raises PreconditionFailed: at the limit."""
+    if limit and count >= limit:
+        raise PreconditionFailed(
+            f"cannot declare queue '{name}': limit of exclusive queues per connection ({limit}) is reached"
+        )
+
+
+def require_room_for_binding(vhost_name: str, limits: Mapping[str, Value], count: int, default: int = 0) -> None:
+    """Refuse one more binding where there are ``count`` already. :raises PreconditionFailed: at the limit."""
+    limit = limit_of(limits, "max-bindings", default)
+    if limit is not None and count >= limit:
+        raise PreconditionFailed(f"cannot bind: binding limit in vhost '{vhost_name}' ({limit}) is reached")
+
+
+def require_room_for_consumer(vhost_name: str, limits: Mapping[str, Value], count: int, default: int = 0) -> None:
+    """Refuse one more consumer where there are ``count`` already. :raises PreconditionFailed: at the limit."""
+    limit = limit_of(limits, "max-consumers", default)
+    if limit is not None and count >= limit:
+        raise PreconditionFailed(f"cannot consume: consumer limit in vhost '{vhost_name}' ({limit}) is reached")
+
+
 def require_room_for_connection(broker: "Broker", vhost_name: str, user_name: str) -> None:
     """Refuse one more connection of a user to a virtual host. :raises NotAllowed: at the limit of either."""
-    limit = limit_of(broker.vhost(vhost_name).record.limits, "max-connections")
-    if limit is not None and sum(peer.vhost_name == vhost_name for peer in broker.connections) >= limit:
+    connections = broker.connections
+    limits = broker.vhost(vhost_name).record.limits
+    limit = limit_of(limits, "max-connections", connections.limits.per_vhost)
+    if limit is not None and connections.count_in(vhost_name) >= limit:
         raise NotAllowed(
             f"access to vhost '{vhost_name}' refused for user '{user_name}': connection limit ({limit}) is reached"
         )
-    limit = _user_limit(broker, user_name, "max-connections")
-    if limit is not None and sum(1 for _ in _in_use(broker, user_name)) >= limit:
+    limit = _user_limit(broker, user_name, "max-connections", connections.limits.per_user)
+    if limit is not None and connections.count_of(user_name) >= limit:
         raise NotAllowed(f"connection refused for user '{user_name}': user connection limit ({limit}) is reached")
 
 
 def require_room_for_channel(broker: "Broker", user_name: str) -> None:
     """Refuse one more channel of a user. :raises NotAllowed: at the limit."""
-    limit = _user_limit(broker, user_name, "max-channels")
-    if limit is not None and sum(peer.channel_count for peer in _in_use(broker, user_name)) >= limit:
+    connections = broker.connections
+    limit = _user_limit(broker, user_name, "max-channels", connections.limits.channels_per_user)
+    if limit is not None and connections.channels_of(user_name) >= limit:
         raise NotAllowed(
             f"number of channels opened for user '{user_name}' has reached the maximum allowed user limit of ({limit})"
         )
 
 
-def _user_limit(broker: "Broker", user_name: str, name: str) -> int | None:
+def _user_limit(broker: "Broker", user_name: str, name: str, default: int) -> int | None:
     user = broker.directory.user(user_name)
-    return None if user is None else limit_of(user.limits, name)
-
-
-def _in_use(broker: "Broker", user_name: str) -> "Iterable[Peer]":
-    """The user's connections that are in a virtual host already."""
-    return (peer for peer in broker.connections if peer.user_name == user_name and peer.vhost_name)
+    return limit_of({} if user is None else user.limits, name, default)

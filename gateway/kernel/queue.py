@@ -17,6 +17,7 @@ from gateway.kernel.errors import AccessRefused, NotImplementedHere
 from gateway.kernel.features.base import QueueFeature, Reason
 from gateway.kernel.features.moments import NO_MOMENTS, Moments
 from gateway.kernel.held_back import HeldBack
+from gateway.kernel.limits import ConsumerTally
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.paging import Paging
 from gateway.kernel.priorities import ready_for
@@ -65,6 +66,7 @@ class Queue(Declared):
         "_paging",
         "_refit",
         "_settlements",
+        "consumer_tally",
         "consumers",
         "counters",
         "had_consumer",
@@ -102,6 +104,7 @@ class Queue(Declared):
         self.selecting: Selecting | None = None
         self.counters = Counters()
         self.had_consumer = False
+        self.consumer_tally = ConsumerTally()
         self.has_expirations = False
         self.held_back: HeldBack | None = None
         self.is_deleted = False
@@ -478,7 +481,8 @@ class Queue(Declared):
         self._consumed_from()
 
     def _consumed_from(self) -> None:
-        """Note that somebody consumes."""
+        """Note that there is one more consumer."""
+        self.consumer_tally.added()
         self.had_consumer = True
         self.used_at_ms = self._journal.now_ms
 
@@ -489,6 +493,7 @@ class Queue(Declared):
         """
         if consumer in self.consumers:
             self.consumers.remove(consumer)
+            self.consumer_tally.removed()
             if self.selecting is not None and not self.selecting.is_needed:
                 self.consumers, self.selecting = self.selecting.end(), None
             self.use()

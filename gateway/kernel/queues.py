@@ -7,9 +7,15 @@ from gateway.kernel.advice import advice_on
 from gateway.kernel.changes import Removed
 from gateway.kernel.commons import Commons
 from gateway.kernel.counters import Traffic
-from gateway.kernel.errors import InternalError, PreconditionFailed
+from gateway.kernel.errors import InternalError, NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event
-from gateway.kernel.limits import require_room_for_queue
+from gateway.kernel.limits import (
+    ConsumerTally,
+    require_room_for_binding,
+    require_room_for_consumer,
+    require_room_for_exclusive,
+    require_room_for_queue,
+)
 from gateway.kernel.queue import Queue
 from gateway.kernel.queue_rules import QueueRules
 from gateway.kernel.records import QueueRecord
@@ -42,6 +48,7 @@ class Queues:
         self._traffic = traffic
         self._rules = rules
         self._reserve = reserve
+        self._consumers = ConsumerTally()
         self._exclusive: dict[object, dict[Queue, None]] = {}
         self._departed: set[object] = set()  # whose queues are being deleted
         self._reading_round = ReadingRound(commons.journal.clock)
@@ -70,6 +77,7 @@ class Queues:
         """Build a queue from its record, live and in recovery alike."""
         is_stream = record.arguments.get("x-queue-type") == "stream"
         queue = self._stream(record) if is_stream else self._queue(record, is_durable, owner)
+        queue.consumer_tally = self._consumers
         self._commons.equipment.fit(queue)
         self._queue_by_name[record.name] = queue
         if owner is not None:
@@ -153,7 +161,28 @@ class Queues:
         if not (declaration.is_durable or declaration.owner is not None or self._rules.permits_transient):
             raise InternalError(f"transient non-exclusive queues are not permitted: queue '{name}' is neither")
         limits = self._commons.record.limits
-        require_room_for_queue(declaration.vhost_name, limits, name, len(self._queue_by_name))
+        rules = self._rules
+        require_room_for_queue(declaration.vhost_name, limits, name, len(self._queue_by_name), rules.max_queues)
+        if declaration.owner is not None:
+            owned = len(self._exclusive.get(declaration.owner, ()))
+            require_room_for_exclusive(name, owned, rules.max_exclusive_queues)
+
+    def require_room_for_consumer(self, on_channel: int) -> None:
+        """Refuse a consumer of a channel that has some already.
+
+        :raises NotAllowed: when the channel has as many as it may.
+        :raises PreconditionFailed: when the virtual host has as many as it may.
+        """
+        limits, rules = self._commons.record.limits, self._rules
+        most = rules.max_consumers_per_channel
+        if most and on_channel >= most:
+            raise NotAllowed(f"reached maximum ({most}) of consumers per channel")
+        require_room_for_consumer(self._commons.vhost_name, limits, self._consumers.count, rules.max_consumers)
+
+    def require_room_for_binding(self) -> None:
+        """Refuse a new binding. :raises PreconditionFailed: when the virtual host has as many as it may."""
+        limits, bindings = self._commons.record.limits, self._commons.bindings
+        require_room_for_binding(self._commons.vhost_name, limits, bindings.count, self._rules.max_bindings)
 
     def _make(self, declaration: "QueueDeclaration") -> Queue:
         """Build a new queue, keep it, and tell who listens."""

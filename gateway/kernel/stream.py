@@ -232,6 +232,7 @@ class Stream(Queue):
             return
         cursor.is_over = True
         self.consumers.remove(consumer)
+        self.consumer_tally.removed()
         self.tracking.flush()
         if not self._cursor_by_consumer:
             self.log.tail.keep(False)

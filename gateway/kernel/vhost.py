@@ -99,6 +99,7 @@ class VirtualHost:
         self._commons = Commons(record, journal, events, router, self.bindings, self.equipment, next_queue_id, faults)
         self.exchanges = Exchanges(self._commons, self.exchange_by_name, exchange_types, self.outdate)
         self.queues = Queues(self._commons, self.queue_by_name, self.traffic, queue_rules, reserve)
+        self.bindings.require_room = self.queues.require_room_for_binding
         self.producers = Producers(self.name, journal)
         self.retained = Retained(self.name, journal, events)
         self.wills = Wills(self.name, journal, clock, self.publish_will)

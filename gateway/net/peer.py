@@ -132,6 +132,7 @@ class PeerProtocol(Protocol):
         let_in = getattr(self.transport, "let_in", None)
         if let_in is not None:
             let_in()
+        self._broker.connections.entered(self)
         self.log("connection in use", user=self.user_name, vhost=self.vhost_name)
 
     def hang_up(self) -> None:

@@ -23,11 +23,13 @@ class Channels:
     The read loop looks into ``open_by_number`` itself.
     """
 
-    __slots__ = ("_closing", "_make", "_outbox", "limit", "open_by_number")
+    __slots__ = ("_closing", "_make", "_outbox", "limit", "on_drop", "open_by_number")
 
     def __init__(self, make: Callable[[int], Channel], outbox: Outbox, limit: int) -> None:
         self.open_by_number: dict[int, Channel] = {}
         self.limit = limit
+        #: Called when a channel that was opened is forgotten.
+        self.on_drop: Callable[[], None] = _nothing
         self._make = make
         self._outbox = outbox
         #: Channels that this side closed and the peer has not confirmed; true once the peer's own close crossed ours.
@@ -51,7 +53,9 @@ class Channels:
 
     def drop(self, number: int) -> None:
         """Give back what a channel holds, and forget it."""
-        self.open_by_number.pop(number).close()
+        channel = self.open_by_number.pop(number)
+        self.on_drop()
+        channel.close()
 
     def retire(self) -> None:
         """Open no channel any more: what makes them belongs to the connection, and would keep it in a cycle."""
@@ -111,6 +115,10 @@ class Channels:
         self, number: int, method: commands.Channel.Close | commands.Channel.CloseOk | commands.Channel.OpenOk
     ) -> None:
         self._outbox.write(encode_method(number, method))
+
+
+def _nothing() -> None:
+    """Before a channel was opened there is none to forget."""
 
 
 def _make_none(number: int) -> Channel:

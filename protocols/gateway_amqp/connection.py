@@ -5,6 +5,7 @@ other channels goes to the channel. Errors end the channel or the connection as 
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from pamqp import commands
@@ -280,7 +281,9 @@ class Connection(Machine):
             require_room_for_channel(settings.broker, self.user_name)
         except NotAllowed as refusal:
             raise FrameError(530, str(refusal)) from None  # of the connection, in the name of no method: as RabbitMQ
-        settings.broker.connections.channels_opened += 1
+        connections, user = settings.broker.connections, self.user_name
+        connections.channel_opened(user)
+        self._channels.on_drop = partial(connections.channel_closed, user)
         origin = Origin(self.driver.name, number, self.user_name, "amqp091")
         scope = Scope(
             number,

@@ -73,6 +73,7 @@ class Consuming(Subscriber):
             queue = self._topology.used_queue(method.queue, Operation.READ)
         if tag in self._consumer_by_tag:
             raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
+        self._scope.vhost.queues.require_room_for_consumer(len(self._consumer_by_tag))
         consumer = Consumer(
             queue,
             tag,

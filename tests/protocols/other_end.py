@@ -135,7 +135,7 @@ class OtherEnd(Generic[Spoken, Heard]):
         self.line.outbox.wake()
 
     def opened(self) -> None:
-        pass
+        self._house.broker.connections.entered(self)
 
     def publishing(self) -> None:
         self.weigh_publishing()

@@ -8,7 +8,7 @@ from gateway.cli.ctl.users import existing_user
 from gateway.cli.ctl.values import JsonObject, compact, parse_object, part
 from gateway.cli.ctl.verb import verb
 
-VHOST_LIMITS = ("max-connections", "max-queues")
+VHOST_LIMITS = ("max-connections", "max-queues", "max-bindings", "max-consumers")
 USER_LIMITS = ("max-connections", "max-channels")
 ALL = "all"
 
@@ -16,7 +16,7 @@ ALL = "all"
 @verb
 @click.argument("definition")
 def set_vhost_limits(session: Session, definition: str) -> None:
-    """Replace the limits of a virtual host: DEFINITION is a JSON object of max-connections and max-queues."""
+    """Replace the limits of a virtual host: DEFINITION is a JSON object of such limits."""
     session.output.announce(f'Setting vhost limits to "{definition}" for vhost "{session.vhost}" ...')
     limits = parse_object(definition, "the definition")
     session.require_vhost()

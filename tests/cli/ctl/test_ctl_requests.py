@@ -148,13 +148,20 @@ CHANGES = [
         [
             ("PUT vhost-limits/v1/max-queues", {"value": 2}),
             ("DELETE vhost-limits/v1/max-connections", None),
+            ("DELETE vhost-limits/v1/max-bindings", None),
+            ("DELETE vhost-limits/v1/max-consumers", None),
         ],
         'Setting vhost limits to "{"max-queues":2}" for vhost "v1" ...\n',
         id="set_vhost_limits replaces",
     ),
     pytest.param(
         ["clear_vhost_limits"],
-        [("DELETE vhost-limits/%2F/max-connections", None), ("DELETE vhost-limits/%2F/max-queues", None)],
+        [
+            ("DELETE vhost-limits/%2F/max-connections", None),
+            ("DELETE vhost-limits/%2F/max-queues", None),
+            ("DELETE vhost-limits/%2F/max-bindings", None),
+            ("DELETE vhost-limits/%2F/max-consumers", None),
+        ],
         'Clearing vhost "/" limits ...\n',
         id="clear_vhost_limits",
     ),

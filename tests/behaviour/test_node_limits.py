@@ -1,0 +1,183 @@
+"""The limits of a node hold where virtual hosts and users have none of their own, for AMQP and STOMP alike."""
+
+import pytest
+
+from gateway.kernel.broker import Broker
+from gateway.kernel.connections import Connections
+from gateway.kernel.errors import NotAllowed, PreconditionFailed
+from gateway.kernel.limits import ConnectionLimits, require_room_for_channel, require_room_for_connection
+from gateway.kernel.queue_rules import QueueRules
+from gateway.kernel.records import UserRecord
+from gateway.kernel.vhost import VirtualHost
+from gateway.testing import FakeClock, Recipient
+from gateway.testing.broker import MemoryBroker
+
+
+class Visitor:
+    """A connection as the broker sees it."""
+
+    def __init__(self, vhost: str = "", user: str = "") -> None:
+        self.vhost_name = vhost
+        self.user_name = user
+        self.closed = ""
+        self.given_up = ""
+
+    def give_up(self, reason: str) -> None:
+        self.given_up = reason
+
+    def force_close(self, reason: str) -> None:
+        self.closed = reason
+
+
+def broker(**rules: int) -> MemoryBroker:
+    house = MemoryBroker()
+    house.vhost.queues._rules = QueueRules(**rules)
+    return house
+
+
+def test_queues() -> None:
+    vhost = broker(max_queues=2).vhost
+    vhost.declare_queue("a")
+    vhost.declare_queue("b")
+    vhost.declare_queue("b")
+    with pytest.raises(PreconditionFailed, match=r"queue limit in vhost '/' \(2\) is reached"):
+        vhost.declare_queue("c")
+    vhost.delete_queue(vhost.queue("a"))
+    assert vhost.declare_queue("c").name == "c"
+
+
+def test_exclusive_queues_of_one_connection() -> None:
+    vhost = broker(max_exclusive_queues=1).vhost
+    one, other = object(), object()
+    vhost.declare_queue("a", owner=one)
+    vhost.declare_queue("b", owner=other)
+    vhost.declare_queue("shared")
+    with pytest.raises(PreconditionFailed, match=r"limit of exclusive queues per connection \(1\) is reached"):
+        vhost.declare_queue("c", owner=one)
+    vhost.release(one)
+    assert vhost.declare_queue("c", owner=one).name == "c"
+
+
+def test_bindings() -> None:
+    vhost = broker(max_bindings=2).vhost
+    queue, topic = vhost.declare_queue("a"), vhost.exchange("amq.topic")
+    vhost.bind(topic, queue, "x")
+    vhost.bind(topic, queue, "y")
+    vhost.bind(topic, queue, "y")
+    with pytest.raises(PreconditionFailed, match=r"binding limit in vhost '/' \(2\) is reached"):
+        vhost.bind(topic, queue, "z")
+    vhost.unbind(topic, queue, "x")
+    vhost.bind(topic, queue, "z")
+    vhost.delete_queue(queue)
+    assert vhost.bindings.count == 0
+
+
+@pytest.mark.parametrize("arguments", [{}, {"x-queue-type": "stream"}], ids=["queue", "stream"])
+def test_consumers_are_counted_in_and_out(arguments: dict[str, object]) -> None:
+    house = broker(max_consumers=1, max_consumers_per_channel=3)
+    vhost = house.vhost
+    queue = vhost.declare_queue("a", is_durable=True, arguments=arguments)  # type: ignore[arg-type]
+    vhost.queues.require_room_for_consumer(0)
+    worker = Recipient()
+    consumer = worker.consume(queue, prefetch=5)
+    with pytest.raises(PreconditionFailed, match=r"consumer limit in vhost '/' \(1\) is reached"):
+        vhost.queues.require_room_for_consumer(0)
+    with pytest.raises(NotAllowed, match=r"reached maximum \(3\) of consumers per channel"):
+        vhost.queues.require_room_for_consumer(3)
+    queue.cancel(consumer)
+    queue.cancel(consumer)
+    vhost.queues.require_room_for_consumer(0)
+    worker.consume(queue, prefetch=5)
+    vhost.delete_queue(queue)
+    vhost.queues.require_room_for_consumer(0)
+
+
+def test_a_limit_of_the_virtual_host_takes_the_place_of_the_nodes() -> None:
+    house = broker(max_queues=1, max_bindings=1)
+    house.kernel.limit_vhost("/", {"max-queues": 3, "max-bindings": -1})
+    for name in ("a", "b", "c"):
+        house.vhost.bind(house.vhost.exchange("amq.topic"), house.vhost.declare_queue(name), name)
+    with pytest.raises(PreconditionFailed, match=r"\(3\) is reached"):
+        house.vhost.declare_queue("d")
+
+
+# Connections
+
+
+def limited(kernel: Broker, **limits: int) -> Connections:
+    kernel.connections.limits = ConnectionLimits(**limits)
+    return kernel.connections
+
+
+def enter(connections: Connections, visitor: Visitor) -> Visitor:
+    connections.add(visitor)  # type: ignore[arg-type]
+    connections.entered(visitor)  # type: ignore[arg-type]
+    return visitor
+
+
+def test_connections_of_a_user_and_of_a_virtual_host() -> None:
+    kernel = MemoryBroker().kernel
+    connections = limited(kernel, per_user=1, per_vhost=2)
+    anna = enter(connections, Visitor("/", "anna"))
+    with pytest.raises(NotAllowed, match=r"user connection limit \(1\) is reached"):
+        require_room_for_connection(kernel, "/", "anna")
+    require_room_for_connection(kernel, "/", "bert")
+    enter(connections, Visitor("/", "bert"))
+    with pytest.raises(NotAllowed, match=r"connection limit \(2\) is reached"):
+        require_room_for_connection(kernel, "/", "carl")
+    connections.remove(anna)  # type: ignore[arg-type]
+    connections.remove(anna)  # type: ignore[arg-type]
+    require_room_for_connection(kernel, "/", "anna")
+
+
+def test_channels_of_a_user_and_the_users_own_limit() -> None:
+    kernel = MemoryBroker().kernel
+    connections = limited(kernel, channels_per_user=1)
+    connections.channel_opened("anna")
+    with pytest.raises(NotAllowed, match=r"user limit of \(1\)"):
+        require_room_for_channel(kernel, "anna")
+    kernel.directory.put_user(UserRecord("anna", "", "", [], {"max-channels": 2}))
+    require_room_for_channel(kernel, "anna")
+    connections.channel_closed("anna")
+    assert connections.channels_of("anna") == 0
+
+
+def test_the_oldest_connection_that_has_not_logged_in_makes_room_for_a_new_one() -> None:
+    kernel = MemoryBroker().kernel
+    connections = limited(kernel, unauthenticated=2)
+    here = enter(connections, Visitor("/", "anna"))
+    newcomers = [Visitor() for _ in range(4)]
+    for newcomer in newcomers:
+        connections.add(newcomer)  # type: ignore[arg-type]
+    assert [bool(newcomer.given_up) for newcomer in newcomers] == [True, True, False, False]
+    assert not here.given_up
+
+
+def test_counts_of_names_that_are_gone_are_forgotten() -> None:
+    connections = Connections()
+    for number in range(100):
+        connections.remove(enter(connections, Visitor("/", f"user{number}")))  # type: ignore[arg-type]
+    assert not connections._count_by_user
+    assert not connections._count_by_vhost
+
+
+def test_the_connections_of_a_deleted_user_are_closed_in_slices() -> None:
+    clock = FakeClock()
+    house = MemoryBroker(clock=clock)
+    kernel, vhost = house.kernel, house.vhost
+    assert isinstance(vhost, VirtualHost)
+    kernel.directory.put_user(UserRecord("anna", "", "", [], {}))
+
+    class Slow(Visitor):
+        def force_close(self, reason: str) -> None:
+            super().force_close(reason)
+            clock.advance(0.004)
+
+    annas = [enter(kernel.connections, Slow("/", "anna")) for _ in range(20)]
+    bert = enter(kernel.connections, Visitor("/", "bert"))
+    kernel.directory.remove_user("anna")
+    done = sum(bool(anna.closed) for anna in annas)
+    assert 1 <= done <= 4, "a slice of 10 ms"
+    clock.advance(1)
+    assert all(anna.closed == "user 'anna' is deleted" for anna in annas)
+    assert not bert.closed
