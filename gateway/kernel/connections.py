@@ -237,9 +237,12 @@ class Connections:
             pass
 
     def force_closes(self, reason: str, which: Callable[[Peer], bool] = lambda peer: True) -> Iterator[None]:
-        """End those connections from this side, one each time it is asked on."""
-        for peer in self:
-            if peer in self._peers and which(peer):
+        """End the connections that are these now from this side, one each time it is asked on."""
+        return self._closing(reason, [peer for peer in self._peers if which(peer)])
+
+    def _closing(self, reason: str, peers: Sequence[Peer]) -> Iterator[None]:
+        for peer in peers:
+            if peer in self._peers:
                 peer.force_close(reason)
                 yield
 
