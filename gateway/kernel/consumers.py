@@ -140,6 +140,13 @@ class Consumer:
         self.shared_credit = credit
         self.is_unlimited = credit is None and not self._is_bounded
 
+    def count(self) -> None:
+        """Count what it holds unsettled in its credit from now on, even if that limits nothing."""
+        if self.needs_settling and not self._is_bounded:
+            self.credit = Credit(used=self.credit.used)
+            self._is_bounded = True
+            self.is_unlimited = False
+
     @property
     def has_credit(self) -> bool:
         """Whether its limits allow another delivery."""

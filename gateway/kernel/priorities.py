@@ -1,4 +1,6 @@
-"""The waiting messages of a priority queue: one row of messages per priority, the highest served first (R76-R81).
+"""The waiting messages of queues with priorities: one row of messages per priority (R76-R81).
+
+A classic queue with ``x-max-priority`` serves the highest first; a quorum queue has two levels and serves both.
 
 Each row is a ``Ready`` of its own, so order, paging and the way back to a message's place are the same within a
 priority as in a plain queue. Rows are made when their first message comes.
@@ -27,6 +29,8 @@ def ready_for(arguments: Arguments, paging: "Paging", resident: int, reserve: "R
     highest = arguments.get("x-max-priority", 0)
     if isinstance(highest, int) and highest > 0:
         return PriorityReady(highest, paging, resident, reserve)
+    if arguments.get("x-queue-type") == "quorum":
+        return TwoLevelReady(paging, resident, reserve)
     return Ready(paging, resident, reserve)
 
 
@@ -166,3 +170,58 @@ class PriorityReady(Waiting):
         """Count again after some messages turned out to have lost their contents."""
         self.length = sum(row.length for row in self._served())
         self.bytes = sum(row.bytes for row in self._served())
+
+
+#: Messages of a quorum queue have the high level above this priority; it is what AMQP 1.0 has as the normal one.
+NORMAL_PRIORITY: Final = 4
+
+#: How many messages of the high level are served for one of the normal one.
+_HIGH_SHARE: Final = 2
+
+_BOTH_LEVELS: Final = 0b11
+
+
+class TwoLevelReady(PriorityReady):
+    """Waiting messages of a quorum queue, as in RabbitMQ 4: high above a priority of 4, normal otherwise.
+
+    While messages of both levels wait, two of the high level are served for one of the normal one, so that neither
+    starves; an older message of the high level still goes before a normal one.
+    """
+
+    __slots__ = ("_served_in_row",)
+
+    def __init__(self, paging: "Paging", resident: int, reserve: "Reserve") -> None:
+        super().__init__(1, paging, resident, reserve)
+        self._served_in_row = 0
+
+    def popleft(self) -> "QueuedMessage":
+        """Remove and return the message that is next. :raises IndexError: when there is none."""
+        row = self._normal_row_if_next()
+        self._served_in_row = 0 if self._served_in_row == _HIGH_SHARE else self._served_in_row + 1
+        if row is None:
+            return super().popleft()
+        entry = row.popleft()
+        self.length -= 1
+        self.bytes -= len(entry.message.body)
+        return entry
+
+    def peek(self) -> "QueuedMessage | None":
+        """Return the message that is next, and leave it where it is; ``None`` when there is none."""
+        row = self._normal_row_if_next()
+        return super().peek() if row is None else row.peek()
+
+    def _normal_row_if_next(self) -> Ready | None:
+        """Return the row of the normal level if its turn is next although messages of the high level may wait."""
+        if self._served_in_row < _HIGH_SHARE or self._filled != _BOTH_LEVELS:
+            return None
+        normal, high = self._rows
+        assert normal is not None
+        assert high is not None
+        first, first_high = normal.peek(), high.peek()
+        if first is None or (first_high is not None and first_high.position < first.position):
+            return None
+        return normal
+
+    def _row(self, priority: int) -> Ready:
+        """Return the row of the level of a priority, which is about to get a message."""
+        return super()._row(1 if priority > NORMAL_PRIORITY else 0)

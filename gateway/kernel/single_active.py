@@ -7,7 +7,9 @@ from gateway.kernel.round import Consumers, Members, Round
 
 def consumers_for(arguments: Arguments) -> Round:
     """Return an empty round of consumers, as the queue's arguments ask for it."""
-    return SingleActive() if arguments.get("x-single-active-consumer") is True else Consumers()
+    if arguments.get("x-single-active-consumer") is not True:
+        return Consumers()
+    return SuccessiveActive() if arguments.get("x-queue-type") == "quorum" else SingleActive()
 
 
 class SingleActive(Members):
@@ -63,3 +65,57 @@ class SingleActive(Members):
 
     def served(self, consumer: Consumer) -> None:
         """Do nothing: whoever is active has every turn."""
+
+
+class SuccessiveActive(SingleActive):
+    """The same for a quorum queue, where one of a higher priority takes over from the active one, as in RabbitMQ 4.
+
+    From the moment a better one is there the active one gets nothing more; once it has settled what it holds the better
+    one is active. If that goes before, the active one goes on. ``_best`` is who is active or about to be.
+    """
+
+    __slots__ = ("_best",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._best: Consumer | None = None
+
+    def add(self, consumer: Consumer) -> None:
+        """Let a consumer take part; it takes over if its priority is higher and the active one holds nothing."""
+        consumer.count()
+        super().add(consumer)
+        if self._best is None or consumer.priority > self._best.priority:
+            self._best = consumer
+        self._succeed()
+
+    def remove(self, consumer: Consumer) -> None:
+        """Take a consumer out for good; if it was to take over, the active one may go on."""
+        super().remove(consumer)
+        self._best = self._active
+        for member in self._members:
+            if self._best is None or member.priority > self._best.priority:
+                self._best = member
+        if self._active is not None:
+            self._active.is_waiting = False
+
+    def resume(self, consumer: Consumer) -> None:
+        """Let a consumer that waited take part again; if it is the active one, it may be time for its successor."""
+        consumer.is_waiting = False
+        self._succeed()
+
+    def next(self) -> Consumer | None:
+        """Return the active consumer; ``None`` while it has no capacity, or settles what it holds to be succeeded."""
+        if self._best is not self._active:
+            self._succeed()
+            active = self._active
+            if active is not None and self._best is not active:
+                active.wait()
+                return None
+        return super().next()
+
+    def _succeed(self) -> None:
+        """Make the best one active if the active one holds nothing any more."""
+        active = self._active
+        if active is not None and self._best is not active and not active.credit.used:
+            active.is_waiting = False
+            self._active = self._best

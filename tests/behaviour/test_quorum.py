@@ -159,3 +159,45 @@ def test_r141_no_limit_is_shared_by_a_channel() -> None:
         "Basic.QosOk()",
         "Connection.Close 540 NOT_IMPLEMENTED - queue 'q' in vhost '/' does not support global qos (60,20)",
     ]
+
+
+LEVELS = [
+    pytest.param([(b"n", 0)] * 4 + [(b"h", 5)] * 4, b"hhnhhnnn", id="two of the high level for one of the normal one"),
+    pytest.param([(b"h", 9)] * 4 + [(b"n", 4)] * 4, b"hhhhnnnn", id="older ones of the high level first"),
+    pytest.param([(b"1", 0), (b"2", 4), (b"3", 1)], b"123", id="a priority up to 4 is the normal one"),
+    pytest.param([(b"1", 5), (b"2", 255), (b"3", 7)], b"123", id="all above are one level"),
+    pytest.param([(b"n", 0)] * 7 + [(b"h", 5)], b"hnnnnnnn", id="one of the high level overtakes"),
+]
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["running", "restarted"])
+@pytest.mark.parametrize(("published", "received"), LEVELS)
+def test_a_quorum_queue_serves_two_levels_of_priority(
+    stage: Stage, published: list[tuple[bytes, int]], received: bytes, restarts: bool
+) -> None:
+    stage.queue("q", QUORUM)
+    for body, priority in published:
+        stage.publish(body, priority=priority)
+    if restarts:
+        stage.restart()
+    assert b"".join(stage.bodies()) == received
+    assert stage.ready() == 0
+
+
+def test_a_message_of_a_quorum_queue_comes_back_to_its_level(stage: Stage) -> None:
+    stage.queue("q", QUORUM)
+    stage.publish(b"n", priority=0)
+    stage.publish(b"h", priority=6)
+    assert stage.requeue().body == b"h"
+    assert stage.bodies() == [b"h", b"n"]
+
+
+def test_a_long_quorum_queue_with_both_levels_loses_nothing(stage: Stage) -> None:
+    queue = stage.queue("q", QUORUM)
+    for number in range(6000):
+        stage.publish(b"%d" % number, priority=9 * (number % 2))
+    assert len(queue) == 6000
+    bodies = [int(body) for body in stage.bodies()]
+    assert sorted(bodies) == list(range(6000))
+    assert [body for body in bodies if body % 2] == list(range(1, 6000, 2))
+    assert [body for body in bodies if not body % 2] == list(range(0, 6000, 2))

@@ -56,6 +56,67 @@ def test_r93_failover_goes_by_priority_and_then_by_age(stage: Stage) -> None:
     assert low.bodies == [b"1"]
 
 
+QUORUM_ACTIVE = {**SINGLE_ACTIVE, "x-queue-type": "quorum"}
+
+
+@pytest.mark.parametrize("prefetch", [0, 10], ids=["unlimited", "limited"])
+def test_r93_in_a_quorum_queue_a_higher_priority_takes_over_once_all_is_settled(stage: Stage, prefetch: int) -> None:
+    queue = stage.queue("q", QUORUM_ACTIVE)
+    (low,) = consume(stage, 0, prefetch=prefetch)
+    stage.publish(b"1", b"2")
+    high, highest = consume(stage, 5, 9, prefetch=prefetch)
+    stage.publish(b"3")
+    low.settle(1)
+    assert (low.bodies, high.bodies, highest.bodies) == ([b"1", b"2"], [], [])
+    assert [consumer.subscriber for consumer in queue.consumers if queue.consumers.is_active(consumer)] == [low]
+    low.settle(2)
+    assert (low.bodies, high.bodies, highest.bodies) == ([b"1", b"2"], [], [b"3"])
+    assert [consumer.subscriber for consumer in queue.consumers if queue.consumers.is_active(consumer)] == [highest]
+
+
+def test_r93_in_a_quorum_queue_what_is_given_back_goes_to_the_successor(stage: Stage) -> None:
+    stage.queue("q", QUORUM_ACTIVE)
+    (low,) = consume(stage, 0)
+    stage.publish(b"1", b"2")
+    (high,) = consume(stage, 1)
+    low.settle(0, Outcome.REQUEUED, up_to=True)
+    assert (low.bodies, high.bodies) == ([b"1", b"2"], [b"1", b"2"])
+
+
+def test_r93_in_a_quorum_queue_an_idle_consumer_is_succeeded_at_once(stage: Stage) -> None:
+    stage.queue("q", QUORUM_ACTIVE)
+    low, high = consume(stage, 0, 1)
+    stage.publish(b"1")
+    assert (low.bodies, high.bodies) == ([], [b"1"])
+
+
+def test_r93_in_a_quorum_queue_equals_take_nothing_over(stage: Stage) -> None:
+    stage.queue("q", QUORUM_ACTIVE)
+    first, equal = consume(stage, 3, 3)
+    stage.publish(b"1")
+    assert (first.bodies, equal.bodies) == ([b"1"], [])
+
+
+def test_r93_in_a_quorum_queue_the_active_one_goes_on_when_its_successor_goes_first(stage: Stage) -> None:
+    stage.queue("q", QUORUM_ACTIVE)
+    (low,) = consume(stage, 0)
+    stage.publish(b"1")
+    (high,) = consume(stage, 1)
+    stage.publish(b"2")
+    assert low.bodies == [b"1"]
+    high.leave()
+    assert low.bodies == [b"1", b"2"]
+
+
+def test_r93_in_a_quorum_queue_the_successor_takes_the_place_of_one_that_goes(stage: Stage) -> None:
+    stage.queue("q", QUORUM_ACTIVE)
+    (low,) = consume(stage, 0)
+    stage.publish(b"1")
+    middle, high = consume(stage, 1, 2)
+    low.leave()
+    assert (middle.bodies, high.bodies) == ([], [b"1"])
+
+
 def test_r93_who_waited_in_vain_may_go(stage: Stage) -> None:
     stage.queue("q", SINGLE_ACTIVE)
     first, second = consume(stage, 0, 0)

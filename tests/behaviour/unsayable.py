@@ -46,6 +46,9 @@ _MQTT: Final[Mapping[str, Set[str]]] = {
         "test_r105_without_a_key_of_the_queue_all_original_keys_count",
     },
     "priorities": {
+        "test_a_long_quorum_queue_with_both_levels_loses_nothing",
+        "test_a_message_of_a_quorum_queue_comes_back_to_its_level",
+        "test_a_quorum_queue_serves_two_levels_of_priority",
         "test_a_policy_may_shorten_what_waits_already",
         "test_long_queues_expire_in_the_middle_too",
         "test_r45_priorities_survive_a_restart",
