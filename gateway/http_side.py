@@ -3,8 +3,11 @@
 from dataclasses import fields
 
 from gateway.config import Settings
+from gateway.config.mqtt import WebMqtt
+from gateway.config.stomp import WebStomp
 from gateway.management.screening import Screening, screening
 from gateway.management.web.limits import HttpLimits
+from gateway.net.origins import OriginRules
 
 
 def http_limits(settings: Settings) -> HttpLimits:
@@ -16,3 +19,8 @@ def http_screening(settings: Settings) -> Screening:
     """Return which pages may use the API."""
     management = settings.management
     return screening(management.cors_allow_origins, management.allow_hosts, management.cors_max_age_s)
+
+
+def web_origins(web: WebMqtt | WebStomp) -> OriginRules:
+    """Return which pages may open a WebSocket: those of this host, from any of its ports, and those of a setting."""
+    return OriginRules(tuple(web.allow_origins), tuple(web.allow_hosts), any_port=True)

@@ -10,9 +10,11 @@ from twisted.internet.task import Cooperator, LoopingCall
 from gateway.access import Access, HashingThreads, LoginThrottle, PasswordVerifier, ThrottleRules
 from gateway.archive.side import WORKER, ArchiveSide, archive_rules
 from gateway.config import Settings
+from gateway.config.mqtt import WebMqtt
+from gateway.config.stomp import WebStomp
 from gateway.definitions import apply_definitions, read_definitions
 from gateway.event_log import EventLog
-from gateway.http_side import http_limits, http_screening
+from gateway.http_side import http_limits, http_screening, web_origins
 from gateway.kernel.broker import Broker
 from gateway.kernel.connections import TICKS_PER_S
 from gateway.kernel.errors import StorageError
@@ -301,8 +303,8 @@ class Node:
         warn_of_anonymous(settings)
         mqtt = self._mqtt_factory
         stomp = self._stomp_factory = StompFactory(self._stomp_settings(), self._turn)
-        web_mqtt = self._web(mqtt, websocket.MQTT, settings.web_mqtt.path, settings.mqtt.login_timeout_s)
-        web_stomp = self._web(stomp, websocket.STOMP, settings.web_stomp.path, settings.stomp.login_timeout_s)
+        web_mqtt = self._web(mqtt, websocket.MQTT, settings.web_mqtt, settings.mqtt.login_timeout_s)
+        web_stomp = self._web(stomp, websocket.STOMP, settings.web_stomp, settings.stomp.login_timeout_s)
         self._open("amqp", settings.amqp.port, self._amqp(PLAIN_MECHANISMS), settings.amqp.proxy_protocol)
         self._open("mqtt", settings.mqtt.port, mqtt, settings.mqtt.proxy_protocol)
         self._open("web_mqtt", settings.web_mqtt.port, web_mqtt, settings.web_mqtt.proxy_protocol)
@@ -323,8 +325,10 @@ class Node:
         if port is not None:
             self._listeners.listen(name, port, factory, tls, is_proxied=is_proxied)
 
-    def _web(self, factory: Any, dialect: websocket.Dialect, path: str, timeout_s: float) -> WebSocketFactory:
-        return WebSocketFactory(factory, dialect, path, self.broker.clock, timeout_s)
+    def _web(
+        self, factory: Any, dialect: websocket.Dialect, web: WebMqtt | WebStomp, timeout_s: float
+    ) -> WebSocketFactory:
+        return WebSocketFactory(factory, dialect, web.path, self.broker.clock, timeout_s, web_origins(web))
 
     def _management(self) -> Any:
         settings = self.settings

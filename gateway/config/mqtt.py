@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from gateway.config.kinds import ListenerPort, Size, UrlPath
+from gateway.config.kinds import Hosts, ListenerPort, Origins, Size, UrlPath
 from gateway.config.section import Section
 
 #: The largest packet there can be: 268,435,455 bytes behind a fixed header of five (MQTT 5.0, 1.5.5).
@@ -106,6 +106,12 @@ class WebMqtt(Section):
 
     path: UrlPath = "/ws"
     """The path of the WebSocket, with and without TLS."""
+
+    allow_origins: Origins = Field(default_factory=list)
+    """Pages of other hosts that may open a WebSocket, such as ``https://console.example.com``; ``*`` is any."""
+
+    allow_hosts: Hosts = Field(default_factory=list)
+    """Further names, without a port, by which a browser may call this machine; ``*`` is any. See docs/management.md."""
 
     proxy_protocol: bool = False
     """Whether connections, with and without TLS, come by way of a proxy that says in a PROXY header whose they are."""

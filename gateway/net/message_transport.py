@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from twisted.internet.interfaces import IPushProducer
 from wsproto.events import BytesMessage, CloseConnection, Event, Ping, TextMessage
+from wsproto.utilities import LocalProtocolError
 from zope.interface import implementer  # type: ignore[import-untyped]
 
 #: What a protocol over WebSocket may ask of the connection below it as it is.
@@ -26,6 +27,8 @@ class MessageTransport:
         self._connection = connection
         self._encode = encode
         self._is_full = False
+        self._is_held = False
+        self._is_paused = False
         self._has_producer = False
         self._unanswered: Ping | None = None
         for name in _PASSED_ON:
@@ -58,11 +61,24 @@ class MessageTransport:
 
     def pauseProducing(self) -> None:
         """Read no more."""
+        self._is_paused = True
         self._connection.pauseProducing()
 
     def resumeProducing(self) -> None:
-        """Read on."""
-        self._connection.resumeProducing()
+        """Read on, unless there is more here than was served."""
+        self._is_paused = False
+        if not self._is_held:
+            self._connection.resumeProducing()
+
+    def hold(self, is_held: bool) -> None:
+        """Read no more until what came is served, whatever the protocol says meanwhile."""
+        if is_held is self._is_held or self.disconnecting:
+            return
+        self._is_held = is_held
+        if is_held:
+            self._connection.pauseProducing()
+        elif not self._is_paused:
+            self._connection.resumeProducing()
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
         """Let ``producer`` hear how full the connection is."""
@@ -90,7 +106,12 @@ class MessageTransport:
         return BytesMessage(data)
 
     def _send(self, event: Event) -> None:
-        self._connection.write(self._encode(event))
+        """Send an event, unless the peer closed the WebSocket meanwhile: nothing may follow that."""
+        try:
+            data = self._encode(event)
+        except LocalProtocolError:
+            return
+        self._connection.write(data)
 
 
 @implementer(IPushProducer)

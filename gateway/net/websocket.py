@@ -2,13 +2,15 @@
 
 wsproto knows WebSocket, as it does for Twisted's own resource, which is not used here (docs/adr/0009): that one chooses
 no subprotocol, collects a message of any size before it passes it on, and leaves a peer that breaks the rules without a
-close code. Here every part of a message goes on as it comes, so the size of frames needs no limit of its own.
+close code. Here every part of a message goes on as it comes, so the size of frames needs no limit of its own. Pages of
+foreign origins are turned away.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import h11
 from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
@@ -25,11 +27,15 @@ from wsproto.events import (
     TextMessage,
 )
 from wsproto.frame_protocol import CloseReason
-from wsproto.utilities import RemoteProtocolError
+from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
+from gateway.access.principals import is_loopback
 from gateway.kernel.ports import Clock
 from gateway.logs import Log
+from gateway.logs.limiting import RateLimit
+from gateway.net.listeners import plain_host
 from gateway.net.message_transport import MessageTransport
+from gateway.net.origins import OriginRules
 
 _log: Final = Log("websocket")
 
@@ -48,6 +54,20 @@ MQTT: Final = Dialect(frozenset({"mqtt", "mqttv3.1"}), has_to_be_named=True, tak
 STOMP: Final = Dialect(frozenset({"v12.stomp", "v11.stomp", "v10.stomp"}), has_to_be_named=False, takes_text=True)
 
 
+#: What bytes make wsproto raise besides its own errors: headers that are no ASCII, names that no IDNA has,
+#: frames after the last one.
+_FAULTS: Final = (LocalProtocolError, RemoteProtocolError, h11.ProtocolError, ValueError, TypeError, AssertionError)
+
+#: Events that one turn serves, so that a flood of small frames keeps nobody waiting (64 KiB hold 11,000 pings).
+MOST_EVENTS: Final = 100
+
+#: How long a peer may take to close its side, in seconds.
+_LEAVING_S: Final = 10.0
+
+#: Seconds between two lines in the log about refused peers.
+_LOG_INTERVAL_S: Final = 10.0
+
+
 class WebSocketProtocol(Protocol):
     """One connection: owns the handshake and the frames, and the protocol that speaks in messages after it."""
 
@@ -55,8 +75,11 @@ class WebSocketProtocol(Protocol):
         self._factory = factory
         self._address = address
         self._websocket = WSConnection(ConnectionType.SERVER)
+        self._events: Iterator[Event] = iter(())
         self._messages: MessageTransport | None = None
         self._client: Any = None  # any protocol of Twisted's
+        self._is_working = False
+        self._is_scheduled = False
         self._is_over = False
 
     def connectionMade(self) -> None:
@@ -69,42 +92,97 @@ class WebSocketProtocol(Protocol):
             return
         try:
             self._websocket.receive_data(data)
-            for event in self._websocket.events():
-                if (act := _ACTS.get(type(event))) is not None:
-                    act(self, event)
-                if self._is_over:
-                    return
-        except RemoteProtocolError as error:
-            self._refuse(str(error), error.event_hint)
+        except _FAULTS as error:
+            self._misunderstood(error)
+            return
+        if not self._is_scheduled:
+            self._work()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """The peer is gone."""
         self._is_over = True
+        self._events = iter(())
         self._deadline.cancel()
-        if self._client is not None:
-            self._client.connectionLost(reason)
+        client, self._client = self._client, None
+        if client is not None:
+            client.connectionLost(reason)
+
+    # Events
+
+    def _work(self) -> None:
+        """Serve what came, some of it in this turn."""
+        self._is_scheduled = False
+        if self._is_working:
+            return
+        self._is_working = True
+        try:
+            is_done = self._serve()
+        finally:
+            self._is_working = False
+        if self._messages is not None:
+            self._messages.hold(not is_done)
+        if not is_done:
+            self._work_soon()
+
+    def _serve(self) -> bool:
+        """Serve some events; return whether there are no more."""
+        for _ in range(MOST_EVENTS):
+            if self._is_over:
+                return True
+            event = self._next_event()
+            if event is None:
+                return True
+            if (act := _ACTS.get(type(event))) is not None:
+                act(self, event)
+        return False
+
+    def _next_event(self) -> Event | None:
+        try:
+            event = next(self._events, None)
+            if event is None:
+                self._events = self._websocket.events()
+                event = next(self._events, None)
+        except _FAULTS as error:
+            self._misunderstood(error)
+            return None
+        return event
+
+    def _work_soon(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._factory.clock.call_later(0, self._work)
 
     # The handshake
 
     def _requested(self, request: Request) -> None:
         """Answer the request, and let the protocol begin if there is nothing against it (RFC 6455, 4.2)."""
-        dialect = self._factory.dialect
+        dialect, transport = self._factory.dialect, self.transport
+        origin = next((value for name, value in request.extra_headers if name.lower() == b"origin"), None)
         offered = next((name for name in request.subprotocols if name in dialect.subprotocols), None)
         if request.target.partition("?")[0] != self._factory.path:
-            self._refuse(f"nothing at {request.target}", RejectConnection(status_code=404))
+            self._refuse("nothing at this path", RejectConnection(status_code=404))
+        elif (refusal := self._foreign(request.host, origin)) is not None:
+            self._refuse(refusal, RejectConnection(status_code=403))
         elif offered is None and dialect.has_to_be_named:
-            self._refuse(f"none of {request.subprotocols} is spoken here", RejectConnection(status_code=400))
+            self._refuse("none of the subprotocols asked for is spoken here", RejectConnection(status_code=400))
         else:
             self._send(AcceptConnection(subprotocol=offered))
             self._deadline.cancel()
-            self._messages = MessageTransport(self.transport, self._websocket.send)
-            origins = (value for name, value in request.extra_headers if name.lower() == b"origin")
-            self._messages.origin = next(origins, b"").decode("latin-1")
+            self._messages = MessageTransport(transport, self._websocket.send)
+            self._messages.origin = (origin or b"").decode("latin-1")
             self._client = self._factory.wrapped.buildProtocol(self._address)
             self._client.makeConnection(self._messages)
 
+    def _foreign(self, host: str, origin: bytes | None) -> str | None:
+        """Return what is wrong with the page that asks, ``None`` if nothing is (RFC 6455, 10.2)."""
+        transport: Any = self.transport
+        is_local = is_loopback(plain_host(getattr(transport.getHost(), "host", "")))
+        page = None if origin is None else origin.decode("latin-1")
+        return self._factory.origins.refusal(host, page, is_local=is_local)
+
     def _too_late(self) -> None:
         transport: Any = self.transport
+        self._is_over = True
         self._log("no WebSocket handshake in time")
         transport.abortConnection()
 
@@ -132,10 +210,19 @@ class WebSocketProtocol(Protocol):
     def _close_came(self, close: CloseConnection) -> None:
         """The peer closes, or answers our close: either way the connection is done with (RFC 6455, 5.5.1)."""
         if self._websocket.state is not ConnectionState.CLOSED:
-            self._send(close.response())
+            self._send(CloseConnection(_answerable(close.code)))
         self._leave()
 
     # Ends
+
+    def _misunderstood(self, error: Exception) -> None:
+        """End the connection because of bytes that are no WebSocket's."""
+        hint = error.event_hint if isinstance(error, RemoteProtocolError) else None
+        if hint is None and self._websocket.state is ConnectionState.CONNECTING:
+            hint = RejectConnection(status_code=400)
+        elif hint is None:
+            hint = CloseConnection(CloseReason.PROTOCOL_ERROR)
+        self._refuse(str(error) if isinstance(error, RemoteProtocolError) else "no WebSocket", hint)
 
     def _refuse(self, reason: str, answer: Event | None) -> None:
         """End the connection because the peer broke the rules; ``answer`` says so if there is a way to say it."""
@@ -147,19 +234,34 @@ class WebSocketProtocol(Protocol):
     def _leave(self) -> None:
         transport: Any = self.transport
         self._is_over = True
+        self._deadline.cancel()
+        self._deadline = self._factory.clock.call_later(_LEAVING_S, transport.abortConnection)
         if self._messages is not None:
             self._messages.end()
         else:
             transport.loseConnection()
 
     def _send(self, event: Event) -> None:
+        """Send an event, unless the connection is past it: its peer may close it at any time."""
         transport: Any = self.transport
-        transport.write(self._websocket.send(event))
+        try:
+            data = self._websocket.send(event)
+        except _FAULTS:
+            return
+        transport.write(data)
 
     def _log(self, reason: str) -> None:
         transport: Any = self.transport
         peer = transport.getPeer()
-        _log.info("websocket refused", peer=f"{peer.host}:{peer.port}", reason=reason)
+        left_out = self._factory.refusals.passes(reason)
+        if left_out is not None:
+            more = {"left_out": left_out} if left_out else {}
+            _log.info("websocket refused", peer=f"{peer.host}:{peer.port}", reason=reason, **more)
+
+
+def _answerable(code: int) -> int:
+    """Return the code that answers a peer's; it may be one that is never sent (RFC 6455, 7.4.1)."""
+    return code if code != CloseReason.NO_STATUS_RCVD else CloseReason.NORMAL_CLOSURE
 
 
 #: What is done about each event; of pongs, which nobody asked for, nothing.
@@ -172,17 +274,31 @@ _ACTS: Final[Mapping[type[Event], Callable[[WebSocketProtocol, Any], None]]] = {
 }
 
 
+#: Pages of this host, whatever port they came from.
+_OWN_PAGES: Final = OriginRules(any_port=True)
+
+
 class WebSocketFactory(Factory):
-    """Puts a WebSocket before whatever the ``wrapped`` factory's protocols speak."""
+    """Puts a WebSocket before whatever the ``wrapped`` factory's protocols speak. Pages have to obey ``origins``."""
 
     noisy = False
 
-    def __init__(self, wrapped: Any, dialect: Dialect, path: str, clock: Clock, timeout_s: float) -> None:
+    def __init__(
+        self,
+        wrapped: Any,
+        dialect: Dialect,
+        path: str,
+        clock: Clock,
+        timeout_s: float,
+        origins: OriginRules = _OWN_PAGES,
+    ) -> None:
         self.wrapped = wrapped  # Any: Twisted's factories share no type
         self.dialect = dialect
         self.path = path
         self.clock = clock
         self.timeout_s = timeout_s
+        self.origins = origins
+        self.refusals = RateLimit(1, _LOG_INTERVAL_S, clock.monotonic_s)
 
     def buildProtocol(self, addr: IAddress | None) -> WebSocketProtocol:
         """Return what shakes hands on a new connection."""

@@ -127,7 +127,8 @@ WRONG = [
     ("amqp.port=true", '--set amqp.port: must be a port from 1 to 65535, 0 for any free port, or "off", not True'),
     ("amqp.prot=1", "--set amqp.prot: no such setting; did you mean amqp.port?"),
     ("amqps.zzz=1", "--set amqps.zzz: no such setting; allowed here: port"),
-    ("web_stomp=1", "--set web_stomp: must be a table of port, path, proxy_protocol, not 1"),
+    ("web_stomp=1", "--set web_stomp: must be a table of port, path, allow_origins, allow_hosts, proxy_protocol, "
+                    "not 1"),
     ("amqp.product=a/b", "--set amqp.product: must be 1 to 100 visible ASCII characters without space, parentheses and "
                          "slash, not 'a/b'"),
     ("ampq.port=1", "--set ampq: no such setting; did you mean amqp?"),
