@@ -49,6 +49,9 @@ def mqtt_settings(settings: Settings, broker: Broker, access_of: Callable[[str],
         login_timeout_s=mqtt.login_timeout_s,
         disconnect_on_unauthorized=mqtt.disconnect_on_unauthorized,
         topics=TopicBounds(mqtt.max_topic_levels),
+        max_subscriptions=mqtt.max_subscriptions,
+        max_filters=mqtt.max_filters,
+        max_inflight=mqtt.max_inflight,
         lossy_vhosts=frozenset(name for name, vhost in settings.vhosts.items() if vhost.mqtt_mapping == "lossy"),
     )
 
@@ -68,6 +71,9 @@ def with_live_limits(known: MqttSettings, settings: Settings) -> MqttSettings:
         login_timeout_s=mqtt.login_timeout_s,
         disconnect_on_unauthorized=mqtt.disconnect_on_unauthorized,
         topics=TopicBounds(mqtt.max_topic_levels),
+        max_subscriptions=mqtt.max_subscriptions,
+        max_filters=mqtt.max_filters,
+        max_inflight=mqtt.max_inflight,
     )
 
 
@@ -98,13 +104,16 @@ def sys_topics(settings: MqttSettings) -> SysTopics:
 def bound_sessions(settings: Settings, vhost: VirtualHost) -> None:
     """Bound what the sessions and retained messages of a virtual host may take."""
     mqtt = settings.mqtt
-    vhost.sessions.limits = {0: _limit(mqtt.qos0_max_messages), 1: _limit(mqtt.session_max_messages)}
+    vhost.sessions.limits = {
+        0: _limit(mqtt.qos0_max_messages, mqtt.qos0_max_bytes),
+        1: _limit(mqtt.session_max_messages, mqtt.session_max_bytes),
+    }
     vhost.sessions.max_per_user = mqtt.max_sessions_per_user
     vhost.retained.max_messages = mqtt.retained_max_messages
     vhost.retained.max_bytes = mqtt.retained_max_bytes
 
 
-def _limit(messages: int) -> Arguments:
-    """Return the arguments of a queue that keeps its youngest messages; 0 is no limit."""
-    arguments: Arguments = {"x-queue-type": "classic"}
-    return {**arguments, "x-max-length": messages} if messages else arguments
+def _limit(messages: int, size: int) -> Arguments:
+    """Return the arguments of a queue that keeps its youngest messages, so many and so large; 0 is no limit."""
+    limits = {"x-max-length": messages, "x-max-length-bytes": size}
+    return {"x-queue-type": "classic", **{name: limit for name, limit in limits.items() if limit}}

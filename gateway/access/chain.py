@@ -106,6 +106,10 @@ class Access:
             return None
         return GuardedDialogue(method, offered, visitor, self._objection, self._on_fault, self._throttle)
 
+    def is_local(self, peer_host: str) -> bool:
+        """Whether a client is on this machine, as far as can be told."""
+        return self._trusts_loopback and is_loopback(peer_host)
+
     def anonymous(self, user: str, peer_host: str) -> Principal | None:
         """Return who a client counts as that says nothing of itself, or ``None`` where that user may not come from.
 
@@ -199,7 +203,7 @@ class Access:
 
     def _objection(self, principal: Principal, peer_host: str) -> str:
         """Return why a principal may not come from there; empty when it may."""
-        is_here = self._trusts_loopback and is_loopback(peer_host)
+        is_here = self.is_local(peer_host)
         if principal.name in self._loopback_users and not is_here:
             return "user can only log in via localhost"
         return ""

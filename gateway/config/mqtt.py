@@ -78,8 +78,23 @@ class Mqtt(Section):
     session_max_messages: Count = 0
     """How many messages may wait for one session; the oldest make room. 0 is no limit."""
 
+    session_max_bytes: Annotated[Size, Field(ge=0, le=10**12)] = 0
+    """How many bytes of payload may wait for one session; the oldest messages make room. 0 is no limit."""
+
     qos0_max_messages: Count = 10_000
     """How many messages of QoS 0 may wait for a client that does not keep up; the oldest make room. 0 is no limit."""
+
+    qos0_max_bytes: Annotated[Size, Field(ge=0, le=10**12)] = 16 * 2**20
+    """How many bytes of payload of QoS 0 may wait for such a client; the oldest make room. 0 is no limit."""
+
+    max_subscriptions: Annotated[int, Field(ge=1, le=10**9)] = 10_000
+    """How many subscriptions a session may have."""
+
+    max_filters: Annotated[int, Field(ge=1, le=10**6)] = 5_000
+    """How many filters a SUBSCRIBE or UNSUBSCRIBE may name."""
+
+    max_inflight: Annotated[int, Field(ge=1, le=65535)] = 8192
+    """How many messages of QoS 1 and 2 any client has unacknowledged at most, whatever its Receive Maximum."""
 
     disconnect_on_unauthorized: bool = True
     """Whether a client that does what it may not is disconnected, or only told so where MQTT has a way."""

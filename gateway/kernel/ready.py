@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 #: How many messages leave memory, and come back to it, at a time; fewer where fewer may be resident.
 SEGMENT_LENGTH: Final = 512
 
+#: How many bytes of bodies stay in memory, and leave it at a time: large messages reach these before their numbers. A
+#: queue of messages of 16 KB reaches both at once.
+RESIDENT_BYTES: Final = 32 * 2**20
+SEGMENT_BYTES: Final = 8 * 2**20
+
 #: How many messages are shown at a time to somebody who looks for one, and, paged, how many bytes of them.
 RUN_LENGTH: Final = 64
 RUN_BYTES: Final = 2**20
@@ -36,10 +41,12 @@ class Ready(Waiting):
     """Waiting messages in the order of their positions: a *row*.
 
     ``paging`` moves contents to the store and back. ``resident`` is how many messages gather in memory before others
-    need room in the ``reserve`` or are paged out. ``returns`` counts how often a message came back.
+    need room in the ``reserve`` or are paged out. ``returns`` counts how often a message came back. ``_gathered`` are
+    the bytes of bodies in the tail, or in the segment that recovery fills.
     """
 
     __slots__ = (
+        "_gathered",
         "_head",
         "_kept",
         "_paged",
@@ -64,6 +71,7 @@ class Ready(Waiting):
         self._kept: Kept | None = None
         self._paged: Segments | None = None
         self._tail: list[QueuedMessage] = []
+        self._gathered = 0
 
     # At the ends
 
@@ -73,11 +81,12 @@ class Ready(Waiting):
         self.bytes += len(entry.message.body)
         if self._paged is None:
             self._head.append(entry)
-            if len(self._head) >= self._resident:
+            if len(self._head) >= self._resident or self.bytes >= RESIDENT_BYTES:
                 self._paged = Segments()
         else:
             self._tail.append(entry)
-            if len(self._tail) >= self._segment_length:
+            self._gathered += len(entry.message.body)
+            if len(self._tail) >= self._segment_length or self._gathered >= SEGMENT_BYTES:
                 self._put_away_tail(self._paged)
 
     def popleft(self) -> "QueuedMessage":
@@ -116,8 +125,11 @@ class Ready(Waiting):
         """Add the youngest message as recovery finds it: in the store."""
         if self._paged is None:
             self._paged = Segments()
-        if not self._paged or len(self._paged[-1]) >= self._segment_length:
+        is_full = len(self._paged[-1]) >= self._segment_length if self._paged else True
+        if is_full or self._gathered >= SEGMENT_BYTES:
             self._paged.append(Segment())
+            self._gathered = 0
+        self._gathered += change.body_size
         flags = DURABLE | REDELIVERED if is_redelivered else DURABLE
         self._paged[-1].add(
             change.position, change.message_id, change.enqueued_at_ms, change.delivery_count, change.body_size, flags
@@ -247,6 +259,7 @@ class Ready(Waiting):
         entries += self._tail
         segments = list(self._paged or ())
         self._returned, self._tail, self._kept, self._paged, self.length, self.bytes = None, [], None, None, 0, 0
+        self._gathered = 0
         self._head.clear()
         return entries, segments
 
@@ -259,7 +272,7 @@ class Ready(Waiting):
 
     def _put_away_tail(self, paged: Segments) -> None:
         """Keep the tail in memory if the reserve has room, else page it out; behind what is paged out it goes too."""
-        tail, self._tail = self._tail, []
+        tail, self._tail, self._gathered = self._tail, [], 0
         if not paged:
             if self._kept is None:
                 self._kept = Kept(self._reserve)
@@ -277,7 +290,7 @@ class Ready(Waiting):
             self._head.extend(self._paged_in(self._paged.popleft()))
         if not self._head:
             self._head.extend(self._tail)
-            self._tail = []
+            self._tail, self._gathered = [], 0
             if len(self._head) < self._resident:
                 self._kept = self._paged = None
 

@@ -5,7 +5,7 @@ that outnumber the others, PUBLISH and short acknowledgements, go past it. A cli
 speaks 5.0, and is cut off in any version (4.13).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from gateway.access import Permissions
@@ -56,7 +56,7 @@ class Connection(Machine):
     """One client's conversation. Owns its outbox; ``conversation`` is what it has once it is in its virtual host.
 
     ``packet_outbox`` is the same outbox, as what it is; ``_inflight`` is the conversation's. One that ``is_from_page``
-    was opened by a browser, over a WebSocket.
+    was opened by a browser, over a WebSocket. ``_task`` is a request under way that takes more than one turn.
     """
 
     __deletable__ = ["opening"]  # mypyc wants to be told
@@ -80,6 +80,7 @@ class Connection(Machine):
         self._incoming: Incoming | None = None
         self._limit = settings.max_packet_size_unauthenticated
         self._packets = 0
+        self._task: Iterator[None] | None = None
         self._is_turning = False
 
     # What the edge asks
@@ -120,12 +121,17 @@ class Connection(Machine):
             return
         if self._incoming is not None:
             data = self._incoming.feed(data)
-            if not data:
+            if not data and self._task is None:
                 return
             self._incoming = None
         self.is_held = False
         try:
-            self._read(data)
+            if self._task is not None:
+                self._go_on_with_task()
+            if self._task is None:
+                self._read(data)
+            elif data:
+                self._incoming = Incoming(data, 0)
         except MqttError as error:
             self.end(error.reason, str(error))
         except Refused as refusal:
@@ -171,6 +177,9 @@ class Connection(Machine):
                 is_settling = True
                 if not packet_id or not self.conversation.acknowledge(first, packet_id):
                     self._perform(first, data[start:stop])
+                    if self._task is not None:
+                        at, missing = stop, 0
+                        break
             at = stop
         if at < end and self.state is not _CLOSED:
             self._incoming = Incoming(data[at:], missing)
@@ -193,6 +202,23 @@ class Connection(Machine):
         if perform is None:
             raise protocol_error(f"{name_of(first)} from a client")
         perform(self, first & 0x0F, body)
+
+    def undertake(self, task: Iterator[None]) -> None:
+        """Do a request that takes its time; what it yields are steps. What comes behind it waits until it is done."""
+        self._task = task
+        self._go_on_with_task()
+
+    def _go_on_with_task(self) -> None:
+        """Do as many steps of the task as the turn's budget allows."""
+        task, budget = self._task, self._budget
+        assert task is not None
+        for _ in task:
+            if self.state is _CLOSED:
+                break
+            if budget.is_spent():
+                self.is_held = True
+                return
+        self._task = None
 
     def _greet(self, first: int, body: bytes, length_size: int) -> None:
         """Take a packet before the connection is open: CONNECT, or AUTH where a method asks for more.
@@ -327,5 +353,6 @@ class Connection(Machine):
         del self.opening
 
     def _let_go(self) -> None:
+        self._task = None
         if self.conversation is not None:
             self.conversation.close()

@@ -8,6 +8,7 @@ from gateway_mqtt.errors import protocol_error
 from gateway_mqtt.inflight import Inflight
 from gateway_mqtt.meter import Tally
 from gateway_mqtt.publishing import Publishing
+from gateway_mqtt.retained_feed import RetainedFeed
 from gateway_mqtt.scope import Scope
 from gateway_mqtt.subscribing import Subscribing
 from gateway_mqtt.will import Will
@@ -21,7 +22,7 @@ _PUBCOMP: Final = 0x70
 class Conversation:
     """Owns the parts of one open connection, and sees to it that they end in order."""
 
-    __slots__ = ("_is_over", "delivering", "inflight", "publishing", "scope", "subscribing", "will")
+    __slots__ = ("_is_over", "delivering", "feed", "inflight", "publishing", "scope", "subscribing", "will")
 
     def __init__(
         self, scope: Scope, will: Will | None, inflight: Inflight, delivering: Delivering, publishing: Publishing
@@ -31,7 +32,8 @@ class Conversation:
         self.inflight = inflight
         self.delivering = delivering
         self.publishing = publishing
-        self.subscribing = Subscribing(scope, delivering)
+        self.feed = delivering.feed = RetainedFeed(scope)
+        self.subscribing = Subscribing(scope, delivering, self.feed)
         self._is_over = False
 
     @property
@@ -74,6 +76,7 @@ class Conversation:
         try:
             self.publishing.close()
             self.delivering.close()
+            self.feed.close()
             if self.will is not None:
                 self.will.leave(self.scope)
         finally:  # whatever fails above, the session is let go of, or no client could have it again

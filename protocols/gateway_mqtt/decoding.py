@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from gateway_mqtt.connecting import connect_version, decode_connect
-from gateway_mqtt.errors import malformed, protocol_error
+from gateway_mqtt.errors import MqttError, malformed, protocol_error
 from gateway_mqtt.packet_types import PacketType
 from gateway_mqtt.packets import Auth, Disconnect, Subscribe, SubscriptionRequest, Unsubscribe
 from gateway_mqtt.properties import Properties, Property, decode_properties
@@ -44,6 +44,9 @@ _REASONS: Final[Mapping[int, Mapping[int, Reason]]] = {
 
 _SUCCESS: Final = Reason.SUCCESS
 
+#: Filters in one SUBSCRIBE or UNSUBSCRIBE, unless a setting says otherwise: all of them are read in one turn.
+MAX_FILTERS: Final = 5_000
+
 
 def check_flags(version: int, packet_type: int, flags: int) -> None:
     """Refuse reserved flags, the lower half of the first byte, of any packet but PUBLISH (MQTT-2.1.3-1).
@@ -65,13 +68,14 @@ def decode_ack(version: int, packet_type: int, body: bytes) -> tuple[int, Reason
     return packet_id, reason, properties or None
 
 
-def decode_subscribe(version: int, flags: int, body: bytes) -> Subscribe:
-    """Read a SUBSCRIBE (3.8)."""
+def decode_subscribe(version: int, flags: int, body: bytes, most: int = MAX_FILTERS) -> Subscribe:
+    """Read a SUBSCRIBE (3.8) of at most so many filters."""
     check_flags(version, PacketType.SUBSCRIBE, flags)
     packet_id, at = _read_packet_id(body)
     properties, at = _read_properties(version, body, at, PacketType.SUBSCRIBE)
-    requests = []
+    requests: list[SubscriptionRequest] = []
     while at < len(body):
+        _require_fewer(len(requests), most)
         filter, at = _read_filter(body, at)
         options, at = read_octet(body, at, len(body))
         requests.append(_request(version, filter, options))
@@ -80,13 +84,14 @@ def decode_subscribe(version: int, flags: int, body: bytes) -> Subscribe:
     return Subscribe(packet_id, properties, tuple(requests))
 
 
-def decode_unsubscribe(version: int, flags: int, body: bytes) -> Unsubscribe:
-    """Read an UNSUBSCRIBE (3.10)."""
+def decode_unsubscribe(version: int, flags: int, body: bytes, most: int = MAX_FILTERS) -> Unsubscribe:
+    """Read an UNSUBSCRIBE (3.10) of at most so many filters."""
     check_flags(version, PacketType.UNSUBSCRIBE, flags)
     packet_id, at = _read_packet_id(body)
     properties, at = _read_properties(version, body, at, PacketType.UNSUBSCRIBE)
-    filters = []
+    filters: list[str] = []
     while at < len(body):
+        _require_fewer(len(filters), most)
         filter, at = _read_filter(body, at)
         filters.append(filter)
     if not filters:
@@ -134,6 +139,11 @@ def _request(version: int, filter: str, options: int) -> SubscriptionRequest:
     if no_local and filter.startswith(SHARE):
         raise protocol_error("No Local on a shared subscription")  # MQTT-3.8.3-4
     return SubscriptionRequest(filter, qos, no_local, bool(options & 0x08), options >> 4)
+
+
+def _require_fewer(count: int, most: int) -> None:
+    if count >= most:
+        raise MqttError(Reason.QUOTA_EXCEEDED, f"more than {most} filters in one request")
 
 
 def _read_filter(body: bytes, at: int) -> tuple[str, int]:

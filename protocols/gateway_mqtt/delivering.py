@@ -20,6 +20,7 @@ from gateway_mqtt.aliases import OutgoingAliases
 from gateway_mqtt.encoder import Encoder
 from gateway_mqtt.facts import facts_of
 from gateway_mqtt.inflight import Delivery, Inflight
+from gateway_mqtt.retained_feed import RetainedFeed
 from gateway_mqtt.subscribers import Acknowledged, AtMostOnce, Shared
 
 #: The tag under which listings show the consumers of a session, as RabbitMQ's do.
@@ -37,7 +38,7 @@ class Delivering:
     """Owns the consumers of one connection and writes what they bring into its outbox.
 
     ``plain_size`` is the largest packet that may go out as every subscriber gets it, in bytes: the client's Maximum
-    Packet Size, and 0 if it wants aliases for topics.
+    Packet Size, and 0 if it wants aliases for topics. ``feed`` sends what is retained when there is room for it.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Delivering:
         self._consumer_by_queue: dict[Queue, Consumer] = {}
         self._held: list[tuple[int, Delivery]] = []  # the oldest comes last
         self._resumption = Resumption()
+        self.feed: RetainedFeed | None = None
 
     # Consumers
 
@@ -107,6 +109,8 @@ class Delivering:
             self._hand_out([each.queue for each in waiting], partial(self._resumption.serve, waiting))
             waiting = self._waiting()
         self.inflight.credit.is_awaited = bool(self._held or waiting)
+        if self.feed is not None and self.feed.is_waiting:
+            self.feed.go_on()
 
     def _waiting(self) -> list[Consumer]:
         return [consumer for consumer in self._consumer_by_queue.values() if consumer.is_waiting]
@@ -127,6 +131,7 @@ class Delivering:
 
     def close(self) -> None:
         """End: consumers stop first, so that what goes back is not sent again."""
+        self.feed = None
         consumers = self.consumers
         self._consumer_by_queue.clear()
         for consumer in consumers:

@@ -19,7 +19,6 @@ from gateway.access import (
     Principal,
     Success,
     Visitor,
-    is_loopback,
 )
 from gateway.kernel.broker import Broker
 from gateway.kernel.errors import NotAllowed, Refused
@@ -185,7 +184,7 @@ class Login:
         if arrival.is_from_page and not settings.anonymous_from_pages:
             self._log("anonymous clients cannot log in from a web page")
             return None
-        if not settings.anonymous_from_network and not is_loopback(arrival.peer_host):
+        if not settings.anonymous_from_network and not self._access.is_local(arrival.peer_host):
             self._log("anonymous clients can only log in via localhost")
             return None
         return self._access.anonymous(settings.anonymous_user, arrival.peer_host)

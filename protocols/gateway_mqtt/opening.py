@@ -211,7 +211,9 @@ class Opening:
         outbox = connection.packet_outbox
         scope = Scope(connection, settings, welcome.vhost, session, outbox, origin, connect.version, mapping)
         counters = ClientCounters()
-        receive_maximum = connect.properties.get(Property.RECEIVE_MAXIMUM, settings.prefetch)
+        receive_maximum = min(
+            connect.properties.get(Property.RECEIVE_MAXIMUM, settings.prefetch), settings.max_inflight
+        )
         inflight = Inflight(session, scope.journal, connection.outbox, connect.version, receive_maximum, counters)
         delivering = Delivering(
             welcome.vhost,

@@ -149,6 +149,9 @@ DEFINITIONS: Final[dict[int, Definition]] = {
     0x2A: Definition("Shared Subscription Available", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
 }
 
+#: How often a packet may have a property that may repeat: all of them are read in one turn.
+MOST_REPEATED: Final = 1_000
+
 _BY_NUMBER: Final = {key.value: key for key in Property}
 
 _LISTS: Final = frozenset({Property.USER_PROPERTY, Property.SUBSCRIPTION_IDENTIFIER})
@@ -158,7 +161,8 @@ def decode_properties(data: bytes, at: int, end: int, packet: PacketType) -> tup
     """Read the properties of a packet, length first; return them and where the packet goes on.
 
     :raises MqttError: ``MALFORMED_PACKET`` for what cannot be read or is not for this packet (2.2.2.2),
-        ``PROTOCOL_ERROR`` for what must not be there twice, or not with this value.
+        ``PROTOCOL_ERROR`` for what must not be there twice, or not with this value, ``QUOTA_EXCEEDED`` for more of
+        one property than are read.
     """
     size, start = read_bounded_varint(data, at, end)
     stop = start + size
@@ -186,6 +190,8 @@ def _put(properties: Properties, key: Property, value: object, packet: PacketTyp
     if key not in properties:
         properties[key] = [value] if key in _LISTS else value
     elif packet in DEFINITIONS[key].repeats:
+        if len(properties[key]) >= MOST_REPEATED:
+            raise MqttError(Reason.QUOTA_EXCEEDED, f"{DEFINITIONS[key].name} more than {MOST_REPEATED} times")
         properties[key].append(value)
     else:
         raise protocol_error(f"{DEFINITIONS[key].name} twice in {packet.name}")

@@ -34,6 +34,9 @@ _LONGEST_KEPT: Final = 256
 #: Topics longer than this, in bytes, are worked out each time: a thousand of 64 KB would take more than they save.
 _LONGEST_KEPT_TOPIC: Final = 1024
 
+#: Bytes of properties that count as a unit of work when they are read, as a power of two.
+_BYTES_A_UNIT: Final = 3
+
 _RETAIN: Final = 0x01
 
 
@@ -298,6 +301,7 @@ class Publishing:
 
     def _header(self, flags: int, block: bytes) -> tuple[MqttHeader, PublishProperties]:
         """Read the properties; those that expire are read each time, since the header says when they came."""
+        self._scope.journal.budget.work += len(block) >> _BYTES_A_UNIT
         properties = scan_publish_properties(block)
         is_v5 = self._scope.version == 5
         arrived_at_ms = self._scope.journal.now_ms if properties.message_expiry_s is not None else 0

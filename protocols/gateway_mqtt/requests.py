@@ -59,11 +59,13 @@ def _ack(connection: "Connection", packet_type: PacketType, flags: int, body: by
 
 
 def _subscribe(connection: "Connection", flags: int, body: bytes) -> None:
-    _conversation(connection).subscribing.subscribe(decode_subscribe(connection.version, flags, body))
+    packet = decode_subscribe(connection.version, flags, body, connection.settings.max_filters)
+    connection.undertake(_conversation(connection).subscribing.subscribe(packet))
 
 
 def _unsubscribe(connection: "Connection", flags: int, body: bytes) -> None:
-    _conversation(connection).subscribing.unsubscribe(decode_unsubscribe(connection.version, flags, body))
+    packet = decode_unsubscribe(connection.version, flags, body, connection.settings.max_filters)
+    connection.undertake(_conversation(connection).subscribing.unsubscribe(packet))
 
 
 def _ping(connection: "Connection", flags: int, body: bytes) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from gateway.access import Access
 from gateway.kernel.broker import Broker
+from gateway_mqtt.decoding import MAX_FILTERS
 from gateway_mqtt.encoder import Encoder
 from gateway_mqtt.login import LoginSettings
 from gateway_mqtt.meter import Meter
@@ -16,7 +17,8 @@ class MqttSettings:
     """Settings of a listener. ``lossy_vhosts`` map topics as RabbitMQ does.
 
     Sizes are in bytes, ``token`` makes the identifier of a client that brings none. ``prefetch`` is how many
-    deliveries a client may leave unacknowledged, at most its own Receive Maximum.
+    deliveries a client may leave unacknowledged, at most its own Receive Maximum; one that says more than
+    ``max_inflight`` gets that many. ``max_subscriptions`` is for one session, ``max_filters`` for one request.
     """
 
     broker: Broker
@@ -34,6 +36,9 @@ class MqttSettings:
     login_timeout_s: int = 10
     disconnect_on_unauthorized: bool = True
     lossy_vhosts: frozenset[str] = frozenset()
+    max_subscriptions: int = 10_000
+    max_filters: int = MAX_FILTERS
+    max_inflight: int = 8192
     topics: TopicBounds = field(default_factory=TopicBounds)
     meter: Meter = field(default_factory=Meter)
     encoders: "Encoders" = field(default_factory=lambda: Encoders())

@@ -4,18 +4,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from gateway.access import Operation
-from gateway.kernel.errors import Refused
-from gateway.kernel.message import Message
+from gateway.kernel.errors import NotAllowed, Refused
 from gateway.kernel.queue import Queue
 from gateway.kernel.records import SubscriptionRecord
-from gateway.kernel.slices import in_slices
 from gateway_mqtt.delivering import Delivering
 from gateway_mqtt.encoding import suback, unsuback
 from gateway_mqtt.errors import MqttError
-from gateway_mqtt.header import retained_header
 from gateway_mqtt.packets import Subscribe, SubscriptionRequest, Unsubscribe
 from gateway_mqtt.properties import Properties, Property
 from gateway_mqtt.reasons import Reason, reason_for
+from gateway_mqtt.retained_feed import RetainedFeed
 from gateway_mqtt.scope import Scope
 from gateway_mqtt.topics import parse_filter
 
@@ -25,16 +23,23 @@ _GRANTED = (Reason.SUCCESS, Reason.GRANTED_QOS_1, Reason.GRANTED_QOS_2)
 _RETAINED_ALWAYS = 0
 _RETAINED_IF_NEW = 1
 
+#: Refusals of one request that are told in words.
+_TOLD = 3
+
 
 class Subscribing:
-    """Changes the subscriptions of one session, as far as permissions go."""
+    """Changes the subscriptions of one session, as far as permissions and limits go.
 
-    def __init__(self, scope: Scope, delivering: Delivering) -> None:
+    A request is a task: it yields after each filter, so that one of thousands makes no long turn.
+    """
+
+    def __init__(self, scope: Scope, delivering: Delivering, feed: RetainedFeed) -> None:
         self._scope = scope
         self._session = scope.session
         self._delivering = delivering
+        self._feed = feed
 
-    def subscribe(self, packet: Subscribe) -> None:
+    def subscribe(self, packet: Subscribe) -> Iterator[None]:
         """Take each filter or say why not, then send what is retained. The answer waits until all of it is durable.
 
         :raises MqttError: when the client cannot take the answer.
@@ -56,18 +61,24 @@ class Subscribing:
             except Refused as refusal:
                 reasons.append(reason_for(refusal))
                 refusals.append(str(refusal))
+            yield
         self._promise()
         self._answer(refusals, partial(suback, self._scope.version, packet.packet_id, reasons))
-        for subscription, queue, sends_retained in taken:
-            if sends_retained:
-                self._offer_retained(subscription, queue)
+        for queue in dict.fromkeys(queue for _, queue, _ in taken):
             self._delivering.attend(queue)
+            yield
+        for subscription, _, sends_retained in taken:
+            if sends_retained:
+                self._feed.serve(subscription)
 
-    def unsubscribe(self, packet: Unsubscribe) -> None:
+    def unsubscribe(self, packet: Unsubscribe) -> Iterator[None]:
         """Let no further messages come for these filters. :raises MqttError: when the client cannot take the answer."""
         self._require_room(unsuback, len(packet.filters))
         refusals: list[str] = []
-        reasons = [self._unsubscribe(filter, refusals) for filter in packet.filters]
+        reasons: list[Reason] = []
+        for filter in packet.filters:
+            reasons.append(self._unsubscribe(filter, refusals))
+            yield
         self._promise()
         self._answer(refusals, partial(unsuback, self._scope.version, packet.packet_id, reasons))
 
@@ -82,7 +93,8 @@ class Subscribing:
     def _answer(self, refusals: list[str], write: Callable[[Properties], bytes]) -> None:
         """Send the packet that ``write`` makes, with why what was refused was."""
         scope = self._scope
-        scope.outbox.write(scope.host.explained("; ".join(refusals), write) if refusals else write({}))
+        text = "; ".join(refusals[:_TOLD])
+        scope.outbox.write(scope.host.explained(text, write) if refusals else write({}))
 
     def _subscribe(self, request: SubscriptionRequest, identifier: int) -> tuple[SubscriptionRecord, Queue, bool]:
         """Return the subscription, its queue, and whether retained messages go with it."""
@@ -104,6 +116,8 @@ class Subscribing:
         )
         self._require_access(subscription)
         earlier = self._session.subscriptions.get(request.filter)
+        if earlier is None and len(self._session.subscriptions) >= scope.settings.max_subscriptions:
+            raise NotAllowed(f"the session has {scope.settings.max_subscriptions} subscriptions: none may be added")
         queue = self._session.subscribe(scope.exchange, subscription)
         if shared is not None:
             scope.vhost.sessions.groups.joined(self._session, subscription)
@@ -140,21 +154,6 @@ class Subscribing:
                 self._delivering.leave(queue)
             self._scope.vhost.sessions.groups.left(self._session, subscription)
         return Reason.SUCCESS
-
-    def _offer_retained(self, subscription: SubscriptionRecord, queue: Queue) -> None:
-        """Put copies of what is retained where the subscription's messages wait: many of them in turns to come."""
-        self._delivering.attend(queue)
-        retained = self._scope.vhost.retained.matching(subscription.binding_key)
-        in_slices(self._scope.settings.broker.clock, self._copy(retained, subscription, queue))
-
-    def _copy(self, retained: list[Message], subscription: SubscriptionRecord, queue: Queue) -> Iterator[None]:
-        """Offer copies one by one, for as long as somebody wants them."""
-        for message in retained:
-            if queue.is_deleted or self._session.subscriptions.get(subscription.filter) is not subscription:
-                return
-            header = retained_header(message.header, subscription.identifier, self._scope.journal.now_ms)
-            queue.offer(Message(message.exchange, message.routing_key, header, message.body))
-            yield
 
     def _promise(self) -> None:
         if self._session.is_durable:

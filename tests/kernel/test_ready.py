@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gateway.kernel.queue import RESIDENT_MESSAGES, Outcome
-from gateway.kernel.ready import SEGMENT_LENGTH
+from gateway.kernel.ready import RESIDENT_BYTES, SEGMENT_BYTES, SEGMENT_LENGTH
 from gateway.testing import MemoryBroker, Recipient
 
 
@@ -136,3 +136,29 @@ def test_draining_a_long_queue_holds_a_bounded_number_of_messages(living_message
         if number % 1000 == 0:
             most = max(most, living_messages())
     assert most <= RESIDENT_MESSAGES + SEGMENT_LENGTH
+
+
+# ---- Large messages --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("persistent_every", [0, 1, 2])
+def test_a_queue_of_large_messages_keeps_few_of_them_in_memory(persistent_every: int) -> None:
+    broker = MemoryBroker()
+    queue = broker.vhost.declare_queue("q", is_durable=True)
+    bodies = [b"%06d" % number + bytes(2**20) for number in range(60)]
+    fill(broker, bodies, persistent_every)
+    in_memory = sum(len(entry.message.body) for entry in queue.ready.resident())
+    assert in_memory < RESIDENT_BYTES + SEGMENT_BYTES + 2 * 2**20
+    assert len(queue) == 60
+    assert drained(broker) == bodies
+
+
+def test_large_messages_come_back_from_a_restart_a_few_at_a_time() -> None:
+    broker = MemoryBroker()
+    broker.vhost.declare_queue("q", is_durable=True)
+    bodies = [b"%06d" % number + bytes(2**20) for number in range(40)]
+    fill(broker, bodies, 1)
+    broker.commit()
+    again = broker.crashed()
+    assert max(sum(segment.body_sizes) for segment in again.vhost.queue("q").ready.paged()) < SEGMENT_BYTES + 2 * 2**20
+    assert drained(again) == bodies

@@ -1,0 +1,117 @@
+"""Limits of what one client may ask for, each with its refusal; and large requests, which are done in slices."""
+
+import pytest
+
+from gateway.testing import FakeClock
+from gateway_mqtt.properties import MOST_REPEATED
+from tests.protocols.mqtt.dialogue import Gateway
+from tests.protocols.mqtt.packets import FIVE, user_property
+
+RECEIVE_MAXIMUM = b"\x21\xff\xff"
+
+
+class TickingClock(FakeClock):
+    """Each look takes a millisecond once it is ``ticking``, as the work between two looks does."""
+
+    ticking = False
+    _spent_s = 0.0
+
+    def monotonic_s(self) -> float:
+        self._spent_s += 0.001 if self.ticking else 0
+        return super().monotonic_s() + self._spent_s
+
+
+@pytest.mark.parametrize(("version", "refused"), [(5, "97"), (4, "80"), (3, "80")])
+def test_a_session_has_no_more_subscriptions_than_it_may_have(version: int, refused: str) -> None:
+    gateway = Gateway(max_subscriptions=2)
+    client = gateway.client("c", version)
+    assert client.say(client.write.subscribe(("a", 0), ("b", 0), ("c", 0))) == [f"SUBACK #1 0 0 {refused}"]
+    assert client.subscribe("a", 1) == ["SUBACK #1 1"]  # in place of the one that is there
+    client.unsubscribe("b")
+    assert client.subscribe("$share/g/c", 1) == ["SUBACK #1 1"]
+    assert client.subscribe("d", 1) == [f"SUBACK #1 {refused}"]
+
+
+@pytest.mark.parametrize("name", ["subscribe", "unsubscribe"])
+def test_a_request_names_no_more_filters_than_it_may(name: str) -> None:
+    gateway = Gateway(max_filters=3)
+    client = gateway.client("c", is_clean=False, expiry=60)
+    filters = [f"t/{number}" for number in range(4)]
+    many = FIVE.subscribe(*((filter, 0) for filter in filters)) if name == "subscribe" else FIVE.unsubscribe(*filters)
+    assert client.say(many) == ["DISCONNECT QUOTA_EXCEEDED", "closed"]
+    session = gateway.vhost.sessions.get("c")
+    assert session is not None
+    assert len(session.subscriptions) == 0
+
+
+def test_a_client_has_no_more_under_way_than_the_broker_allows() -> None:
+    gateway = Gateway(max_inflight=2)
+    client, writer = gateway.client("c", properties=RECEIVE_MAXIMUM), gateway.client("w")
+    client.subscribe("t", 1)
+    for _ in range(3):
+        writer.publish("t", qos=1, id=1)
+    assert len(client.hear()) == 2
+    assert client.puback(1) == ["PUBLISH q1 #3 t 'hi'"]
+
+
+def test_a_packet_has_no_more_user_properties_than_are_read_at_once() -> None:
+    gateway = Gateway()
+    pair = user_property("a", "b")
+    client = gateway.client("c")
+    assert client.publish("t", properties=pair * MOST_REPEATED) == []
+    assert client.publish("t", properties=pair * (MOST_REPEATED + 1)) == ["DISCONNECT QUOTA_EXCEEDED", "closed"]
+    heard = gateway.stranger().connect("d", properties=pair * (MOST_REPEATED + 1))
+    assert heard == ["CONNACK QUOTA_EXCEEDED", "closed"]
+
+
+@pytest.mark.parametrize("name", ["subscribe", "unsubscribe"])
+def test_a_large_request_is_done_in_slices_and_what_follows_it_waits(name: str) -> None:
+    clock = TickingClock()
+    gateway = Gateway(clock=clock)
+    client = gateway.client("c")
+    filters = [f"t/{number}" for number in range(100)]
+    subscribe = FIVE.subscribe(*((filter, 1) for filter in filters))
+    if name == "subscribe":
+        request, answer = subscribe, "SUBACK #1" + " 1" * 100
+    else:
+        client.say(subscribe)
+        request, answer = FIVE.unsubscribe(*filters), "UNSUBACK #2" + " 0" * 100
+    clock.ticking = True
+    client.machine.receive(request + FIVE.pingreq() + FIVE.subscribe(("last", 0), id=3))
+    turns = 0
+    while client.machine.is_held:
+        assert client.hear_now() == [], "nothing is answered before it is done"
+        turns += 1
+        client.machine.receive(b"")
+    clock.ticking = False
+    assert turns > 10
+    assert client.hear() == [answer, "PINGRESP", "SUBACK #3 0"]
+
+
+def test_a_client_that_goes_in_the_midst_of_a_large_request_leaves_nothing() -> None:
+    clock = TickingClock()
+    gateway = Gateway(clock=clock)
+    client = gateway.client("c")
+    clock.ticking = True
+    client.machine.receive(FIVE.subscribe(*((f"t/{number}", 1) for number in range(100))))
+    assert client.machine.is_held
+    client.lose()
+    client.machine.receive(b"")
+    assert not client.machine.is_held
+    assert len(gateway.vhost.sessions) == 0
+    assert not [name for name in gateway.vhost.queue_by_name if name.startswith("mqtt")]
+
+
+@pytest.mark.parametrize("count", [10, 100])
+def test_a_filter_that_is_given_up_leaves_the_binding_that_another_one_needs(count: int) -> None:
+    """With RabbitMQ's mapping two filters can be one binding key; above 32 subscriptions an index tells."""
+    gateway = Gateway(lossy_vhosts=frozenset({"/"}))
+    client, writer = gateway.client("c"), gateway.client("w")
+    client.say(FIVE.subscribe(*((f"f/{number}", 1) for number in range(count))))
+    client.subscribe("a/b", 1)
+    client.subscribe("a.b", 1)
+    client.unsubscribe("a/b")
+    assert writer.publish("a/b", qos=1, id=1) == ["PUBACK #1"]
+    assert len(client.hear()) == 1
+    client.unsubscribe("a.b")
+    assert writer.publish("a/b", qos=1, id=1) == ["PUBACK #1 NO_MATCHING_SUBSCRIBERS"]

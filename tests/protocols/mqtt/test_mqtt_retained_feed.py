@@ -1,0 +1,140 @@
+"""What is retained goes to a new subscriber as fast as it takes it: in order, and without filling the memory."""
+
+import pytest
+
+from gateway.kernel.changes import Enqueued
+from gateway.net.outbox import HIGH_WATER
+from tests.protocols.mqtt.dialogue import Client, Gateway
+from tests.protocols.mqtt.packets import options
+
+COUNT = 400
+SIZE = 10_000
+
+
+def body(number: int) -> bytes:
+    return b"%04d" % number + bytes(SIZE - 4)
+
+
+@pytest.fixture
+def gateway() -> Gateway:
+    """A broker that retains 4 MB, and gives a client three messages at a time unless it asks for more."""
+    gateway = Gateway(prefetch=3)
+    writer = gateway.client("w")
+    for number in range(COUNT):
+        writer.publish(f"t/{number}", body(number), qos=1, id=1, retain=True)
+    return gateway
+
+
+def numbers(heard: list[str]) -> list[int]:
+    return [int(line.split("'")[1][:4]) for line in heard if line.startswith("PUBLISH")]
+
+
+def waiting_bytes(gateway: Gateway, client_id: str) -> int:
+    session = gateway.vhost.sessions.get(client_id)
+    assert session is not None
+    return sum(queue.ready.bytes for queue in session.own_queues())
+
+
+def heard_by(client: Client) -> list[int]:
+    """Let a client read and acknowledge until nothing more comes."""
+    came: list[int] = []
+    while heard := client.hear():
+        came += numbers(heard)
+        for line in heard:
+            if line.startswith("PUBLISH q1"):
+                client.machine.receive(client.write.puback(int(line.split("#")[1].split()[0])))
+    return came
+
+
+def test_a_subscriber_of_qos_0_that_does_not_read_fills_no_memory(gateway: Gateway) -> None:
+    client = gateway.client("c")
+    client.is_reading = False
+    client.machine.receive(client.write.subscribe(("t/#", 0)))
+    gateway.settle()
+    assert waiting_bytes(gateway, "c") < 2 * HIGH_WATER
+    assert client.machine.outbox.size < 2 * HIGH_WATER
+    client.is_reading = True
+    assert heard_by(client) == list(range(COUNT))
+
+
+def test_a_subscriber_of_qos_1_gets_more_as_it_acknowledges(gateway: Gateway) -> None:
+    client = gateway.client("c")
+    heard = client.subscribe("t/#", 1)
+    assert numbers(heard) == [0, 1, 2]
+    assert waiting_bytes(gateway, "c") < 2 * HIGH_WATER
+    for line in heard[1:]:
+        client.machine.receive(client.write.puback(int(line.split("#")[1].split()[0])))
+    assert heard_by(client) == list(range(3, COUNT))
+
+
+def test_a_session_that_is_kept_has_all_of_it_on_disk_though_its_client_vanishes(gateway: Gateway) -> None:
+    client = gateway.client("c", expiry=600)
+    client.machine.receive(client.write.subscribe(("t/#", 1)))
+    client.lose()
+    for _ in range(20):
+        gateway.advance(1)
+    again = gateway.crashed()
+    resumed = again.client("c", is_clean=False, expiry=600)
+    first = numbers(resumed.backlog)
+    for line in resumed.backlog:
+        resumed.machine.receive(resumed.write.puback(int(line.split("#")[1].split()[0])))
+    assert first + heard_by(resumed) == list(range(COUNT))
+
+
+def test_copies_for_the_disk_come_in_portions(gateway: Gateway) -> None:
+    client = gateway.client("c", expiry=600)
+    gateway.store.commit()
+    client.machine.receive(client.write.subscribe(("t/#", 1)))
+    queue = gateway.vhost.queue("mqtt-subscription-cqos1")
+    assert 50 < len(queue) + queue.unsettled < COUNT / 2, "about a megabyte waits for the disk"
+    gateway.settle()
+    gateway.settle()
+    assert len(queue) + queue.unsettled > COUNT / 2
+
+
+def test_one_filter_named_many_times_brings_one_copy_of_each(gateway: Gateway) -> None:
+    client = gateway.client("c")
+    client.machine.receive(client.write.subscribe(*[("t/#", 0)] * 300))
+    assert heard_by(client) == list(range(COUNT))
+
+
+def test_a_subscription_that_is_given_up_brings_no_more(gateway: Gateway) -> None:
+    client = gateway.client("c")
+    client.is_reading = False
+    client.machine.receive(client.write.subscribe(("t/#", 0)))
+    gateway.settle()
+    client.machine.receive(client.write.unsubscribe("t/#"))
+    client.is_reading = True
+    came = heard_by(client)
+    assert came == list(range(len(came)))
+    assert len(came) < COUNT
+
+
+def test_several_filters_are_served_one_after_the_other_on_their_own_terms(gateway: Gateway) -> None:
+    client = gateway.client("c")
+    as_published = options(1, as_published=True)
+    client.machine.receive(client.write.subscribe(("t/1", 0), ("t/2", as_published), ("t/3", 1)))
+    kinds = [line.split("'")[0].strip() for line in client.hear()]
+    assert kinds == ["SUBACK #1 0 1 1", "PUBLISH retain t/1", "PUBLISH q1 #1 retain t/2", "PUBLISH q1 #2 retain t/3"]
+
+
+def test_what_is_published_meanwhile_comes_once(gateway: Gateway) -> None:
+    client, writer = gateway.client("c"), gateway.client("w2")
+    client.is_reading = False
+    client.machine.receive(client.write.subscribe(("t/#", 0)))
+    gateway.settle()
+    writer.publish(f"t/{COUNT - 1}", b"9999", qos=1, id=1, retain=True)
+    client.is_reading = True
+    came = heard_by(client)
+    assert sorted(came) == [*range(COUNT - 1), 9999]
+
+
+def test_the_disk_is_given_no_more_than_it_takes(gateway: Gateway) -> None:
+    """A change is a copy that waits for the disk: publishers would be held back for as long as it writes them all."""
+    client = gateway.client("c", expiry=600)
+    client.machine.receive(client.write.subscribe(("t/#", 1)))
+    gateway.turn.end()
+    changes = [change for change in gateway.broker.journal._changes if isinstance(change, Enqueued)]
+    assert not changes
+    assert not gateway.broker.journal.is_backlogged
+    assert gateway.broker.journal._backlog_bytes < 2 * 2**20
