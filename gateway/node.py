@@ -263,8 +263,9 @@ class Node:
         return any(name != self.settings.default_vhost and self._enables_plugins(name) for name in self._views)
 
     def _enables_plugins(self, vhost: str) -> bool:
-        configured = self.settings.vhosts.get(vhost)
-        return bool(self.broker.vhost(vhost).record.plugins or (configured is not None and configured.plugins))
+        configured, there = self.settings.vhosts.get(vhost), self.broker.vhost_by_name.get(vhost)
+        remembered = there is not None and there.record.plugins  # it may be one that definitions are checked for
+        return bool(remembered or (configured is not None and configured.plugins))
 
     def _forget_view(self, event: Event) -> None:
         if event.name == "vhost.deleted":

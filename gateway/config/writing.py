@@ -54,14 +54,15 @@ MARKDOWN_TAIL: Final = """\
 `load_definitions` takes a file in RabbitMQ's definitions format: users with RabbitMQ's password hashes, virtual hosts,
 permissions, topic permissions, exchanges, queues, bindings, policies and parameters. What
 `rabbitmqctl export_definitions` writes can be loaded as it is. It is applied at every start and changes nothing that
-is there already with the same settings. [`etc/definitions.json`](../etc/definitions.json) is an example; its user
-`orders` has the password `orders-demo`.
+is there already with the same settings. Everything in it is checked first: if the broker would refuse anything, it
+tells all of it, with places such as `queues[3].arguments.x-message-ttl`, and applies nothing.
+[`etc/definitions.json`](../etc/definitions.json) is an example; its user `orders` has the password `orders-demo`.
 
 Patterns in permissions are regular expressions that match anywhere in a name unless they are anchored; the empty
-pattern matches nothing, and the default exchange goes by the name `amq.default`. They are read by Python's `re`: what
-PCRE reads differently, such as `[[:alpha:]]`, is refused when it is set. In the patterns of topic permissions
-`{username}`, `{vhost}` and, where a protocol has one, `{client_id}` stand for the connection's values, taken literally.
-Patterns are yours to choose well: one that takes exponential time, such as `(a+)+$`, takes it for every name it meets.
+pattern matches nothing, and the default exchange goes by the name `amq.default`. They are read by
+[RE2](management.md#regular-expressions), in linear time; what it does not support is refused when it is set. In the
+patterns of topic permissions `{username}`, `{vhost}` and, where a protocol has one, `{client_id}` stand for the
+connection's values, taken literally.
 
 ## `[vhosts."NAME"]`
 

@@ -1,5 +1,6 @@
 """From definitions to users, virtual hosts and topology of a running broker, in RabbitMQ's order.
 
+Everything is checked before anything is applied (``judging.py``), so definitions are applied as a whole or not at all.
 Applying the same file again changes nothing. As RabbitMQ does, we leave out exchanges and queues with reserved names,
 and bindings whose ends were not exported, such as those of exclusive queues; and what exists with other settings stays
 as it is.
@@ -8,21 +9,14 @@ as it is.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeVar
 
-from gateway import passwords
 from gateway.definitions import model
+from gateway.definitions.judging import judge
+from gateway.definitions.records import Records
 from gateway.kernel.broker import Broker
 from gateway.kernel.errors import ConfigurationError, NotFound, PreconditionFailed, Refused, ResourceLocked
-from gateway.kernel.records import ParameterRecord, PermissionRecord, PolicyRecord, TopicPermissionRecord, UserRecord
+from gateway.kernel.names import RESERVED_PREFIX
 from gateway.kernel.vhost import VirtualHost
 from gateway.logs import Log
-from gateway.passwords import ARGON2ID, DEFAULT_ALGORITHM, hash_password
-from gateway.scram import kept_credential
-
-RESERVED: Final = "amq."
-VHOST_LIMITS: Final = "vhost-limits"
-"""The component under which RabbitMQ exports the limits of virtual hosts."""
-MD5_UNTIL: Final = ("3.0.", "3.1.", "3.2.", "3.3.", "3.4.", "3.5.")
-"""The versions of RabbitMQ that hashed with MD5 and did not say so."""
 
 D = TypeVar("D", bound=model.Definition)
 _log: Final = Log("definitions")
@@ -32,18 +26,20 @@ def apply_definitions(definitions: model.Definitions, broker: Broker, source: st
     """Apply definitions to a broker; what has no ``vhost`` goes to ``default_vhost``.
 
     :param source: where they came from, for errors and the log.
-    :raises ConfigurationError: for the first entry that the broker refuses; those before it have been applied.
+    :raises ConfigurationError: with a line for each entry that the broker would refuse; nothing has been applied then.
     """
     for _ in steps_of(definitions, broker, source, default_vhost):
         pass
 
 
 def steps_of(definitions: model.Definitions, broker: Broker, source: str, default_vhost: str = "/") -> Iterator[None]:
-    """Apply definitions entry by entry, one each time it is asked on; arguments and errors are ``apply_definitions``'.
+    """Check and then apply definitions entry by entry, one each time this is asked on, so that others go on meanwhile.
 
-    For those who must not keep others waiting meanwhile.
+    Arguments and errors are those of ``apply_definitions``. An entry may still be refused while they are applied, if
+    the broker changed since they were checked: then the error says that those before it have been applied.
     """
-    steps = _Steps(broker, definitions.version, default_vhost)
+    yield from judge(definitions, broker, source, default_vhost)
+    steps = _Steps(broker, Records(definitions.version), default_vhost)
     yield from _each(source, "users", definitions.users, steps.user)
     yield from _each(source, "vhosts", definitions.vhosts, steps.vhost)
     yield from _each(source, "permissions", definitions.permissions, steps.permission)
@@ -62,25 +58,22 @@ def _each(source: str, category: str, entries: Iterable[D], step: Callable[[D], 
         try:
             step(entry)
         except Refused as refusal:
-            raise ConfigurationError(f"{source}: {category}[{number}]: {refusal}") from refusal
+            changed = "the broker changed meanwhile, and the entries before it are applied"
+            raise ConfigurationError(f"{source}: {category}[{number}]: {refusal} ({changed})") from refusal
         yield
 
 
 class _Steps:
     """How an entry of each category is applied. Each raises what the broker raises."""
 
-    def __init__(self, broker: Broker, version: str, default_vhost: str) -> None:
+    def __init__(self, broker: Broker, records: Records, default_vhost: str) -> None:
         self._broker = broker
-        self._default_algorithm = algorithm_of(version)
+        self._records = records
         self._default_vhost = default_vhost
 
     def user(self, user: model.User) -> None:
-        is_argon2 = bool(user.password) or passwords.algorithm_of(user.password_hash) == ARGON2ID
-        default = ARGON2ID if is_argon2 else self._default_algorithm
-        algorithm, directory = user.hashing_algorithm or default, self._broker.directory
-        hashed = _password_hash(user, algorithm)
-        credential = user.scram_sha_256 or kept_credential(user.password, hashed, directory.user(user.name))
-        directory.put_user(UserRecord(user.name, hashed, algorithm, list(user.tags), user.limits, credential))
+        directory = self._broker.directory
+        directory.put_user(self._records.user(user, directory.user(user.name)))
 
     def vhost(self, vhost: model.Vhost) -> None:
         said = vhost.said
@@ -103,19 +96,15 @@ class _Steps:
             self._broker.limit_vhost(vhost.name, vhost.limits)
 
     def permission(self, permission: model.Permission) -> None:
-        vhost = self._existing(permission.vhost)
-        self._broker.directory.put_permission(
-            PermissionRecord(vhost, permission.user, permission.configure, permission.write, permission.read)
-        )
+        record = self._records.permission(self._existing(permission.vhost), permission)
+        self._broker.directory.put_permission(record)
 
     def topic_permission(self, permission: model.TopicPermission) -> None:
-        vhost = self._existing(permission.vhost)
-        self._broker.directory.put_topic_permission(
-            TopicPermissionRecord(vhost, permission.user, permission.exchange, permission.write, permission.read)
-        )
+        record = self._records.topic_permission(self._existing(permission.vhost), permission)
+        self._broker.directory.put_topic_permission(record)
 
     def exchange(self, exchange: model.Exchange) -> None:
-        if not exchange.name or exchange.name.startswith(RESERVED):
+        if not exchange.name or exchange.name.startswith(RESERVED_PREFIX):
             return
         vhost = self._vhost(exchange.vhost)
         try:
@@ -134,7 +123,7 @@ class _Steps:
 
     def queue(self, queue: model.Queue) -> None:
         vhost = self._vhost(queue.vhost)
-        if queue.name.startswith(RESERVED):
+        if queue.name.startswith(RESERVED_PREFIX):
             _log.warning("queue with a reserved name left out", vhost=vhost.name, queue=queue.name)
             return
         try:
@@ -159,33 +148,26 @@ class _Steps:
             vhost.bind(source, destination, binding.routing_key, binding.arguments)
 
     def policy(self, policy: model.Policy) -> None:
-        self._put_policy(policy.name, policy.vhost, policy, is_operator=False)
+        self._broker.put_policy(self._records.policy(self._existing(policy.vhost), policy))
 
-    def parameter(self, parameter: model.Parameter | model.OperatorPolicy) -> None:
+    def parameter(self, parameter: model.AnyParameter) -> None:
+        vhost = self._existing(parameter.vhost)
         if isinstance(parameter, model.OperatorPolicy):
-            self._put_policy(parameter.name, parameter.vhost, parameter.value, is_operator=True)
+            self._broker.put_policy(self._records.operator_policy(vhost, parameter))
+        elif isinstance(parameter, model.VhostLimits):
+            self._broker.limit_vhost(vhost, parameter.value)
         else:
-            vhost = self._existing(parameter.vhost)
-            if parameter.component == VHOST_LIMITS:
-                self._broker.limit_vhost(vhost, dict(parameter.value))
-                return
-            self._broker.put_parameter(ParameterRecord(vhost, parameter.component, parameter.name, parameter.value))
+            self._broker.put_parameter(self._records.parameter(vhost, parameter))
+            _log.warning(
+                "parameter without effect",
+                vhost=vhost,
+                component=parameter.component,
+                name=parameter.name,
+                reason=f"component {parameter.component} not found",
+            )
 
     def global_parameter(self, parameter: model.GlobalParameter) -> None:
-        self._broker.put_parameter(ParameterRecord("", "", parameter.name, parameter.value))
-
-    def _put_policy(self, name: str, vhost: str | None, rule: model.PolicyRule, *, is_operator: bool) -> None:
-        self._broker.put_policy(
-            PolicyRecord(
-                self._existing(vhost),
-                name,
-                is_operator,
-                rule.pattern,
-                rule.apply_to,
-                rule.priority,
-                rule.definition,
-            )
-        )
+        self._broker.put_parameter(self._records.global_parameter(parameter))
 
     def _existing(self, vhost: str | None) -> str:
         """Return the name of the virtual host meant, having made sure that it exists."""
@@ -193,13 +175,3 @@ class _Steps:
 
     def _vhost(self, vhost: str | None) -> VirtualHost:
         return self._broker.vhost(vhost or self._default_vhost)
-
-
-def algorithm_of(version: str) -> str:
-    """Return the algorithm of password hashes in an export of this version of RabbitMQ that does not name it."""
-    return "rabbit_password_hashing_md5" if version.startswith(MD5_UNTIL) else DEFAULT_ALGORITHM
-
-
-def _password_hash(user: model.User, algorithm: str) -> str:
-    """Return the hash to store; empty for a user who cannot log in with a password."""
-    return hash_password(user.password, algorithm) if user.password else user.password_hash or ""

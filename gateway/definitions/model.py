@@ -27,6 +27,18 @@ def no_list_for_object(value: object) -> object:
     return {} if value == [] else value
 
 
+def pairs_for_object(value: object) -> object:
+    """Read an object that Erlang wrote as a list of pairs, ``[["max-queues", 3]]``, or of objects of one member.
+
+    ``rabbitmqctl export_definitions`` of RabbitMQ 3.10 writes limits and the definitions of operator policies so.
+    """
+    if isinstance(value, list):
+        pairs = [next(iter(each.items())) if isinstance(each, dict) and len(each) == 1 else each for each in value]
+        if all(isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
+            return dict(pairs)
+    return value
+
+
 def no_default_type(value: object) -> object:
     """Read the default type of a virtual host that has none of its own, in the ways RabbitMQ wrote it."""
     return None if value == "undefined" else value
@@ -34,6 +46,7 @@ def no_default_type(value: object) -> object:
 
 Tags = Annotated[list[str], BeforeValidator(split_tags)]
 Arguments = Annotated[JsonObject, BeforeValidator(no_list_for_object)]
+Pairs = Annotated[JsonObject, BeforeValidator(pairs_for_object)]
 QueueType = Annotated[str | None, BeforeValidator(no_default_type)]
 ApplyTo = Literal["all", "exchanges", "queues", "classic_queues", "quorum_queues", "streams"]
 
@@ -64,7 +77,7 @@ class User(Definition):
     password: str | None = Field(default=None, repr=False)
     scram_sha_256: str | None = Field(default=None, repr=False)
     tags: Tags = Field(default_factory=list)
-    limits: Arguments = Field(default_factory=dict)
+    limits: Pairs = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _has_one_good_password_at_most(self) -> Self:
@@ -102,7 +115,7 @@ class Vhost(Definition):
     tracing: bool = False
     trace_table: bool = False
     metadata: Annotated[VhostMetadata, BeforeValidator(no_list_for_object)] = VhostMetadata()
-    limits: Arguments = Field(default_factory=dict)
+    limits: Pairs = Field(default_factory=dict)
 
     @property
     def said(self) -> VhostMetadata:
@@ -174,7 +187,7 @@ class PolicyRule(Definition):
     pattern: str
     apply_to: ApplyTo = Field(default="all", alias="apply-to")
     priority: int = 0
-    definition: Arguments
+    definition: Pairs
 
 
 class Policy(PolicyRule):
@@ -202,17 +215,30 @@ class OperatorPolicy(Definition):
     value: PolicyRule
 
 
-PARAMETER_KINDS: Final = ("as operator policy", "as parameter")
+class VhostLimits(Definition):
+    """The limits of a virtual host, which RabbitMQ exports among the parameters."""
+
+    component: Literal["vhost-limits"]
+    name: Name
+    vhost: Name | None = None
+    value: Pairs
+
+
+PARAMETER_KINDS: Final = ("as operator policy", "as limits", "as parameter")
+_KIND_BY_COMPONENT: Final = {"operator_policy": PARAMETER_KINDS[0], "vhost-limits": PARAMETER_KINDS[1]}
 
 
 def parameter_kind(value: object) -> str:
-    """Tell operator policies from other parameters."""
-    is_operator_policy = isinstance(value, dict) and value.get("component") == "operator_policy"
-    return PARAMETER_KINDS[0 if is_operator_policy else 1]
+    """Tell operator policies and limits from other parameters."""
+    component = value.get("component") if isinstance(value, dict) else None
+    return _KIND_BY_COMPONENT.get(component, PARAMETER_KINDS[2]) if isinstance(component, str) else PARAMETER_KINDS[2]
 
 
-AnyParameter = Annotated[
-    Annotated[OperatorPolicy, Tag(PARAMETER_KINDS[0])] | Annotated[Parameter, Tag(PARAMETER_KINDS[1])],
+AnyParameter: TypeAlias = OperatorPolicy | VhostLimits | Parameter
+_ToldParameter = Annotated[
+    Annotated[OperatorPolicy, Tag(PARAMETER_KINDS[0])]
+    | Annotated[VhostLimits, Tag(PARAMETER_KINDS[1])]
+    | Annotated[Parameter, Tag(PARAMETER_KINDS[2])],
     Discriminator(parameter_kind),
 ]
 
@@ -237,7 +263,7 @@ class Definitions(Definition):
     queues: list[Queue] = Field(default_factory=list)
     bindings: list[Binding] = Field(default_factory=list)
     policies: list[Policy] = Field(default_factory=list)
-    parameters: list[AnyParameter] = Field(default_factory=list)
+    parameters: list[_ToldParameter] = Field(default_factory=list)
     global_parameters: list[GlobalParameter] = Field(default_factory=list)
 
     @property

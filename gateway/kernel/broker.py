@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from gateway.kernel.alarms import Alarms, Resource
 from gateway.kernel.archive import ArchiveRules
 from gateway.kernel.archives import Archivists
-from gateway.kernel.bounds import require_arguments, require_name, require_parameter, require_text
+from gateway.kernel.bounds import require_arguments
 from gateway.kernel.changes import Lsn, Put, Removed, SetAside
 from gateway.kernel.connections import Connections
 from gateway.kernel.counters import Traffic
 from gateway.kernel.directory import Directory
+from gateway.kernel.entity_checks import require_valid_parameter, require_valid_vhost
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event, Events
 from gateway.kernel.faults import Faults
@@ -21,7 +22,7 @@ from gateway.kernel.limits import VHOST_LIMITS, require_valid_limits
 from gateway.kernel.message import HeaderFormat, Value
 from gateway.kernel.patterns import Compile
 from gateway.kernel.policy_checks import require_valid_policy
-from gateway.kernel.queue_rules import QueueRules, require_known_type
+from gateway.kernel.queue_rules import QueueRules
 from gateway.kernel.records import CleanStopRecord, ParameterRecord, PolicyRecord, VhostRecord
 from gateway.kernel.reserve import Reserve
 from gateway.kernel.slices import background, in_slices
@@ -30,7 +31,7 @@ from gateway.kernel.vhost import VirtualHost
 from gateway.kernel.writable import writable
 
 if TYPE_CHECKING:
-    from gateway.kernel.ports import Clock, Plugins, PluginView, Store
+    from gateway.kernel.ports import Clock, ExchangeTypes, Plugins, PluginView, Store
 
 
 class Broker:
@@ -73,12 +74,12 @@ class Broker:
         self.on_failure: Callable[[str], None] = lambda reason: None
         self.on_vhost: Callable[[VirtualHost], None] = lambda vhost: None
         self._plugins = plugins
-        self._compile_pattern = compile_pattern
+        self.compile_pattern = compile_pattern
         self._tracing_by_vhost: dict[str, Tracing] = {}
         self._view_by_vhost: dict[str, PluginView] = {}
         self._queue_id = 0
-        self._queue_rules = queue_rules or QueueRules()
-        self.reserve = Reserve(self._queue_rules.reserve)
+        self.queue_rules = queue_rules or QueueRules()
+        self.reserve = Reserve(self.queue_rules.reserve)
         self.archivists = Archivists(archive_rules or ArchiveRules())
         self.archivists.held_publishers.on_change = self._weigh_publishing_of
         self.directory.on_change(self._forget_permissions)
@@ -97,6 +98,11 @@ class Broker:
             raise NotAllowed(f"vhost {name} not found")
         return vhost
 
+    def exchange_types_of(self, name: str) -> "ExchangeTypes":
+        """Return the exchange types of a virtual host; those that it would have, while there is none."""
+        vhost = self.vhost_by_name.get(name)
+        return vhost.exchange_types if vhost is not None else self._plugins(name, {}).exchange_types
+
     def declare_vhost(
         self,
         name: str,
@@ -112,8 +118,7 @@ class Broker:
         """
         if name in self.vhost_by_name:
             return self.vhost_by_name[name]
-        require_known_type(default_queue_type)
-        _require_describable(name, description, tags)
+        require_valid_vhost(name, description, tags, default_queue_type)
         enabled: dict[str, Value] = {plugin: dict(settings) for plugin, settings in (plugins or {}).items()}
         require_arguments(f"vhost '{name}'", enabled)
         record = VhostRecord(name, description, list(tags), default_queue_type, False, enabled, {})
@@ -134,11 +139,11 @@ class Broker:
             view.exchange_types,
             self.events,
             self.next_queue_id,
-            self._queue_rules,
+            self.queue_rules,
             self.reserve,
             self.archivists,
             self.faults,
-            compile_pattern=self._compile_pattern,
+            compile_pattern=self.compile_pattern,
         )
         self.on_vhost(vhost)
         self.vhost_by_name[record.name] = vhost
@@ -225,8 +230,7 @@ class Broker:
         :raises PreconditionFailed: when there is no such type of queues.
         """
         known = self.vhost(name).record
-        require_known_type(default_queue_type or "")
-        _require_describable(name, description or "", tags or ())
+        require_valid_vhost(name, description or "", tags or (), default_queue_type or "")
         self._amend(
             replace(
                 known,
@@ -297,7 +301,7 @@ class Broker:
         :raises PreconditionFailed: when it makes no sense, in RabbitMQ's words.
         """
         vhost = self.vhost(record.vhost)
-        require_valid_policy(record, self._compile_pattern)
+        require_valid_policy(record, self.compile_pattern)
         put = writable(record)
         self.install_policy(record)
         self.journal.record(put)
@@ -324,9 +328,7 @@ class Broker:
 
     def put_parameter(self, record: ParameterRecord) -> None:
         """Set a runtime parameter. :raises PreconditionFailed: when its name or value is out of bounds."""
-        require_name("component", record.component)
-        require_name("parameter", record.name)
-        require_parameter(f"parameter '{record.name}'", record.value)
+        require_valid_parameter(record)
         put = writable(record)
         self.parameters[record.key] = record
         self.journal.record(put)
@@ -380,14 +382,6 @@ class Broker:
         self.alarms.set(Resource.STORE, True, reason)
         self.events.emit(Event("store.failed", details={"reason": reason}))
         self.on_failure(reason)
-
-
-def _require_describable(name: str, description: str, tags: Sequence[str]) -> None:
-    require_name("vhost", name)
-    require_text("description", description)
-    for tag in tags:
-        require_name("tag", tag)
-    require_arguments(f"vhost '{name}'", {"tags": list(tags)})
 
 
 def _policy_kind(record: PolicyRecord) -> str:

@@ -6,20 +6,16 @@ business of ``gateway.access`` and of plugins. State changes only through ``appl
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MethodType
-from typing import Final
 from weakref import WeakMethod
 
-from gateway.kernel.bounds import require_arguments, require_name, require_text
+from gateway.kernel.bounds import require_name
 from gateway.kernel.changes import Change, Put, Removed
+from gateway.kernel.entity_checks import require_valid_user
 from gateway.kernel.errors import NotFound, PreconditionFailed
-from gateway.kernel.limits import USER_LIMITS, require_valid_limits
 from gateway.kernel.message import Value
 from gateway.kernel.patterns import Compile
 from gateway.kernel.records import Entity, PermissionRecord, SecretRecord, TopicPermissionRecord, UserRecord
 from gateway.kernel.writable import writable
-
-#: Bytes in what is kept of a password.
-LONGEST_HASH: Final = 1024
 
 Listener = Callable[[str], None]
 """Called with the name of a user whose tags, password or permissions are no longer what they were."""
@@ -102,12 +98,7 @@ class Directory:
 
         :raises PreconditionFailed: when a name, a tag or a limit is out of bounds.
         """
-        require_name("user", user.name)
-        require_text("password hash", user.password_hash, LONGEST_HASH)
-        for tag in user.tags:
-            require_name("tag", str(tag))
-        require_arguments(f"user '{user.name}'", {"tags": user.tags})
-        require_valid_limits("user-limits", USER_LIMITS, user.limits)
+        require_valid_user(user)
         self._change(writable(user))
 
     def remove_user(self, name: str) -> None:

@@ -48,10 +48,7 @@ class Exchanges:
 
     def factory(self, type: str, arguments: Arguments) -> "ExchangeFactory":
         """Return what makes the routing of an exchange type. :raises CommandInvalid: when no plugin supplies it."""
-        factory = self._types.get(routing_type(type, arguments))
-        if factory is None:
-            raise CommandInvalid(f"unknown exchange type '{type}'" if type else "invalid exchange type ''")
-        return factory
+        return factory_of(self._types, type, arguments)
 
     def declare(self, declaration: "ExchangeDeclaration") -> Exchange:
         """Return the exchange that is declared, made now if need be; raises as ``VirtualHost.declare_exchange``."""
@@ -200,3 +197,11 @@ class Exchanges:
         for archive in route.archives:
             if archive is not exchange.archive:  # which kept it when it came
                 archive.keep(message)
+
+
+def factory_of(types: "ExchangeTypes", type: str, arguments: Arguments) -> "ExchangeFactory":
+    """Return what makes the routing of an exchange type. :raises CommandInvalid: when no plugin supplies it."""
+    factory = types.get(routing_type(type, arguments))
+    if factory is None:
+        raise CommandInvalid(f"unknown exchange type '{type}'" if type else "invalid exchange type ''")
+    return factory

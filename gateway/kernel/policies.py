@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.message import Arguments
 from gateway.kernel.patterns import Compile, NeverMatching, Pattern
-from gateway.kernel.policy_checks import require_valid_policy
+from gateway.kernel.policy_checks import idle_keys_of, require_valid_policy
 from gateway.kernel.records import PolicyRecord
 from gateway.kernel.settings import Settings, effective
 
@@ -29,11 +29,11 @@ def kind_of_queue(arguments: Arguments) -> str:
 
 
 class Rule(NamedTuple):
-    """A policy ready for matching. ``wrong`` says why its pattern matches nothing; empty for one that is right."""
+    """A policy ready for matching. ``fault`` says why it, or some of it, takes no effect; empty for one that does."""
 
     record: PolicyRecord
     pattern: Pattern
-    wrong: str = ""
+    fault: str = ""
 
     def matches(self, kind: str, name: str) -> bool:
         """Tell whether an object of this kind and name is meant."""
@@ -70,8 +70,8 @@ class Policies:
         self.version += 1
 
     def fault(self, record: PolicyRecord) -> str:
-        """Return why a policy is without effect; empty for one that has it."""
-        return next((rule.wrong for rule in self._ranked(record.is_operator) if rule.record is record), "")
+        """Return why a policy, or some of it, takes no effect; empty for one that does."""
+        return next((rule.fault for rule in self._ranked(record.is_operator) if rule.record is record), "")
 
     def settings(self, kind: str, name: str, arguments: Arguments) -> Settings:
         """Return what holds for an object declared with these arguments."""
@@ -88,7 +88,7 @@ class Policies:
         """Compile a policy. What an earlier version stored may be refused by this one."""
         try:
             require_valid_policy(record, self._compile_pattern)
-            return Rule(record, self._compile_pattern(record.pattern))
+            return Rule(record, self._compile_pattern(record.pattern), idle_keys_of(record))
         except PreconditionFailed as refusal:
             return Rule(record, NeverMatching(), str(refusal))
 

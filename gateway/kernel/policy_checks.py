@@ -101,6 +101,12 @@ OBSOLETE: Final = frozenset(
     }
 )
 
+#: Keys of federation, which this broker does not have: accepted, so that definitions with them can be imported.
+FEDERATION: Final = frozenset({"federation-upstream", "federation-upstream-pattern", "federation-upstream-set"})
+
+#: What is accepted and does nothing here.
+IDLE: Final = OBSOLETE | FEDERATION
+
 #: Characters of a wrong value that a refusal repeats.
 _SHOWN_AT_MOST: Final = 200
 
@@ -134,8 +140,14 @@ def require_valid_policy(record: PolicyRecord, compile_pattern: Compile) -> None
         _refuse(f"[{terms}] are not recognised policy settings")
 
 
+def idle_keys_of(record: PolicyRecord) -> str:
+    """Return what a policy says that does nothing, as a sentence; empty when all of it takes effect."""
+    idle = sorted(IDLE.intersection(record.definition))
+    return f"no effect: {', '.join(idle)}" if idle else ""
+
+
 def _is_known(key: str, is_operator: bool) -> bool:
-    return key in OPERATOR_KEYS if is_operator else key in KEYS or key in OBSOLETE
+    return key in OPERATOR_KEYS if is_operator else key in KEYS or key in IDLE
 
 
 def _refuse(reason: str) -> NoReturn:

@@ -157,10 +157,9 @@ class Queues:
         :raises InternalError: as RabbitMQ does, when it is transient and such queues are not permitted.
         :raises PreconditionFailed: when the virtual host has as many as it may.
         """
-        name = declaration.name
-        if not (declaration.is_durable or declaration.owner is not None or self._rules.permits_transient):
-            raise InternalError(f"transient non-exclusive queues are not permitted: queue '{name}' is neither")
+        require_permitted(declaration, self._rules)
         limits = self._commons.record.limits
+        name = declaration.name
         rules = self._rules
         require_room_for_queue(declaration.vhost_name, limits, name, len(self._queue_by_name), rules.max_queues)
         if declaration.owner is not None:
@@ -220,3 +219,9 @@ class Queues:
             consumer.subscriber.cancelled(consumer)
         commons.events.emit(Event("queue.deleted", commons.vhost_name, queue.name))
         return count
+
+
+def require_permitted(declaration: "QueueDeclaration", rules: QueueRules) -> None:
+    """Refuse a transient queue where they are not permitted. :raises InternalError: as RabbitMQ does."""
+    if not (declaration.is_durable or declaration.owner is not None or rules.permits_transient):
+        raise InternalError(f"transient non-exclusive queues are not permitted: queue '{declaration.name}' is neither")

@@ -104,9 +104,9 @@ def test_policies_and_parameters(admin: Admin, name: str) -> None:
     assert (queue["policy"], queue["effective_policy_definition"]) == (name, {"max-length": 3})
     assert named(listed(admin, "policies"), name)["definition"] == {"max-length": 7}
     assert named(listed(admin, "operator_policies"), name)["definition"] == {"max-length": 3}
-    admin("declare", "parameter", "component=shovel", f"name={name}", 'value={"src-uri":"amqp://"}')
-    assert {each["component"] for each in listed(admin, "parameters")} == {"shovel", "operator_policy"}
-    admin("delete", "parameter", "component=shovel", f"name={name}")
+    admin("declare", "parameter", "component=vhost-limits", "name=limits", 'value={"max-queues":1000}')
+    assert {each["component"] for each in listed(admin, "parameters")} == {"vhost-limits", "operator_policy"}
+    admin("delete", "parameter", "component=vhost-limits", "name=limits")
     admin("delete", "policy", f"name={name}")
     admin("delete", "operator_policy", f"name={name}")
     admin("delete", "queue", f"name={name}")

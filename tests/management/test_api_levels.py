@@ -42,7 +42,7 @@ CHANGES = [
     ("/permissions/%2F/manager", {"configure": "", "write": "", "read": ""}, "A"),
     ("/policies/%2F/p", {"pattern": "x", "definition": {"max-length": 1}}, "PA"),
     ("/operator-policies/%2F/p", {"pattern": "x", "definition": {"max-length": 1}}, "A"),
-    ("/parameters/shovel/%2F/s", {"value": {}}, "PA"),
+    ("/parameters/vhost-limits/%2F/limits", {"value": {}}, "A"),
     ("/global-parameters/g", {"value": 1}, "A"),
     ("/vhost-limits/%2F/max-queues", {"value": 100}, "A"),
     ("/user-limits/manager/max-channels", {"value": 100}, "A"),

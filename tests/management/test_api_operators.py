@@ -192,15 +192,28 @@ def test_limits_are_checked(console: Console, path: str, value: object, said: ob
 # Parameters
 
 
-def test_parameters_come_and_go(console: Console) -> None:
-    assert console.put("/parameters/shovel/%2F/s", {"value": {"src-uri": "amqp://"}}) == 201
+@pytest.mark.parametrize("component", ["shovel", "federation-upstream", "federation-upstream-set", "nope"])
+def test_a_parameter_of_a_component_that_is_not_here_is_refused(console: Console, component: str) -> None:
+    said = console.ask("PUT", f"/parameters/{component}/%2F/s", {"value": {"src-uri": "amqp://"}}).said
+    assert said == bad(f"Validation failed\n\ncomponent {component} not found\n")
+    assert console.get("/parameters") == []
+
+
+def test_a_parameter_that_came_with_definitions_is_marked_and_can_go(console: Console) -> None:
     shovel = {"component": "shovel", "vhost": "/", "name": "s", "value": {"src-uri": "amqp://"}}
-    assert console.get("/parameters") == console.get("/parameters/shovel/%2F") == [shovel]
+    console.post("/definitions", {"parameters": [shovel]})
+    marked = shovel | {"without_effect": "component shovel not found"}
+    assert console.get("/parameters") == console.get("/parameters/shovel/%2F") == [marked]
+    assert console.get("/definitions")["parameters"] == [shovel]
     console.delete("/parameters/shovel/%2F/s")
     assert console.ask("GET", "/parameters/shovel/%2F/s").said == MISSING
-    assert console.ask("PUT", "/parameters/nope/%2F/n", {"value": 1}).said == bad(
-        "Validation failed\n\ncomponent nope not found\n"
-    )
+
+
+def test_a_policy_with_keys_that_do_nothing_is_marked(console: Console) -> None:
+    definition = {"federation-upstream-set": "all", "ha-mode": "all", "max-length": 1}
+    console.put("/policies/%2F/p", {"pattern": "^f", "definition": definition})
+    assert console.get("/policies/%2F/p")["without_effect"] == "no effect: federation-upstream-set, ha-mode"
+    assert console.get("/policies")[0]["definition"] == definition
 
 
 def test_global_parameters_come_and_go(console: Console) -> None:

@@ -16,8 +16,9 @@ routes = Routes()
 
 VHOST_LIMITS: Final = "vhost-limits"
 
-#: The components that somebody may set. What has a path of its own is only listed here.
-COMPONENTS: Final = ("shovel", "federation-upstream", "federation-upstream-set", VHOST_LIMITS)
+#: The component that may be set here: the only one that this broker has and that has no path of its own alone.
+#: Parameters of others come with definitions only; they are kept, and marked as without effect.
+COMPONENTS: Final = (VHOST_LIMITS,)
 
 
 @routes.get("/parameters", level=Level.POLICYMAKER)
@@ -51,20 +52,16 @@ def parameter(call: Call, component: str, vhost: str, name: str) -> Fields:
 
 @routes.put("/parameters/<component>/<vhost>/<name>", level=Level.POLICYMAKER)
 def put_parameter(call: Call, component: str, vhost: str, name: str) -> Reply:
-    """Set a parameter."""
+    """Set a parameter. Those of components that this broker does not have are refused, as RabbitMQ does."""
     (value,) = require(call.fields, "value")
     if vhost not in call.broker.vhost_by_name:
         raise unknown_vhost()
     call.vhost(vhost)
     if component not in COMPONENTS:
         raise bad_request(f"Validation failed\n\ncomponent {component} not found\n")
-    if component == VHOST_LIMITS:
-        call.require(Level.ADMINISTRATOR)
-        existed = bool(call.broker.vhost(vhost).record.limits)
-        call.broker.limit_vhost(vhost, checked_limits(value))
-        return put_reply(existed)
-    existed = (vhost, component, name) in call.broker.parameters
-    call.broker.put_parameter(ParameterRecord(vhost, component, name, value))
+    call.require(Level.ADMINISTRATOR)
+    existed = bool(call.broker.vhost(vhost).record.limits)
+    call.broker.limit_vhost(vhost, checked_limits(value))
     return put_reply(existed)
 
 
@@ -116,8 +113,9 @@ def _all(call: Call) -> list[Fields]:
     names = {vhost.name for vhost in vhosts}
     broker = call.broker
     return [
-        *(_view(each.vhost, each.component, each.name, each.value) for each in broker.parameters.values()
-          if each.vhost in names),
+        *(_view(each.vhost, each.component, each.name, each.value)
+          | {"without_effect": f"component {each.component} not found"}
+          for each in broker.parameters.values() if each.vhost in names),
         *(_view(each.vhost, "operator_policy" if each.is_operator else "policy", each.name, rule_view(each))
           for each in broker.policies.values() if each.vhost in names),
         *(_view(each.name, VHOST_LIMITS, "limits", dict(each.record.limits)) for each in vhosts if each.record.limits),

@@ -1,0 +1,67 @@
+"""Entries of a definitions file as the records that a broker keeps of them."""
+
+from typing import Final
+
+from gateway import passwords
+from gateway.definitions import model
+from gateway.kernel.records import ParameterRecord, PermissionRecord, PolicyRecord, TopicPermissionRecord, UserRecord
+from gateway.passwords import ARGON2ID, DEFAULT_ALGORITHM, hash_password
+from gateway.scram import kept_credential
+
+MD5_UNTIL: Final = ("3.0.", "3.1.", "3.2.", "3.3.", "3.4.", "3.5.")
+"""The versions of RabbitMQ that hashed with MD5 and did not say so."""
+
+
+class Records:
+    """Makes records of entries. ``version`` is that of the RabbitMQ that wrote them, empty if it is not known."""
+
+    def __init__(self, version: str) -> None:
+        self._default_algorithm = algorithm_of(version)
+
+    def user(self, user: model.User, known: UserRecord | None) -> UserRecord:
+        """Return a user, with what is kept of its password; ``known`` is what is kept so far."""
+        algorithm = self._algorithm(user)
+        hashed = hash_password(user.password, algorithm) if user.password else user.password_hash or ""
+        credential = user.scram_sha_256 or kept_credential(user.password, hashed, known)
+        return UserRecord(user.name, hashed, algorithm, list(user.tags), user.limits, credential)
+
+    def user_without_password(self, user: model.User) -> UserRecord:
+        """Return a user as ``user`` does, without the work of hashing a password."""
+        return UserRecord(user.name, user.password_hash or "", self._algorithm(user), list(user.tags), user.limits)
+
+    def _algorithm(self, user: model.User) -> str:
+        is_argon2 = bool(user.password) or passwords.algorithm_of(user.password_hash) == ARGON2ID
+        return user.hashing_algorithm or (ARGON2ID if is_argon2 else self._default_algorithm)
+
+    def permission(self, vhost: str, permission: model.Permission) -> PermissionRecord:
+        """Return what a user may do."""
+        return PermissionRecord(vhost, permission.user, permission.configure, permission.write, permission.read)
+
+    def topic_permission(self, vhost: str, permission: model.TopicPermission) -> TopicPermissionRecord:
+        """Return the routing keys that a user may use."""
+        return TopicPermissionRecord(vhost, permission.user, permission.exchange, permission.write, permission.read)
+
+    def policy(self, vhost: str, policy: model.Policy) -> PolicyRecord:
+        """Return a policy."""
+        return _policy(vhost, policy.name, policy, is_operator=False)
+
+    def operator_policy(self, vhost: str, policy: model.OperatorPolicy) -> PolicyRecord:
+        """Return an operator policy."""
+        return _policy(vhost, policy.name, policy.value, is_operator=True)
+
+    def parameter(self, vhost: str, parameter: model.Parameter) -> ParameterRecord:
+        """Return a parameter of a virtual host."""
+        return ParameterRecord(vhost, parameter.component, parameter.name, parameter.value)
+
+    def global_parameter(self, parameter: model.GlobalParameter) -> ParameterRecord:
+        """Return a parameter of the whole broker."""
+        return ParameterRecord("", "", parameter.name, parameter.value)
+
+
+def algorithm_of(version: str) -> str:
+    """Return the algorithm of password hashes in an export of this version of RabbitMQ that does not name it."""
+    return "rabbit_password_hashing_md5" if version.startswith(MD5_UNTIL) else DEFAULT_ALGORITHM
+
+
+def _policy(vhost: str, name: str, rule: model.PolicyRule, *, is_operator: bool) -> PolicyRecord:
+    return PolicyRecord(vhost, name, is_operator, rule.pattern, rule.apply_to, rule.priority, rule.definition)
