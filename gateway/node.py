@@ -45,6 +45,7 @@ from gateway.passwords import hash_password
 from gateway.patterns import compile_pattern
 from gateway.pipeline_side import pipeline_side
 from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
+from gateway.private import make_private
 from gateway.reloading import reload
 from gateway.scram import kept_credential
 from gateway.stomp_side import stomp_settings
@@ -209,10 +210,17 @@ class Node:
 
     def _open_store(self) -> Store:
         data = self.settings.data
+        changed = 0
         try:
-            data.mkdir(parents=True, exist_ok=True)
+            changed = make_private(data)
+        except PermissionError as error:
+            if not data.is_dir():
+                raise StorageError(f"the data directory {data} cannot be used: {error.strerror}") from None
+            _log.warning("data directory open to others", directory=str(data), reason="it is another user's")
         except OSError as error:
             raise StorageError(f"the data directory {data} cannot be used: {error.strerror}") from None
+        if changed:
+            _log.warning("data directory made private", directory=str(data), entries=changed)
         if self.settings.storage.engine == "memory":
             from gateway_memory import MemoryStore
 

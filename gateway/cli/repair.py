@@ -48,6 +48,16 @@ def list_records(data: Path) -> int:
 
 @repair.command()
 @click.pass_obj
+def check(data: Path) -> int:
+    """Look at every page of the store that is in use: a start looks only at those that it reads."""
+    from gateway_lmdb.repair import check_pages
+
+    click.echo(f"{check_pages(data)} pages are in use, and none is damaged")
+    return 0
+
+
+@repair.command()
+@click.pass_obj
 def export(data: Path) -> int:
     """Write the records that are set aside to the standard output, one JSON object a line, bytes in base64."""
     from gateway_lmdb.repair import set_aside_in

@@ -26,9 +26,10 @@ def back_up(source: Path, target: Path) -> int:
     if not (source / FILE).is_file():
         raise StorageError(f"there is no store in {source}")
     try:
-        target.mkdir(mode=0o750, parents=True, exist_ok=True)
+        target.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(target.iterdir()):
             raise StorageError(f"{target} is not empty")
+        target.chmod(0o700)
         segments, copies = SegmentFiles(source / DIRECTORY), SegmentFiles(target / DIRECTORY)
         segments.copy_into(copies)
         with lmdb.open(str(source), map_size=DEFAULT_MAP_SIZE, readonly=True, readahead=False) as environment:
@@ -45,6 +46,6 @@ def back_up(source: Path, target: Path) -> int:
 def _make_durable(target: Path) -> None:
     """Sync the copy, which LMDB leaves to the system, and the names of what is new."""
     with (target / FILE).open("rb") as file:
-        os.fchmod(file.fileno(), 0o640)
+        os.fchmod(file.fileno(), 0o600)
         os.fsync(file.fileno())
     sync_directories(target)

@@ -11,6 +11,7 @@ from typing import Final
 import lmdb
 
 from gateway.kernel.errors import StorageError
+from gateway_lmdb.inspection import require_whole
 from gateway_lmdb.schema import MAX_TABLES, Tables, Transaction, open_tables
 
 #: What holds everything but files of streams.
@@ -41,12 +42,14 @@ class Environment:
         self._reading = Lock()
         self._bytes_seen = 0
         try:
-            path.mkdir(mode=0o750, parents=True, exist_ok=True)
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
             with ExitStack() as opened:
                 opened.callback(os.close, _own(path))
-                is_new = not (path / "data.mdb").exists()
+                is_new = not (path / FILE).exists()
+                if not is_new:
+                    require_whole(path / FILE)
                 self._lmdb = _open(path, map_size)
-                opened.callback(self._lmdb.close)
+                opened.callback(self._close_lmdb)
                 self.tables: Tables = open_tables(self._lmdb)
                 if is_new:
                     sync_directories(path)
@@ -107,10 +110,13 @@ class Environment:
         """Release the files. No transaction may be open."""
         self._opened.close()
 
+    def _close_lmdb(self) -> None:
+        self._lmdb.close()
+
 
 def _own(path: Path) -> int:
     """Lock the directory for this process; the system gives the lock up when the descriptor closes or we die."""
-    descriptor = os.open(path / "owner.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    descriptor = os.open(path / "owner.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -127,7 +133,7 @@ def _open(path: Path, map_size: int) -> lmdb.Environment:
         str(path),
         map_size=map_size,
         max_dbs=MAX_TABLES,
-        mode=0o640,
+        mode=0o600,
         readahead=False,  # reads are by key; reading ahead would fill memory with neighbours
         meminit=False,  # the file is ours alone, zeroing each page before it is written costs time
         max_spare_txns=1,  # messages() begins a read transaction each time

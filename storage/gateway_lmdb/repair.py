@@ -9,6 +9,7 @@ import lmdb
 from gateway.kernel.errors import StorageError
 from gateway_lmdb import quarantine
 from gateway_lmdb.environment import FILE, Environment
+from gateway_lmdb.inspection import require_sound
 from gateway_lmdb.quarantine import Quarantined
 from gateway_lmdb.schema import Tables, Transaction
 
@@ -43,6 +44,12 @@ def _each(data: Path, numbers: Sequence[int], do: Callable[[Transaction, Tables,
                 raise StorageError(f"there is no record {number} in quarantine: there are {len(found)}")
         chosen = [found[number - 1] for number in sorted(set(numbers))] if numbers else found
         return sum(do(transaction, environment.tables, aside) is not False for aside in chosen)
+
+
+def check_pages(data: Path) -> int:
+    """Look at every page that is in use, and return how many there are. :raises StorageError: when one is damaged."""
+    with _opened(data):
+        return require_sound(data / FILE)
 
 
 @contextmanager

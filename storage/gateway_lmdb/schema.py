@@ -24,7 +24,7 @@ from typing import Final, TypeAlias
 import lmdb
 
 from gateway.kernel import values
-from gateway.kernel.errors import StorageError
+from gateway.kernel.errors import StorageError, UnreadableRecord
 from gateway.kernel.message import Value
 
 Transaction: TypeAlias = "lmdb.Transaction[bytes]"
@@ -49,13 +49,19 @@ pack_place: Final = _PLACE.pack
 
 def unpack_place(key: bytes) -> tuple[int, int]:
     """Return the stream's number and the offset of a key."""
-    stream_id, offset = _PLACE.unpack(key)
+    try:
+        stream_id, offset = _PLACE.unpack(key)
+    except struct.error:
+        raise UnreadableRecord(f"the store is damaged: a key of {len(key)} bytes where 16 are expected") from None
     return stream_id, offset
 
 
 def unpack_number(key: bytes) -> int:
     """Return the message id or position of a key."""
-    number: int = _NUMBER.unpack(key)[0]
+    try:
+        number: int = _NUMBER.unpack(key)[0]
+    except struct.error:
+        raise UnreadableRecord(f"the store is damaged: a key of {len(key)} bytes where 8 are expected") from None
     return number
 
 
@@ -82,8 +88,9 @@ class Tables:
 def open_tables(environment: lmdb.Environment) -> Tables:
     """Open the tables, creating them in a new store, and forget the spilled contents of the last run.
 
-    :raises StorageError: when a newer version of the format was written here.
+    :raises StorageError: when a newer version of the format was written here, or another program's data.
     """
+    _require_ours(environment)
     with environment.begin(write=True) as transaction:
         meta = environment.open_db(b"meta", transaction)
         _agree_on_format(transaction, meta)
@@ -108,10 +115,25 @@ def highest_number(transaction: Transaction, table: lmdb._Database) -> int:
         return unpack_number(cursor.key()) if cursor.last() else 0
 
 
+def _require_ours(environment: lmdb.Environment) -> None:
+    """Refuse a file that LMDB reads and no gateway wrote. One that is empty was made and never used."""
+    with environment.begin() as transaction:
+        if not environment.stat()["entries"]:
+            return
+        try:
+            meta = environment.open_db(b"meta", transaction, create=False)
+        except (lmdb.NotFoundError, lmdb.IncompatibleError):
+            meta = None
+        if meta is None or transaction.get(_FORMAT_KEY, db=meta) is None:
+            raise StorageError("data.mdb is a file of LMDB, but not a store of a gateway")
+
+
 def _agree_on_format(transaction: Transaction, meta: lmdb._Database) -> None:
     written = transaction.get(_FORMAT_KEY, db=meta)
     if written is None:
         transaction.put(_FORMAT_KEY, str(FORMAT_VERSION).encode(), db=meta)
+    elif not written.isdigit():
+        raise StorageError("the store has no format that can be read: it is damaged")
     elif int(written) > FORMAT_VERSION:
         raise StorageError(
             f"the store has format {int(written)}, written by a newer gateway; this one reads up to {FORMAT_VERSION}"

@@ -137,17 +137,17 @@ class SegmentFiles:
             for path in _listed(directory):  # nothing, if the stream was deleted meanwhile
                 copy = target.directory / directory.name / path.name
                 if path.suffix == ".chunks" and not copy.exists():
-                    copy.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+                    _make_directories(copy.parent)
                     with suppress(FileNotFoundError):  # truncated meanwhile
                         repeat(path, copy)
 
 
 def write_file(path: Path, pieces: Iterable[bytes]) -> None:
     """Write a file that is there whole and synced, or not at all. :raises OSError: when it is not."""
-    path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+    _make_directories(path.parent)
     unfinished = path.with_name(path.name + UNFINISHED)
     try:
-        with unfinished.open("wb") as file:
+        with open(unfinished, "wb", opener=_private) as file:
             unsynced = 0
             for piece in pieces:
                 file.write(piece)
@@ -164,6 +164,16 @@ def write_file(path: Path, pieces: Iterable[bytes]) -> None:
         raise
     sync_directories(path.parent)
     sync_directories(path.parent.parent)
+
+
+def _make_directories(directory: Path) -> None:
+    """Make the directory of a stream and the one above it, for this user alone."""
+    for each in (directory.parent, directory):
+        each.mkdir(mode=0o700, exist_ok=True)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
 def _listed(directory: Path) -> list[Path]:

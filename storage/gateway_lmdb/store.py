@@ -10,7 +10,7 @@ from typing import Final
 
 from gateway.kernel.changes import Changes, Enqueued, Lsn, Put, Recovered
 from gateway.kernel.contents import decode_content
-from gateway.kernel.errors import UnreadableRecord
+from gateway.kernel.errors import StorageError, UnreadableRecord
 from gateway.kernel.ports import StoredMessage, StoreListener
 from gateway_lmdb import recovery, stream_recovery
 from gateway_lmdb.environment import DEFAULT_MAP_SIZE, RECORD_SEEN, Environment
@@ -54,7 +54,11 @@ class LmdbStore:
         self._appended = Lsn(0)
         self._is_closed = False
         self._unreadable_ids: set[int] = set()
-        self._highest_ids = self._read_highest_ids()
+        try:
+            self._highest_ids = self._read_highest_ids()
+        except StorageError:
+            self._environment.close()
+            raise
         self._files = SegmentFiles(Path(path) / DIRECTORY)
         self._writer = Writer(self._environment, self._relay, retry_interval_s, self._streams_committed)
         self._sealer = Sealer(self._environment, self._files, self._filed, retry_interval_s)

@@ -137,6 +137,7 @@ def test_repair_lists_exports_and_drops(filled: Gateway, connect: Connect) -> No
     exported = [json.loads(line) for line in repair(filled, "export").stdout.splitlines()]
     assert [each["kind"] for each in exported] == ["binding", "parameter"]
     assert exported[1]["key"] == ["/", "c", "x"]
+    assert repair(filled, "check").stdout.endswith(" pages are in use, and none is damaged\n")
     assert repair(filled, "drop").returncode == 64
     wrong = repair(filled, "drop", "3")
     assert (wrong.returncode, wrong.stderr) == (69, "gateway: there is no record 3 in quarantine: there are 2\n")

@@ -1,0 +1,94 @@
+"""A damaged or foreign file is refused in one line, before LMDB maps what is missing."""
+
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import lmdb
+import pytest
+
+from gateway.kernel.changes import Put
+from gateway.kernel.errors import StorageError
+from gateway.testing.store_session import queue_record
+from gateway_lmdb.inspection import require_sound, require_whole
+from tests.running import PROJECT
+from tests.storage.listeners import Heard
+from tests.storage.places import LmdbPlace
+from tests.storage.test_lmdb_store import draining, publishing
+
+
+@pytest.fixture
+def place() -> Iterator[LmdbPlace]:
+    place = LmdbPlace()
+    yield place
+    place.close()
+
+
+@pytest.fixture
+def filled(place: LmdbPlace) -> Path:
+    """A closed store of some hundred pages, with freed ones among them."""
+    store, heard = place.open(), Heard()
+    store.listen(heard)
+    store.append([Put(queue_record(1)), *publishing(1, 300, 2000), *publishing(301, 310, 9000)])
+    place.pump(lambda: heard.watermark >= 1)
+    store.append(draining(50, 200))
+    place.pump(lambda: heard.watermark >= 2)
+    store.close()
+    return place.path
+
+
+def damaged(store: Path, how: str) -> list[tuple[str, str]]:
+    program = [sys.executable, "-m", "tests.storage.damaging", str(store), str(store.parent / "work"), how]
+    done = subprocess.run(
+        program, cwd=PROJECT, capture_output=True, text=True, timeout=240, check=False, stdin=subprocess.DEVNULL
+    )
+    outcomes = [line.split("\t") for line in done.stdout.splitlines()]
+    assert done.returncode == 0, f"ended with {done.returncode} after {outcomes[-1:]}: {done.stderr[-2000:]}"
+    return [(what, outcome) for what, outcome in outcomes]
+
+
+def test_a_file_that_was_cut_off_is_refused_in_one_line_wherever_the_cut_is(filled: Path) -> None:
+    outcomes = damaged(filled, "cut")
+    assert len(outcomes) > 60
+    assert all(outcome.startswith("refused: ") for _, outcome in outcomes), outcomes
+    assert any("it was cut off" in outcome for _, outcome in outcomes)
+
+
+def test_random_bytes_are_refused_or_passed_over_and_never_end_the_process(filled: Path) -> None:
+    outcomes = dict(damaged(filled, "scribble"))
+    assert outcomes["all random"].startswith("refused: ")
+    assert "is damaged" in outcomes["all random"]
+    assert sum(outcome.startswith("refused: ") for outcome in outcomes.values()) > 20
+
+
+def test_a_file_that_was_not_damaged_is_whole_whatever_came_and_went(tmp_path: Path) -> None:
+    chance = random.Random(1)
+    with lmdb.open(str(tmp_path), max_dbs=4, map_size=1 << 30, sync=False) as environment:
+        tables = [environment.open_db(b"t%d" % number) for number in range(3)]
+        for _ in range(60):
+            with environment.begin(write=True) as transaction:
+                for _ in range(chance.randrange(150)):
+                    key, table = chance.randrange(2000).to_bytes(8), chance.choice(tables)
+                    if chance.random() < 0.5:
+                        transaction.delete(key, db=table)
+                    else:
+                        transaction.put(key, bytes(chance.choice([10, 100, 3000, 20_000])), db=table)
+            require_whole(tmp_path / "data.mdb")
+            assert require_sound(tmp_path / "data.mdb") > 0
+
+
+def test_an_empty_file_becomes_a_store(place: LmdbPlace) -> None:
+    place.path.mkdir(parents=True)
+    (place.path / "data.mdb").touch()
+    assert list(place.open().recover()) == []
+
+
+def test_a_file_of_lmdb_that_no_gateway_wrote_is_refused_and_left_as_it_is(place: LmdbPlace) -> None:
+    with lmdb.open(str(place.path), max_dbs=4) as environment, environment.begin(write=True) as transaction:
+        transaction.put(b"theirs", b"data", db=environment.open_db(b"table", transaction))
+    before = (place.path / "data.mdb").read_bytes()
+    with pytest.raises(StorageError, match=r"data\.mdb is a file of LMDB, but not a store of a gateway"):
+        place.open()
+    assert (place.path / "data.mdb").read_bytes() == before
