@@ -12,6 +12,7 @@ from gateway.kernel.budget import TurnBudget
 from gateway.kernel.changes import MESSAGE, Appended, Change, Dequeued, Discarded, Enqueued, Lsn, SetAside, Stored
 from gateway.kernel.contents import ContentReader
 from gateway.kernel.message import Message
+from gateway.kernel.open_step import OpenStep
 from gateway.kernel.ports import StoredMessage
 from gateway.kernel.segment import DURABLE
 
@@ -58,6 +59,8 @@ class Journal:
         self._sharers: dict[int, int] = {}
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
         self._last_words: list[Callable[[], None]] = []
+        self._open_steps: list[OpenStep] = []
+        self._step: OpenStep | None = None
         self.turn_ms = 0
         self._turn_bytes = 0
         self._backlog: deque[tuple[int, int]] = deque()
@@ -103,7 +106,8 @@ class Journal:
         message = entry.message
         header = message.header
         expiration_ms = header.expiration_ms
-        self._changes.append(
+        changes = self._changes_of(message.id) if self._open_steps else self._changes
+        changes.append(
             Enqueued(
                 queue_id,
                 entry.position,
@@ -131,10 +135,11 @@ class Journal:
                 self.unspilled(content_id)
 
     def _released(self, position: int, message_id: int) -> bool:
-        self._changes.append(Dequeued(position))
+        changes = self._changes_of(message_id) if self._open_steps else self._changes
+        changes.append(Dequeued(position))
         sharers = self._sharers.get(message_id)
         if sharers is None:
-            self._changes.append(Discarded(message_id))
+            changes.append(Discarded(message_id))
             return True
         if sharers > 2:
             self._sharers[message_id] = sharers - 1
@@ -169,6 +174,10 @@ class Journal:
             for index, message_id in enumerate(message_ids):
                 if message_id in fresh:
                     found[index] = _as_stored(fresh[message_id])
+        for step in self._open_steps:
+            for index, message_id in enumerate(message_ids):
+                if message_id in step.contents:
+                    found[index] = _as_stored(step.contents[message_id])
         return found
 
     def set_aside(self, message_id: int, reason: str) -> None:
@@ -199,6 +208,43 @@ class Journal:
     def segment_path(self, stream_id: int, first: int) -> "Path | None":
         """Return the file of a sealed segment, if it is in one."""
         return self._store.segment_path(stream_id, first)
+
+    # Steps of several turns
+
+    def open_step(self) -> OpenStep:
+        """Begin a step that takes several turns; ``enter`` it for each part of it."""
+        step = OpenStep()
+        self._open_steps.append(step)
+        return step
+
+    def enter(self, step: OpenStep) -> None:
+        """Add what is recorded from now on to a step, until ``leave``; the turn must not end in between."""
+        self._step = step
+        self._changes, step.changes = step.changes, self._changes
+        self._turn_bytes, step.size = step.size, self._turn_bytes
+
+    def leave(self) -> None:
+        """Add what is recorded to the turn again."""
+        step, self._step = self._step, None
+        assert step is not None
+        self._changes, step.changes = step.changes, self._changes
+        self._turn_bytes, step.size = step.size, self._turn_bytes
+        step.note_contents()
+
+    def close_step(self, step: OpenStep) -> None:
+        """Make a step part of this turn, all of it."""
+        self._open_steps.remove(step)
+        self._changes += step.changes
+        self._turn_bytes += step.size
+
+    def _changes_of(self, message_id: int) -> list[Change]:
+        """Return where a change to a message belongs while steps are open."""
+        if self._step is not None and not any(message_id in step.message_ids for step in self._open_steps):
+            self._step.message_ids.add(message_id)
+        for step in self._open_steps:
+            if message_id in step.message_ids:
+                return self._changes if step is self._step else step.changes
+        return self._changes
 
     # Turns and the watermark
 

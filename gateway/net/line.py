@@ -154,7 +154,7 @@ class Line(Speaker):
         """Leave the rest of the input to later turns."""
         self.has_leftover = self.was_held = True
         self._read_source()
-        if self.is_reading:
+        if self.is_reading and not self.machine.is_busy:
             self._wait_for_share()
 
     def _wait_for_share(self) -> None:
@@ -168,17 +168,22 @@ class Line(Speaker):
         if machine.is_held and self.is_reading:
             machine.receive(b"")
         self.has_leftover = machine.is_held
-        self._is_in_rotation = self.has_leftover and self.is_reading
+        self._is_in_rotation = self.has_leftover and self.is_reading and not machine.is_busy
         if not self.has_leftover:
             self._read_source()
         return self._is_in_rotation
+
+    def resume(self) -> None:
+        """Serve the machine again: it is done with a request that took several turns."""
+        if self.has_leftover and self.is_reading:
+            self._wait_for_share()
 
     def admit(self, is_reading: bool) -> None:
         """Read from the peer and act on its input, or let both wait."""
         if is_reading != self.is_reading:
             self.is_reading = is_reading
             self._read_source()
-            if is_reading and self.has_leftover:
+            if is_reading and self.has_leftover and not self.machine.is_busy:
                 self._wait_for_share()
 
     def _read_source(self) -> None:

@@ -44,6 +44,10 @@ class Driver(Protocol):
         """The client publishes for the first time."""
         ...
 
+    def go_on(self) -> None:
+        """The machine is ready for the input that it left over."""
+        ...
+
 
 class Machine:
     """One client's conversation without I/O, as its ``PeerProtocol`` sees it. All calls come on the kernel's thread.
@@ -53,9 +57,11 @@ class Machine:
     What a call raises ends the connection with ``fault``. ``has_published`` says that alarms and the disk's backlog
     concern this client; whoever sets it calls ``Driver.publishing`` once. ``outbox`` has what is to be sent.
     ``is_held`` says that the turn's budget ended before the input did: ``receive`` nothing in a later turn to go on.
+    While it ``is_busy`` with a request that takes several turns there is no need to: ``Driver.go_on`` tells its end.
     """
 
     has_published: bool
+    is_busy: bool
     is_held: bool
     outbox: Outbox
 
@@ -127,6 +133,7 @@ class Gone(Machine):
 
     def __init__(self) -> None:
         self.has_published = False
+        self.is_busy = False
         self.is_held = False
         self.outbox = Outbox(Mute())
 

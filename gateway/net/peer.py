@@ -144,6 +144,10 @@ class PeerProtocol(Protocol):
         """The client publishes: from now on it is held back when publishers are."""
         self.weigh_publishing()
 
+    def go_on(self) -> None:
+        """Serve the machine again: it is done with a request that took several turns."""
+        self.line.resume()
+
     # What the line asks for
 
     def fail(self) -> None:

@@ -284,13 +284,15 @@ class Channel:
         if not isinstance(self._publisher, Transactional):
             unsettle = self.consuming.unsettle
             self._publisher = Transactional(
-                self._scope.vhost, self._scope.origin, self._unrouted, unsettle, self._holdings
+                self._scope.vhost, self._scope.origin, self._unrouted, unsettle, self._holdings, self._scope.journal
             )
             self.consuming.settle_through(self._publisher)
         self._scope.reply(commands.Tx.SelectOk())
 
     def _commit(self, method: commands.Tx.Commit) -> None:
-        self._transaction().commit()
+        self._scope.host.work_through(self._transaction().committing(), self._committed)
+
+    def _committed(self) -> None:
         self.consuming.share()
         self._scope.reply_durably(commands.Tx.CommitOk())
 

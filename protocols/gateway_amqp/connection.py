@@ -4,7 +4,7 @@ The order of a conversation is a row of states; the methods on channel 0 are a t
 other channels goes to the channel. Errors end the channel or the connection as 1.8 of the specification says.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -18,6 +18,7 @@ from gateway.kernel.consumers import Resumption
 from gateway.kernel.errors import GatewayError, NotAllowed, PreconditionFailed, Refused
 from gateway.kernel.limits import require_room_for_channel
 from gateway.kernel.ports import Origin
+from gateway.kernel.slices import in_slices
 from gateway.kernel.vhost import VirtualHost
 from gateway.net.machine import Driver, Machine, Phase
 from gateway.net.outbox import Outbox
@@ -66,6 +67,7 @@ class Connection(Machine):
         self.heartbeat_s = 0
         self.is_blocked = False
         self.has_published = False
+        self.is_busy = False
         self.is_held = False
         self._budget = settings.broker.journal.budget
         self.driver = driver
@@ -145,12 +147,29 @@ class Connection(Machine):
             self.has_published = True
             self.driver.publishing()
 
+    def work_through(self, steps: Iterator[None], then: Callable[[], None]) -> None:
+        """Do a long request of a channel in slices, and ``then`` answer it; frames that follow wait for that."""
+        self.is_busy = True
+        in_slices(self.settings.broker.clock, self._working(steps, then))
+
+    def _working(self, steps: Iterator[None], then: Callable[[], None]) -> Iterator[None]:
+        try:
+            yield from steps
+            then()
+        finally:
+            self.is_busy = False
+            self.driver.go_on()
+
     # Bytes in
 
     def receive(self, data: bytes) -> None:
         """Feed bytes from the peer; everything they complete is done before this returns."""
         if self.state is State.CLOSED:
             self.is_held = False
+            return
+        if self.is_busy:
+            self.is_held = True
+            self._incoming.append(data)
             return
         if self.is_held:
             self.is_held = False
@@ -229,6 +248,10 @@ class Connection(Machine):
                 self.fail(error)
             if self.state is State.AUTHENTICATING:
                 self._incoming.keep(data, position, 1)
+                return
+            if self.is_busy:
+                self.is_held = True
+                self._incoming.keep(data, position, 0)
                 return
         if position < end:
             self._incoming.keep(data, position, 8)

@@ -21,10 +21,14 @@ class Incoming:
 
     def release(self, data: bytes) -> bytes | None:
         """Return the rest and ``data`` as one, however much is wanted; ``None`` when that is nothing."""
+        self.append(data)
+        return self.take()
+
+    def append(self, data: bytes) -> None:
+        """Keep more bytes behind the rest."""
         if data:
             self._pieces.append(data)
             self.size += len(data)
-        return self.take()
 
     def keep(self, data: bytes, position: int, wanted: int) -> None:
         """Keep what stands at ``position`` until ``wanted`` bytes of it are there."""

@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol, TypeAlias
 
 from gateway.kernel.errors import NotImplementedHere, PreconditionFailed
-from gateway.kernel.exchange import Exchange
-from gateway.kernel.ledger import Delivery, settle_all
+from gateway.kernel.exchange import Exchange, Route
+from gateway.kernel.journal import Journal
+from gateway.kernel.ledger import MOST_AT_ONCE, Delivery, settle_all
 from gateway.kernel.message import Message
 from gateway.kernel.ports import Origin
 from gateway.kernel.publishing import Confirms
 from gateway.kernel.queue import Outcome
+from gateway.kernel.stream import Stream
 from gateway.kernel.tallies import Publishes
 from gateway.kernel.vhost import Verdict, VirtualHost
 from gateway_amqp.errors import FrameError
@@ -61,6 +63,9 @@ def parse_publish(payload: bytes) -> tuple[str, str, bool]:
         raise NotImplementedHere("immediate=true")
     return exchange, routing_key, bool(payload[key_end] & _MANDATORY)
 
+
+#: Actions of a large transaction between two looks at the clock, and the most deliveries that one of them settles.
+_STEP: Final = 64
 
 Unrouted = Callable[[Target, Message], None]
 """Sends a message that reached no queue back to its publisher, if it is mandatory."""
@@ -119,6 +124,10 @@ class Confirming(Plain):
         self._publishing()
 
 
+#: What a transaction holds: a message for a target, or deliveries and their outcome.
+Action: TypeAlias = tuple[Target, Message] | tuple[list[Delivery], Outcome]
+
+
 class Transactional(Plain):
     """Holds publishes and settlements until commit; all of them then happen in one turn, so in one store step (R115).
 
@@ -134,29 +143,32 @@ class Transactional(Plain):
         unrouted: Unrouted,
         unsettle: Callable[[list[Delivery]], None],
         holdings: Holdings,
+        journal: Journal,
     ) -> None:
         super().__init__(vhost, origin, unrouted)
         self._unsettle = unsettle
         self._holdings = holdings
+        self._journal = journal
         self._size = 0
-        self._held: list[Callable[[], None]] = []
+        self._held: list[Action] = []
         self._settled: list[list[Delivery]] = []
 
     def publish(self, target: Target, message: Message) -> None:
         """Hold a message. :raises PreconditionFailed: when the connection holds too much already."""
         self._hold(len(message.body) + len(message.header.raw))
-        self._held.append(lambda: Plain.publish(self, target, message))
+        self._held.append((target, message))
 
     def settle(self, deliveries: list[Delivery], outcome: Outcome) -> None:
         """Hold a settlement. :raises PreconditionFailed: when the connection holds too much already."""
         self._settled.append(deliveries)
-        self._held.append(lambda: settle_all(deliveries, outcome))
+        self._held += [(deliveries[at : at + _STEP], outcome) for at in range(0, len(deliveries), _STEP)]
         self._hold(OVERHEAD * len(deliveries))  # when it is refused, the rollback finds them where they are
 
     @property
     def held(self) -> tuple[int, int]:
         """How many messages and how many acknowledgements wait for the commit."""
-        return len(self._held) - len(self._settled), sum(map(len, self._settled))
+        settled = sum(map(len, self._settled))
+        return sum(isinstance(first, Target) for first, _ in self._held), settled
 
     @property
     def undecided(self) -> Iterator[Delivery]:
@@ -168,12 +180,60 @@ class Transactional(Plain):
         """How many bytes their bodies have."""
         return sum(len(delivery.entry.message.body) for delivery in self.undecided)
 
-    def commit(self) -> None:
-        """Do everything that was held, in order."""
+    def committing(self) -> Iterator[None]:
+        """Return the steps in which everything that was held is done, in order.
+
+        The store gets all of it as one. What streams and archives take has its position by the turn, so from the first
+        such message on the rest is done in one turn.
+        """
         held, self._held, self._settled = self._held, [], []
         self._let_go()
-        for action in held:
-            action()
+        return self._committing(held)
+
+    def _committing(self, held: "list[Action]") -> Iterator[None]:
+        at, late = 0, None
+        if len(held) > MOST_AT_ONCE:
+            journal = self._journal
+            step = journal.open_step()
+            try:
+                while at < len(held) and late is None:
+                    journal.enter(step)
+                    try:
+                        at, late = self._do_some(held, at)
+                    finally:
+                        journal.leave()
+                    yield
+            finally:
+                journal.close_step(step)
+        if late is not None:
+            self._publish_along(late, *held[at])
+            at += 1
+        for action in held[at:]:
+            self._do(action)
+
+    def _do_some(self, held: "list[Action]", at: int) -> "tuple[int, Route | None]":
+        """Do actions from ``at`` on; return where to go on, and the route of the next if it has to be the last."""
+        for index in range(at, min(at + _STEP, len(held))):
+            first, second = held[index]
+            if isinstance(first, Target) and isinstance(second, Message):
+                route = self._vhost.way_of(first.exchange, second)
+                if route.archives or any(isinstance(queue, Stream) for queue in route.queues):
+                    return index, route
+                self._publish_along(route, first, second)
+            else:
+                self._do(held[index])
+        return min(at + _STEP, len(held)), None
+
+    def _do(self, action: "Action") -> None:
+        first, second = action
+        if isinstance(first, Target) and isinstance(second, Message):
+            Plain.publish(self, first, second)
+        elif isinstance(first, list) and isinstance(second, Outcome):
+            settle_all(first, second)
+
+    def _publish_along(self, route: Route, target: Target, message: Message) -> None:
+        if self._vhost.publish_along(route, message, self._origin) is Verdict.UNROUTED:
+            self._unrouted(target, message)
 
     def rollback(self) -> None:
         """Forget everything that was held; settled deliveries are unsettled again."""

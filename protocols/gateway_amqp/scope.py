@@ -1,6 +1,6 @@
 """What the parts of a channel share: where they are, what its user may do, and how they answer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from pamqp.base import Frame
@@ -37,6 +37,10 @@ class Host(Protocol):
 
     def publishing(self) -> None:
         """Hear that the channel begins to publish, or publishes to somewhere new."""
+        ...
+
+    def work_through(self, steps: Iterator[None], then: Callable[[], None]) -> None:
+        """Do a long request in slices, and ``then`` answer it; frames that follow wait for that."""
         ...
 
     def has_capability(self, name: str) -> bool:

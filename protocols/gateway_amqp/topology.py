@@ -112,9 +112,13 @@ class Topology:
     def purge_queue(self, method: commands.Queue.Purge) -> None:
         """Forget the waiting messages of a queue; tell how many there were (50, 30)."""
         queue = self.used_queue(method.queue, Operation.READ)
-        count = queue.purge()
-        if not method.nowait:
-            self._answer(commands.Queue.PurgeOk(count), queue.is_durable)
+        count = len(queue)
+
+        def answer() -> None:
+            if not method.nowait:
+                self._answer(commands.Queue.PurgeOk(count), queue.is_durable)
+
+        self._scope.host.work_through(queue.emptying(), answer)
 
     def bind_queue(self, method: commands.Queue.Bind) -> None:
         """Let messages flow from an exchange to a queue (50, 20)."""

@@ -69,6 +69,7 @@ class Connection(Machine):
         self.version = 0
         self.keep_alive_s = 0
         self.has_published = False
+        self.is_busy = False
         self.is_held = False
         self._budget = settings.broker.journal.budget
         self.explains = True

@@ -41,6 +41,7 @@ class Connection(Machine):
         self.outbox = Outbox(speaker)
         self.state = State.GREETING
         self.has_published = False
+        self.is_busy = False
         self.is_held = False
         self._budget = settings.broker.journal.budget
         self.opening = Opening(settings.access_of)

@@ -103,6 +103,11 @@ class OtherEnd(Generic[Spoken, Heard]):
         self.line.connect(machine)
         self._house.broker.connections.add(self)
 
+    def go_on(self) -> None:
+        """Serve the machine again: it is done with a request that took several turns."""
+        if self.machine.is_held:
+            self.machine.receive(b"")
+
     def lose(self) -> None:
         """The transport breaks."""
         self._house.broker.connections.remove(self)

@@ -1,0 +1,162 @@
+"""Requests that are more work than a turn may take: done in slices, one step for the store, answered when done."""
+
+import pytest
+from pamqp import commands
+
+from gateway.kernel.changes import Changes, Lsn
+from gateway.testing.clock import FakeClock
+from gateway_memory import MemoryStore
+from tests.protocols.amqp.dialogue import Gateway, Peer
+from tests.protocols.amqp.frames import publish
+
+COUNT = 3000
+LOOK_S = 0.001
+
+
+class TickingClock(FakeClock):
+    """Time passes by being looked at, as it does while work is done."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._spent_s = 0.0
+
+    def monotonic_s(self) -> float:
+        self._spent_s += LOOK_S
+        return self._spent_s
+
+
+class StepStore(MemoryStore):
+    """Notes the size of each step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    def append(self, changes: Changes) -> Lsn:
+        self.sizes.append(len(changes))
+        return super().append(changes)
+
+
+@pytest.fixture
+def clock() -> TickingClock:
+    return TickingClock()
+
+
+@pytest.fixture
+def store() -> StepStore:
+    return StepStore()
+
+
+@pytest.fixture
+def gateway(clock: TickingClock, store: StepStore) -> Gateway:
+    return Gateway(clock=clock, store=store)
+
+
+@pytest.fixture
+def peer(gateway: Gateway) -> Peer:
+    peer = gateway.connect()
+    peer.send(commands.Queue.Declare(queue="q", durable=True))
+    assert len(peer.hear()) == 1
+    return peer
+
+
+def held_publishes(peer: Peer, count: int) -> None:
+    peer.send(commands.Tx.Select())
+    for _ in range(count):
+        peer.send(publish("", "q", b"m", delivery_mode=2))
+    assert peer.hear() == ["Tx.SelectOk()"]
+
+
+def test_a_large_commit_is_one_step_of_the_store_and_is_answered_when_all_is_done(
+    gateway: Gateway, peer: Peer, store: StepStore, clock: TickingClock
+) -> None:
+    held_publishes(peer, COUNT)
+    queue = gateway.vhost.queue("q")
+    store.sizes.clear()
+    peer.send(commands.Tx.Commit())
+    assert peer.hear() == []
+    assert 0 < len(queue) < COUNT
+    assert store.sizes == []
+    clock.advance(0)
+    assert peer.hear() == ["Tx.CommitOk()"]
+    assert len(queue) == COUNT
+    assert [size for size in store.sizes if size > 1] == [2 * COUNT]
+
+
+def test_frames_behind_a_large_commit_wait_for_it(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
+    held_publishes(peer, COUNT)
+    peer.send(commands.Tx.Commit(), commands.Queue.Declare(queue="q", passive=True))
+    peer.send(commands.Queue.Declare(queue="other"))
+    assert peer.hear() == []
+    clock.advance(0)
+    heard = peer.hear()
+    assert heard[0] == "Tx.CommitOk()"
+    assert [line.split("(")[0] for line in heard[1:]] == ["Queue.DeclareOk"] * 2
+    assert f"message_count={COUNT}" in heard[1]
+
+
+def test_a_crash_in_the_middle_of_a_large_commit_leaves_nothing_of_it(
+    gateway: Gateway, peer: Peer, store: StepStore
+) -> None:
+    held_publishes(peer, COUNT)
+    peer.send(commands.Tx.Commit())
+    assert len(gateway.vhost.queue("q")) > 0
+    gateway.settle()
+    assert len(Gateway(store=store.reopened()).vhost.queue("q")) == 0
+
+
+def test_messages_of_an_open_step_that_are_consumed_meanwhile_are_gone_after_a_restart(
+    gateway: Gateway, peer: Peer, store: StepStore, clock: TickingClock
+) -> None:
+    held_publishes(peer, COUNT)
+    peer.send(commands.Tx.Commit())
+    other = gateway.connect()
+    for _ in range(10):
+        other.send(commands.Basic.Get(queue="q", no_ack=True))
+    assert len([line for line in other.hear() if "GetOk" in line]) == 10
+    assert len(Gateway(store=store.reopened()).vhost.queue("q")) == 0
+    clock.advance(0)
+    assert peer.hear() == ["Tx.CommitOk()"]
+    assert len(Gateway(store=store.reopened()).vhost.queue("q")) == COUNT - 10
+
+
+def test_a_client_that_leaves_in_the_middle_of_its_commit_has_committed(
+    gateway: Gateway, peer: Peer, clock: TickingClock
+) -> None:
+    held_publishes(peer, COUNT)
+    peer.send(commands.Tx.Commit())
+    peer.lose()
+    clock.advance(0)
+    assert len(gateway.vhost.queue("q")) == COUNT
+
+
+def test_a_long_queue_is_purged_in_slices_and_answered_when_the_store_knows(
+    gateway: Gateway, peer: Peer, store: StepStore, clock: TickingClock
+) -> None:
+    for _ in range(COUNT):
+        peer.send(publish("", "q", b"m", delivery_mode=2))
+    assert peer.hear() == []
+    peer.send(commands.Queue.Purge(queue="q"))
+    assert peer.hear() == []
+    assert len(gateway.vhost.queue("q")) == 0
+    clock.advance(0)
+    assert peer.hear() == [f"Queue.PurgeOk(message_count={COUNT})"]
+    assert not store.held_ids
+
+
+def test_messages_that_come_back_in_slices_keep_their_order(
+    gateway: Gateway, peer: Peer, clock: TickingClock
+) -> None:
+    for number in range(COUNT):
+        peer.send(publish("", "q", b"%d" % number))
+    first, second = gateway.connect(), gateway.connect()
+    first.send(commands.Basic.Consume(queue="q"))
+    assert len(first.hear()) == COUNT + 1
+    second.send(commands.Basic.Consume(queue="q"))
+    assert len(second.hear()) == 1
+    first.lose()
+    assert second.hear() == []
+    peer.send(publish("", "q", b"late"))
+    clock.advance(0)
+    bodies = [heard.body for heard in second.listen()]
+    assert bodies == [*(b"%d" % number for number in range(COUNT)), b"late"]
