@@ -15,6 +15,7 @@ from gateway.kernel.connections import TICKS_PER_S, ChannelFacts, PeerFacts, Tls
 from gateway.logs import Log
 from gateway.net.certificates import subject_of
 from gateway.net.handshakes import tls_facts
+from gateway.net.hangup import BROKEN, hang_up_of, keep_alive
 from gateway.net.line import Line
 from gateway.net.listeners import plain_host
 from gateway.net.machine import Machine, Phase
@@ -25,6 +26,9 @@ from gateway.net.wire import Wire
 
 #: How long a peer may take to answer our close, or to take what it was sent last, in seconds.
 _FAREWELL_S: Final = 5
+
+#: How long a connection lives on that is held back and whose peer said goodbye, in seconds.
+_LINGER_S: Final = 5
 
 
 class PeerProtocol(Protocol):
@@ -52,6 +56,8 @@ class PeerProtocol(Protocol):
         self.line = Line(self, broker.journal, turn)
         self._age = 0
         self._farewell = 0
+        self._held_ticks = 0
+        self._gone_ticks = 0
         self._end_reason = ""
         self._connected_at_ms = 0
         self._tls: TlsFacts | None = None
@@ -277,7 +283,25 @@ class PeerProtocol(Protocol):
                 self.give_up("handshake timeout")
         else:
             self._listen_for_silence()
+            if not self.line.is_reading and self._has_hung_up():
+                return
+            self._held_ticks = 0 if self.line.is_reading else self._held_ticks + 1
             self.mind()
+
+    def _has_hung_up(self) -> bool:
+        """End a connection that is held back and whose peer is gone; return whether it is.
+
+        It may hold what the alarm is about. After an orderly goodbye it has a little time: what was sent before it is
+        read if the alarm is cleared soon.
+        """
+        if not self._held_ticks:
+            keep_alive(self.transport)
+        hang_up = hang_up_of(self.transport)
+        self._gone_ticks = self._gone_ticks + 1 if hang_up else 0
+        if not hang_up & BROKEN and self._gone_ticks <= _LINGER_S * TICKS_PER_S:
+            return False
+        self.give_up("client gone while it was held back")
+        return True
 
     def _listen_for_silence(self) -> None:
         """Count the ticks in which nothing went, and nothing came though we listened."""
