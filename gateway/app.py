@@ -1,15 +1,16 @@
 """``gateway run``: installs the reactor, starts a node, prints what listens where, and stops it on a signal."""
 
-import gc
 import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from gateway.collector import Collector
 from gateway.config import Settings
 from gateway.kernel.errors import StorageError
 from gateway.logs import Log
 from gateway.logs.setup import start_logging
 from gateway.logs.twisted import bridge_twisted
+from gateway.net.allocator import tune_allocator
 from gateway.net.listeners import written
 from gateway.net.reactor import install
 from gateway.signals import Signals
@@ -21,23 +22,20 @@ _log: Final = Log("app")
 #: for a busy reactor.
 _SWITCH_INTERVAL_S: Final = 0.0005
 
-#: Objects between two collections of the youngest generation. A long queue makes many objects that live long; with
-#: the default the collector walks them again and again (measured: stalls of 136 to 342 ms). The second generation is
-#: small, because a collection of it stops everybody: 109 ms when it was 250,000 objects, 87 ms with 125,000.
-_GC_THRESHOLDS: Final = (10_000, 2, 100)
-
 
 def run(settings: Settings, read_settings: Callable[[], Settings]) -> int:
     """Run a broker until SIGTERM or SIGINT; return the exit code. ``read_settings`` is called for a reload.
 
     :raises GatewayError: when it cannot start.
     """
+    tune_allocator()
     start_logging(settings.log)
     bridge_twisted()
     reactor = install()
     from gateway.node import Node  # imports Twisted's reactor machinery, so it comes after the installation
 
-    node = Node(settings, reactor)
+    collector = Collector()
+    node = Node(settings, reactor, collector)
     failures: list[Exception] = []
     is_stopping: list[bool] = []
 
@@ -49,7 +47,7 @@ def run(settings: Settings, read_settings: Callable[[], Settings]) -> int:
             stop()
             return
         _announce(node.addresses, settings)
-        _tune_collector()
+        collector.start()
         signals.is_ready = True
 
     def stop() -> None:
@@ -76,13 +74,6 @@ def run(settings: Settings, read_settings: Callable[[], Settings]) -> int:
     if failures:
         raise failures[0]
     return 0
-
-
-def _tune_collector() -> None:
-    """Leave what a running broker keeps anyway out of every collection."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_GC_THRESHOLDS)
 
 
 def _announce(addresses: Mapping[str, tuple[str, int]], settings: Settings) -> None:

@@ -9,6 +9,7 @@ from twisted.internet.task import Cooperator, LoopingCall
 
 from gateway.access import Access, HashingThreads, LoginThrottle, PasswordVerifier, ThrottleRules
 from gateway.archive.side import WORKER, ArchiveSide, archive_rules
+from gateway.collector import Collector
 from gateway.config import Settings
 from gateway.config.mqtt import WebMqtt
 from gateway.config.stomp import WebStomp
@@ -39,7 +40,7 @@ from gateway.net.clock import ReactorClock
 from gateway.net.listeners import Listeners
 from gateway.net.reactor import TurnReactor
 from gateway.net.turn import Schedule, Turn
-from gateway.net.watermarks import INTERVAL_S, Watermarks, memory_limit, memory_used
+from gateway.net.watermarks import SHORT_INTERVAL_S, Watermarks, memory_limit, memory_used
 from gateway.net.websocket import WebSocketFactory
 from gateway.passwords import hash_password
 from gateway.patterns import compile_pattern
@@ -70,7 +71,13 @@ _GOODBYE_S: Final = 2.0
 class Node:
     """One broker on one reactor. ``on_failure`` is called when it cannot go on and has to be stopped."""
 
-    def __init__(self, settings: Settings, reactor: Any) -> None:  # Any: Twisted's interfaces are not types
+    def __init__(
+        self,
+        settings: Settings,
+        reactor: Any,  # Any: Twisted's interfaces are not types
+        collector: Collector | None = None,
+    ) -> None:
+        self.collector = collector or Collector()
         self.settings = settings
         self._reactor = reactor
         self._registry: PluginRegistry = load_plugins(settings.plugins_dir)
@@ -123,9 +130,13 @@ class Node:
         self.broker.events.subscribe(self._forget_view)
         self.broker.on_vhost = lambda vhost: bound_sessions(settings, vhost)
         self._watermarks = Watermarks(
-            self.broker.alarms, settings.data, memory_limit(settings.memory_high_watermark), settings.disk_free_limit
+            self.broker.alarms,
+            settings.data,
+            memory_limit(settings.memory_high_watermark),
+            settings.disk_free_limit,
+            self.collector.collect_all,
         )
-        self._watch = LoopingCall(partial(self._steadily, self._watermarks.check))
+        self._watch = LoopingCall(partial(self._steadily, self._mind_memory))
         self._tick = LoopingCall(partial(self._steadily, self._tick_all))
         self._statistics = Statistics(self.broker, reactor.seconds, settings.data)
         slices = Cooperator(scheduler=lambda call: reactor.callLater(0, call))
@@ -157,7 +168,7 @@ class Node:
         self.broker.journal.flush()
         aside = len(self.broker.set_aside)
         _log.info("recovered", vhosts=len(self.broker.vhost_by_name), messages=count, set_aside=aside)
-        intervals = [(self._watch, INTERVAL_S), (self._tick, 1 / TICKS_PER_S), (self._look, LOOK_INTERVAL_S)]
+        intervals = [(self._watch, SHORT_INTERVAL_S), (self._tick, 1 / TICKS_PER_S), (self._look, LOOK_INTERVAL_S)]
         if self.settings.mqtt.sys_interval_s:
             intervals.append((self._tell, self.settings.mqtt.sys_interval_s))
         for loop, interval_s in intervals:
@@ -204,6 +215,8 @@ class Node:
             "durable": self.broker.journal.watermark,
             "alarms": self.broker.alarms.reason,
             "faults": self.broker.faults.total,
+            "gc_frozen": self.collector.frozen,
+            **self.collector.facts(),
         }
 
     # Parts
@@ -361,6 +374,7 @@ class Node:
             http=http_limits(settings),
             screening=http_screening(settings),
             reactor=self._reactor,
+            collections=self.collector.facts,
         )
         return management_site(self._surroundings)
 
@@ -411,6 +425,11 @@ class Node:
                 peer.tick()
             except Exception:  # the seam between peers: the broken one ends, with a line in the log
                 peer.fail()
+
+    def _mind_memory(self) -> None:
+        """Collect garbage that is due, and compare memory and disk with their limits."""
+        self.collector.tick()
+        self._watermarks.tick()
 
     def _steadily(self, call: Callable[[], None]) -> None:
         """Make a call that is due again and again: what it raises once does not end the others."""

@@ -33,7 +33,8 @@ class Surroundings:
     topics. ``addresses`` tells what listens where: listener name to (host, port). ``memory_limit`` and
     ``disk_free_limit`` are in bytes. ``touch`` makes sure that the turn ends. ``started_at_ms`` is wall time.
     ``http`` bounds what clients may hold, ``screening`` keeps foreign pages out. A reload replaces limits and the
-    certificate. ``passwords`` hashes them; ``login_counts`` tells of delayed logins.
+    certificate. ``passwords`` hashes them; ``login_counts`` tells of delayed logins, ``collections``
+    what garbage collection cost.
     """
 
     broker: Broker
@@ -55,3 +56,4 @@ class Surroundings:
     http: HttpLimits = field(default_factory=HttpLimits)
     screening: Screening = field(default_factory=lambda: screening((), (), 0))
     reactor: Any = None  # Twisted's interfaces are not types
+    collections: Callable[[], Mapping[str, Any]] = dict

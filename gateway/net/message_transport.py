@@ -35,6 +35,11 @@ class MessageTransport:
             if hasattr(connection, name):
                 setattr(self, name, getattr(connection, name))
 
+    @property
+    def transport(self) -> Any:
+        """The connection below."""
+        return self._connection
+
     def write(self, data: bytes) -> None:
         """Send a message. Nothing leaves after the close."""
         if not self.disconnecting:

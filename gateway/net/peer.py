@@ -58,6 +58,7 @@ class PeerProtocol(Protocol):
         self._farewell = 0
         self._held_ticks = 0
         self._gone_ticks = 0
+        self._octets_seen = 0
         self._end_reason = ""
         self._connected_at_ms = 0
         self._tls: TlsFacts | None = None
@@ -297,7 +298,9 @@ class PeerProtocol(Protocol):
         if not self._held_ticks:
             keep_alive(self.transport)
         hang_up = hang_up_of(self.transport)
-        self._gone_ticks = self._gone_ticks + 1 if hang_up else 0
+        has_come = self.line.octets != self._octets_seen
+        self._octets_seen = self.line.octets
+        self._gone_ticks = self._gone_ticks + 1 if hang_up and not has_come else 0
         if not hang_up & BROKEN and self._gone_ticks <= _LINGER_S * TICKS_PER_S:
             return False
         self.give_up("client gone while it was held back")

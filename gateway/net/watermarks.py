@@ -1,35 +1,119 @@
-"""How much memory the broker uses and how much disk is left: measured every few seconds, told to the alarms."""
+"""How much memory the broker uses and how much disk is left: measured every few seconds, told to the alarms.
+
+The measure is resident memory that is the process's own (``RssAnon``): what the system has to find room for. What was
+freed is part of it until it is given back, so it is given back before the alarm is raised.
+"""
 
 import os
 import shutil
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from gateway.kernel.alarms import Alarms, Resource
+from gateway.net.allocator import give_back
 
 #: How often to look, in seconds; RabbitMQ's vm_memory_monitor looks as often.
 INTERVAL_S: Final = 2.5
 
+#: How often to look while an alarm stands or is near.
+SHORT_INTERVAL_S: Final = 0.5
+
+#: The share of the limit above which memory is near it: freed memory is then given back to the system.
+NEAR: Final = 0.5
+
+#: Giving back helped if it was so much, in bytes; it takes no more than this share of the time, and is tried at least
+#: so often, in seconds.
+_WORTH_IT: Final = 32 * 2**20
+_SHARE_OF_TIME: Final = 0.05
+_LONGEST_WAIT_S: Final = 8.0
+
 
 class Watermarks:
-    """Compares what is used with the limits. ``memory_limit`` and ``disk_free_limit`` are in bytes."""
+    """Compares what is used with the limits. ``memory_limit`` and ``disk_free_limit`` are in bytes.
 
-    def __init__(self, alarms: Alarms, data: Path, memory_limit: int, disk_free_limit: int) -> None:
+    ``collect`` is the last resort before the memory alarm is raised: it frees what only a garbage collection finds, and
+    returns whether it looked.
+    """
+
+    def __init__(
+        self,
+        alarms: Alarms,
+        data: Path,
+        memory_limit: int,
+        disk_free_limit: int,
+        collect: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._alarms = alarms
         self._data = data
+        self._collect = collect
+        self._relief = Relief()
+        self._next_s = 0.0
         self.memory_limit = memory_limit
         self.disk_free_limit = disk_free_limit
 
-    def check(self) -> None:
-        """Measure, and raise or clear the alarms."""
-        used = memory_used()
+    def tick(self) -> None:
+        """Check if it is time; called every ``SHORT_INTERVAL_S``."""
+        now_s = time.monotonic()
+        if now_s >= self._next_s:
+            used = self.check()
+            is_near = used > NEAR * self.memory_limit or bool(self._alarms)
+            self._next_s = now_s + (0 if is_near else INTERVAL_S - SHORT_INTERVAL_S / 2)
+
+    def check(self) -> int:
+        """Measure, and raise or clear the alarms; return the bytes of memory used."""
+        used = self._memory_used()
         self._alarms.set(Resource.MEMORY, used > self.memory_limit, f"{used} of {self.memory_limit} bytes used")
         try:
             free = shutil.disk_usage(self._data).free
         except OSError as error:
             self._alarms.set(Resource.DISK, True, f"cannot tell how much is free: {error}")
-            return
+            return used
         self._alarms.set(Resource.DISK, free < self.disk_free_limit, f"{free} of {self.disk_free_limit} bytes free")
+        return used
+
+    def _memory_used(self) -> int:
+        """Return what is used after what is free was given back, as far as it is worth it."""
+        used = memory_used()
+        if used > NEAR * self.memory_limit:
+            used = self._relief.after(used, self.memory_limit)
+        if used > self.memory_limit and self._collect():
+            used = self._relief.after(memory_used(), self.memory_limit, is_urgent=True)
+        return used
+
+
+class Relief:
+    """Gives freed memory back to the system: often while that helps, more and more seldom while it does not.
+
+    Nothing tells cheaply how much is free inside the heap, so it is tried.
+    """
+
+    def __init__(
+        self,
+        now_s: Callable[[], float] = time.monotonic,
+        give_back: Callable[[], None] = give_back,
+        measure: Callable[[], int] = lambda: memory_used(),
+    ) -> None:
+        self._now_s = now_s
+        self._give_back = give_back
+        self._measure = measure
+        self._wait_s = SHORT_INTERVAL_S
+        self._not_before_s = 0.0
+
+    def after(self, used: int, limit: int, *, is_urgent: bool = False) -> int:
+        """Return the bytes of memory used, once freed memory was given back if it is time to try that."""
+        began_s = self._now_s()
+        if began_s < self._not_before_s and not is_urgent:
+            return used
+        self._give_back()
+        ended_s = self._now_s()
+        left = self._measure()
+        longest_s = SHORT_INTERVAL_S if used > limit else _LONGEST_WAIT_S
+        has_helped = used - left > _WORTH_IT
+        self._wait_s = SHORT_INTERVAL_S if has_helped else min(2 * self._wait_s, longest_s)
+        self._not_before_s = ended_s + max(self._wait_s, (ended_s - began_s) / _SHARE_OF_TIME) - SHORT_INTERVAL_S / 2
+        return left
 
 
 def memory_limit(watermark: float | int) -> int:

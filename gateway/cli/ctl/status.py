@@ -78,6 +78,8 @@ def _as_json(overview: Json, node: Json, vhosts: int) -> JsonObject:
         "config_files": part(node, "config_files"),
         "log_files": part(node, "log_files"),
         "alarms": alarms,
+        "contained_faults": {**_faults(node)},
+        "gc_longest_pause_ms": part(node, "gc_longest_pause_ms"),
         "memory": {"used": part(node, "mem_used")},
         "vm_memory_high_watermark_limit": part(node, "mem_limit"),
         "disk_free": part(node, "disk_free"),
@@ -103,6 +105,8 @@ def _lines(overview: Json, node: Json, vhosts: int, unit: str) -> Iterator[str]:
             f"Uptime (seconds): {number(node, 'uptime') // 1000}",
             *_versions(overview),
             f"Node name: {text(overview, 'node')}",
+            f"Contained faults: {sum(_faults(node).values())}",
+            f"Longest garbage collection (ms): {part(node, 'gc_longest_pause_ms') or 0}",
         ],
     )
     yield from _section("Plugins", _items(part(node, "enabled_plugins")))
@@ -136,6 +140,13 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
 def _items(values: Json) -> list[str]:
     found = values if isinstance(values, list) else []
     return [f" * {value}" for value in found] or ["(none)"]
+
+
+def _faults(node: Json) -> dict[str, int]:
+    """Return how many exceptions were contained, by what was asked of the part that failed."""
+    counts = part(node, "contained_faults")
+    found = counts.items() if isinstance(counts, dict) else ()
+    return {str(kind): count for kind, count in found if isinstance(count, int)}
 
 
 def _alarms(node: Json) -> Iterator[str]:

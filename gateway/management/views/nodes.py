@@ -37,6 +37,7 @@ def node_view(call: Call) -> Fields:
         "applications": [{"name": "gateway", "description": "gateway message broker", "version": VERSION}],
         "auth_mechanisms": [{"name": name, "description": "", "enabled": True} for name in ("PLAIN", "AMQPLAIN")],
         "cluster_links": [],
+        "contained_faults": dict(broker.faults.count_by_kind),
         "config_files": [],
         "contexts": contexts(surroundings),
         "db_dir": str(surroundings.data),
@@ -61,6 +62,7 @@ def node_view(call: Call) -> Fields:
         "sockets_total": files_limit,
         "type": "disc",
         "uptime": uptime_ms(surroundings),
+        **surroundings.collections(),
     }
 
 

@@ -1,0 +1,90 @@
+"""Garbage is collected in bounded pieces: what grows old is frozen, and young cycles are freed."""
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from gateway.collector import FULL_INTERVAL_S, Collector
+
+
+class Node:
+    """One end of a cycle."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def collector(time: Time) -> Iterator[Collector]:
+    thresholds = gc.get_threshold()
+    collector = Collector(time)
+    collector.start()
+    yield collector
+    collector.stop()
+    gc.set_threshold(*thresholds)
+
+
+def grow(objects: int) -> list[list[int]]:
+    return [[number] for number in range(objects)]
+
+
+def test_no_collection_walks_more_than_some_objects(collector: Collector) -> None:
+    kept = []
+    full: list[int] = []
+    gc.callbacks.append(lambda phase, info: full.append(len(gc.get_objects(2))) if info["generation"] == 2 else None)
+    try:
+        for _ in range(30):
+            kept.append(grow(50_000))
+            collector.tick()
+    finally:
+        gc.callbacks.pop()
+    assert max(full) <= 200_000
+    assert len(gc.get_objects()) < 250_000
+    assert gc.get_freeze_count() > 1_000_000
+    assert collector.longest_ms > 0
+
+
+def test_cycles_that_die_young_are_freed(collector: Collector) -> None:
+    references = []
+    kept = []
+    for _ in range(8):
+        references.append(weakref.ref(Node()))
+        kept.append(grow(20_000))
+        collector.tick()
+    assert [reference() for reference in references[:4]] == [None] * 4
+
+
+def test_a_frozen_cycle_is_freed_when_everything_is_collected(collector: Collector, time: Time) -> None:
+    node = Node()
+    reference = weakref.ref(node)
+    gc.freeze()
+    del node
+    gc.collect()
+    assert reference() is not None
+    time.now_s += FULL_INTERVAL_S
+    assert collector.collect_all()
+    assert reference() is None
+    assert collector.full_collections == 1
+
+
+def test_everything_is_collected_at_most_once_a_minute(collector: Collector, time: Time) -> None:
+    time.now_s += FULL_INTERVAL_S
+    assert collector.collect_all()
+    assert not collector.collect_all()
+    time.now_s += FULL_INTERVAL_S
+    assert collector.collect_all()

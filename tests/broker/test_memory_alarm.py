@@ -1,0 +1,121 @@
+"""The memory alarm goes when its cause is gone: clients that left are noticed, and what was freed is given back."""
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+
+from tests.broker.raw import LOGIN, frame, heard
+from tests.management_client import get
+from tests.running import Gateway
+
+MIB = 2**20
+OPENED = b"\x00\x14\x00\x0b"
+
+
+def eventually(is_true: Callable[[], bool], what: str, timeout_s: float) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not is_true():
+        assert time.monotonic() < deadline, f"not {what} within {timeout_s} s"
+        time.sleep(0.1)
+
+
+def has_alarm(gateway: Gateway) -> bool:
+    return bool(get(gateway, "nodes")[0]["mem_alarm"])
+
+
+def connected(gateway: Gateway, channels: int = 1) -> socket.socket:
+    peer = socket.create_connection(gateway.addresses["amqp"], timeout=20)
+    peer.sendall(LOGIN)
+    heard(peer, OPENED)
+    for channel in range(2, channels + 1):
+        peer.sendall(frame(b"\x00\x14\x00\x0a\x00", channel))
+        heard(peer, OPENED)
+    return peer
+
+
+def half_a_message(channel: int, size: int) -> bytes:
+    """A publish of which the last byte is missing."""
+    method = frame(b"\x00\x3c\x00\x28\x00\x00\x00\x04none\x00", channel)
+    header = struct.pack(">HHQHB", 60, 0, size, 0x1000, 1)
+    parts = [method, struct.pack(">BHI", 2, channel, len(header)) + header + b"\xce"]
+    left = size - 1
+    while left:
+        part = min(left, 130_000)
+        parts.append(struct.pack(">BHI", 3, channel, part) + bytes(part) + b"\xce")
+        left -= part
+    return b"".join(parts)
+
+
+def message(queue: bytes, body: bytes) -> bytes:
+    """A whole transient message."""
+    method = frame(b"\x00\x3c\x00\x28\x00\x00\x00" + bytes((len(queue),)) + queue + b"\x00", 1)
+    header = struct.pack(">HHQHB", 60, 0, len(body), 0x1000, 1)
+    framed = struct.pack(">BHI", 2, 1, len(header)) + header + b"\xce"
+    return method + framed + struct.pack(">BHI", 3, 1, len(body)) + body + b"\xce"
+
+
+def send_until_held_back(peer: socket.socket, what: bytes, most: int) -> None:
+    peer.settimeout(1.5)
+    try:
+        for _ in range(most):
+            peer.sendall(what)
+    except TimeoutError:
+        pass
+
+
+def test_the_alarm_goes_after_many_unacknowledged_messages_were_acknowledged(gateway: Gateway) -> None:
+    gateway.start("memory_high_watermark=200MiB")
+    publisher, consumer = connected(gateway), connected(gateway)
+    consumer.sendall(frame(b"\x00\x32\x00\x0a\x00\x00\x01q\x00" + bytes(4), 1))
+    heard(consumer, b"\x00\x32\x00\x0b")
+    consumer.sendall(frame(b"\x00\x3c\x00\x14\x00\x00\x01q\x01c\x00" + bytes(4), 1))
+    read = [0]
+
+    def take() -> None:
+        while data := consumer.recv(2**20):
+            read[0] += len(data)
+
+    reader = threading.Thread(target=take, daemon=True)
+    reader.start()
+    send_until_held_back(publisher, message(b"q", bytes(10_000)), 25_000)
+    eventually(lambda: has_alarm(gateway), "raised", 10)
+    deadline = time.monotonic() + 10
+    while has_alarm(gateway):  # what the broker had read before the alarm goes on being delivered
+        consumer.sendall(frame(b"\x00\x3c\x00\x50" + bytes(8) + b"\x01", 1))
+        assert time.monotonic() < deadline, f"not cleared, {read[0]} bytes delivered"
+        time.sleep(0.5)
+    publisher.close()
+    consumer.shutdown(socket.SHUT_RDWR)
+    reader.join(10)
+
+
+def test_memory_goes_back_to_the_system_once_unfinished_bodies_are_gone(gateway: Gateway) -> None:
+    gateway.start("memory_high_watermark=300MiB", "amqp.heartbeat_s=0")
+    before = gateway.private_memory()
+    peers = []
+    for _ in range(3):
+        peer = connected(gateway, channels=9)
+        peers.append(peer)
+        for channel in range(1, 9):
+            peer.sendall(half_a_message(channel, 15 * MIB))
+            if has_alarm(gateway):
+                break
+    assert gateway.private_memory() > before + 200 * MIB
+    for peer in peers:
+        peer.close()
+    eventually(lambda: gateway.private_memory() < before + 60 * MIB, "given back", 15)
+    eventually(lambda: not has_alarm(gateway), "cleared", 2)
+
+
+def test_a_client_that_is_gone_is_noticed_while_it_is_held_back(gateway: Gateway) -> None:
+    gateway.start("memory_high_watermark=150MiB", "amqp.heartbeat_s=0")
+    peer = connected(gateway)
+    peer.sendall(frame(b"\x00\x5a\x00\x0a", 1))  # tx.select
+    heard(peer, b"\x00\x5a\x00\x0b")
+    send_until_held_back(peer, message(b"none", bytes(100_000)), 5000)
+    eventually(lambda: has_alarm(gateway), "raised", 5)
+    peer.close()
+    eventually(lambda: not has_alarm(gateway), "cleared", 12)
+    assert gateway.log_has("client gone while it was held back")
