@@ -137,7 +137,7 @@ class Queues:
 
     def release(self, owner: object) -> None:
         """Delete the exclusive queues of a connection that is gone, durable or not (R31); many go in slices."""
-        if self._exclusive.get(owner):
+        if owner in self._exclusive:  # an owner whose queues were deleted one by one is forgotten, too
             in_slices(self._commons.journal.clock, self._releasing(owner))
 
     def _releasing(self, owner: object) -> Iterator[None]:

@@ -78,14 +78,14 @@ def test_a_large_request_is_done_in_slices_and_what_follows_it_waits(name: str) 
         request, answer = FIVE.unsubscribe(*filters), "UNSUBACK #2" + " 0" * 100
     clock.ticking = True
     client.machine.receive(request + FIVE.pingreq() + FIVE.subscribe(("last", 0), id=3))
-    turns = 0
+    turns, heard = 0, client.hear_now()
     while client.machine.is_held:
-        assert client.hear_now() == [], "nothing is answered before it is done"
+        assert not heard or turns > 10, "it is answered when it is done"
         turns += 1
         client.machine.receive(b"")
+        heard += client.hear_now()
     clock.ticking = False
-    assert turns > 10
-    assert client.hear() == [answer, "PINGRESP", "SUBACK #3 0"]
+    assert heard + client.hear() == [answer, "PINGRESP", "SUBACK #3 0"]
 
 
 def test_a_client_that_goes_in_the_midst_of_a_large_request_leaves_nothing() -> None:
