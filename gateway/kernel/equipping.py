@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gateway.kernel.exchange import Exchange
     from gateway.kernel.features.surroundings import Surroundings
     from gateway.kernel.queue import Queue
+    from gateway.kernel.settings import Settings
 
 
 class Equipment:
@@ -34,6 +35,7 @@ class Equipment:
         self._queue_by_name = queue_by_name
         self._exchange_by_name = exchange_by_name
         self._forget_routes = forget_routes
+        self._walked_version: int | None = None
 
     def fit(self, queue: "Queue") -> None:
         """Compute the settings of a queue and give it the features they call for."""
@@ -46,9 +48,12 @@ class Equipment:
 
     def fit_exchange(self, exchange: "Exchange") -> None:
         """Compute the settings of an exchange, and keep what comes by if they say so."""
-        exchange.settings = self._policies.settings(EXCHANGE, exchange.name, exchange.arguments)
+        self._set_exchange(exchange, self._policies.settings(EXCHANGE, exchange.name, exchange.arguments))
+
+    def _set_exchange(self, exchange: "Exchange", settings: "Settings") -> None:
+        exchange.settings = settings
         archives = self._surroundings.archives
-        if exchange.settings.orders("archive"):
+        if settings.orders("archive"):
             exchange.archive = archives.open(ARCHIVE_OF_EXCHANGE, exchange.name)
         else:
             self.unfit_exchange(exchange)
@@ -61,7 +66,9 @@ class Equipment:
 
     def policies_restored(self) -> None:
         """Fit the exchanges that a virtual host is born with: they were there before its policies came back."""
-        self._reapply_to_exchanges()
+        for exchange in self._exchange_by_name.values():
+            self._reapply_to_exchange(exchange)
+        self._forget_routes()
 
     def refit_queues(self) -> None:
         """Give every queue the features it needs now that something other than its settings changed."""
@@ -74,23 +81,48 @@ class Equipment:
             yield
 
     def policies_changed(self) -> None:
-        """Go through everything that is there."""
-        in_slices(self._surroundings.clock, self._reapply(self._policies.version))
+        """Go through everything that is there, in slices; a change on the way begins anew when the slice ends."""
+        if self._walked_version is None:
+            in_slices(self._surroundings.clock, self._reapply())
 
-    def _reapply(self, version: int) -> Iterator[None]:
-        """Fit what other policies hold for now, a step each; stop when yet another change begins anew."""
-        self._reapply_to_exchanges()
-        yield
+    def _reapply(self) -> Iterator[None]:
+        """Fit what other policies hold for now, an object a step, until no policy has changed on the way."""
+        try:
+            while self._walked_version != self._policies.version:
+                self._walked_version = self._policies.version
+                yield from self._reapply_to_queues(self._walked_version)
+                yield from self._reapply_to_exchanges(self._walked_version)
+        finally:
+            self._walked_version = None
+
+    def _reapply_to_exchanges(self, version: int) -> Iterator[None]:
+        is_changed = False
+        for exchange in list(self._exchange_by_name.values()):
+            if self._policies.version != version:
+                break
+            is_changed |= self._reapply_to_exchange(exchange)
+            yield
+        if is_changed:
+            self._forget_routes()
+
+    def _reapply_to_exchange(self, exchange: "Exchange") -> bool:
+        """Fit an exchange if other policies hold for it now; return whether they do."""
+        if not exchange.name or self._exchange_by_name.get(exchange.name) is not exchange:
+            return False
+        settings = self._policies.changed(exchange.settings, EXCHANGE, exchange.name, exchange.arguments)
+        if settings is None:
+            return False
+        self._set_exchange(exchange, settings)
+        return True
+
+    def _reapply_to_queues(self, version: int) -> Iterator[None]:
         for queue in list(self._queue_by_name.values()):
             if self._policies.version != version:
                 return
-            kind = kind_of_queue(queue.arguments)
-            if not queue.is_deleted and self._policies.changes(queue.settings, kind, queue.name):
-                self.fit(queue)
+            if not queue.is_deleted:
+                kind = kind_of_queue(queue.arguments)
+                settings = self._policies.changed(queue.settings, kind, queue.name, queue.arguments)
+                if settings is not None:
+                    queue.settings = settings
+                    self.refit(queue)
             yield
-
-    def _reapply_to_exchanges(self) -> None:
-        for exchange in self._exchange_by_name.values():
-            if exchange.name and self._policies.changes(exchange.settings, EXCHANGE, exchange.name):
-                self.fit_exchange(exchange)
-        self._forget_routes()

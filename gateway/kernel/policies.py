@@ -77,12 +77,12 @@ class Policies:
         """Return what holds for an object declared with these arguments."""
         return effective(arguments, _first(self._rules, kind, name), _first(self._operator_rules, kind, name))
 
-    def changes(self, settings: Settings, kind: str, name: str) -> bool:
-        """Tell whether other policies hold for an object now than when its settings were computed."""
-        return (
-            _first(self._rules, kind, name) is not settings.policy
-            or _first(self._operator_rules, kind, name) is not settings.operator_policy
-        )
+    def changed(self, settings: Settings, kind: str, name: str, arguments: Arguments) -> Settings | None:
+        """Return what holds for an object now, ``None`` while the same policies hold as when it was computed."""
+        policy, operator_policy = _first(self._rules, kind, name), _first(self._operator_rules, kind, name)
+        if policy is settings.policy and operator_policy is settings.operator_policy:
+            return None
+        return effective(arguments, policy, operator_policy)
 
     def _rule(self, record: PolicyRecord) -> Rule:
         """Compile a policy. What an earlier version stored may be refused by this one."""

@@ -1,0 +1,125 @@
+"""A virtual host as it will be: what is there, and what definitions that are being checked have brought so far."""
+
+from gateway.definitions import model
+from gateway.kernel.binding import Binding
+from gateway.kernel.bounds import require_arguments, require_key
+from gateway.kernel.broker import Broker
+from gateway.kernel.declarations import ExchangeDeclaration, QueueDeclaration
+from gateway.kernel.errors import PreconditionFailed, Refused
+from gateway.kernel.exchange import Exchange
+from gateway.kernel.exchanges import factory_of
+from gateway.kernel.faults import described
+from gateway.kernel.limits import require_room_for_binding, require_room_for_queue
+from gateway.kernel.message import Value
+from gateway.kernel.queue import Queue
+from gateway.kernel.queues import require_permitted
+from gateway.kernel.values import dumps_key
+
+
+class Place:
+    """Takes in exchanges, queues and bindings, and refuses what the broker would refuse. It changes nothing there."""
+
+    def __init__(self, broker: Broker, name: str) -> None:
+        self.name = name
+        self._broker = broker
+        self._there = broker.vhost_by_name.get(name)
+        self._types = broker.exchange_types_of(name)
+        self._exchanges: dict[str, Exchange] = {}
+        self._queues: set[str] = set()
+        self._bindings: set[tuple[str, ...]] = set()
+        self._end = Queue(name, "", broker.journal)
+        record = self._there.record if self._there is not None else None
+        self.limits: dict[str, Value] = dict(record.limits) if record is not None else {}
+        self.default_type = record.default_queue_type if record is not None else ""
+
+    def declare_exchange(self, declaration: ExchangeDeclaration) -> None:
+        """Take in an exchange; one that is there stays as it is. :raises Refused: when it cannot be made."""
+        factory_of(self._types, declaration.type, declaration.arguments)
+        if self._has_exchange(declaration.name) or declaration.name in self._exchanges:
+            return
+        declaration.require_new()
+        self._exchanges[declaration.name] = self._made(declaration)
+
+    def declare_queue(self, declaration: QueueDeclaration) -> None:
+        """Take in a queue; one that is there stays as it is. :raises Refused: when it cannot be made."""
+        rules = self._broker.queue_rules
+        declaration = declaration.typed(self.default_type or rules.default_type)
+        if self._has_queue(declaration.name):
+            return
+        declaration.require_new()
+        require_permitted(declaration, rules)
+        count = len(self._queues) + (len(self._there.queue_by_name) if self._there is not None else 0)
+        require_room_for_queue(self.name, self.limits, declaration.name, count, rules.max_queues)
+        self._queues.add(declaration.name)
+
+    def bind(self, binding: model.Binding) -> None:
+        """Try a binding; one of which an end is missing is left out later. :raises Refused: when it cannot be made."""
+        source, name = self._source(binding.source), binding.destination
+        ends = self._has_queue if binding.destination_type == "queue" else self._will_have_exchange
+        if source is None or not ends(name):
+            return
+        require_key(binding.routing_key)
+        require_arguments(f"binding from exchange '{source.name}' in vhost '{self.name}'", binding.arguments)
+        tried = Binding(source, self._end, binding.routing_key, binding.arguments)
+        try:
+            source.type.bind(tried)
+            source.type.unbind(tried)
+        except Refused:
+            raise
+        except Exception as error:  # foreign code
+            failed = f"exchange type '{source.type_name}' failed to bind '{name}': {described(error)}"
+            raise PreconditionFailed(failed) from None
+        if not self._has_binding(binding):
+            count = len(self._bindings) + (self._there.bindings.count if self._there is not None else 0)
+            require_room_for_binding(self.name, self.limits, count, self._broker.queue_rules.max_bindings)
+            self._bindings.add(_identity(binding))
+
+    def _has_binding(self, binding: model.Binding) -> bool:
+        """Tell whether a binding is there, or is among those that the definitions have brought so far."""
+        if _identity(binding) in self._bindings:
+            return True
+        if self._there is None:
+            return False
+        source = self._there.exchange_by_name.get(binding.source)
+        by_name = self._there.queue_by_name if binding.destination_type == "queue" else self._there.exchange_by_name
+        end = by_name.get(binding.destination)
+        if source is None or end is None:
+            return False
+        return self._there.bindings.find(source, end, binding.routing_key, binding.arguments) is not None
+
+    def _has_queue(self, name: str) -> bool:
+        return name in self._queues or (self._there is not None and name in self._there.queue_by_name)
+
+    def _has_exchange(self, name: str) -> bool:
+        return self._there is not None and name in self._there.exchange_by_name
+
+    def _will_have_exchange(self, name: str) -> bool:
+        return name in self._exchanges or self._has_exchange(name)
+
+    def _source(self, name: str) -> Exchange | None:
+        """Return a throwaway exchange of this name, on which bindings are tried; ``None`` where there will be none."""
+        if name not in self._exchanges:
+            there = self._there.exchange_by_name.get(name) if self._there is not None else None
+            if there is None or there.inert_reason:
+                return None
+            self._exchanges[name] = self._made(
+                ExchangeDeclaration(self.name, name, there.type_name, arguments=there.arguments)
+            )
+        return self._exchanges[name]
+
+    def _made(self, declaration: ExchangeDeclaration) -> Exchange:
+        type = declaration.type
+        factory = factory_of(self._types, type, declaration.arguments)
+        try:
+            made = factory(declaration.arguments)
+        except Refused:
+            raise
+        except Exception as error:  # foreign code
+            failed = f"exchange type '{type}' failed to make exchange '{declaration.name}': {described(error)}"
+            raise PreconditionFailed(failed) from None
+        return Exchange(self.name, declaration.name, type, made)
+
+
+def _identity(binding: model.Binding) -> tuple[str, ...]:
+    arguments = dumps_key([binding.arguments]).decode()
+    return binding.source, binding.destination_type, binding.destination, binding.routing_key, arguments
