@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from gateway.kernel.events import Events
     from gateway.kernel.faults import Faults
     from gateway.kernel.journal import Journal
+    from gateway.kernel.recollections import Recollections
     from gateway.kernel.records import VhostRecord
     from gateway.kernel.router import Router
 
@@ -26,6 +27,7 @@ class Commons:
     equipment: "Equipment"
     next_queue_id: Callable[[], int]
     faults: "Faults"
+    recollections: "Recollections"
 
     @property
     def vhost_name(self) -> str:

@@ -119,6 +119,7 @@ class Exchanges:
             guard=guard_for(
                 record,
                 self._commons.journal,
+                self._commons.recollections,
                 is_durable=is_durable,
                 let_go=lambda message: self._let_go(exchange, message),
                 is_inert=bool(inert_reason),

@@ -14,7 +14,8 @@ from gateway.kernel.features.delaying import Delaying, delay_ms
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.queue import Queue
 from gateway.kernel.queued_message import QueuedMessage
-from gateway.kernel.recollection import Recollection, recollection_for
+from gateway.kernel.recollection import DEFAULT_SIZE, Recollection, positive
+from gateway.kernel.recollections import EXCHANGE, Recollections
 from gateway.kernel.records import ExchangeRecord
 
 if TYPE_CHECKING:
@@ -68,12 +69,19 @@ class Guard:
     is delayed.
     """
 
-    __slots__ = ("_nowhere", "_recollection", "waiting")
+    __slots__ = ("_forget", "_nowhere", "_recollection", "waiting")
 
-    def __init__(self, waiting: Queue | None, recollection: Recollection | None, nowhere: Queue) -> None:
+    def __init__(
+        self,
+        waiting: Queue | None,
+        recollection: Recollection | None,
+        nowhere: Queue,
+        forget: Callable[[], None],
+    ) -> None:
         self.waiting = waiting
         self._recollection = recollection
         self._nowhere = nowhere
+        self._forget = forget
 
     def takes(self, message: Message) -> Queue | None:
         """Return the queue that gets a message instead of those it would be routed to; ``None`` to let it pass."""
@@ -84,9 +92,11 @@ class Guard:
         return None
 
     def close(self) -> None:
-        """Forget what is held back: the exchange is gone."""
+        """Forget what is held back and what was seen: the exchange is gone."""
         if self.waiting is not None:
             self.waiting.close()
+        if self._recollection is not None:
+            self._forget()
 
 
 class _Swallowing(QueueFeature):
@@ -100,6 +110,7 @@ class _Swallowing(QueueFeature):
 def guard_for(
     record: ExchangeRecord,
     journal: "Journal",
+    recollections: Recollections,
     *,
     is_durable: bool,
     let_go: Callable[[Message], None],
@@ -125,5 +136,13 @@ def guard_for(
         feature = Delaying(journal.clock, delays_arrivals=True, release=release)
         place = Queue(record.vhost, "", journal, id=record.queue_id, is_durable=is_durable, features=(feature,))
         waiting = place
-    recollection = recollection_for(record.arguments, journal.clock) if deduplicates else None
-    return Guard(waiting, recollection, Queue(record.vhost, "", journal, features=(_Swallowing(),)))
+    recollection = _opened(record, recollections, is_durable) if deduplicates else None
+    nowhere = Queue(record.vhost, "", journal, features=(_Swallowing(),))
+    return Guard(waiting, recollection, nowhere, lambda: recollections.close(EXCHANGE, record.name))
+
+
+def _opened(record: ExchangeRecord, recollections: Recollections, is_durable: bool) -> Recollection:
+    """Return the window of an exchange, as its arguments say."""
+    size = positive(record.arguments.get("x-cache-size")) or DEFAULT_SIZE
+    ttl_ms = positive(record.arguments.get("x-cache-ttl"))
+    return recollections.open(EXCHANGE, record.name, size, ttl_ms, survives=is_durable)

@@ -1,14 +1,16 @@
 """What was seen lately: a bounded memory of keys, to tell a message that was published twice."""
 
+from collections.abc import Iterable
 from hashlib import blake2b
-from math import inf
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.message import Arguments, Message, Value
+from gateway.kernel.changes import Put, Removed
+from gateway.kernel.message import Message, Value
+from gateway.kernel.records import SeenRecord
 from gateway.kernel.values import dumps_key
 
 if TYPE_CHECKING:
-    from gateway.kernel.ports import Clock
+    from gateway.kernel.journal import Journal
 
 #: The header a publisher names a message with.
 KEY_HEADER: Final = "x-deduplication-header"
@@ -17,62 +19,115 @@ KEY_HEADER: Final = "x-deduplication-header"
 DEFAULT_SIZE: Final = 10_000
 
 
-def recollection_for(arguments: Arguments, clock: "Clock") -> "Recollection":
-    """Return an empty memory of the size and for the time that ``x-cache-size`` and ``x-cache-ttl`` say."""
-    return Recollection(
-        clock, _positive(arguments.get("x-cache-size")) or DEFAULT_SIZE, _positive(arguments.get("x-cache-ttl"))
-    )
-
-
 class Recollection:
-    """Remembers the last ``size`` keys, each for ``ttl_ms`` (``None``: until newer ones push it out).
+    """Remembers the last keys of one place, each for a time (``None``: until newer ones push it out).
 
-    In memory alone: a restart forgets. A key seen again is not remembered for longer.
+    Where the place ``survives`` a restart, what it remembers does too: a key is recorded in the step in which its
+    message is. A key seen again is not remembered for longer.
     """
 
-    __slots__ = ("_clock", "_size", "_ttl_ms", "_until_s_by_key")
+    __slots__ = (
+        "_journal",
+        "_name",
+        "_number",
+        "_place",
+        "_size",
+        "_survives",
+        "_ttl_ms",
+        "_until_ms_by_key",
+        "_vhost",
+    )
 
-    def __init__(self, clock: "Clock", size: int = DEFAULT_SIZE, ttl_ms: int | None = None) -> None:
-        self._clock = clock
-        self._size = size
-        self._ttl_ms = ttl_ms
-        self._until_s_by_key: dict[bytes, float] = {}
+    def __init__(self, journal: "Journal", vhost: str, place: str, name: str, *, survives: bool) -> None:
+        self._journal = journal
+        self._vhost = vhost
+        self._place = place
+        self._name = name
+        self._survives = survives
+        self._size = DEFAULT_SIZE
+        self._ttl_ms: int | None = None
+        self._number = 0
+        self._until_ms_by_key: dict[bytes, int] = {}
 
     def __len__(self) -> int:
-        return len(self._until_s_by_key)
+        return len(self._until_ms_by_key)
+
+    def resize(self, size: int, ttl_ms: int | None) -> None:
+        """Remember so many keys from now on, and new ones for so long."""
+        self._size = size
+        self._ttl_ms = ttl_ms
+        while len(self._until_ms_by_key) > size:
+            self.forget_oldest()
 
     def is_repeated(self, message: Message) -> bool:
         """Return whether a message with the same key came lately; if not, remember it. One without a key is new.
 
         The message may say itself for how long it is to be remembered (``x-cache-ttl``).
         """
-        headers = message.headers
-        if KEY_HEADER not in headers:
+        key = _key_of(message)
+        if key is None:
             return False
-        key = blake2b(dumps_key([headers[KEY_HEADER]]), digest_size=16).digest()  # what is kept is bounded in size too
-        now_s = self._clock.monotonic_s()
-        if now_s < self._until_s_by_key.get(key, -inf):
+        now_ms = self._journal.clock.wall_ms()
+        until_ms = self._until_ms_by_key.get(key)
+        if until_ms is not None and (not until_ms or now_ms < until_ms):
+            if self._survives:
+                self._journal.moved_lsn = self._journal.lsn  # its confirm waits for the first one's to be true
             return True
-        ttl_ms = _positive(headers.get("x-cache-ttl")) or self._ttl_ms
-        self._remember(key, inf if ttl_ms is None else now_s + ttl_ms / 1000)
+        ttl_ms = positive(message.headers.get("x-cache-ttl")) or self._ttl_ms
+        self._remember(key, 0 if ttl_ms is None else now_ms + ttl_ms)
         return False
 
-    def take_over(self, earlier: "Recollection") -> None:
-        """Go on with what another one remembers, each key for as long as it was to be remembered when it came."""
-        self._until_s_by_key = earlier._until_s_by_key
-        while len(self._until_s_by_key) > self._size:
-            self._forget_oldest()
+    def forget(self, message: Message) -> None:
+        """Forget a message that was not taken after all."""
+        key = _key_of(message)
+        if key is not None:
+            self._forget(key)
 
-    def _remember(self, key: bytes, until_s: float) -> None:
+    def forget_if_latest(self, message: Message) -> None:
+        """Forget a message that was not taken after all, if it is the one that was remembered last."""
+        if self._until_ms_by_key and _key_of(message) == next(reversed(self._until_ms_by_key)):
+            self.forget(message)
+
+    def forget_oldest(self, besides: "Recollection | None" = None) -> None:
+        """Forget the key that came first; its record stays if another window remembers it ``besides``."""
+        key = next(iter(self._until_ms_by_key))
+        if besides is not None and key in besides._until_ms_by_key:
+            del self._until_ms_by_key[key]
+        else:
+            self._forget(key)
+
+    def restore(self, records: Iterable[SeenRecord]) -> None:
+        """Remember what recovery found, oldest first."""
+        for record in records:
+            self._until_ms_by_key[record.digest] = record.until_ms
+            self._number = record.number
+        while len(self._until_ms_by_key) > self._size:
+            self.forget_oldest()
+
+    def _remember(self, key: bytes, until_ms: int) -> None:
         """Remember a key as the youngest; the oldest gives way."""
-        self._until_s_by_key.pop(key, None)
-        self._until_s_by_key[key] = until_s
-        if len(self._until_s_by_key) > self._size:
-            self._forget_oldest()
+        self._until_ms_by_key.pop(key, None)
+        self._until_ms_by_key[key] = until_ms
+        self._number += 1
+        if self._survives:
+            seen = SeenRecord(self._vhost, self._place, self._name, key, self._number, until_ms)
+            self._journal.record(Put(seen))
+        if len(self._until_ms_by_key) > self._size:
+            self.forget_oldest()
 
-    def _forget_oldest(self) -> None:
-        del self._until_s_by_key[next(iter(self._until_s_by_key))]
+    def _forget(self, key: bytes) -> None:
+        if self._until_ms_by_key.pop(key, None) is not None and self._survives:
+            self._journal.record(Removed(SeenRecord.kind, (self._vhost, self._place, self._name, key)))
 
 
-def _positive(value: Value) -> int | None:
+def positive(value: Value) -> int | None:
+    """Return a whole number above zero; ``None`` for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _key_of(message: Message) -> bytes | None:
+    """Return what a message is known by, bounded in size whatever its publisher wrote; ``None`` without a key."""
+    headers = message.headers
+    if KEY_HEADER not in headers:
+        return None
+    return blake2b(dumps_key([headers[KEY_HEADER]]), digest_size=16).digest()

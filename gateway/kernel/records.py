@@ -318,6 +318,23 @@ class ProducerRecord(Entity):
 
 
 @dataclass(frozen=True, slots=True)
+class SeenRecord(Entity):
+    """A key in the deduplication window of a queue or exchange (``place``), as a digest.
+
+    ``number`` orders the keys of one window. ``until_ms`` is wall time, 0 for as long as there is room.
+    """
+
+    kind: ClassVar[str] = "seen"
+    key_width: ClassVar[int] = 4
+    vhost: str
+    place: str
+    name: str
+    digest: bytes
+    number: int
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class CleanStopRecord(Entity):
     """There while the store is closed in order: what was handed out came back and was counted.
 
@@ -351,6 +368,7 @@ ENTITY_BY_KIND: dict[str, type[Entity]] = {
         RetainedRecord,
         WillRecord,
         ProducerRecord,
+        SeenRecord,
         CleanStopRecord,
     )
 }

@@ -21,6 +21,7 @@ from gateway.kernel.records import (
     ProducerRecord,
     QueueRecord,
     RetainedRecord,
+    SeenRecord,
     SessionRecord,
     StreamOffsetRecord,
     SubscriptionRecord,
@@ -62,6 +63,7 @@ ORDER = (
     "retained",
     "will",
     "producer",
+    "seen",
 )
 
 
@@ -122,6 +124,7 @@ class Recovery:
             vhost.sessions.reclaim()
             self._broker.resume_archives(vhost)
             vhost.producers.settle()
+            vhost.recollections.settle()
             yield
 
     def _take(self, change: "Recovered") -> None:
@@ -231,6 +234,9 @@ def _install_one(broker: "Broker", entity: Entity) -> object:
     if isinstance(entity, ProducerRecord):
         broker.vhost(entity.vhost).producers.install(entity)
         return None
+    if isinstance(entity, SeenRecord):
+        _install_seen(broker, entity)
+        return None
     if isinstance(entity, SubscriberState):
         _install_subscriber_state(broker, entity)
         return None
@@ -253,6 +259,14 @@ def _install_subscriber_state(broker: "Broker", entity: SubscriberState) -> None
             vhost.retained.install(entity)
         case WillRecord():
             vhost.wills.install(entity)
+
+
+def _install_seen(broker: "Broker", entity: SeenRecord) -> None:
+    vhost = broker.vhost_by_name.get(entity.vhost)
+    if vhost is None:  # a kill came while its windows were being forgotten
+        broker.journal.record(Removed(entity.kind, entity.key))
+    else:
+        vhost.recollections.install(entity)
 
 
 def _install_offset(broker: "Broker", record: StreamOffsetRecord) -> None:

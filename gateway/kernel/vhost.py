@@ -28,6 +28,7 @@ from gateway.kernel.producers import Producers
 from gateway.kernel.queue import Queue
 from gateway.kernel.queue_rules import QueueRules
 from gateway.kernel.queues import Queues
+from gateway.kernel.recollections import Recollections
 from gateway.kernel.records import VhostRecord
 from gateway.kernel.reserve import Reserve
 from gateway.kernel.retained import Retained
@@ -92,11 +93,24 @@ class VirtualHost:
         self.archives.on_change = self._archives_changed
         self.archiving: Archives | None = None
         self.trace_table = dead_letters.trace_table = TraceTable(self.archives, journal, clock)
-        surroundings = Surroundings(clock, journal, dead_letters, self.delete_queue, self.archives, self.trace_table)
+        self.recollections = Recollections(record.name, journal)
+        surroundings = Surroundings(
+            clock, journal, dead_letters, self.delete_queue, self.archives, self.trace_table, self.recollections
+        )
         self.equipment = Equipment(
             self.policies, surroundings, self.queue_by_name, self.exchange_by_name, router.forget
         )
-        self._commons = Commons(record, journal, events, router, self.bindings, self.equipment, next_queue_id, faults)
+        self._commons = Commons(
+            record,
+            journal,
+            events,
+            router,
+            self.bindings,
+            self.equipment,
+            next_queue_id,
+            faults,
+            self.recollections,
+        )
         self.exchanges = Exchanges(self._commons, self.exchange_by_name, exchange_types, self.outdate)
         self.queues = Queues(self._commons, self.queue_by_name, self.traffic, queue_rules, reserve)
         self.bindings.require_room = self.queues.require_room_for_binding
@@ -147,9 +161,11 @@ class VirtualHost:
             try:
                 if queue.offer(message) is not None:
                     verdict = Verdict.REFUSED
+                    self.recollections.refused(message)
             except Exception as error:  # the other queues get the message, its publisher learns that not all did
                 self._faults.contain("offer", error, vhost=self.name, subject=queue.name)
                 verdict = Verdict.REFUSED
+                self.recollections.refused(message)
         if self.archiving is not None:
             self.archiving.published(route.archives, message, origin)
         if len(queues) != 1:

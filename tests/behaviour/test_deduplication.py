@@ -2,6 +2,7 @@
 
 import pytest
 
+from gateway.kernel.changes import Put
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.message import Arguments, Value
 from tests.behaviour.edges import Stage
@@ -122,3 +123,124 @@ def test_an_exchange_that_makes_no_sense(stage: Stage, type: str, arguments: Arg
 def test_a_queue_that_makes_no_sense(stage: Stage, name: str, value: Value) -> None:
     with pytest.raises(PreconditionFailed, match=f"invalid arg '{name}'"):
         stage.queue("q", {name: value})
+
+
+def test_a_window_survives_a_restart_with_its_order(stage: Stage) -> None:
+    deduplicating(stage, x_cache_size=3)
+    send(stage, "a", "b", "c", "d")
+    assert stage.bodies() == [b"a", b"b", b"c", b"d"]
+    stage.restart()
+    send(stage, "b", "c", "d", "a")
+    assert stage.bodies() == [b"a"], "the newest three are known"
+    stage.restart()
+    send(stage, "b")
+    assert stage.bodies() == [b"b"], "the oldest gave way to the new one"
+
+
+def test_a_time_goes_on_across_a_restart(stage: Stage) -> None:
+    deduplicating(stage, x_cache_ttl=5000)
+    send(stage, "a")
+    stage.advance(3000)
+    assert stage.bodies() == [b"a"]
+    stage.restart()
+    stage.advance(1999)
+    send(stage, "a")
+    assert stage.bodies() == []
+    stage.advance(1)
+    send(stage, "a")
+    assert stage.bodies() == [b"a"]
+
+
+@pytest.mark.parametrize("is_by_policy", [False, True], ids=["argument", "policy"])
+def test_a_window_survives_however_it_is_asked_for(stage: Stage, is_by_policy: bool) -> None:
+    if is_by_policy:
+        stage.queue("q")
+        stage.policy({"message-deduplication": True}, apply_to="queues")
+    else:
+        deduplicating(stage)
+    send(stage, "a")
+    assert stage.bodies() == [b"a"]
+    stage.restart()
+    send(stage, "a", "b")
+    assert stage.bodies() == [b"b"]
+
+
+@pytest.mark.parametrize(("type", "arguments"), EXCHANGES)
+def test_the_window_of_an_exchange_survives_a_restart(stage: Stage, type: str, arguments: Arguments) -> None:
+    stage.queue("q")
+    once = stage.vhost.declare_exchange("once", type, is_durable=True, arguments=arguments)
+    stage.vhost.bind(once, stage.vhost.queue("q"), "")
+    send(stage, "a", exchange="once")
+    assert stage.bodies() == [b"a"]
+    stage.restart()
+    send(stage, "a", "b", exchange="once")
+    assert stage.bodies() == [b"b"]
+
+
+def seen(stage: Stage) -> int:
+    """How many keys the store holds."""
+    stage.advance(0)
+    return sum(
+        1 for change in stage.gateway.store.recover() if isinstance(change, Put) and change.entity.kind == "seen"
+    )
+
+
+def test_a_deleted_queue_takes_its_window_along(stage: Stage) -> None:
+    deduplicating(stage)
+    send(stage, "a", "b")
+    assert seen(stage) == 2
+    stage.vhost.delete_queue(stage.vhost.queue("q"))
+    deduplicating(stage)
+    send(stage, "a")
+    assert stage.bodies() == [b"a"]
+    assert seen(stage) == 1
+    stage.restart()
+    send(stage, "a", "b")
+    assert stage.bodies() == [b"b"]
+
+
+def test_a_deleted_exchange_takes_its_window_along(stage: Stage) -> None:
+    stage.queue("q")
+    arguments = {"x-message-deduplication": True}
+    stage.vhost.declare_exchange("once", "fanout", is_durable=True, arguments=arguments)
+    stage.vhost.bind(stage.vhost.exchange("once"), stage.vhost.queue("q"), "")
+    send(stage, "a", exchange="once")
+    assert seen(stage) == 1
+    stage.vhost.delete_exchange("once")
+    assert seen(stage) == 0
+
+
+def test_a_policy_that_goes_takes_the_window_along(stage: Stage) -> None:
+    stage.queue("q")
+    policy = stage.policy({"message-deduplication": True}, apply_to="queues")
+    send(stage, "a")
+    stage.gateway.broker.remove_policy(policy)
+    assert seen(stage) == 0
+
+
+def test_a_transient_queue_leaves_nothing_in_the_store(stage: Stage) -> None:
+    stage.queue("q", {"x-message-deduplication": True}, is_durable=False)
+    send(stage, "a")
+    assert seen(stage) == 0
+
+
+def test_what_a_queue_refused_may_be_sent_again(stage: Stage) -> None:
+    stage.queue("q", {"x-max-length": 1, "x-overflow": "reject-publish", "x-message-deduplication": True})
+    send(stage, "a")
+    said = {"x-deduplication-header": "b"}
+    assert stage.publish(b"b", headers=said) == [False]
+    assert stage.bodies() == [b"a"]
+    assert stage.publish(b"b", headers=said) == [True]
+    assert stage.bodies() == [b"b"]
+
+
+def test_what_a_queue_behind_an_exchange_refused_may_be_sent_again(stage: Stage) -> None:
+    stage.queue("q", {"x-max-length": 1, "x-overflow": "reject-publish"})
+    once = stage.vhost.declare_exchange("once", "fanout", arguments={"x-message-deduplication": True})
+    stage.vhost.bind(once, stage.vhost.queue("q"), "")
+    send(stage, "a", exchange="once")
+    said = {"x-deduplication-header": "b"}
+    assert stage.publish(b"b", exchange="once", headers=said) == [False]
+    assert stage.bodies() == [b"a"]
+    assert stage.publish(b"b", exchange="once", headers=said) == [True]
+    assert stage.bodies() == [b"b"]

@@ -2,13 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from gateway.kernel.features.base import QueueFeature
+from gateway.kernel.features.base import QueueFeature, Reason
 from gateway.kernel.message import Message
 from gateway.kernel.recollection import DEFAULT_SIZE, Recollection
+from gateway.kernel.recollections import QUEUE
 
 if TYPE_CHECKING:
     from gateway.kernel.features.surroundings import Surroundings
     from gateway.kernel.queue import Queue
+    from gateway.kernel.recollections import Recollections
 
 
 def deduplication(queue: "Queue", surroundings: "Surroundings") -> "Deduplication | None":
@@ -17,20 +19,36 @@ def deduplication(queue: "Queue", surroundings: "Surroundings") -> "Deduplicatio
     if not settings.is_on("message-deduplication"):
         return None
     size = settings.number("cache-size") or DEFAULT_SIZE
-    return Deduplication(Recollection(surroundings.clock, size, settings.number("cache-ttl")))
+    return Deduplication(queue, surroundings.recollections, size, settings.number("cache-ttl"))
 
 
 class Deduplication(QueueFeature):
     """Passes over messages that repeat the key of an earlier one."""
 
-    def __init__(self, recollection: Recollection) -> None:
-        self._recollection = recollection
+    def __init__(self, queue: "Queue", recollections: "Recollections", size: int, ttl_ms: int | None) -> None:
+        self._recollections = recollections
+        self._size = size
+        self._ttl_ms = ttl_ms
+        self._window = self._open(queue)
 
-    def inherit(self, earlier: QueueFeature) -> None:
-        """Go on remembering what was seen."""
-        assert isinstance(earlier, Deduplication)
-        self._recollection.take_over(earlier._recollection)
+    def fitted(self, queue: "Queue") -> None:
+        """Claim the window, which an earlier feature of this kind gave up a moment ago."""
+        self._window = self._open(queue)
+
+    def retired(self, queue: "Queue") -> None:
+        """Remember nothing more."""
+        if queue.is_deleted:
+            self._recollections.close(QUEUE, queue.name)
+        else:
+            self._recollections.retire(QUEUE, queue.name)
 
     def diverts(self, queue: "Queue", message: Message) -> bool:
         """Pass a message over that came before."""
-        return self._recollection.is_repeated(message)
+        return self._window.is_repeated(message)
+
+    def refused(self, queue: "Queue", message: Message, reason: Reason) -> None:
+        """Forget a message that stays out: its publisher will send it again."""
+        self._window.forget(message)
+
+    def _open(self, queue: "Queue") -> Recollection:
+        return self._recollections.open(QUEUE, queue.name, self._size, self._ttl_ms, survives=queue.id != 0)

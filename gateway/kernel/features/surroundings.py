@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from gateway.kernel.journal import Journal
     from gateway.kernel.ports import Clock
     from gateway.kernel.queue import Queue
+    from gateway.kernel.recollections import Recollections
     from gateway.kernel.trace_table import TraceTable
 
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 class Surroundings:
     """The clock, the journal and its time, the way out for dead letters, and the way to have a queue deleted.
 
-    What is to be kept for good goes into the ``archives``, what happens to messages into the ``trace_table``.
+    What is to be kept for good goes into the ``archives``, what happens to messages into the ``trace_table``. What was
+    seen lately is in the ``recollections``.
     """
 
     clock: "Clock"
@@ -26,3 +28,4 @@ class Surroundings:
     delete: "Callable[[Queue], object]"
     archives: "Archives"
     trace_table: "TraceTable"
+    recollections: "Recollections"
