@@ -1,0 +1,260 @@
+"""Ways around permissions: keys a user may not publish with, and things of other users and of the broker."""
+
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+from pamqp import commands
+
+from gateway.kernel.records import TopicPermissionRecord
+from tests.protocols.amqp.dialogue import Peer
+from tests.protocols.mqtt.packets import Will
+from tests.protocols.stomp.dialogue import Client as StompClient
+from tests.scenarios.house import published
+from tests.scenarios.permission_matrix import USER, Scene
+
+ALL: Final = frozenset((letter, ".*") for letter in "CWR")
+
+
+class Topical(Scene):
+    """Anna may do everything, but publish to topics and read topics of keys that begin with ``ok`` alone."""
+
+    def __init__(self) -> None:
+        super().__init__(ALL)
+        record = TopicPermissionRecord("/", USER, "amq.topic", "^ok", "^ok")
+        self.house.broker.directory.put_topic_permission(record)
+
+    def amqp_says(self, *sent: object) -> None:
+        peer = Peer(self.house._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
+        peer.open(user=USER, password=USER)
+        peer.send(commands.Channel.Open()).hear()
+        for each in sent:  # a refusal closes the channel: the next one is tried on another
+            heard = peer.send(each).hear()  # type: ignore[arg-type]
+            if any("Channel.Close" in line for line in heard):
+                peer.send(commands.Channel.CloseOk(), commands.Channel.Open()).hear()
+
+    def stomp_says(self, *frames: tuple[str, dict[str, str]]) -> None:
+        for verb, headers in frames:
+            client = StompClient(self.house._stomp_door)  # type: ignore[arg-type]  # all that it asks of its gateway
+            client.connect(login=USER, passcode=USER)
+            client.say(verb, headers, b"x" if verb == "SEND" else b"")
+
+    def keys_of_topics(self) -> set[str]:
+        """The keys of the messages that came by way of the topics."""
+        keys = set()
+        queue = self.house.vhost.queue("probe")
+        while (entry := queue.get()) is not None:
+            keys.add(entry.message.routing_key)
+        return keys
+
+
+c = commands
+_LETTERS: Final = {"x-dead-letter-exchange": "amq.topic", "x-message-ttl": 0}
+_BAD_LETTERS: Final = {**_LETTERS, "x-dead-letter-routing-key": "bad"}
+_TEXT_LETTERS: Final = {"x-dead-letter-exchange": "amq.topic", "x-message-ttl": "0", "x-dead-letter-routing-key": "bad"}
+
+
+def http_message(exchange: str, key: str, **properties: object) -> tuple[str, str, dict[str, object]]:
+    fields = {"routing_key": key, "payload": "x", "payload_encoding": "string", "properties": properties}
+    return "POST", f"/exchanges/%2F/{exchange}/publish", fields
+
+
+def http(*requests: tuple[str, str, object]) -> Callable[[Topical], object]:
+    return lambda scene: [scene.console.ask(*request, user=USER) for request in requests]
+
+
+WAYS: Final[dict[str, Callable[[Topical], object]]] = {
+    "AMQP: the key itself": lambda s: s.amqp_says(published("bad")),
+    "AMQP: CC": lambda s: s.amqp_says(published("ok", headers={"CC": ["bad"]})),
+    "AMQP: BCC": lambda s: s.amqp_says(published("ok", headers={"BCC": ["bad"]})),
+    "AMQP: a dead-letter key": lambda s: s.amqp_says(
+        c.Queue.Declare(0, "mine", arguments=_BAD_LETTERS), published("mine", exchange="")
+    ),
+    "AMQP: dead letters under the queue's own name": lambda s: s.amqp_says(
+        c.Queue.Declare(0, "bad", arguments=_LETTERS), published("bad", exchange="")
+    ),
+    "AMQP: an alternate exchange": lambda s: s.amqp_says(
+        c.Exchange.Declare(0, "mine", "direct", arguments={"alternate-exchange": "amq.topic"}),
+        published("bad", exchange="mine"),
+    ),
+    "AMQP: another exchange bound into the topics": lambda s: s.amqp_says(
+        c.Exchange.Declare(0, "mine", "fanout"), c.Exchange.Bind(0, "amq.topic", "mine", "k"),
+        published("bad", exchange="mine"),
+    ),
+    "STOMP: the key itself": lambda s: s.stomp_says(("SEND", {"destination": "/topic/bad"})),
+    "STOMP: by /exchange": lambda s: s.stomp_says(("SEND", {"destination": "/exchange/amq.topic/bad"})),
+    "STOMP: CC": lambda s: s.stomp_says(("SEND", {"destination": "/topic/ok", "CC": "bad", "BCC": "bad"})),
+    "STOMP: a dead-letter key": lambda s: s.stomp_says(
+        ("SEND", {"destination": "/queue/mine", **_TEXT_LETTERS}), ("SEND", {"destination": "/amq/queue/mine"}),
+        ("SUBSCRIBE", {"id": "0", "destination": "/queue/mine", **_TEXT_LETTERS}),
+        ("SEND", {"destination": "/amq/queue/mine"}),
+    ),
+    "MQTT: the topic itself": lambda s: s.mqtt().publish("bad", qos=1, id=1),
+    "MQTT: retained": lambda s: s.mqtt().publish("bad", qos=1, id=1, retain=True),
+    "MQTT: a will": lambda s: s.house.client("c", username=USER, password=USER.encode(), will=Will("bad", b"x")).lose(),
+    "MQTT: a delayed will": lambda s: (
+        s.house.client("c", expiry=5, username=USER, password=USER.encode(), will=Will("bad", b"x")).lose(),
+        s.house.advance(10),
+    ),
+    "HTTP: the key itself": http(http_message("amq.topic", "bad")),
+    "HTTP: CC and BCC": http(
+        http_message("amq.topic", "ok", headers={"CC": ["bad"]}),
+        http_message("amq.topic", "ok", headers={"BCC": ["bad"]}),
+    ),
+    "HTTP: a dead-letter key": http(
+        ("PUT", "/queues/%2F/mine", {"arguments": _BAD_LETTERS}), http_message("amq.default", "mine")
+    ),
+    "HTTP: an alternate exchange": http(
+        ("PUT", "/exchanges/%2F/mine", {"type": "direct", "arguments": {"alternate-exchange": "amq.topic"}}),
+        http_message("mine", "bad"),
+    ),
+    "HTTP: another exchange bound into the topics": http(
+        ("PUT", "/exchanges/%2F/mine", {"type": "fanout"}),
+        ("POST", "/bindings/%2F/e/mine/e/amq.topic", {"routing_key": "k"}),
+        http_message("mine", "bad"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_way_leads_to_topics_under_another_key(way: str) -> None:
+    scene = Topical()
+    WAYS[way](scene)
+    scene.house.advance(1)
+    assert scene.keys_of_topics() <= {"ok"}
+    assert len(scene.house.vhost.queue("wrong")) == 0, "a message came under the key, whatever it says its key is"
+
+
+def test_the_good_keys_get_there() -> None:
+    scene = Topical()
+    scene.amqp_says(published("ok.amqp"))
+    scene.stomp_says(("SEND", {"destination": "/topic/ok.stomp"}))
+    scene.mqtt().publish("ok/mqtt", qos=1, id=1)
+    http(http_message("amq.topic", "ok.http"))(scene)
+    assert scene.keys_of_topics() == {"ok.amqp", "ok.stomp", "ok.mqtt", "ok.http"}
+
+
+READS: Final[dict[str, Callable[[Topical], object]]] = {
+    "AMQP": lambda s: s.amqp_says(c.Queue.Declare(0, "mine"), c.Queue.Bind(0, "mine", "amq.topic", "#")),
+    "AMQP, by another exchange": lambda s: s.amqp_says(
+        c.Exchange.Declare(0, "hers", "fanout"), c.Exchange.Bind(0, "hers", "amq.topic", "#"),
+        c.Queue.Declare(0, "mine"), c.Queue.Bind(0, "mine", "hers", ""),
+    ),
+    "STOMP": lambda s: s.stomp_says(("SUBSCRIBE", {"id": "0", "destination": "/topic/#", "x-queue-name": "mine"})),
+    "MQTT": lambda s: s.mqtt().subscribe("#", 1),
+    "MQTT, shared": lambda s: s.mqtt().subscribe("$share/g/#", 1),
+    "HTTP": http(("PUT", "/queues/%2F/mine", {}), ("POST", "/bindings/%2F/e/amq.topic/q/mine", {"routing_key": "#"})),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", READS)
+def test_no_way_leads_from_topics_under_another_key(way: str) -> None:
+    scene = Topical()
+    READS[way](scene)
+    vhost = scene.house.vhost
+    assert {binding.destination.name for binding in vhost.bindings.of(vhost.exchange("amq.topic"))} == {
+        "probe", "wrong",
+    }  # fmt: skip
+
+
+# Things of the broker and of others, for a user who may do everything
+
+SYSTEM: Final = {
+    "publish to the trace exchange": lambda s: s.amqp(published("x", exchange="amq.rabbitmq.trace")),
+    "publish to the trace exchange over STOMP": lambda s: s.stomp(
+        ("SEND", {"destination": "/exchange/amq.rabbitmq.trace/x"})
+    ),
+    "publish to the trace exchange over HTTP": lambda s: s.http(*http_message("amq.rabbitmq.trace", "x")),
+    "delete the trace exchange": lambda s: s.amqp(c.Exchange.Delete(0, "amq.rabbitmq.trace")),
+    "delete the topics": lambda s: s.amqp(c.Exchange.Delete(0, "amq.topic")),
+    "delete the topics over HTTP": lambda s: s.http("DELETE", "/exchanges/%2F/amq.topic"),
+    "declare a reserved exchange": lambda s: s.amqp(c.Exchange.Declare(0, "amq.mine", "fanout")),
+    "declare a reserved queue": lambda s: s.amqp(c.Queue.Declare(0, "amq.mine")),
+    "declare a reserved exchange over HTTP": lambda s: s.http("PUT", "/exchanges/%2F/amq.mine", {"type": "fanout"}),
+    "declare a reserved queue over HTTP": lambda s: s.http("PUT", "/queues/%2F/amq.mine", {}),
+    "declare a reserved queue over STOMP": lambda s: s.stomp(("SEND", {"destination": "/queue/amq.mine"})),
+}
+
+
+@pytest.mark.parametrize("attempt", SYSTEM)
+def test_what_is_the_brokers_is_refused_to_everyone(attempt: str) -> None:
+    scene = Scene(ALL)
+    before = set(scene.house.vhost.exchange_by_name), set(scene.house.vhost.queue_by_name)
+    assert not SYSTEM[attempt](scene)
+    assert (set(scene.house.vhost.exchange_by_name), set(scene.house.vhost.queue_by_name)) == before
+
+
+#: What anna tries with the exclusive queue of guest's connection.
+EXCLUSIVE: Final = [
+    c.Queue.Declare(0, "hers"),
+    c.Queue.Declare(0, "hers", passive=True),
+    c.Queue.Bind(0, "hers", "amq.topic", "k"),
+    c.Queue.Unbind(0, "hers", "amq.topic", "there"),
+    c.Queue.Purge(0, "hers"),
+    c.Queue.Delete(0, "hers"),
+    c.Basic.Get(0, "hers"),
+    c.Basic.Consume(0, "hers"),
+]
+
+
+@pytest.mark.parametrize("method", EXCLUSIVE, ids=lambda method: method.name)
+def test_an_exclusive_queue_is_its_connections_alone(method: commands.Queue.Declare) -> None:
+    scene = Scene(ALL)
+    guest = scene.house.peer()
+    guest.send(c.Queue.Declare(0, "hers", exclusive=True), c.Queue.Bind(0, "hers", "amq.topic", "there")).hear()
+    peer = Peer(scene.house._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
+    peer.open(user=USER, password=USER)
+    peer.send(commands.Channel.Open()).hear()
+    (answer,) = peer.send(method).hear()
+    assert answer.startswith("Channel.Close 405 RESOURCE_LOCKED"), answer
+
+
+def test_an_exclusive_queue_is_closed_to_stomp_and_http_too() -> None:
+    scene = Scene(ALL)
+    guest = scene.house.peer()
+    guest.send(c.Queue.Declare(0, "hers", exclusive=True), published("hers", exchange="")).hear()
+    scene.console.ask("POST", "/queues/%2F/hers/get", {"count": 1, "ackmode": "ack_requeue_false", "encoding": "auto"},
+                      user=USER)  # fmt: skip
+    scene.console.ask("DELETE", "/queues/%2F/hers/contents", user=USER)
+    scene.console.ask("DELETE", "/queues/%2F/hers", user=USER)
+    scene.console.ask("POST", "/bindings/%2F/e/amq.topic/q/hers", {"routing_key": "k"}, user=USER)
+    client = StompClient(scene.house._stomp_door)  # type: ignore[arg-type]  # all that it asks of its gateway
+    client.connect(login=USER, passcode=USER)
+    assert [frame.verb for frame in client.subscribe("/amq/queue/hers")] == ["ERROR", "closed"]
+    queue = scene.house.vhost.queue("hers")
+    assert len(queue) == 1
+    assert len(scene.house.vhost.bindings.to(queue)) == 0
+
+
+def test_nobody_listens_at_anothers_reply_queue() -> None:
+    scene = Scene(ALL)
+    guest = scene.house.peer()
+    guest.send(c.Basic.Consume(0, "amq.rabbitmq.reply-to", no_ack=True)).hear()
+    (name,) = scene.house.vhost.reply_queue_by_name
+    peer = Peer(scene.house._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
+    peer.open(user=USER, password=USER)
+    peer.send(commands.Channel.Open()).hear()
+    for method in (c.Basic.Consume(0, name), c.Basic.Get(0, name), c.Queue.Purge(0, name), c.Queue.Delete(0, name)):
+        heard = peer.send(method).hear()
+        if any("Channel.Close" in line for line in heard):
+            peer.send(commands.Channel.CloseOk(), commands.Channel.Open()).hear()
+    assert name in scene.house.vhost.reply_queue_by_name
+    scene.house.peer().send(published(name, b"the answer", exchange="")).hear()
+    assert not any("Deliver" in line for line in peer.hear())
+    assert any("Deliver" in line for line in guest.hear())
+
+
+def test_anothers_session_is_neither_resumed_nor_deleted_nor_told_of() -> None:
+    scene = Scene(ALL)
+    owner = scene.house.client("sensor", expiry=1000, username="guest", password=b"guest")
+    owner.subscribe("t", 1)
+    owner.lose()
+    scene.house.peer().send(published("t")).hear()
+    for is_clean in (False, True):
+        thief = scene.house.stranger()
+        heard = thief.connect("sensor", is_clean=is_clean, username=USER, password=USER.encode())
+        assert "CONNACK" in heard[0], heard
+        assert heard[0] not in ("CONNACK", "CONNACK present"), heard
+        thief.lose()
+    again = scene.house.client("sensor", is_clean=False, username="guest", password=b"guest", expiry=1000)
+    assert any("PUBLISH" in line for line in [*again.backlog, *again.hear()])
