@@ -28,6 +28,7 @@ class Parrot(Machine):
         self.outbox = Outbox(speaker)
         self.has_published = False
         self.is_held = False
+        self.is_busy = False
         self.left = 0
         self.way = Phase.ENTERING
         self.events: list[str] = []
