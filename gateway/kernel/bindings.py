@@ -1,7 +1,7 @@
 """All bindings of a virtual host, found by where they start and by where they end, and kept in the store."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.binding import Binding, Destination
 from gateway.kernel.changes import Removed
@@ -15,6 +15,12 @@ from gateway.kernel.writable import require_writable, writable
 
 if TYPE_CHECKING:
     from gateway.kernel.journal import Journal
+
+#: Bindings that are removed in one turn with their queue or exchange; of more, some in each of several.
+MOST_AT_ONCE: Final = 256
+
+#: Bindings that are removed between two looks at the clock.
+_STEP: Final = 16
 
 
 class Bindings:
@@ -106,6 +112,23 @@ class Bindings:
         self.count += 1
         self._changed()
         return binding
+
+    def removing(self, end: Destination) -> Iterator[None]:
+        """Return the steps in which every binding that starts or ends there now is removed."""
+        found = self.to(end) + (self.of(end) if isinstance(end, Exchange) else [])
+        return self._removing(found)
+
+    def _removing(self, found: list[Binding]) -> Iterator[None]:
+        for number, binding in enumerate(found):
+            if binding in self._by_destination.get(binding.destination, ()):
+                self.remove(binding)
+            if number % _STEP == 0:
+                yield
+
+    def count_at(self, end: Destination) -> int:
+        """Return how many bindings start or end there."""
+        starting = self._by_source.get(end, ()) if isinstance(end, Exchange) else ()
+        return len(self._by_destination.get(end, ())) + len(starting)
 
     def remove(self, binding: Binding) -> None:
         """Let a binding take effect no longer."""

@@ -1,6 +1,6 @@
 """The kernel of one node: all virtual hosts, the users, the alarms, and the turns in which everything happens."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -78,6 +78,7 @@ class Broker:
         self._tracing_by_vhost: dict[str, Tracing] = {}
         self._view_by_vhost: dict[str, PluginView] = {}
         self._queue_id = 0
+        self._departing: set[str] = set()  # virtual hosts that are being deleted
         self.queue_rules = queue_rules or QueueRules()
         self.reserve = Reserve(self.queue_rules.reserve)
         self.archivists = Archivists(archive_rules or ArchiveRules())
@@ -94,6 +95,8 @@ class Broker:
     def vhost(self, name: str) -> VirtualHost:
         """Return a virtual host. :raises NotAllowed: when there is none of this name (R2)."""
         vhost = self.vhost_by_name.get(name)
+        if name in self._departing:
+            raise NotAllowed(f"vhost {name} is being deleted")
         if vhost is None:
             raise NotAllowed(f"vhost {name} not found")
         return vhost
@@ -114,8 +117,12 @@ class Broker:
     ) -> VirtualHost:
         """Return the virtual host of this name, made now if need be.
 
-        ``default_queue_type`` is empty for that of the node. :raises PreconditionFailed: when there is no such type.
+        ``default_queue_type`` is empty for that of the node.
+
+        :raises PreconditionFailed: when there is no such type, or a virtual host of this name is being deleted.
         """
+        if name in self._departing:
+            raise PreconditionFailed(f"vhost '{name}' is being deleted, try again later")
         if name in self.vhost_by_name:
             return self.vhost_by_name[name]
         require_valid_vhost(name, description, tags, default_queue_type)
@@ -166,15 +173,27 @@ class Broker:
         vhost = self.vhost(name)
         if vhost.record.is_protected:
             raise PreconditionFailed(f"Refusing to delete virtual host '{name}' because it is protected from deletion")
-        self.events.emit(Event("vhost.deleted", name, name))
-        self.connections.force_close(f"vhost '{name}' is deleted", lambda peer: peer.vhost_name == name)
+        if name in self._departing:
+            return
+        self._departing.add(name)
+        in_slices(self.clock, self._deleting_vhost(vhost))
+
+    def _deleting_vhost(self, vhost: VirtualHost) -> Iterator[None]:
+        """Delete what is in a virtual host, and then the virtual host: a crash in between leaves it with the rest."""
+        name = vhost.name
+        yield from self.connections.force_closes(f"vhost '{name}' is deleted", lambda peer: peer.vhost_name == name)
         vhost.wills.erase()
-        vhost.sessions.end_all()
+        yield from vhost.sessions.ending_all()
         vhost.sessions.groups.erase()
         vhost.retained.erase()
         vhost.producers.erase()
-        vhost.queues.delete_all()
-        vhost.exchanges.delete_all()
+        yield from vhost.queues.deleting_all()
+        yield from vhost.exchanges.deleting_all()
+        self._forget_vhost(vhost)
+
+    def _forget_vhost(self, vhost: VirtualHost) -> None:
+        name = vhost.name
+        self.events.emit(Event("vhost.deleted", name, name))
         vhost.trace_table.turn(False)
         vhost.archives.retire_all()
         for policy in [policy for policy in self.policies.values() if policy.vhost == name]:
@@ -185,6 +204,7 @@ class Broker:
         del self.vhost_by_name[name], self._tracing_by_vhost[name], self._view_by_vhost[name]
         self.departed_traffic.add(vhost.traffic)
         self.journal.record(Removed("vhost", (name,)))
+        self._departing.discard(name)
 
     def trace(self, name: str, is_on: bool) -> None:
         """Turn the tracers of a virtual host on or off. :raises NotAllowed: when there is none of this name."""
@@ -322,7 +342,7 @@ class Broker:
         del self.policies[record.key]
         self.journal.record(Removed(record.kind, record.key))
         self.events.emit(Event(f"{_policy_kind(record)}.cleared", record.vhost, record.name))
-        vhost = self.vhost(record.vhost)
+        vhost = self.vhost_by_name[record.vhost]
         vhost.policies.remove(record)
         vhost.equipment.policies_changed()
 

@@ -1,8 +1,9 @@
 """All exchanges of a virtual host: declared, built, deleted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.bindings import MOST_AT_ONCE
 from gateway.kernel.changes import Removed
 from gateway.kernel.commons import Commons
 from gateway.kernel.errors import AccessRefused, CommandInvalid, PreconditionFailed, Refused
@@ -14,6 +15,7 @@ from gateway.kernel.inert import InertType
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.names import PREDECLARED, RESERVED_PREFIX, require_not_default
 from gateway.kernel.records import ExchangeRecord
+from gateway.kernel.slices import in_slices
 from gateway.kernel.writable import writable
 
 if TYPE_CHECKING:
@@ -132,27 +134,49 @@ class Exchanges:
         return exchange
 
     def delete(self, name: str, *, if_unused: bool = False) -> bool:
-        """Delete an exchange with its bindings; return whether there was one.
+        """Delete an exchange with its bindings; return whether there was one. Very many bindings go first, in slices.
 
         :raises AccessRefused: for the default exchange and those of the system.
         :raises PreconditionFailed: when it must be unused and is not.
         """
+        exchange = self._deletable(name, if_unused)
+        if exchange is None:
+            return False
+        if self._commons.bindings.count_at(exchange) > MOST_AT_ONCE:
+            in_slices(self._commons.journal.clock, self._deleting(exchange))
+        else:
+            self._remove(exchange)
+        return True
+
+    def deleting(self, name: str, *, if_unused: bool = False) -> Iterator[None]:
+        """Return the steps in which an exchange and its bindings are deleted; raises as ``delete`` does.
+
+        It is there until its last binding is gone.
+        """
+        exchange = self._deletable(name, if_unused)
+        return iter(()) if exchange is None else self._deleting(exchange)
+
+    def _deleting(self, exchange: Exchange) -> Iterator[None]:
+        yield from self._commons.bindings.removing(exchange)
+        if self._exchange_by_name.get(exchange.name) is exchange:
+            self._remove(exchange)
+
+    def _deletable(self, name: str, if_unused: bool) -> Exchange | None:
+        """Return the exchange of this name, if there is one and it may be deleted."""
         require_not_default(name)
         vhost_name = self._commons.vhost_name
         if name.startswith(RESERVED_PREFIX):
             raise AccessRefused(f"deletion of system exchange '{name}' in vhost '{vhost_name}' not allowed")
         exchange = self._exchange_by_name.get(name)
-        if exchange is None:
-            return False
-        if if_unused and self._commons.bindings.of(exchange):
+        if exchange is not None and if_unused and self._commons.bindings.of(exchange):
             raise PreconditionFailed(f"exchange '{name}' in vhost '{vhost_name}' in use")
-        self._remove(exchange)
-        return True
+        return exchange
 
-    def delete_all(self) -> None:
-        """Delete every exchange, those of the system too: the virtual host goes."""
+    def deleting_all(self) -> Iterator[None]:
+        """Return the steps in which every exchange is deleted, those of the system too: the virtual host goes."""
         for exchange in list(self._exchange_by_name.values()):
-            self._remove(exchange)
+            yield from self._deleting(exchange)
+            yield
 
     def _make(self, declaration: "ExchangeDeclaration") -> Exchange:
         """Build a new exchange and keep it."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gateway.kernel.advice import advice_on
+from gateway.kernel.bindings import MOST_AT_ONCE
 from gateway.kernel.changes import Removed
 from gateway.kernel.commons import Commons
 from gateway.kernel.counters import Traffic
@@ -128,12 +129,24 @@ class Queues:
             raise PreconditionFailed(f"{entity} in use")
         if if_empty and (len(queue) or queue.delays or queue.letters_held):
             raise PreconditionFailed(f"{entity} not empty")
-        return 0 if queue.is_deleted else self._remove(queue)
+        if queue.is_deleted:
+            return 0
+        if self._commons.bindings.count_at(queue) <= MOST_AT_ONCE:
+            return self._remove(queue)
+        in_slices(self._commons.journal.clock, self.deleting(queue))
+        return len(queue)
 
-    def delete_all(self) -> None:
-        """Delete every queue: the virtual host goes."""
+    def deleting(self, queue: Queue) -> Iterator[None]:
+        """Return the steps in which a queue is deleted that may be. It is there until its last binding is gone."""
+        yield from self._commons.bindings.removing(queue)
+        if not queue.is_deleted:
+            self._remove(queue)
+
+    def deleting_all(self) -> Iterator[None]:
+        """Return the steps in which every queue is deleted: the virtual host goes."""
         for queue in list(self._queue_by_name.values()):
-            self.delete(queue)
+            yield from self.deleting(queue)
+            yield
 
     def release(self, owner: object) -> None:
         """Delete the exclusive queues of a connection that is gone, durable or not (R31); many go in slices."""

@@ -125,10 +125,11 @@ class Sessions:
         if self._session_by_client.get(session.client_id) is session:
             self.end(session)
 
-    def end_all(self) -> None:
-        """Forget all of them: the virtual host goes."""
-        for session in self:
+    def ending_all(self) -> Iterator[None]:
+        """Return the steps in which all of them are forgotten: the virtual host goes."""
+        for session in list(self):
             self.end(session)
+            yield
 
     # Recovery
 

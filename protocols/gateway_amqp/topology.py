@@ -54,9 +54,13 @@ class Topology:
         name = printable(method.exchange)
         require_not_default(name)
         self._require(Operation.CONFIGURE, "exchange", name)
-        self._scope.vhost.delete_exchange(name, if_unused=method.if_unused)
-        if not method.nowait:
-            self._answer(commands.Exchange.DeleteOk(), is_durable=True)
+        steps = self._scope.vhost.exchanges.deleting(name, if_unused=method.if_unused)
+
+        def answer() -> None:
+            if not method.nowait:
+                self._answer(commands.Exchange.DeleteOk(), is_durable=True)
+
+        self._scope.host.work_through(steps, answer)
 
     def bind_exchange(self, method: commands.Exchange.Bind) -> None:
         """Let messages flow from one exchange to another (40, 30)."""

@@ -1,9 +1,11 @@
 """Long work leaves room for others: policies over many queues, expiry and limits of very many messages."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
+from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.message import Value
 from gateway.kernel.records import PolicyRecord
 from gateway.kernel.slices import SLICE_S, in_slices
@@ -102,3 +104,103 @@ def test_what_comes_while_many_messages_go_is_not_looked_at_twice(clock: Ticking
     assert len(queue) == before + 1
     broker.advance(0)
     assert len(queue) == 10
+
+
+def test_a_queue_with_very_many_bindings_loses_them_bit_by_bit_and_then_goes(clock: TickingClock) -> None:
+    broker = MemoryBroker(clock=clock)
+    queue = broker.vhost.declare_queue("q", is_durable=True)
+    exchange = broker.vhost.declare_exchange("x", "direct", is_durable=True)
+    for number in range(1000):
+        broker.vhost.bind(exchange, queue, f"key.{number}")
+    broker.vhost.delete_queue(queue)
+    assert 0 < broker.vhost.bindings.count < 1000
+    assert not queue.is_deleted
+    broker.advance(0)
+    assert broker.vhost.bindings.count == 0
+    assert queue.is_deleted
+
+
+def test_an_exchange_with_very_many_bindings_goes_bit_by_bit(clock: TickingClock) -> None:
+    broker = MemoryBroker(clock=clock)
+    queue = broker.vhost.declare_queue("q", is_durable=True)
+    exchange = broker.vhost.declare_exchange("x", "topic", is_durable=True)
+    for number in range(1000):
+        broker.vhost.bind(exchange, queue, f"key.{number}")
+    assert broker.vhost.delete_exchange("x")
+    assert 0 < broker.vhost.bindings.count < 1000
+    broker.advance(0)
+    assert broker.vhost.bindings.count == 0
+    assert "x" not in broker.vhost.exchange_by_name
+
+
+def test_a_large_virtual_host_goes_bit_by_bit_and_nobody_gets_into_it_meanwhile(clock: TickingClock) -> None:
+    broker = MemoryBroker(clock=clock)
+    vhost = broker.kernel.declare_vhost("large")
+    for number in range(1000):
+        vhost.declare_queue(f"q{number}", is_durable=True)
+    broker.kernel.delete_vhost("large")
+    assert 0 < len(vhost.queue_by_name) < 1000
+    with pytest.raises(NotAllowed, match="vhost large is being deleted"):
+        broker.kernel.vhost("large")
+    with pytest.raises(PreconditionFailed, match="vhost 'large' is being deleted"):
+        broker.kernel.declare_vhost("large")
+    broker.advance(0)
+    assert "large" not in broker.kernel.vhost_by_name
+    assert not broker.kernel.declare_vhost("large").queue_by_name
+
+
+def test_long_jobs_share_a_slice_and_take_turns(clock: TickingClock) -> None:
+    done: list[str] = []
+
+    def work(name: str) -> Iterator[None]:
+        for _ in range(20):
+            done.append(name)
+            yield
+
+    in_slices(clock, work("a"))
+    in_slices(clock, work("b"))
+    assert set(done) == {"a"}
+    clock.advance(0)
+    assert done[: done.index("b") + 2].count("a") < 20, "one slice each, in turn"
+    assert sorted(done) == ["a"] * 20 + ["b"] * 20
+
+
+def test_a_job_that_breaks_does_not_keep_the_others(clock: TickingClock) -> None:
+    done: list[int] = []
+
+    def breaks() -> Iterator[None]:
+        for _ in range(20):
+            yield
+        raise RuntimeError("broken")
+
+    def works() -> Iterator[None]:
+        done.append(1)
+        yield
+
+    in_slices(clock, breaks())
+    in_slices(clock, works())
+    for _ in range(3):
+        with suppress(RuntimeError):
+            clock.advance(0)
+    assert done == [1]
+
+
+def test_long_jobs_wait_while_the_store_has_too_much_to_write(clock: TickingClock) -> None:
+    broker = MemoryBroker(clock=clock)
+    queue = broker.vhost.declare_queue("q", is_durable=True)
+    for _ in range(5000):
+        broker.publish("q", bytes(2048), is_persistent=True)
+    broker.end_turn()
+    assert broker.kernel.journal.is_filling
+    done: list[int] = []
+
+    def work() -> Iterator[None]:
+        done.append(len(queue))
+        yield
+
+    in_slices(clock, work())
+    clock.advance(1)
+    assert not done
+    broker.store.commit()
+    clock.advance(1)
+    assert done == [5000]
