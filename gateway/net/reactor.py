@@ -120,6 +120,8 @@ class TurnReactor(epollreactor.EPollReactor):
         leaving = self.loop.leaving[:most]
         del self.loop.leaving[:most]
         for one in leaving:
+            if getattr(one[0], "disconnected", False):  # it was aborted meanwhile, or its end was noticed twice
+                continue
             try:
                 super()._disconnectSelectable(*one)  # type: ignore[no-untyped-call]  # Twisted's
             except Exception:  # one's fault must not keep the others

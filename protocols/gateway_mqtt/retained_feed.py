@@ -26,7 +26,7 @@ _UNWRITTEN_BYTES: Final = 1024 * 1024
 _OVERHEAD: Final = 512
 
 #: How soon the feed looks whether there is room again where nothing tells it so, in seconds.
-_LOOK_S: Final = 1.0
+_LOOK_S: Final = 0.1
 
 
 class _Serving:
@@ -45,12 +45,13 @@ class RetainedFeed:
     ``is_waiting`` says that there is more than the client, or the disk, takes at the moment: ``go_on`` when it may.
     """
 
-    __slots__ = ("_is_over", "_is_working", "_scope", "_serving", "_unwritten", "is_waiting")
+    __slots__ = ("_is_looking", "_is_over", "_is_working", "_scope", "_serving", "_unwritten", "is_waiting")
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
         self._serving: deque[_Serving] = deque()
         self._is_working = False
+        self._is_looking = False
         self._is_over = False
         self._unwritten = 0
         self.is_waiting = False
@@ -83,7 +84,7 @@ class RetainedFeed:
                 if queue is None:
                     self._serving.popleft()
                 elif not self._has_room(queue, serving.subscription):
-                    self._wait(queue, serving.subscription)
+                    self._wait(serving.subscription)
                     return
                 else:
                     self._step(serving, queue)
@@ -121,14 +122,19 @@ class RetainedFeed:
             return self._unwritten < _UNWRITTEN_BYTES and not self._scope.journal.is_backlogged
         return queue.ready.length < _WAITING_COPIES and queue.ready.bytes < _WAITING_BYTES
 
-    def _wait(self, queue: Queue, subscription: SubscriptionRecord) -> None:
+    def _wait(self, subscription: SubscriptionRecord) -> None:
         """Go on once the disk has what it was given, or the client took some; a look now and then makes sure."""
         self.is_waiting = True
-        journal, clock = self._scope.journal, self._scope.settings.broker.clock
+        journal = self._scope.journal
         if self._goes_to_disk(subscription) and not journal.is_backlogged:
             journal.when_durable(journal.pending_lsn, self._written)
-        elif self._goes_to_disk(subscription) or not self._is_over:
-            clock.call_later(_LOOK_S, self._written)
+        elif not self._is_looking:
+            self._is_looking = True
+            self._scope.settings.broker.clock.call_later(_LOOK_S, self._look)
+
+    def _look(self) -> None:
+        self._is_looking = False
+        self._written()
 
     def _written(self) -> None:
         self._unwritten = 0

@@ -30,9 +30,15 @@ class MqttServer(PeerProtocol):
 
     def __init__(self, settings: MqttSettings, turn: Turn) -> None:
         super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
-        self.connection = Connection(settings, self, self.line)
-        self.line.connect(self.connection)
+        self.line.connect(Connection(settings, self, self.line))
         self._meter = settings.meter
+
+    @property
+    def connection(self) -> Connection:
+        """The machine while the peer is there. The line alone keeps it, so that a lost connection leaves no cycle."""
+        machine = self.line.machine
+        assert isinstance(machine, Connection)
+        return machine
 
     def connectionMade(self) -> None:
         """A client connected."""

@@ -144,9 +144,7 @@ def test_a_long_queue_is_purged_in_slices_and_answered_when_the_store_knows(
     assert not store.held_ids
 
 
-def test_messages_that_come_back_in_slices_keep_their_order(
-    gateway: Gateway, peer: Peer, clock: TickingClock
-) -> None:
+def test_messages_that_come_back_in_slices_keep_their_order(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
     for number in range(COUNT):
         peer.send(publish("", "q", b"%d" % number))
     first, second = gateway.connect(), gateway.connect()

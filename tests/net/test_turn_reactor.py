@@ -219,3 +219,24 @@ def test_a_listener_lets_a_few_in_during_one_turn_and_the_others_in_the_next() -
     most, *newcomers = map(int, turns)
     assert sum(newcomers) == 300
     assert max(newcomers) <= most
+
+
+def test_a_connection_whose_end_is_noticed_twice_is_told_once() -> None:
+    """Half-closed by its peer, and aborted before that was told."""
+    assert run("""
+        from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
+        from twisted.logger import globalLogPublisher
+        globalLogPublisher.addObserver(lambda event: say("failure") if event.get("log_failure") else None)
+        class Serving(Protocol):
+            def dataReceived(self, data):
+                reactor._disconnectSelectable(self.transport, CONNECTION_LOST, False)
+                reactor._disconnectSelectable(self.transport, CONNECTION_DONE, True)
+            def connectionLost(self, reason):
+                say("lost")
+                reactor.callLater(0.2, reactor.stop)
+        class Asking(Protocol):
+            def connectionMade(self): self.transport.write(b"question")
+        def listening(port):
+            connectProtocol(TCP4ClientEndpoint(reactor, "127.0.0.1", port.getHost().port), Asking())
+        TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(Factory.forProtocol(Serving)).addCallback(listening)
+    """) == ["lost"]
