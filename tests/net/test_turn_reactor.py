@@ -238,5 +238,6 @@ def test_a_connection_whose_end_is_noticed_twice_is_told_once() -> None:
             def connectionMade(self): self.transport.write(b"question")
         def listening(port):
             connectProtocol(TCP4ClientEndpoint(reactor, "127.0.0.1", port.getHost().port), Asking())
-        TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(Factory.forProtocol(Serving)).addCallback(listening)
+        endpoint = TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1")
+        endpoint.listen(Factory.forProtocol(Serving)).addCallback(listening)
     """) == ["lost"]
