@@ -27,6 +27,9 @@ from gateway.net.wire import Wire
 #: How long a peer may take to answer our close, or to take what it was sent last, in seconds.
 _FAREWELL_S: Final = 5
 
+#: How often a peer that is held back is sent what only a peer that is there ignores, in seconds.
+_PROBE_S: Final = 3
+
 #: How long a connection lives on that is held back and whose peer said goodbye, in seconds.
 _LINGER_S: Final = 5
 
@@ -91,6 +94,12 @@ class PeerProtocol(Protocol):
 
     def unblock(self) -> None:
         """Tell it that it need not wait any more; called when nobody has to, too."""
+
+    def probe(self) -> None:
+        """Send something without a meaning, if the protocol has it; called now and then while the peer is held back.
+
+        The goodbye of a client waits behind what it sent and was not read, but its system answers that it is gone.
+        """
 
     # What Twisted says
 
@@ -302,6 +311,8 @@ class PeerProtocol(Protocol):
         self._octets_seen = self.line.octets
         self._gone_ticks = self._gone_ticks + 1 if hang_up and not has_come else 0
         if not hang_up & BROKEN and self._gone_ticks <= _LINGER_S * TICKS_PER_S:
+            if self._held_ticks % (_PROBE_S * TICKS_PER_S) == _PROBE_S * TICKS_PER_S - 1:
+                self.probe()
             return False
         self.give_up("client gone while it was held back")
         return True

@@ -48,6 +48,10 @@ class AmqpServer(PeerProtocol):
         if self.connection.heartbeat_s:
             self._mind_heartbeats(self.connection.heartbeat_s)
 
+    def probe(self) -> None:
+        """Send a heartbeat, which a peer without heartbeats ignores (4.2.7)."""
+        self.send_ahead(HEARTBEAT_FRAME)
+
     def _mind_heartbeats(self, interval_s: int) -> None:
         """Send a heartbeat after half an interval of quiet; give up after two of silence (4.2.7)."""
         if self.silent > 2 * interval_s * TICKS_PER_S:

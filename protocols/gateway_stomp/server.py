@@ -47,6 +47,11 @@ class StompServer(PeerProtocol):
         elif promised.send_s and 2 * self.quiet >= promised.send_s * TICKS_PER_S:
             self.send_ahead(HEARTBEAT)
 
+    def probe(self) -> None:
+        """Send a heart-beat, an end of line between two frames."""
+        if self.connection.conversation is not None:
+            self.send_ahead(HEARTBEAT)
+
     def channels(self) -> list[ChannelFacts]:
         """Tell what a listing shows in place of channels."""
         return self.connection.channel_facts()
