@@ -254,6 +254,8 @@ class PeerProtocol(Protocol):
 
     def weigh_publishing(self) -> None:
         """Stop reading from a publisher while an alarm stands or something is behind; go on afterwards."""
+        if self.line.wire is None:
+            return  # it was lost a moment ago, by what was done to another
         alarms = self._broker.alarms
         if alarms and self.machine.has_published:
             self.block(alarms.reason)
@@ -280,7 +282,9 @@ class PeerProtocol(Protocol):
             line.admit(not must_wait)
 
     def tick(self) -> None:
-        """Mind time limits; called ``TICKS_PER_S`` times a second."""
+        """Mind time limits; called ``TICKS_PER_S`` times a second, maybe once more when the connection is gone."""
+        if self.line.wire is None:
+            return
         phase = self.machine.phase
         self._is_in_flow, self.line.was_held = self.line.was_held, self.line.has_leftover
         if phase is Phase.LEAVING:

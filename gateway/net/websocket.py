@@ -6,6 +6,7 @@ close code. Here every part of a message goes on as it comes, so the size of fra
 foreign origins are turned away.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -58,6 +59,9 @@ STOMP: Final = Dialect(frozenset({"v12.stomp", "v11.stomp", "v10.stomp"}), has_t
 #: frames after the last one.
 _FAULTS: Final = (LocalProtocolError, RemoteProtocolError, h11.ProtocolError, ValueError, TypeError, AssertionError)
 
+#: What ends the head of a request.
+_END_OF_HEAD: Final = re.compile(rb"\r?\n\r?\n")
+
 #: Events that one turn serves, so that a flood of small frames keeps nobody waiting (64 KiB hold 11,000 pings).
 MOST_EVENTS: Final = 100
 
@@ -81,6 +85,8 @@ class WebSocketProtocol(Protocol):
         self._is_working = False
         self._is_scheduled = False
         self._is_over = False
+        self._head_end = b""
+        self._early = b""
 
     def connectionMade(self) -> None:
         """A peer connected."""
@@ -91,6 +97,8 @@ class WebSocketProtocol(Protocol):
         if self._is_over:
             return
         try:
+            if self._websocket.connection is None:
+                data = self._until_frames(data)
             self._websocket.receive_data(data)
         except _FAULTS as error:
             self._misunderstood(error)
@@ -172,6 +180,23 @@ class WebSocketProtocol(Protocol):
             self._messages.origin = (origin or b"").decode("latin-1")
             self._client = self._factory.wrapped.buildProtocol(self._address)
             self._client.makeConnection(self._messages)
+            if self._early:
+                self._websocket.receive_data(self._early)
+                self._early = b""
+
+    def _until_frames(self, data: bytes) -> bytes:
+        """Return what of the data belongs to the handshake; frames behind it are kept, which wsproto would drop."""
+        if self._early:
+            self._early += data
+            return b""
+        seen = self._head_end + data
+        end = _END_OF_HEAD.search(seen)
+        if end is None:
+            self._head_end = seen[-3:]
+            return data
+        at = end.end() - len(self._head_end)
+        self._early = data[at:]
+        return data[:at]
 
     def _foreign(self, host: str, origin: bytes | None) -> str | None:
         """Return what is wrong with the page that asks, ``None`` if nothing is (RFC 6455, 10.2)."""

@@ -43,10 +43,11 @@ class AmqpServer(PeerProtocol):
 
     def mind(self) -> None:
         """Mind consumers that do not settle, and heartbeats."""
-        self.connection.mind_consumers()
-        self.connection.mind_unsettled()
-        if self.connection.heartbeat_s:
-            self._mind_heartbeats(self.connection.heartbeat_s)
+        connection = self.connection
+        connection.mind_consumers()
+        connection.mind_unsettled()
+        if connection.heartbeat_s:
+            self._mind_heartbeats(connection.heartbeat_s)
 
     def probe(self) -> None:
         """Send a heartbeat, which a peer without heartbeats ignores (4.2.7)."""

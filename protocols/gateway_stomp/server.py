@@ -40,8 +40,9 @@ class StompServer(PeerProtocol):
 
         One goes out after half an interval of quiet; a client is given up after two intervals of silence.
         """
-        self.connection.mind_consumers()
-        promised = self.connection.opening.heartbeats
+        connection = self.connection
+        connection.mind_consumers()
+        promised = connection.opening.heartbeats
         if promised.expect_s and self.silent > 2 * promised.expect_s * TICKS_PER_S:
             self.give_up(f"missed heartbeats from client, timeout: {promised.expect_s}s")
         elif promised.send_s and 2 * self.quiet >= promised.send_s * TICKS_PER_S:

@@ -198,6 +198,17 @@ def test_bytes_may_be_cut_anywhere(data: st.DataObject) -> None:
     assert sum(isinstance(event, Pong) for event in peer.hear()) == 1
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 50, 1000])
+def test_frames_may_come_with_the_handshake(size: int) -> None:
+    peer = Peer()
+    request = peer.client.send(Request(host="localhost", target="/ws", subprotocols=["mqtt"]))
+    masked = b"\x82\x85\x00\x00\x00\x00early\x82\x84\x00\x00\x00\x00late"
+    data = request + masked
+    for start in range(0, len(data), size):
+        peer.server.dataReceived(data[start : start + size])
+    assert b"".join(peer.echo.heard) == b"earlylate"
+
+
 def test_part_of_a_message_goes_on_before_the_rest_has_come() -> None:
     peer = Peer().open()
     frame = peer.client.send(BytesMessage(bytes(1_000_000)))

@@ -1,0 +1,232 @@
+"""A gateway under mutated sessions, with an innocent client beside them."""
+
+import socket
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+from urllib.error import HTTPError
+
+from tests.fuzz import http_seeds
+from tests.fuzz.healthy import Address, Healthy
+from tests.fuzz.mutating import mutated
+from tests.fuzz.place import PASSWORD, USER, VHOST
+from tests.fuzz.ports import Port
+from tests.management_client import put, request
+from tests.running import Gateway
+
+#: Settings of a gateway that is fuzzed: logins that fail delay none, so that the sessions get as far as they can.
+SETTINGS: Final = ("login.max_delay_ms=0", "log.lines_per_s=5")
+
+#: Connections left open without a word.
+_MOST_LINGERING: Final = 50
+
+#: Sessions between two looks at the log, and at the process.
+_LOOK_EVERY: Final = 50
+
+#: Seconds after which everything that the sessions made is deleted.
+_EMPTY_EVERY_S: Final = 20.0
+
+#: Seconds between two round trips of the innocent client.
+_PAUSE_S: Final = 0.02
+
+#: What no input may bring into the log.
+_FAULTS: Final = ("Traceback", "internal error", "fault contained")
+
+
+class Harm(AssertionError):
+    """The mutated sessions did harm."""
+
+
+@dataclass
+class Report:
+    """What one port went through. Memory is in bytes; ``after_start`` was measured after the first part."""
+
+    listener: str
+    seed: str
+    sessions: int = 0
+    waits_s: list[float] = field(default_factory=list)
+    after_start: int = 0
+    at_end: int = 0
+
+    @property
+    def longest_s(self) -> float:
+        """The innocent client's longest wait, in seconds."""
+        return max(self.waits_s)
+
+    def quantile_s(self, share: float) -> float:
+        """The wait that this share of all waits is below, in seconds."""
+        return sorted(self.waits_s)[int(share * (len(self.waits_s) - 1))]
+
+    def __str__(self) -> str:
+        waits = f"longest wait {self.longest_s * 1000:.0f} ms, p99 {self.quantile_s(0.99) * 1000:.0f} ms"
+        memory = f"memory {self.after_start >> 20} MiB, then {self.at_end >> 20} MiB"
+        return f"{self.listener:<12}{self.sessions:>9} sessions   {waits}   {memory}   seed {self.seed}"
+
+
+def furnish(gateway: Gateway) -> None:
+    """Make the user and the virtual host of the mutated sessions.
+
+    The user logs in once, so that the gateway remembers the password: logins take no time afterwards.
+    """
+    put(gateway, f"users/{USER}", {"password": PASSWORD, "tags": "policymaker,monitoring"})
+    empty(gateway)
+    assert b" 200 " in said(gateway.addresses["management"], http_seeds.request("GET", "/api/whoami"))
+
+
+def empty(gateway: Gateway) -> None:
+    """Delete everything that the mutated sessions made, and let them begin anew."""
+    with suppress(HTTPError):
+        request(gateway, "DELETE", f"vhosts/{VHOST}")
+    put(gateway, f"vhosts/{VHOST}", {})
+    put(gateway, f"permissions/{VHOST}/{USER}", {"configure": ".*", "write": ".*", "read": ".*"})
+
+
+def fuzz(gateway: Gateway, port: Port, seconds: float, seed: str, first: int = 0) -> Report:
+    """Send mutated sessions for so long; return what they did to others. :raises Harm: when the gateway takes harm."""
+    furnish(gateway)
+    report = Report(port.listener, seed)
+    innocent = _Innocent(port.healthy(gateway.addresses[port.listener]), report.waits_s)
+    innocent.start()
+    started, emptied = time.monotonic(), time.monotonic()
+    fuzzer = _Fuzzer(gateway, port, seed)
+    try:
+        while (now := time.monotonic()) < started + seconds:
+            fuzzer.send(first + report.sessions)
+            report.sessions += 1
+            if report.sessions % _LOOK_EVERY == 0:
+                _look(gateway, report, first, innocent)
+            if now > emptied + _EMPTY_EVERY_S:
+                emptied = now
+                empty(gateway)
+            if not report.after_start and now > started + min(60.0, seconds / 3):
+                report.after_start = _memory(gateway, fuzzer)
+    finally:
+        innocent.stop()
+    report.at_end = _memory(gateway, fuzzer)
+    _look(gateway, report, first, innocent)
+    return report
+
+
+def said(address: Address, data: bytes) -> bytes:
+    """Send all of this on one connection; return what is answered until the other side is quiet, or hangs up."""
+    answer = b""
+    with socket.create_connection(address, timeout=5) as peer, suppress(OSError):
+        peer.sendall(data)
+        while piece := peer.recv(65_536):
+            answer += piece
+            peer.settimeout(0.5)
+    return answer
+
+
+def _memory(gateway: Gateway, fuzzer: "_Fuzzer") -> int:
+    """Return what the gateway holds once everything of the mutated sessions is gone."""
+    fuzzer.hang_up()
+    empty(gateway)
+    smallest = gateway.resident_memory()
+    for _ in range(5):
+        time.sleep(0.2)
+        smallest = min(smallest, gateway.resident_memory())
+    return smallest
+
+
+def _look(gateway: Gateway, report: Report, first: int, innocent: "_Innocent") -> None:
+    """See whether all is well."""
+    last = first + report.sessions
+    where = f"{report.listener}, seed {report.seed}, sessions {max(first, last - 2 * _LOOK_EVERY)} to {last}"
+    if (code := gateway.child.poll()) is not None:
+        raise Harm(f"{where}: the process ended with code {code}\n{gateway.log[-4000:]}")
+    if any(fault in gateway.log for fault in _FAULTS):
+        at = min(gateway.log.index(fault) for fault in _FAULTS if fault in gateway.log)
+        raise Harm(f"{where}: a fault in the log\n{gateway.log[max(0, at - 500) : at + 4000]}")
+    if innocent.failure is not None:
+        raise Harm(f"{where}: the innocent client failed") from innocent.failure
+
+
+class _Innocent(threading.Thread):
+    """Makes round trips until it is stopped, and notes how long each took."""
+
+    def __init__(self, client: Healthy, waits_s: list[float]) -> None:
+        super().__init__(daemon=True)
+        self.failure: Exception | None = None
+        self._client = client
+        self._waits_s = waits_s
+        self._is_over = threading.Event()
+        self._waits_s.append(client.round_trip_s())
+
+    def run(self) -> None:
+        while not self._is_over.wait(_PAUSE_S):
+            try:
+                self._waits_s.append(self._client.round_trip_s())
+            except Exception as failure:  # the other thread raises it
+                self.failure = failure
+                return
+
+    def stop(self) -> None:
+        self._is_over.set()
+        self.join()
+
+
+class _Fuzzer:
+    """Sends mutated sessions, each on a connection of its own, and ends these in every way there is."""
+
+    def __init__(self, gateway: Gateway, port: Port, seed: str) -> None:
+        self._gateway = gateway
+        self._port = port
+        self._seed = seed
+        self._lingering: deque[socket.socket] = deque()
+
+    def send(self, number: int) -> None:
+        """Send the session of this number."""
+        random = Random(f"end of {self._seed}:{number}")
+        peer = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        peer.settimeout(2.0)
+        with suppress(OSError):  # the gateway may hang up, and stop reading, at any time
+            peer.connect(self._gateway.addresses[self._port.listener])
+            for piece in mutated((*self._port.sessions, *self._port.strangers), self._seed, number):
+                peer.sendall(piece)
+                if random.random() < 0.2:
+                    time.sleep(0.001)
+            if random.random() < 0.5:
+                peer.settimeout(0.05)
+                peer.recv(65_536)
+        self._end(peer, random.randrange(5))
+
+    def _end(self, peer: socket.socket, way: int) -> None:
+        with suppress(OSError):
+            if way == 0:  # the rest of a conversation never comes
+                self._lingering.append(peer)
+                if len(self._lingering) > _MOST_LINGERING:
+                    self._lingering.popleft().close()
+                return
+            if way == 1:  # a reset
+                peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            elif way == 2:  # half closed
+                peer.shutdown(socket.SHUT_WR)
+                peer.settimeout(0.05)
+                peer.recv(65_536)
+        peer.close()
+
+    def hang_up(self) -> None:
+        """Close everything that is open."""
+        for peer in self._lingering:
+            peer.close()
+        self._lingering.clear()
+
+
+def replay(gateway: Gateway, port: Port, seed: str, numbers: Iterable[int]) -> None:
+    """Send these sessions again. :raises Harm: when the gateway takes harm."""
+    furnish(gateway)
+    report = Report(port.listener, seed)
+    innocent = _Innocent(port.healthy(gateway.addresses[port.listener]), report.waits_s)
+    fuzzer = _Fuzzer(gateway, port, seed)
+    for number in numbers:
+        fuzzer.send(number)
+        report.sessions = number + 1
+        time.sleep(0.05)
+        _look(gateway, report, 0, innocent)

@@ -1,0 +1,45 @@
+"""A few seconds of mutated sessions on each port; ``make fuzz`` does it for an hour each, with strict limits."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.fuzzing import SETTINGS, furnish, fuzz, said
+from tests.fuzz.mutating import LARGEST, mutated
+from tests.fuzz.ports import PORTS, Port
+from tests.running import gateway_in
+
+SECONDS = 6.0
+
+#: Generous, for slow machines that do something else besides.
+LONGEST_S = 5.0
+MOST_GROWTH = 150 * 2**20
+
+
+@pytest.mark.parametrize("port", PORTS.values(), ids=PORTS)
+def test_mutated_sessions_harm_nobody(port: Port, tmp_path: Path) -> None:
+    with gateway_in(tmp_path, *SETTINGS) as gateway:
+        report = fuzz(gateway, port, SECONDS, seed="make test")
+        assert gateway.stop() == 0
+    assert report.sessions >= 20
+    assert report.longest_s < LONGEST_S, report
+    assert report.at_end < report.after_start + MOST_GROWTH, report
+
+
+@pytest.mark.parametrize("port", PORTS.values(), ids=PORTS)
+def test_sessions_follow_from_seed_and_number(port: Port) -> None:
+    assert mutated(port.sessions, "s", 7) == mutated(port.sessions, "s", 7)
+    many = [b"".join(mutated(port.sessions, "s", number)) for number in range(200)]
+    assert len(set(many)) > 150
+    assert all(len(data) <= LARGEST for data in many)
+    assert len({len(mutated(port.sessions, "s", number)) for number in range(200)}) > 3
+
+
+@pytest.mark.parametrize("port", PORTS.values(), ids=PORTS)
+def test_the_sessions_that_are_mutated_are_good_ones(port: Port, tmp_path: Path) -> None:
+    """A session that is refused at once shows little: each of them gets past its login."""
+    with gateway_in(tmp_path, *SETTINGS) as gateway:
+        furnish(gateway)
+        for session in port.sessions:
+            answer = said(gateway.addresses[port.listener], b"".join(session))
+            assert port.accepted in answer, (session[0], answer[:300])
