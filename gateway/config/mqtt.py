@@ -90,7 +90,7 @@ class Mqtt(Section):
     max_subscriptions: Annotated[int, Field(ge=1, le=10**9)] = 10_000
     """How many subscriptions a session may have."""
 
-    max_filters: Annotated[int, Field(ge=1, le=10**6)] = 5_000
+    max_filters: Annotated[int, Field(ge=1, le=10**6)] = 2_000
     """How many filters a SUBSCRIBE or UNSUBSCRIBE may name."""
 
     max_inflight: Annotated[int, Field(ge=1, le=65535)] = 8192

@@ -17,6 +17,9 @@ __all__ = ["Retained", "RetainedMessage"]
 if TYPE_CHECKING:
     from gateway.kernel.journal import Journal
 
+#: Units of work of a turn that retaining a message takes.
+_WORK: Final = 32
+
 #: How often it is told at most that there was no room, in seconds: a publisher repeats itself.
 _TELL_S: Final = 60.0
 
@@ -53,6 +56,7 @@ class Retained:
 
         It is kept for as long as it asked to live. Return whether there was room.
         """
+        self._journal.budget.work += _WORK
         if not message.body:
             self.clear(message.routing_key)
             return True

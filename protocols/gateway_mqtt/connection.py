@@ -204,9 +204,13 @@ class Connection(Machine):
             raise protocol_error(f"{name_of(first)} from a client")
         perform(self, first & 0x0F, body)
 
-    def undertake(self, task: Iterator[None]) -> None:
-        """Do a request that takes its time; what it yields are steps. What comes behind it waits until it is done."""
+    def undertake(self, task: Iterator[None], work: int) -> None:
+        """Do a request that takes its time; what it yields are steps. What comes behind it waits until it is done.
+
+        ``work`` are the units that reading the request took.
+        """
         self._task = task
+        self._budget.work += work
         self._go_on_with_task()
 
     def _go_on_with_task(self) -> None:

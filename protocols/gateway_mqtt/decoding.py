@@ -45,7 +45,7 @@ _REASONS: Final[Mapping[int, Mapping[int, Reason]]] = {
 _SUCCESS: Final = Reason.SUCCESS
 
 #: Filters in one SUBSCRIBE or UNSUBSCRIBE, unless a setting says otherwise: all of them are read in one turn.
-MAX_FILTERS: Final = 5_000
+MAX_FILTERS: Final = 2_000
 
 
 def check_flags(version: int, packet_type: int, flags: int) -> None:

@@ -34,6 +34,9 @@ _LONGEST_KEPT: Final = 256
 #: Topics longer than this, in bytes, are worked out each time: a thousand of 64 KB would take more than they save.
 _LONGEST_KEPT_TOPIC: Final = 1024
 
+#: Units of work that a topic takes which is new to the connection.
+_WORK_OF_A_TOPIC: Final = 16
+
 #: Bytes of properties that count as a unit of work when they are read, as a power of two.
 _BYTES_A_UNIT: Final = 3
 
@@ -270,6 +273,7 @@ class Publishing:
 
     def _target(self, topic: bytes) -> Target:
         scope = self._scope
+        scope.journal.budget.work += _WORK_OF_A_TOPIC
         text = text_of(topic)
         if not text:
             raise protocol_error("PUBLISH with neither a topic nor an alias")  # 3.3.2.1

@@ -60,12 +60,12 @@ def _ack(connection: "Connection", packet_type: PacketType, flags: int, body: by
 
 def _subscribe(connection: "Connection", flags: int, body: bytes) -> None:
     packet = decode_subscribe(connection.version, flags, body, connection.settings.max_filters)
-    connection.undertake(_conversation(connection).subscribing.subscribe(packet))
+    connection.undertake(_conversation(connection).subscribing.subscribe(packet), len(packet.filters))
 
 
 def _unsubscribe(connection: "Connection", flags: int, body: bytes) -> None:
     packet = decode_unsubscribe(connection.version, flags, body, connection.settings.max_filters)
-    connection.undertake(_conversation(connection).subscribing.unsubscribe(packet))
+    connection.undertake(_conversation(connection).subscribing.unsubscribe(packet), len(packet.filters))
 
 
 def _ping(connection: "Connection", flags: int, body: bytes) -> None:

@@ -57,11 +57,9 @@ class RetainedFeed:
         self.is_waiting = False
 
     def serve(self, subscription: SubscriptionRecord) -> None:
-        """Send what is retained now for a subscription, after what is being sent already."""
+        """Put a subscription behind those that are being served, for what is retained now; ``go_on`` serves it."""
         found = self._scope.vhost.retained.walk(subscription.binding_key)
         self._serving.append(_Serving(subscription, found))
-        if not self.is_waiting:
-            self.go_on()
 
     def go_on(self) -> None:
         """Send more, if there is more: in slices, so that no other client waits."""

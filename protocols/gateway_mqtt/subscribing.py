@@ -70,6 +70,8 @@ class Subscribing:
         for subscription, _, sends_retained in taken:
             if sends_retained:
                 self._feed.serve(subscription)
+            yield
+        self._feed.go_on()
 
     def unsubscribe(self, packet: Unsubscribe) -> Iterator[None]:
         """Let no further messages come for these filters. :raises MqttError: when the client cannot take the answer."""
