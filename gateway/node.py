@@ -15,6 +15,7 @@ from gateway.config.mqtt import WebMqtt
 from gateway.config.stomp import WebStomp
 from gateway.definitions import apply_definitions, read_definitions
 from gateway.event_log import EventLog
+from gateway.exposure import warn_of_open_doors
 from gateway.http_side import http_limits, http_screening, web_origins
 from gateway.kernel.broker import Broker
 from gateway.kernel.connections import TICKS_PER_S
@@ -165,6 +166,7 @@ class Node:
             definitions = read_definitions(self.settings.load_definitions)
             source = str(self.settings.load_definitions)
             apply_definitions(definitions, self.broker, source, self.settings.default_vhost)
+        warn_of_open_doors(self.settings, self.broker.directory)
         self.broker.journal.flush()
         aside = len(self.broker.set_aside)
         _log.info("recovered", vhosts=len(self.broker.vhost_by_name), messages=count, set_aside=aside)

@@ -7,7 +7,7 @@ from typing import Final, Protocol, TypeAlias
 from gateway.access.once import Once
 from gateway.access.principals import CertificateSubject, Principal
 from gateway.access.throttle import LoginThrottle
-from gateway.logs import Log
+from gateway.logs import Log, masked
 
 _log: Final = Log("access")
 
@@ -134,7 +134,7 @@ class GuardedDialogue:
                 objection = self._objection(principal, self._visitor.peer_host)
                 return self._failed(Failure(objection), principal.name) if objection else given
             case Failure():
-                return self._failed(given, given.user)
+                return self._failed(given, masked(given.user))
             case _:
                 return self._failed(Failure(f"the method answered {given!r}"))
 

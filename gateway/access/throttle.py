@@ -22,7 +22,7 @@ from typing import Final, Generic, TypeVar
 
 from gateway.access.once import tell_each
 from gateway.access.principals import Credentials
-from gateway.logs import Log
+from gateway.logs import Log, masked
 
 _log: Final = Log("access")
 
@@ -280,7 +280,7 @@ class LoginThrottle:
         tally = self._addresses.use(address, now)
         tally.unlogged += 1
         if now - tally.logged_at >= _LOG_INTERVAL_S:
-            _log.warning("logins refused: too many failed", peer=address, user=user[:100], refused=tally.unlogged)
+            _log.warning("logins refused: too many failed", peer=address, user=masked(user), refused=tally.unlogged)
             tally.logged_at, tally.unlogged = now, 0
 
 

@@ -89,7 +89,7 @@ class Scram:
         """Return the refusal of a user whose proof is wrong; the log alone tells why."""
         user = self._directory.user(name)
         if user is None:
-            reason = f"no user {name!r}"
+            reason = "no such user"
         elif not user.scram_sha_256:
             reason = f"only a hash is known of the password of user {name!r}: it has to be set again for {NAME}"
         else:

@@ -216,7 +216,8 @@ class HttpProtocol(Protocol):
 
     def _misunderstood(self, error: h11.RemoteProtocolError) -> None:
         status = error.error_status_hint
-        self._refuse(HttpError(status, "bad_request", _REASONS.get(status, str(error))))
+        fault = str(error).partition(":")[0]  # what follows quotes the client's bytes, which may hold a password
+        self._refuse(HttpError(status, "bad_request", _REASONS.get(status, fault)))
 
     # What a request asks of its connection
 
