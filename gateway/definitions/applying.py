@@ -6,7 +6,7 @@ and bindings whose ends were not exported, such as those of exclusive queues; an
 as it is.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
 from gateway.definitions import model
@@ -23,7 +23,7 @@ _log: Final = Log("definitions")
 
 
 def apply_definitions(definitions: model.Definitions, broker: Broker, source: str, default_vhost: str = "/") -> None:
-    """Apply definitions to a broker; what has no ``vhost`` goes to ``default_vhost``.
+    """Apply definitions to a broker, and use them up; what has no ``vhost`` goes to ``default_vhost``.
 
     :param source: where they came from, for errors and the log.
     :raises ConfigurationError: with a line for each entry that the broker would refuse; nothing has been applied then.
@@ -35,9 +35,11 @@ def apply_definitions(definitions: model.Definitions, broker: Broker, source: st
 def steps_of(definitions: model.Definitions, broker: Broker, source: str, default_vhost: str = "/") -> Iterator[None]:
     """Check and then apply definitions entry by entry, one each time this is asked on, so that others go on meanwhile.
 
-    Arguments and errors are those of ``apply_definitions``. An entry may still be refused while they are applied, if
-    the broker changed since they were checked: then the error says that those before it have been applied.
+    Arguments and errors are those of ``apply_definitions``; the definitions are used up. An entry may still be refused
+    while they are applied, if the broker changed since they were checked: then the error says that those before it
+    have been applied.
     """
+    users, queues = len(definitions.users), len(definitions.queues)
     yield from judge(definitions, broker, source, default_vhost)
     steps = _Steps(broker, Records(definitions.version), default_vhost)
     yield from _each(source, "users", definitions.users, steps.user)
@@ -50,13 +52,14 @@ def steps_of(definitions: model.Definitions, broker: Broker, source: str, defaul
     yield from _each(source, "parameters", definitions.parameters, steps.parameter)
     yield from _each(source, "queues", definitions.queues, steps.queue)
     yield from _each(source, "bindings", definitions.bindings, steps.binding)
-    _log.info("definitions applied", source=source, users=len(definitions.users), queues=len(definitions.queues))
+    _log.info("definitions applied", source=source, users=users, queues=queues)
 
 
-def _each(source: str, category: str, entries: Iterable[D], step: Callable[[D], None]) -> Iterator[None]:
-    for number, entry in enumerate(entries):
+def _each(source: str, category: str, entries: list[D], step: Callable[[D], None]) -> Iterator[None]:
+    entries.reverse()
+    for number in range(len(entries)):
         try:
-            step(entry)
+            step(entries.pop())  # let go of here: to free all of many at the end would take long
         except Refused as refusal:
             changed = "the broker changed meanwhile, and the entries before it are applied"
             raise ConfigurationError(f"{source}: {category}[{number}]: {refusal} ({changed})") from refusal

@@ -46,6 +46,8 @@ def parse_definitions(text: str, source: str) -> Definitions:
 def check(document: object, source: str) -> Generator[None, None, Definitions]:
     """Check decoded JSON, some entries each time this is asked on; return the definitions that it holds.
 
+    What has been checked is taken out of the document: to free all of a large one at the end would take long.
+
     :raises ConfigurationError: with one line for each thing that is wrong.
     """
     wrong: list[str] = []
@@ -57,6 +59,7 @@ def check(document: object, source: str) -> Generator[None, None, Definitions]:
             wrong += [f"{source}: {_line(_moved(e['loc'], first), e['msg'], e['input'])}" for e in errors.errors()]
         else:
             _add(found, checked)
+        _take_out(document, part, first)
         yield
     if wrong:
         raise ConfigurationError("\n".join(wrong))
@@ -75,6 +78,15 @@ def _parts(document: object) -> Iterator[tuple[int, object]]:
                 yield first, {category: entries[first : first + _AT_ONCE]}
         else:
             yield 0, {category: entries}
+
+
+def _take_out(document: object, part: object, first: int) -> None:
+    """Let go of the entries of a part."""
+    if isinstance(document, dict) and isinstance(part, dict):
+        for category, entries in part.items():
+            there = document.get(category)
+            if isinstance(there, list) and isinstance(entries, list):
+                there[first : first + len(entries)] = [None] * len(entries)
 
 
 def _moved(loc: tuple[int | str, ...], first: int) -> tuple[int | str, ...]:

@@ -11,13 +11,14 @@ from traceback import format_exception
 from typing import Any, Final
 
 from twisted.internet.defer import CancelledError, Deferred, DeferredLock, maybeDeferred
-from twisted.internet.task import Cooperator
+from twisted.internet.task import Cooperator, deferLater
 from twisted.python.failure import Failure
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import BaseConverter, Map, Rule
 
 from gateway.access import Principal
 from gateway.kernel.errors import GatewayError
+from gateway.kernel.slices import PAUSE_S
 from gateway.logs import Log
 from gateway.management.authenticating import authenticated
 from gateway.management.authority import Level
@@ -130,12 +131,20 @@ class Api:
             self._surroundings.touch()
 
     def _gradually(self, gradual: Gradual) -> "Deferred[object]":
-        work = Work(gradual.steps, self._surroundings.touch)
+        work = Work(gradual.steps, self._surroundings.touch, self._paused)
 
         def begin() -> "Deferred[object]":
             return self._cooperator.coiterate(iter(work)).addCallback(lambda _: work.result)
 
         return self._turns.run(begin) if gradual.waits_its_turn else begin()
+
+    def _paused(self) -> "Deferred[None] | None":
+        """Return what fires when long work goes on; ``None`` while the store keeps up with it.
+
+        Without this, what an import records would hold back every publisher.
+        """
+        surroundings = self._surroundings
+        return deferLater(surroundings.reactor, PAUSE_S) if surroundings.broker.journal.is_filling else None
 
     # Answers
 
@@ -220,19 +229,25 @@ class Api:
 class Work:
     """Long work as an iterator of small steps; ``result`` is there after the last.
 
-    ``touch`` is called with each step, so that every slice of it ends in a turn.
+    ``touch`` is called with each step, so that every slice of it ends in a turn. ``paused`` returns what fires when
+    the work may go on, ``None`` for at once.
     """
 
-    def __init__(self, steps: Generator[None, None, object], touch: Any) -> None:
+    def __init__(
+        self,
+        steps: Generator[None, None, object],
+        touch: Any,
+        paused: "Callable[[], Deferred[None] | None]" = lambda: None,
+    ) -> None:
         self.result: object = None
         self._steps = steps
         self._touch = touch
+        self._paused = paused
 
-    def __iter__(self) -> Iterator[None]:
-        steps = self._finish()
-        for step in steps:
+    def __iter__(self) -> "Iterator[Deferred[None] | None]":
+        for _ in self._finish():
             self._touch()
-            yield step
+            yield self._paused()
 
     def _finish(self) -> Generator[None, None, None]:
         self.result = yield from self._steps

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import pytest
+
+from gateway.kernel.journal import Journal
 from tests.management.console import Console, parsed
 
 
@@ -26,6 +29,19 @@ def advance(console: Console, transport: Any, steps: int = 300) -> Any:
 def test_nothing_is_done_while_a_request_is_received(console: Console) -> None:
     transport = console.send("POST", "/definitions", {"queues": queues("q", 100)})
     assert (names(console), transport.value()) == (set(), b"")
+    assert advance(console, transport).status == 204
+    assert len(names(console)) == 100
+
+
+def test_an_import_pauses_while_the_store_has_much_to_write(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_filling = True
+    monkeypatch.setattr(Journal, "is_filling", property(lambda journal: is_filling))
+    transport = console.send("POST", "/definitions", {"queues": queues("q", 100)})
+    for _ in range(50):
+        console.clock.advance(0.01)
+        console.gateway.settle()
+    assert len(names(console)) < 100, "a step for each pause, and no more"
+    is_filling = False
     assert advance(console, transport).status == 204
     assert len(names(console)) == 100
 

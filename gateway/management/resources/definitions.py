@@ -54,6 +54,7 @@ def _imported(call: Call, vhost: str | None = None) -> Steps:
     if vhost is not None:
         document = yield from _moved(document, vhost)
     definitions = yield from check(document, _SOURCE)
+    del document
     yield from steps_of(definitions, call.broker, _SOURCE, vhost or "/")
 
 
