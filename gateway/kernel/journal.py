@@ -63,6 +63,7 @@ class Journal:
         self._step: OpenStep | None = None
         self.turn_ms = 0
         self._turn_bytes = 0
+        self._gathered = 0  # changes of this turn that are no backlog
         self._backlog: deque[tuple[int, int]] = deque()
         self._backlog_bytes = 0
         self.is_backlogged = False
@@ -232,10 +233,13 @@ class Journal:
         step.note_contents()
 
     def close_step(self, step: OpenStep) -> None:
-        """Make a step part of this turn, all of it."""
+        """Make a step part of this turn, all of it.
+
+        It is no backlog: what one client may gather is bounded already, and the others would wait until it is written.
+        """
         self._open_steps.remove(step)
         self._changes += step.changes
-        self._turn_bytes += step.size
+        self._gathered += len(step.changes)
 
     def _changes_of(self, message_id: int) -> list[Change]:
         """Return where a change to a message belongs while steps are open."""
@@ -289,8 +293,8 @@ class Journal:
         self._flushed_id = self._message_id
         lsn = self._store.append(changes)
         self.lsn = Lsn(lsn + 1)
-        size = self._turn_bytes + len(changes) * CHANGE_SIZE
-        self._turn_bytes = 0
+        size = self._turn_bytes + (len(changes) - self._gathered) * CHANGE_SIZE
+        self._turn_bytes = self._gathered = 0
         self._backlog.append((lsn, size))
         self._backlog_bytes += size
         self._weigh_backlog()
