@@ -11,6 +11,7 @@ from gateway.kernel.broker import Broker
 from gateway.kernel.message import Arguments
 from gateway.kernel.vhost import VirtualHost
 from gateway.logs import Log
+from gateway.net.turn_watch import TurnWatch
 from gateway.net.watermarks import memory_used
 from gateway.version import VERSION
 from gateway_mqtt.login import LoginSettings
@@ -96,9 +97,10 @@ def warn_of_anonymous(settings: Settings) -> None:
         )
 
 
-def sys_topics(settings: MqttSettings) -> SysTopics:
-    """Return what tells clients of the node, traffic of all its MQTT listeners included."""
-    return SysTopics(settings.broker, settings.meter, settings.exchange, f"gateway version {VERSION}", memory_used)
+def sys_topics(settings: MqttSettings, watch: TurnWatch) -> SysTopics:
+    """Return what tells clients of the node, traffic of all its MQTT listeners and turns of the loop included."""
+    version = f"gateway version {VERSION}"
+    return SysTopics(settings.broker, settings.meter, settings.exchange, version, memory_used, watch.shown)
 
 
 def bound_sessions(settings: Settings, vhost: VirtualHost) -> None:

@@ -28,6 +28,7 @@ from gateway.kernel.ports import Clock, Store
 from gateway.kernel.queue_rules import QueueRules
 from gateway.kernel.records import PermissionRecord, UserRecord
 from gateway.kernel.recovery import recover
+from gateway.kernel.slices import background
 from gateway.logs import Log
 from gateway.management.scope import Surroundings
 from gateway.management.site import management_site
@@ -39,8 +40,10 @@ from gateway.net.certificates import TlsContext
 from gateway.net.child import Child
 from gateway.net.clock import ReactorClock
 from gateway.net.listeners import Listeners
+from gateway.net.loop import Loop
 from gateway.net.reactor import TurnReactor
 from gateway.net.turn import Schedule, Turn
+from gateway.net.turn_watch import TurnWatch
 from gateway.net.watermarks import SHORT_INTERVAL_S, Watermarks, memory_limit, memory_used
 from gateway.net.websocket import WebSocketFactory
 from gateway.passwords import hash_password
@@ -67,6 +70,9 @@ PLAIN_MECHANISMS: Final = "PLAIN AMQPLAIN"
 
 #: How long a stopping broker waits for its peers to say goodbye, in seconds.
 _GOODBYE_S: Final = 2.0
+
+#: For how long the longest turn counts as recent, in seconds; up to twice as long.
+_WATCH_INTERVAL_S: Final = 30.0
 
 
 class Node:
@@ -122,6 +128,7 @@ class Node:
         self.throttle = _throttle(settings, self.broker.clock)
         schedule = reactor.loop if isinstance(reactor, TurnReactor) else _DelayedCalls(reactor)
         self._turn = Turn(self.broker.journal, schedule)
+        self._turn_watch = self._watch_turns(schedule, clock)
         self._listeners = Listeners(reactor, self.broker.clock, settings.bind)
         self._worker = Child(reactor, WORKER)
         self._archive = ArchiveSide(settings, self.broker, self._worker, self._turn.touch)
@@ -143,14 +150,23 @@ class Node:
         slices = Cooperator(scheduler=lambda call: reactor.callLater(0, call))
         self._look = LoopingCall(lambda: slices.coiterate(self._steady(self._statistics.look())))
         self._mqtt = mqtt_settings(settings, self.broker, self._access_of)
-        self._sys_topics = sys_topics(self._mqtt)
+        self._sys_topics = sys_topics(self._mqtt, self._turn_watch)
         self._mqtt_factory = MqttFactory(self._mqtt, self._turn)
         self._stomp_factory: StompFactory | None = None
         self._amqp_factories: list[AmqpFactory] = []
         self._tls_contexts: list[TlsContext] = []
         self._surroundings: Surroundings | None = None
         self._tell = LoopingCall(lambda: slices.coiterate(self._steady(self._in_turns(self._sys_topics.tell()))))
-        self._watch.clock = self._tick.clock = self._look.clock = self._tell.clock = reactor
+        self._watch_anew = LoopingCall(self._turn_watch.look)
+        self._watch_anew.clock = self._watch.clock = self._tick.clock = self._look.clock = self._tell.clock = reactor
+
+    def _watch_turns(self, schedule: Schedule, clock: ReactorClock) -> TurnWatch:
+        """Measure the turns of the loop, and write long ones to the log with their causes."""
+        watch = schedule.watch if isinstance(schedule, Loop) else TurnWatch()
+        watch.on_slow = _log_slow_turn
+        clock.on_slow = self.broker.journal.budget.on_slow = watch.part
+        background(clock).on_slice = lambda job, seconds: watch.part(f"background work {job}", seconds)
+        return watch
 
     @property
     def addresses(self) -> Mapping[str, tuple[str, int]]:
@@ -171,6 +187,7 @@ class Node:
         aside = len(self.broker.set_aside)
         _log.info("recovered", vhosts=len(self.broker.vhost_by_name), messages=count, set_aside=aside)
         intervals = [(self._watch, SHORT_INTERVAL_S), (self._tick, 1 / TICKS_PER_S), (self._look, LOOK_INTERVAL_S)]
+        intervals.append((self._watch_anew, _WATCH_INTERVAL_S))
         if self.settings.mqtt.sys_interval_s:
             intervals.append((self._tell, self.settings.mqtt.sys_interval_s))
         for loop, interval_s in intervals:
@@ -377,6 +394,7 @@ class Node:
             screening=http_screening(settings),
             reactor=self._reactor,
             collections=self.collector.facts,
+            turns=self._turn_watch.shown,
         )
         return management_site(self._surroundings)
 
@@ -481,7 +499,7 @@ class Node:
         if len(self.broker.connections) and self._reactor.seconds() < deadline:
             self._reactor.callLater(0.02, self._wait_for_goodbyes, deadline, done)
             return
-        for loop in (self._watch, self._tick, self._look, self._tell):
+        for loop in (self._watch, self._watch_anew, self._tick, self._look, self._tell):
             if loop.running:
                 loop.stop()
         self._turn.end()
@@ -490,6 +508,10 @@ class Node:
         self._hashing.stop()
         self._store.close()
         done()
+
+
+def _log_slow_turn(seconds: float, cause: str) -> None:
+    _log.warning("a turn of the event loop took long", ms=round(seconds * 1e3), cause=cause or "not known")
 
 
 class _DelayedCalls(Schedule):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from gateway.kernel.budget import LOOK_EVERY, TurnBudget
+from gateway.kernel.budget import LOOK_EVERY, SLOW_S, TurnBudget
 from gateway.kernel.exchange import Exchange, Route
 from gateway.kernel.faults import BadAnswer, Faults, shown
 from gateway.kernel.message import Message
@@ -40,7 +40,7 @@ class Router:
             return self._kept(exchange, queues, archives)
         route = exchange.routes.get(message.routing_key)
         if route is None:
-            queues, archives, is_memorable = self._walk(exchange, (message,))
+            queues, archives, is_memorable = self._timed_walk(exchange, (message,))
             route = self._kept(exchange, queues, archives)
             if is_memorable:
                 exchange.remember(message, route)
@@ -59,6 +59,18 @@ class Router:
             self._remembering.add(exchange)
             route = exchange.route_to(queues, archives)
         return route
+
+    def _timed_walk(
+        self, start: Exchange, messages: tuple[Message, ...]
+    ) -> "tuple[tuple[Queue, ...], tuple[Archive, ...], bool]":
+        """Walk, and tell of exchanges whose types take long to route."""
+        budget = self._budget
+        starts_s = budget.monotonic_s()
+        found = self._walk(start, messages)
+        seconds = budget.monotonic_s() - starts_s
+        if seconds > SLOW_S:
+            budget.on_slow(f"routing in exchange '{start.name}' of type {start.type_name}", seconds)
+        return found
 
     def _walk(
         self, start: Exchange, messages: tuple[Message, ...]

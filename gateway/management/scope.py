@@ -34,7 +34,7 @@ class Surroundings:
     ``disk_free_limit`` are in bytes. ``touch`` makes sure that the turn ends. ``started_at_ms`` is wall time.
     ``http`` bounds what clients may hold, ``screening`` keeps foreign pages out. A reload replaces limits and the
     certificate. ``passwords`` hashes them; ``login_counts`` tells of delayed logins, ``collections``
-    what garbage collection cost.
+    what garbage collection cost, ``turns`` how long turns of the loop take.
     """
 
     broker: Broker
@@ -57,3 +57,4 @@ class Surroundings:
     screening: Screening = field(default_factory=lambda: screening((), (), 0))
     reactor: Any = None  # Twisted's interfaces are not types
     collections: Callable[[], Mapping[str, Any]] = dict
+    turns: Callable[[], Mapping[str, float | int | str]] = dict

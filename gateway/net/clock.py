@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from gateway.kernel.budget import SLOW_S
 from gateway.net.syscalls import wall_ms
 
 #: A delayed call that fails is made again after this time, then after twice as long, and so on.
@@ -15,12 +16,14 @@ class ReactorClock:
     """Real time; ``touch`` is called after each delayed call, so that the turn it belongs to ends.
 
     A delayed call that raises is told to ``on_fault`` and made again later: what it was to see to is still to be done.
+    ``on_slow`` is called with one that took long, and its seconds.
     """
 
     def __init__(self, reactor: Any, touch: Callable[[], None]) -> None:  # Any: Twisted's interfaces are not types
         self._reactor = reactor
         self._touch = touch
         self.on_fault: Callable[[Exception], None] | None = None
+        self.on_slow: Callable[[str, float], None] = lambda cause, seconds: None
         #: Milliseconds since the epoch.
         self.wall_ms: Callable[[], int] = wall_ms
 
@@ -34,6 +37,7 @@ class ReactorClock:
 
     def _call(self, call: Callable[[], None], failures: int) -> None:
         """Make a delayed call that failed so many times before."""
+        started_s = time.monotonic()
         try:
             call()
         except Exception as error:  # a timer that stopped would hold messages back for good
@@ -42,6 +46,9 @@ class ReactorClock:
             self.on_fault(error)
             if failures < MOST_RETRIES:
                 self._reactor.callLater(FIRST_RETRY_S * 2**failures, self._call, call, failures + 1)
+        seconds = time.monotonic() - started_s
+        if seconds > 2 * SLOW_S:  # a slice is what long work may take
+            self.on_slow(f"timer {getattr(call, '__qualname__', type(call).__name__)}", seconds)
         self._touch()
 
 

@@ -22,7 +22,9 @@ _BYTES_A_UNIT: Final = 7
 
 
 class Clockwork(Protocol):
-    """What a line asks of the other half."""
+    """What a line asks of the other half; ``name`` is what listings call the connection."""
+
+    name: str
 
     def fail(self) -> None:
         """End the connection: something of ours broke; called while the exception is being handled."""
@@ -35,6 +37,8 @@ class Clockwork(Protocol):
 
 class _Stopped:
     """The other half of a connection that is over."""
+
+    name = "that is over"
 
     def fail(self) -> None:
         """End no more."""
@@ -109,6 +113,11 @@ class Line(Speaker):
         self._clockwork = _STOPPED
         self.stop_listening()
         self.connect(GONE)
+
+    @property
+    def who(self) -> str:
+        """What listings call the connection."""
+        return self._clockwork.name
 
     # In
 

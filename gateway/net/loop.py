@@ -8,6 +8,7 @@ packet alone is a turn of its own, so what a turn needs is in locals, and what i
 import math
 import time
 from select import EPOLLIN
+from time import monotonic as monotonic_s
 from typing import Any, Final
 
 from twisted.logger import Logger
@@ -16,6 +17,7 @@ from gateway.net.antechamber import Antechamber
 from gateway.net.line import Line
 from gateway.net.syscalls import MOST_EVENTS
 from gateway.net.turn import Schedule, Turn
+from gateway.net.turn_watch import LONG_PART_S, TurnWatch
 
 _log = Logger()
 
@@ -49,7 +51,7 @@ class Loop(Schedule):
     the reactor is to stop, ``soonest`` is forgotten when delayed calls change their order.
     """
 
-    __slots__ = ("_antechamber", "_lines", "_reactor", "busy", "due", "is_stopping", "leaving", "soonest")
+    __slots__ = ("_antechamber", "_lines", "_reactor", "busy", "due", "is_stopping", "leaving", "soonest", "watch")
 
     def __init__(self, reactor: Any, antechamber: Antechamber) -> None:  # Any: Twisted's reactors have no types
         self._reactor = reactor
@@ -58,6 +60,7 @@ class Loop(Schedule):
         self.leaving: list[tuple[Any, ...]] = []
         self.busy: list[Turn] = []
         self.due: list[Turn] = []
+        self.watch = TurnWatch()
         self.is_stopping = False
         self.soonest: Any = None
 
@@ -86,7 +89,7 @@ class Loop(Schedule):
 
         Going back to Twisted's main loop after each turn would cost as much as an answer to a single small packet.
         """
-        reactor, leaving, due, wait = self._reactor, self.leaving, self.due, self._antechamber.wait
+        reactor, leaving, due, wait, watch = self._reactor, self.leaving, self.due, self._antechamber.wait, self.watch
         # Twisted makes new ones of these only where this loop is not running.
         thread_calls: list[Any] = reactor.threadCallQueue
         timed_calls: list[Any] = reactor._pendingTimedCalls
@@ -99,6 +102,7 @@ class Loop(Schedule):
             ready = wait(_NOT if leaving or self.busy else until_s, MOST_EVENTS)
             if ready is None:
                 return
+            started_s = monotonic_s()
             if len(ready) < _MANY:
                 self._serve_all(ready)
             else:
@@ -109,7 +113,9 @@ class Loop(Schedule):
                 self.end_turns()
             if self.busy:
                 self._go_on()
+                watch.ended(monotonic_s() - started_s)
                 return
+            watch.ended(monotonic_s() - started_s)
             if not ready or leaving or thread_calls or new_timed_calls or due or self.is_stopping:
                 return
             if not timed_calls:
@@ -145,6 +151,7 @@ class Loop(Schedule):
     def _serve_all(self, ready: tuple[int, ...]) -> None:
         """Serve descriptors, each followed by its events."""
         lines = self._lines
+        before_s = monotonic_s()
         for at in range(0, len(ready), 2):
             descriptor, event = ready[at], ready[at + 1]
             try:
@@ -155,6 +162,15 @@ class Loop(Schedule):
                     self._reactor.disconnect(descriptor, why)
             except Exception:  # one connection's fault must not stop the loop; Twisted's own loop guards likewise
                 _log.failure("while serving a connection")
+            now_s = monotonic_s()
+            if now_s - before_s > LONG_PART_S:
+                self._blame(descriptor, now_s - before_s)
+            before_s = now_s
+
+    def _blame(self, descriptor: int, seconds: float) -> None:
+        """Note a connection that took long."""
+        line = self._lines[descriptor] if descriptor < len(self._lines) else None
+        self.watch.part("serving a listener" if line is None else f"connection {line.who}", seconds)
 
     def _serve(self, descriptor: int, event: int) -> None:
         """Serve what is no line, or has more to say than that there is something to read."""

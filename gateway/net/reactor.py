@@ -1,7 +1,8 @@
 """Twisted's epoll reactor around a poll loop of our own, which ends every turn by itself."""
 
 from select import EPOLLIN
-from typing import Any
+from time import monotonic as monotonic_s
+from typing import Any, Final
 
 from twisted.internet import epollreactor, tcp
 from twisted.internet.main import installReactor
@@ -10,6 +11,9 @@ from twisted.logger import Logger
 from gateway.net.antechamber import Antechamber
 from gateway.net.line import Line
 from gateway.net.loop import MOST_LEAVING, MOST_NEWCOMERS, Loop
+
+#: Delayed calls count as a turn if they take longer than this, in seconds.
+SHORTEST_COUNTED_S: Final = 0.0001
 
 _log = Logger()
 
@@ -73,9 +77,13 @@ class TurnReactor(epollreactor.EPollReactor):
 
     def runUntilCurrent(self) -> None:  # noqa: N802 - Twisted's name
         """Run delayed and threaded calls, then end the turn they belong to."""
+        started_s = monotonic_s()
         super().runUntilCurrent()
         if self.loop.due:
             self.loop.end_turns()
+        seconds = monotonic_s() - started_s
+        if seconds > SHORTEST_COUNTED_S:  # it comes between any two turns, and mostly does nothing
+            self.loop.watch.ended(seconds)
 
     def timeout(self) -> Any:
         """Do not sleep while a turn waits for its end."""

@@ -6,14 +6,19 @@ these first. Several messages for one peer, from whichever connections, so becom
 
 from collections import deque
 
-from gateway.kernel.budget import LOOK_EVERY
+from gateway.kernel.budget import LOOK_EVERY, SLOW_S
 from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.journal import Journal
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Speaker:
-    """Somebody with output to flush: the server side of a connection. What either step raises is its own affair."""
+    """The server side of a connection, with output to flush. What either step raises is its own affair."""
+
+    @property
+    def who(self) -> str:
+        """What listings call the connection."""
+        return ""
 
     def wake(self) -> None:
         """Take part in the end of this turn."""
@@ -99,6 +104,7 @@ class Turn:
         They come after everybody else: whoever asks for little waits for one budget of theirs at most.
         """
         held, budget = self._held, self.budget
+        before_s = budget.monotonic_s()
         budget.renew()
         for _ in range(len(held)):
             speaker = held.popleft()
@@ -107,6 +113,10 @@ class Turn:
                     held.append(speaker)
             except Exception:  # the seam between peers: one's fault must not keep the others waiting
                 speaker.fail()
+            now_s = budget.monotonic_s()
+            if now_s - before_s > 2 * SLOW_S:  # a whole budget is what each may take
+                budget.on_slow(f"connection {speaker.who}", now_s - before_s)
+            before_s = now_s
             if budget.work >= LOOK_EVERY and budget.is_spent():
                 break
         budget.renew()

@@ -38,15 +38,25 @@ Values = dict[str, str]
 class SysTopics:
     """Looks at the broker now and then, and tells what has changed. Owns the averages.
 
-    ``memory`` tells how many bytes the process holds; ``exchange`` is that of all topics.
+    ``memory`` tells how many bytes the process holds, ``turns`` how long turns of the event loop take; ``exchange`` is
+    that of all topics.
     """
 
-    def __init__(self, broker: Broker, meter: Meter, exchange: str, version: str, memory: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        meter: Meter,
+        exchange: str,
+        version: str,
+        memory: Callable[[], int],
+        turns: Callable[[], Mapping[str, float | int | str]] = dict,
+    ) -> None:
         self._broker = broker
         self._meter = meter
         self._exchange = exchange
         self._version = version
         self._memory = memory
+        self._turns = turns
         self._started_s = self._looked_s = broker.clock.monotonic_s()
         self._loads = {name: Load() for name in _AVERAGED}
         self._most_memory = 0
@@ -105,7 +115,8 @@ class SysTopics:
         risen = {name.replace("publish/messages/", "publish/"): count for name, count in counts.items()}
         self._reach(risen | {"sockets": meter.sockets, "connections": meter.connects}, now_s)
         said = {"version": self._version, "uptime": f"{int(now_s - self._started_s)} seconds"}
-        return said | {name: str(count) for name, count in counts.items()} | self._averages()
+        turns = {f"turns/{name}": str(value) for name, value in self._turns().items()}
+        return said | {name: str(count) for name, count in counts.items()} | self._averages() | turns
 
     def _reach(self, counts: Mapping[str, int], now_s: float) -> None:
         """Let the averages know. Nothing is averaged over no time: the first look is at the start."""

@@ -80,6 +80,7 @@ def _as_json(overview: Json, node: Json, vhosts: int) -> JsonObject:
         "alarms": alarms,
         "contained_faults": {**_faults(node)},
         "gc_longest_pause_ms": part(node, "gc_longest_pause_ms"),
+        "turns": part(node, "turns"),
         "memory": {"used": part(node, "mem_used")},
         "vm_memory_high_watermark_limit": part(node, "mem_limit"),
         "disk_free": part(node, "disk_free"),
@@ -96,6 +97,16 @@ def _as_json(overview: Json, node: Json, vhosts: int) -> JsonObject:
     }
 
 
+def _turns(node: Json) -> Iterator[str]:
+    """How long the turns of the event loop take: what a client may have to wait for others."""
+    turns = part(node, "turns")
+    if turns:
+        longest, recent = part(turns, "longest_ms"), part(turns, "longest_recent_ms")
+        yield f"Turns (ms): p99 {part(turns, 'p99_ms')}, longest lately {recent}, longest {longest}"
+        if part(turns, "longest_cause"):
+            yield f"Longest turn was for: {text(turns, 'longest_cause')}"
+
+
 def _lines(overview: Json, node: Json, vhosts: int, unit: str) -> Iterator[str]:
     """The sections of rabbitmqctl's status, without those of Erlang."""
     yield from _section(
@@ -107,6 +118,7 @@ def _lines(overview: Json, node: Json, vhosts: int, unit: str) -> Iterator[str]:
             f"Node name: {text(overview, 'node')}",
             f"Contained faults: {sum(_faults(node).values())}",
             f"Longest garbage collection (ms): {part(node, 'gc_longest_pause_ms') or 0}",
+            *_turns(node),
         ],
     )
     yield from _section("Plugins", _items(part(node, "enabled_plugins")))

@@ -60,6 +60,7 @@ def node_view(call: Call) -> Fields:
         "run_queue": 0,
         "running": True,
         "sockets_total": files_limit,
+        "turns": dict(surroundings.turns()),
         "type": "disc",
         "uptime": uptime_ms(surroundings),
         **surroundings.collections(),

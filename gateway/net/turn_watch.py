@@ -1,0 +1,82 @@
+"""How long the turns of the loop take, and what made the long ones long."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+#: A part of a turn that takes longer than this is told by name, in seconds.
+LONG_PART_S: Final = 0.005
+
+#: A turn that takes longer than this is written to the log, in seconds.
+SLOW_TURN_S: Final = 0.1
+
+#: Turns are counted by their length in microseconds: each class is twice the one before.
+_CLASSES: Final = 32
+
+
+class TurnWatch:
+    """Counts turns by length and remembers the longest, since the start and in about the last minute.
+
+    Parts of a turn that took long are told by ``part``: the longest of them is what the turn is blamed on. ``on_slow``
+    is called with the length in seconds and the cause of each turn longer than ``SLOW_TURN_S``.
+    """
+
+    def __init__(self) -> None:
+        self.on_slow: Callable[[float, str], None] = lambda seconds, cause: None
+        self.turns = 0
+        self.slow_turns = 0
+        self.longest_s = 0.0
+        self.longest_cause = ""
+        self._counts = [0] * _CLASSES
+        self._recent_s = 0.0
+        self._earlier_s = 0.0
+        self._part_s = 0.0
+        self._cause = ""
+
+    def part(self, cause: str, seconds: float) -> None:
+        """Note a part of the present turn that took longer than ``LONG_PART_S``."""
+        if seconds > self._part_s:
+            self._part_s, self._cause = seconds, cause
+
+    def ended(self, seconds: float) -> None:
+        """Count a turn."""
+        self.turns += 1
+        self._counts[min(int(seconds * 1e6).bit_length(), _CLASSES - 1)] += 1
+        if seconds > self._recent_s:
+            self._recent_s = seconds
+            if seconds > self.longest_s:
+                self.longest_s, self.longest_cause = seconds, self._cause
+        if seconds > SLOW_TURN_S:
+            self.slow_turns += 1
+            self.on_slow(seconds, self._cause)
+        if self._part_s:
+            self._part_s, self._cause = 0.0, ""
+
+    def look(self) -> None:
+        """Begin a new period for the recent longest turn; called every half a minute."""
+        self._earlier_s, self._recent_s = self._recent_s, 0.0
+
+    @property
+    def recent_longest_s(self) -> float:
+        """The longest turn of the last half to one minute."""
+        return max(self._recent_s, self._earlier_s)
+
+    def quantile_s(self, share: float) -> float:
+        """Return a length that this share of all turns does not exceed: at most twice the least such length."""
+        wanted = share * self.turns
+        counted = 0
+        for number, count in enumerate(self._counts):
+            counted += count
+            if count and counted >= wanted:
+                return min(float(1 << number) * 1e-6, self.longest_s)
+        return self.longest_s
+
+    def shown(self) -> Mapping[str, float | int | str]:
+        """Return what listings show; lengths in milliseconds."""
+        return {
+            "count": self.turns,
+            "p99_ms": round(self.quantile_s(0.99) * 1e3, 3),
+            "longest_ms": round(self.longest_s * 1e3, 3),
+            "longest_cause": self.longest_cause,
+            "longest_recent_ms": round(self.recent_longest_s * 1e3, 3),
+            "over_100_ms": self.slow_turns,
+        }
