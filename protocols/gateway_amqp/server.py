@@ -65,7 +65,9 @@ class AmqpServer(PeerProtocol):
     @property
     def state(self) -> str:
         """The state of the connection by the name RabbitMQ gives it."""
-        machine = self.connection
+        machine = self.line.machine
+        if not isinstance(machine, Connection):  # a list that takes several turns may ask after the end
+            return super().state
         if machine.state is not State.OPEN:
             return machine.state.name.lower()
         return "blocked" if machine.is_blocked else super().state
@@ -73,15 +75,19 @@ class AmqpServer(PeerProtocol):
     @property
     def channel_count(self) -> int:
         """How many channels are open."""
-        return self.connection.channel_count
+        machine = self.line.machine
+        return machine.channel_count if isinstance(machine, Connection) else 0
 
     def channels(self) -> list[ChannelFacts]:
         """Tell what a listing shows of its channels."""
-        return self.connection.channel_facts()
+        machine = self.line.machine
+        return machine.channel_facts() if isinstance(machine, Connection) else []
 
     def facts(self) -> PeerFacts:
         """Tell what a listing shows of it."""
-        machine = self.connection
+        machine = self.line.machine
+        if not isinstance(machine, Connection):
+            return super().facts()
         frame_max, channel_max = machine.limits
         return replace(
             super().facts(),

@@ -62,7 +62,9 @@ class MqttServer(PeerProtocol):
     def tick(self) -> None:
         """Mind time limits, and refusals that are held back."""
         super().tick()
-        self.connection.opening.tick()
+        machine = self.line.machine
+        if isinstance(machine, Connection):  # the tick may have ended it
+            machine.opening.tick()
 
     def mind(self) -> None:
         """Give a client up that was silent for one and a half times its keep alive (MQTT-3.1.2-22)."""
@@ -72,7 +74,9 @@ class MqttServer(PeerProtocol):
 
     def facts(self) -> PeerFacts:
         """Tell what a listing shows of it."""
-        machine, said = self.connection, super().facts()
+        machine, said = self.line.machine, super().facts()
+        if not isinstance(machine, Connection):  # a list that takes several turns may ask after the end
+            return said
         client_id = machine.opening.client_id
         protocol = PROTOCOLS.get(machine.version, self.protocol_name)
         return replace(

@@ -54,12 +54,16 @@ class StompServer(PeerProtocol):
             self.send_ahead(HEARTBEAT)
 
     def channels(self) -> list[ChannelFacts]:
-        """Tell what a listing shows in place of channels."""
-        return self.connection.channel_facts()
+        """Tell what a listing shows in place of channels; a list that takes several turns may ask after the end."""
+        machine = self.line.machine
+        return machine.channel_facts() if isinstance(machine, Connection) else []
 
     def facts(self) -> PeerFacts:
         """Tell what a listing shows of it."""
-        opening, conversation = self.connection.opening, self.connection.conversation
+        machine = self.line.machine
+        if not isinstance(machine, Connection):
+            return super().facts()
+        opening, conversation = machine.opening, machine.conversation
         protocol = self.protocol_name if conversation is None else opening.version.protocol
         properties: dict[str, Value] = {"product": "STOMP client"}
         if conversation is not None:
