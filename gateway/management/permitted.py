@@ -9,8 +9,16 @@ from gateway.kernel.exchange import Exchange
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.vhost import VirtualHost
 from gateway.management.call import Call
+from gateway.management.errors import busy
 
 _IMPERSONATOR: Final = "impersonator"
+
+
+def require_no_alarm(call: Call) -> None:
+    """Insist that publishers are not held back. :raises HttpError: 503 while they are."""
+    alarms = call.broker.alarms
+    if alarms:
+        raise busy(f"publishers are held back: {alarms.reason}")
 
 
 def require_declarable_queue(call: Call, vhost: VirtualHost, name: str, arguments: Arguments) -> None:

@@ -17,7 +17,7 @@ class Sending:
 
     A piece that is empty only ends a step of the work. The head is sent with the first bytes: until then the work may
     fail with an answer of its own, which ``failed`` gives. ``size`` is known in advance or not. ``close`` is called at
-    the end, whichever it is.
+    the end, whichever it is. With ``when_durable`` the answer ends when a crash would not undo what the work did.
     """
 
     def __init__(
@@ -30,6 +30,7 @@ class Sending:
         touch: Callable[[], None],
         failed: Callable[[Exception], None],
         close: Callable[[], None],
+        when_durable: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
         self._request = request
         self._pieces = pieces
@@ -38,6 +39,7 @@ class Sending:
         self._touch = touch
         self._failed = failed
         self._close = close
+        self._when_durable = when_durable
         self._buffer: list[bytes] = []
         self._buffered = 0
         self._task: Any = None
@@ -82,10 +84,16 @@ class Sending:
         self._request.write(data)
 
     def _end(self) -> None:
+        self._task = None
+        if self._when_durable is None:
+            self._complete()
+        else:
+            self._when_durable(self._complete)
+
+    def _complete(self) -> None:
         if not self._request.is_answered and self._size is None:
             self._size = self._buffered
         self._flush()
-        self._task = None
         self._request.end_answer()
 
     def _fail(self, error: Exception) -> None:

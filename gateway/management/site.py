@@ -160,8 +160,12 @@ class Api:
         if request.method in ("GET", "HEAD"):
             self._write(request, result)
         else:
-            journal = self._surroundings.broker.journal
-            journal.when_durable(journal.pending_lsn, partial(self._write, request, result))
+            self._when_durable(partial(self._write, request, result))
+
+    def _when_durable(self, answer: Callable[[], None]) -> None:
+        """Answer a change when a crash would not undo it."""
+        journal = self._surroundings.broker.journal
+        journal.when_durable(journal.pending_lsn, answer)
 
     def _download(self, request: Request, download: Download) -> None:
         headers = [(name.encode(), value.encode()) for name, value in download.headers.items()]
@@ -189,6 +193,7 @@ class Api:
             touch=self._surroundings.touch,
             failed=lambda error: self._refuse(request, error),
             close=close,
+            when_durable=None if request.method in ("GET", "HEAD") else self._when_durable,
         ).begin(self._cooperator)
 
     def _guarded(self, request: Request, step: Callable[[], None]) -> None:

@@ -59,7 +59,7 @@ _BUDGET: Final = 100_000
 _WEIGHT: Final = 0.2
 
 #: More queues than this are not summed up for every reader; the sums of the last look are given out.
-_SUMMED_AT_ONCE: Final = 10_000
+_SUMMED_AT_ONCE: Final = 2_000
 
 
 class Statistics:

@@ -40,9 +40,9 @@ def test_pages(full: Console, query: str, names: list[str], counts: tuple[int, .
 
 WRONG = [
     ("page=x", "bad_request", "Pagination parameters are invalid"),
-    ("page=1&name=(a&use_regex=true", "bad_request", "'name' is not a regular expression: missing ) at position 2"),
+    ("page=1&name=(a&use_regex=true", "bad_request", "'name': invalid regular expression '(a': missing ): (a"),
     ("page=1&name=(.{999}){999}&use_regex=true", "bad_request",
-     "'name' is a regular expression that repeats too much"),
+     "'name': invalid regular expression '(.{999}){999}': invalid repetition size: {999}"),
     ("page=1&page_size=501", "invalid_pagination_parameters",
      "Invalid pagination parameters: page number 1, page size 501"),
     ("page=9", "page_out_of_range", "Page out of range, page: 9 page size: 100, len: 4"),
@@ -54,11 +54,11 @@ def test_pages_that_are_none(full: Console, query: str, error: str, reason: str)
     assert full.ask("GET", f"/queues?{query}").said == (400, {"error": error, "reason": reason})
 
 
-def test_a_pattern_that_would_be_matched_for_ever_is_refused(full: Console) -> None:
-    full.put(f"/queues/%2F/{'a' * 200}!", {})
-    answer = full.ask("GET", "/queues?page=1&name=(a|aa)%2B$&use_regex=true")
-    reason = "'name' is a regular expression that takes too long to match"
-    assert answer.said == (400, {"error": "bad_request", "reason": reason})
+def test_a_pattern_that_backtracks_elsewhere_is_matched_at_once(full: Console) -> None:
+    long = f"{'a' * 200}!"
+    full.put(f"/queues/%2F/{long}", {})
+    found = full.get("/queues?page=1&name=(a|aa)%2B$&use_regex=true")["items"]
+    assert long not in [queue["name"] for queue in found]
 
 
 def test_a_catastrophic_pattern_is_text_without_use_regex(full: Console) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.access import Access
-from gateway.kernel.records import PermissionRecord
+from gateway.kernel.records import PermissionRecord, TopicPermissionRecord
 from gateway_mqtt.login import LoginSettings
 from gateway_mqtt.server import MqttServer
 from gateway_mqtt.settings import MqttSettings
@@ -263,3 +263,19 @@ def test_clearing_takes_what_publishing_does(house: Console) -> None:
     house.gateway.broker.directory.put_permission(PermissionRecord("/", "bob", ".*", "^$", ".*"))
     assert house.ask("DELETE", "/mqtt/retained/%2F/house%2Fattic", user="bob").said == REFUSED
     assert house.get("/mqtt/retained/%2F/house%2Fattic")["topic"] == "house/attic"
+
+
+def test_retained_messages_are_shown_to_those_who_may_read_them(house: Console) -> None:
+    house.gateway.add_user("low", "low", "/", ("^low", "^low", "^low"), "management")
+    house.gateway.add_user("reader", "reader", "/", ("^$", "^$", "^amq\\.topic$"), "management")
+    directory = house.gateway.broker.directory
+    directory.put_topic_permission(TopicPermissionRecord("/", "reader", "amq.topic", "^$", "attic$"))
+    house.gateway.add_user("watch", "watch", "/", ("^$", "^$", "^$"), "monitoring")
+    topics = {
+        user: [each["topic"] for each in house.get("/mqtt/retained/%2F", user=user)]
+        for user in ("low", "reader", "watch")
+    }
+    assert topics == {"low": [], "reader": ["house/attic"], "watch": ["house/1.5", "house/attic"]}
+    assert house.ask("GET", "/mqtt/retained/%2F/house%2Fattic", user="low").said == REFUSED
+    assert house.ask("GET", "/mqtt/retained/%2F/house%2F1.5", user="reader").said == REFUSED
+    assert house.get("/mqtt/retained/%2F/house%2Fattic", user="reader")["topic"] == "house/attic"

@@ -16,7 +16,6 @@ WANTED = [
     pytest.param({"name": "^orders[.]", "use_regex": "true"}, NAMES[1:3], id="case does not matter in patterns"),
     pytest.param({"name": "s.(EU|old)", "use_regex": "true"}, [NAMES[1], NAMES[3]], id="somewhere in the name"),
     pytest.param({"name": "^(?!amq[.])", "use_regex": "true"}, NAMES[1:], id="what is not there"),
-    pytest.param({"name": r"([a-z])\.\1?u", "use_regex": "true"}, NAMES[2:3], id="what was there before"),
     pytest.param({"name": r"^[\w-]{3}[.].{5,100}$", "use_regex": "true"}, NAMES[:1], id="counts"),
 ]
 
@@ -42,20 +41,16 @@ def test_ordinary_repeats_are_no_reason_to_refuse(pattern: str) -> None:
 
 
 REFUSED = [
-    ("[", "is not a regular expression: "),
-    ("a{2}{3}", "is not a regular expression: multiple repeat"),
-    ("a{5,4}", "is not a regular expression: min repeat greater than max repeat"),
-    (r"\1", "is not a regular expression: invalid group reference"),
-    ("(" * LONGEST_PATTERN, "is not a regular expression: "),
+    ("[", "invalid regular expression "),
+    ("a{2}{3}", "invalid regular expression "),
+    ("a{5,4}", "invalid regular expression "),
+    (r"([a-z])\.\1", "invalid regular expression "),
+    ("(" * LONGEST_PATTERN, "invalid regular expression "),
+    ("\ud800", "invalid regular expression "),
     ("a" * (LONGEST_PATTERN + 1), "is a regular expression of more than 500 characters"),
-    ("(.{999}){999}", "is a regular expression that repeats too much"),
-    ("((.{99}){99}){99,}", "is a regular expression that repeats too much"),
-    ("(.{999}){1}?{999}", "is a regular expression that repeats too much"),
-    ("(.{999}){1}{999}", "is a regular expression that repeats too much"),
-    ("{999}" * 99, "is a regular expression that repeats too much"),
-    ("a{4294967294}", "is a regular expression that repeats too much"),
-    ("(?x)(.{999}) { 9 9 9 }", "is a regular expression with the flag x, which is not for lists"),
-    ("(?ix-s:(.{999}) { 9 9 9 })", "is a regular expression with the flag x, which is not for lists"),
+    ("(.{999}){999}", "invalid regular expression "),
+    ("{999}" * 99, "invalid regular expression "),
+    ("a{4294967294}", "invalid regular expression "),
 ]
 
 
@@ -64,13 +59,16 @@ def test_what_is_no_pattern_or_too_large(pattern: str, reason: str) -> None:
     with pytest.raises(HttpError) as refusal:
         NamePattern(pattern)
     assert refusal.value.status == 400
-    assert str(refusal.value.reason).startswith(f"'name' {reason}")
+    assert str(refusal.value.reason).startswith((f"'name' {reason}", f"'name': {reason}"))
     assert "\n" not in str(refusal.value.reason)
 
 
-def test_a_search_ends_when_the_time_is_up() -> None:
-    with pytest.raises(HttpError, match="400 bad_request: 'name' is a regular expression that takes too long to match"):
-        NamePattern("(a|aa)+$", budget_s=0.001).admits("a" * 200 + "!")
+@pytest.mark.parametrize("pattern", ["(a|aa)+$", "(a*)*b", "(.*.*)*c", "^(([a-z])+.)+[A-Z]([a-z])+$"])
+def test_a_pattern_that_backtracks_elsewhere_takes_no_time(pattern: str) -> None:
+    """The time is linear in the name: it would be years in an engine that backtracks."""
+    admits = NamePattern(pattern).admits
+    for _ in range(1000):
+        admits("a" * 200 + "!")
 
 
 def test_all_names_of_a_list_share_the_time() -> None:

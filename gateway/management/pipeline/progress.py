@@ -9,8 +9,13 @@ from gateway.kernel.stream import Stream
 from gateway.kernel.vhost import VirtualHost
 from gateway.management.routes import Fields
 
-#: Consumers that are remembered; the one not heard of for longest makes room.
+#: Consumers that are remembered, of all users and of one; the one not heard of for longest makes room.
 MOST_CONSUMERS: Final = 1000
+MOST_OF_A_USER: Final = 100
+
+#: Partitions in one report, and bytes in the name of its consumer.
+MOST_PARTITIONS: Final = 256
+LONGEST_CONSUMER: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +37,16 @@ class Progress:
         """Take a report in place of the one before."""
         self._reports.pop((vhost_name, consumer), None)
         self._reports[vhost_name, consumer] = report
+        own = [key for key, each in self._reports.items() if each.user == report.user]
+        if len(own) > MOST_OF_A_USER:
+            del self._reports[own[0]]
         if len(self._reports) > MOST_CONSUMERS:
             self._reports.popitem(last=False)
+
+    def reporter(self, vhost_name: str, consumer: str) -> str | None:
+        """Return the user who reported a consumer last, ``None`` where nobody did."""
+        report = self._reports.get((vhost_name, consumer))
+        return None if report is None else report.user
 
     def forget(self, vhost_name: str, consumer: str) -> bool:
         """Forget a consumer; return whether it was known."""

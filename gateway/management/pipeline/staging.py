@@ -18,6 +18,10 @@ ATTEMPT_LIMIT: Final = 64
 """The longest name an attempt may have."""
 
 
+MOST_PARTS: Final = 10_000
+"""Parts that one user may have staged in one virtual host."""
+
+
 class Attempt:
     """The parts of one attempt, by number."""
 
@@ -41,6 +45,7 @@ class Staging:
         self._batch_limit = batch_limit
         self._expiry_s = expiry_s
         self._attempts: OrderedDict[tuple[str, str, str], Attempt] = OrderedDict()
+        self._parts_by_owner: dict[tuple[str, str], int] = {}
         self._is_watching = False
         self.size = 0
 
@@ -56,10 +61,13 @@ class Staging:
         attempt = self._attempts.pop(key, None) or Attempt()
         self._attempts[key] = attempt
         grows = len(rows) - len(attempt.part_by_number.get(number, b""))
+        is_new = number not in attempt.part_by_number
         try:
             self.require_publishable(attempt.size + grows)
             if self.size + grows > self._limit:
                 raise HttpError(503, "staging_full", "other batches take all of the setting 'pipeline.staged_size'")
+            if is_new and self._parts_by_owner.get(owner, 0) >= MOST_PARTS:
+                raise HttpError(503, "staging_full", f"a user has at most {MOST_PARTS} parts staged")
         except HttpError:
             if not attempt.part_by_number:
                 del self._attempts[key]
@@ -67,6 +75,7 @@ class Staging:
         attempt.part_by_number[number] = rows
         attempt.size += grows
         self.size += grows
+        self._count(owner, int(is_new))
         attempt.touched_at_ms = self._now_ms
         self._watch()
 
@@ -88,6 +97,15 @@ class Staging:
         attempt = self._attempts.pop((*owner, name), None)
         if attempt is not None:
             self.size -= attempt.size
+            self._count(owner, -len(attempt.part_by_number))
+
+    def _count(self, owner: tuple[str, str], more: int) -> None:
+        """Count the parts of an owner: one without rows takes memory, too."""
+        parts = self._parts_by_owner.get(owner, 0) + more
+        if parts:
+            self._parts_by_owner[owner] = parts
+        else:
+            self._parts_by_owner.pop(owner, None)
 
     @property
     def _now_ms(self) -> int:

@@ -1,10 +1,11 @@
 """Which streams a user may read, and where they begin and end: what a query of Spark is planned with."""
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from gateway.access import Operation
+from gateway.kernel.exchange import Exchange
 from gateway.kernel.queue import Queue
 from gateway.kernel.stream import Stream
 from gateway.kernel.vhost import VirtualHost
@@ -13,6 +14,8 @@ from gateway.management.errors import HttpError, bad_request
 from gateway.management.pipeline.refusals import access_refused, not_found
 from gateway.management.routes import Fields
 from gateway.management.super_streams import partitions_of, super_streams
+
+Steps: TypeAlias = Generator[None, None, Fields]
 
 LARGEST: Final = 2**63 - 1
 """The largest number there is, of whatever."""
@@ -34,39 +37,45 @@ def readable_stream(call: Call, vhost: VirtualHost, name: str) -> Stream:
     return queue
 
 
-def named(call: Call, vhost: VirtualHost, names: str) -> list[Fields]:
+def named(call: Call, vhost: VirtualHost, names: str) -> Steps:
     """Return the streams and super streams of these names, a list in JSON. :raises HttpError: for the first amiss."""
     try:
         wanted = json.loads(names)
-    except ValueError:
+    except (ValueError, RecursionError):
         wanted = None
     if not isinstance(wanted, list) or not all(isinstance(name, str) for name in wanted):
         raise bad_request("'names' must be a list of names in JSON")
-    return [_view(name, _parts(call, vhost, name)) for name in wanted]
+    yield
+    supers = {each.name: each for each in super_streams(vhost)}
+    views = []
+    for name in wanted:
+        views.append(_view(name, _parts(call, vhost, name, supers)))
+        yield
+    return {"queues": views}
 
 
-def readable(call: Call, vhost: VirtualHost) -> list[Fields]:
+def readable(call: Call, vhost: VirtualHost) -> Steps:
     """Return all streams and super streams that the user may read; a partition stands there by itself, too.
 
-    Whoever wants those whose name matches chooses by themselves: a pattern may take hours, and here all would wait.
+    A client that wants those whose name matches chooses by itself: here a pattern would keep all others waiting.
     """
     may_read = call.permissions(vhost).may
     found: dict[str, Sequence[Queue]] = {each.name: partitions_of(vhost, each) for each in super_streams(vhost)}
     found |= {name: [queue] for name, queue in _plain_streams(vhost)}
-    return [
-        _view(name, parts)
-        for name, parts in sorted(found.items())
-        if all(may_read(Operation.READ, part.name) for part in parts)
-    ]
+    views = []
+    for name, parts in sorted(found.items()):
+        if all(may_read(Operation.READ, part.name) for part in parts):
+            views.append(_view(name, parts))
+        yield
+    return {"queues": views}
 
 
 def _plain_streams(vhost: VirtualHost) -> Iterator[tuple[str, Stream]]:
     return ((name, queue) for name, queue in vhost.queue_by_name.items() if isinstance(queue, Stream))
 
 
-def _parts(call: Call, vhost: VirtualHost, name: str) -> Sequence[Queue]:
+def _parts(call: Call, vhost: VirtualHost, name: str, supers: Mapping[str, Exchange]) -> Sequence[Queue]:
     """Return the partitions of a super stream, or the stream itself."""
-    supers = {each.name: each for each in super_streams(vhost)}
     if name not in supers or isinstance(vhost.queue_by_name.get(name), Stream):
         return [readable_stream(call, vhost, name)]
     return [readable_stream(call, vhost, part.name) for part in partitions_of(vhost, supers[name])]

@@ -11,7 +11,7 @@ from gateway.kernel.vhost import VirtualHost
 from gateway.management.bodies import arguments, text
 from gateway.management.call import Call
 from gateway.management.errors import missing
-from gateway.management.listing import Listing
+from gateway.management.listing import Listing, in_pieces
 from gateway.management.permitted import require_bindable
 from gateway.management.resources.exchanges import real_name
 from gateway.management.routes import Fields, Reply, Routes
@@ -35,13 +35,13 @@ def in_vhost(call: Call, vhost: str) -> Listing[Binding | Queue]:
 
 
 @routes.get(_PAIR)
-def between(call: Call, vhost: str, source: str, kind: str, destination: str) -> list[Fields]:
+def between(call: Call, vhost: str, source: str, kind: str, destination: str) -> object:
     """List the bindings between two ends."""
     place = call.vhost(vhost)
     if not real_name(source) and kind == "q":
         queue = place.queue_by_name.get(destination)
         return [default_binding_view(queue)] if queue is not None else []
-    return [binding_view(binding) for binding in _between(place, source, kind, destination)]
+    return in_pieces(_between(place, source, kind, destination), binding_view)
 
 
 @routes.post(_PAIR)

@@ -8,9 +8,9 @@ from gateway.kernel.vhost import Verdict, VirtualHost
 from gateway.management.bodies import arguments, boolean, require, text
 from gateway.management.call import Call
 from gateway.management.errors import as_channel_error, missing
-from gateway.management.listing import Listing, in_columns
+from gateway.management.listing import Listing, in_columns, in_pieces
 from gateway.management.messages import message_of
-from gateway.management.permitted import require_declarable_exchange, require_publishable
+from gateway.management.permitted import require_declarable_exchange, require_no_alarm, require_publishable
 from gateway.management.routes import ANY_BODY, Fields, Gradual, Reply, Routes, put_reply
 from gateway.management.views.topology import (
     DEFAULT_EXCHANGE,
@@ -77,6 +77,7 @@ def publish(call: Call, vhost: str, name: str) -> Fields:
         fields, "properties", "routing_key", "payload", "payload_encoding"
     )
     place, name = call.changed_vhost(vhost), real_name(name)
+    require_no_alarm(call)
     message = message_of(name, routing_key, properties, payload, encoding)
     try:
         exchange = place.exchange(name)
@@ -93,15 +94,15 @@ def bindings_from(call: Call, vhost: str, name: str) -> object:
     place = call.vhost(vhost)
     exchange = existing_exchange(place, name)
     if exchange is place.default_exchange:
-        return [default_binding_view(queue) for queue in place.queue_by_name.values()]
-    return [binding_view(binding) for binding in place.bindings.of(exchange)]
+        return in_pieces(list(place.queue_by_name.values()), default_binding_view)
+    return in_pieces(list(place.bindings.of(exchange)), binding_view)
 
 
 @routes.get("/exchanges/<vhost>/<name>/bindings/destination")
 def bindings_to(call: Call, vhost: str, name: str) -> object:
     """List the bindings that end at an exchange."""
     place = call.vhost(vhost)
-    return [binding_view(binding) for binding in place.bindings.to(existing_exchange(place, name))]
+    return in_pieces(list(place.bindings.to(existing_exchange(place, name))), binding_view)
 
 
 def real_name(name: str) -> str:

@@ -1,14 +1,16 @@
 """/mqtt: sessions and retained messages of a virtual host. RabbitMQ has nothing like it."""
 
+from collections.abc import Callable
 from typing import Final
 
 from gateway.access import Operation
+from gateway.kernel.message import Message
 from gateway.kernel.retained import RetainedMessage
 from gateway.kernel.session import NEVER_S, Session
 from gateway.kernel.vhost import VirtualHost
 from gateway.management.authority import Level
 from gateway.management.call import Call
-from gateway.management.errors import missing
+from gateway.management.errors import forbidden, missing
 from gateway.management.listing import Listing, with_columns
 from gateway.management.routes import Fields, Routes
 from gateway.management.scope import TopicNames
@@ -107,13 +109,14 @@ def _subscriptions(session: Session) -> list[Fields]:
 
 @routes.get("/mqtt/retained/<vhost>")
 def retained(call: Call, vhost: str) -> Listing[RetainedMessage]:
-    """List the topics of a virtual host under which messages are retained, but for the broker's own."""
+    """List the topics of a virtual host that hold a message, as far as the user may read them, but for the broker's."""
     place, topics = call.vhost(vhost), call.surroundings.topics_of(vhost)
-    chosen = [kept for kept in place.retained if not kept.is_transient]
+    may_read = _reader(call, place)
     return Listing(
-        chosen,
+        list(place.retained),
         lambda kept: _retained_view(place, topics, kept),
         lambda kept: (place.name, topics.topic(kept.message.routing_key)),
+        wanted=lambda kept: not kept.is_transient and may_read(kept.message),
     )
 
 
@@ -121,8 +124,10 @@ def retained(call: Call, vhost: str) -> Listing[RetainedMessage]:
 def retained_message(call: Call, vhost: str, topic: str) -> Fields:
     """Show a retained message, without its body."""
     place = call.vhost(vhost)
-    topics = call.surroundings.topics_of(vhost)
-    return with_columns(_retained_view(place, topics, _existing_message(call, place, topic)), call.query)
+    topics, kept = call.surroundings.topics_of(vhost), _existing_message(call, place, topic)
+    if not _reader(call, place)(kept.message):
+        raise forbidden("Access refused.")
+    return with_columns(_retained_view(place, topics, kept), call.query)
 
 
 @routes.delete(_RETAINED)
@@ -134,6 +139,17 @@ def clear(call: Call, vhost: str, topic: str) -> None:
     permissions.require(Operation.WRITE, "exchange", message.exchange)
     permissions.require_topic(Operation.WRITE, message.exchange, message.routing_key)
     place.retained.clear(message.routing_key)
+
+
+def _reader(call: Call, vhost: VirtualHost) -> Callable[[Message], bool]:
+    """Return whether the user may see a retained message: as a subscriber would be sent it, or as a monitor."""
+    if call.may(Level.MONITORING):
+        return lambda message: True
+    permissions = call.permissions(vhost)
+    return lambda message: (
+        permissions.may(Operation.READ, message.exchange)
+        and permissions.may_use_topic(Operation.READ, message.exchange, message.routing_key)
+    )
 
 
 def _existing_message(call: Call, vhost: VirtualHost, topic: str) -> RetainedMessage:

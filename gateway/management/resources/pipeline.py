@@ -11,9 +11,9 @@ from gateway.management.authority import Level
 from gateway.management.call import Call
 from gateway.management.downloads import Download
 from gateway.management.errors import bad_request
-from gateway.management.pipeline.progress import Report, lag_view
+from gateway.management.pipeline.progress import LONGEST_CONSUMER, MOST_PARTITIONS, Report, lag_view
 from gateway.management.pipeline.reading import Wanted
-from gateway.management.pipeline.refusals import not_found
+from gateway.management.pipeline.refusals import access_refused, not_found
 from gateway.management.pipeline.streams import (
     LARGEST,
     is_number,
@@ -23,7 +23,7 @@ from gateway.management.pipeline.streams import (
     readable_stream,
     whole_number,
 )
-from gateway.management.routes import Fields, Routes
+from gateway.management.routes import Fields, Gradual, Routes
 from gateway.management.super_streams import partitions_of
 from gateway.management.views.times import stamp
 
@@ -31,14 +31,14 @@ routes = Routes()
 
 
 @routes.get("/pipeline/<vhost>/streams", level=Level.USER)
-def streams(call: Call, vhost: str) -> Fields:
+def streams(call: Call, vhost: str) -> Gradual:
     """Tell where streams begin and end: those of some names, or all that the user may read."""
     place = call.entered_vhost(vhost)
     if "names" in call.query:
-        return {"queues": named(call, place, call.query["names"])}
+        return Gradual(named(call, place, call.query["names"]))
     if "pattern" in call.query:
         raise bad_request("a pattern is for who asks to match: without 'names' all streams are listed")
-    return {"queues": readable(call, place)}
+    return Gradual(readable(call, place))
 
 
 @routes.get("/pipeline/<vhost>/offset", level=Level.USER)
@@ -66,6 +66,11 @@ def report(call: Call, vhost: str, consumer: str) -> None:
     """Take down how far a consumer is: ``{"offsets": {"orders": {"0": 500}}}``."""
     place = call.entered_vhost(vhost)
     offsets = _offsets(call.fields.get("offsets"))
+    if not 0 < len(consumer.encode()) <= LONGEST_CONSUMER:
+        raise bad_request(f"the name of a consumer has 1 to {LONGEST_CONSUMER} bytes")
+    _require_own(call, place, consumer)
+    for queue in offsets:
+        _require_readable(call, place, queue)
     now_ms = call.broker.clock.wall_ms()
     call.surroundings.pipeline.progress.report(place.name, consumer, Report(offsets, now_ms, call.principal.name))
 
@@ -90,8 +95,26 @@ def progress(call: Call, vhost: str) -> list[Fields]:
 def forget(call: Call, vhost: str, consumer: str) -> None:
     """Forget a consumer; it is there again once it reports."""
     place = call.entered_vhost(vhost)
+    _require_own(call, place, consumer)
     if not call.surroundings.pipeline.progress.forget(place.name, consumer):
         raise not_found(f"no consumer '{consumer}' in vhost '{vhost}'")
+
+
+def _require_own(call: Call, vhost: VirtualHost, consumer: str) -> None:
+    """Insist that nobody else reports under a name, but for monitoring users. :raises HttpError: if another does."""
+    reporter = call.surroundings.pipeline.progress.reporter(vhost.name, consumer)
+    if reporter not in (None, call.principal.name):
+        call.require(Level.MONITORING)
+
+
+def _require_readable(call: Call, vhost: VirtualHost, queue: str) -> None:
+    """Insist that the user may read what a report is about. :raises HttpError: if not any part of it."""
+    permissions, exchange = call.permissions(vhost), vhost.exchange_by_name.get(queue)
+    if permissions.may(Operation.READ, queue):
+        return
+    parts = [] if exchange is None or queue in vhost.queue_by_name else partitions_of(vhost, exchange)
+    if not any(permissions.may(Operation.READ, part.name) for part in parts):
+        raise access_refused(permissions, Operation.READ, "queue", queue)
 
 
 def _partitions(call: Call, vhost: VirtualHost, report: Report) -> list[Fields]:
@@ -109,12 +132,14 @@ def _partitions(call: Call, vhost: VirtualHost, report: Report) -> list[Fields]:
 
 def _offsets(given: Any) -> Mapping[str, Mapping[str, int]]:
     """Read offsets by partition by queue. :raises HttpError: when they are none."""
-    try:
-        if all(_is_place(number, reached) for partitions in given.values() for number, reached in partitions.items()):
-            return given  # type: ignore[no-any-return]  # JSON, looked at just now
-    except AttributeError:
-        pass
-    raise bad_request("'offsets' must be offsets by partition by queue")
+    if not isinstance(given, dict) or not all(isinstance(partitions, dict) for partitions in given.values()):
+        raise bad_request("'offsets' must be offsets by partition by queue")
+    places = [(number, reached) for partitions in given.values() for number, reached in partitions.items()]
+    if len(places) > MOST_PARTITIONS or len(given) > MOST_PARTITIONS:
+        raise bad_request(f"'offsets' has more than {MOST_PARTITIONS} partitions")
+    if not all(_is_place(number, reached) for number, reached in places):
+        raise bad_request("'offsets' must be offsets by partition by queue")
+    return given
 
 
 def _is_place(number: str, reached: object) -> bool:

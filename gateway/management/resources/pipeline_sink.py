@@ -5,6 +5,7 @@ from typing import Any
 from gateway.management.authority import Level
 from gateway.management.call import Call
 from gateway.management.errors import bad_request
+from gateway.management.permitted import require_no_alarm
 from gateway.management.pipeline.publishing import Batch, Identity, Publication
 from gateway.management.pipeline.rows import Defaults
 from gateway.management.pipeline.staging import ATTEMPT_LIMIT
@@ -18,6 +19,7 @@ routes = Routes()
 def stage(call: Call, vhost: str) -> Fields:
     """Keep a part of an attempt; nobody sees it before it is committed."""
     place = call.entered_vhost(vhost)
+    require_no_alarm(call)
     name, number = _attempt(call.query.get("attempt")), whole_number(call, "part")
     call.surroundings.pipeline.staging.stage((place.name, call.principal.name), name, number, call.content)
     return {"staged": len(call.content)}
@@ -27,6 +29,7 @@ def stage(call: Call, vhost: str) -> Fields:
 def commit(call: Call, vhost: str) -> Gradual:
     """Publish a batch: all that was staged of the attempts named, at once, unless it was published before."""
     place, side = call.entered_vhost(vhost), call.surroundings.pipeline
+    require_no_alarm(call)
     publication = Publication(call, place, _batch(call.fields), side.staging, side.producer_memory_ms)
     return Gradual(publication.steps(), waits_its_turn=True)
 

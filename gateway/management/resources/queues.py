@@ -3,16 +3,16 @@
 from typing import Final
 
 from gateway.access import Operation
+from gateway.kernel.binding import Binding
 from gateway.kernel.queue import Outcome, Queue
-from gateway.kernel.queued_message import QueuedMessage
 from gateway.kernel.vhost import VirtualHost
 from gateway.management.bodies import arguments, boolean, integer, require
 from gateway.management.call import Call
 from gateway.management.errors import HttpError, bad_request, missing
-from gateway.management.listing import Listing, in_columns
-from gateway.management.messages import message_view
+from gateway.management.fetching import Fetch
+from gateway.management.listing import Listing, in_columns, in_pieces
 from gateway.management.permitted import require_declarable_queue
-from gateway.management.routes import Fields, Gradual, Reply, Routes, put_reply
+from gateway.management.routes import Gradual, Reply, Routes, Streamed, put_reply
 from gateway.management.views.queues import detailed_view, listed_view
 from gateway.management.views.topology import binding_view, default_binding_view
 
@@ -26,8 +26,6 @@ OUTCOMES: Final = {
     "reject_requeue_false": Outcome.REJECTED,
 }
 
-#: Bytes of message bodies in one answer; fetching stops behind it.
-_FETCHED_BYTES: Final = 32 * 2**20
 
 
 @routes.get("/queues", "/queues/detailed")
@@ -76,11 +74,12 @@ def delete_queue(call: Call, vhost: str, name: str) -> None:
 
 
 @routes.get("/queues/<vhost>/<name>/bindings")
-def bindings(call: Call, vhost: str, name: str) -> object:
+def bindings(call: Call, vhost: str, name: str) -> Streamed:
     """List the bindings of a queue."""
     place = call.vhost(vhost)
     queue = _existing(place, name)
-    return [default_binding_view(queue), *(binding_view(binding) for binding in place.bindings.to(queue))]
+    found: list[Binding | Queue] = [queue, *place.bindings.to(queue)]
+    return in_pieces(found, lambda each: default_binding_view(each) if isinstance(each, Queue) else binding_view(each))
 
 
 @routes.delete("/queues/<vhost>/<name>/contents")
@@ -90,7 +89,7 @@ def purge(call: Call, vhost: str, name: str) -> None:
 
 
 @routes.post("/queues/<vhost>/<name>/get")
-def fetch(call: Call, vhost: str, name: str) -> list[Fields]:
+def fetch(call: Call, vhost: str, name: str) -> Streamed:
     """Fetch messages from the head of a queue, then settle them all as ``ackmode`` says."""
     fields = call.fields
     ackmode, count, encoding = require(fields, "ackmode", "count", "encoding")
@@ -104,28 +103,8 @@ def fetch(call: Call, vhost: str, name: str) -> list[Fields]:
     if name not in place.queue_by_name:
         raise HttpError(404, "not_found", f"NOT_FOUND - no queue '{name}' in vhost '{vhost}'")
     queue = used_queue(call, place, name, Operation.READ)
-    return _fetched(queue, integer(count, "count"), outcome, encoding, max(truncate, 0))
-
-
-def _fetched(queue: Queue, count: int, outcome: Outcome, encoding: str, truncate: int) -> list[Fields]:
-    taken: list[QueuedMessage] = []
-    views: list[Fields] = []
-    size = 0
-    while len(taken) < count and size < _FETCHED_BYTES:
-        entry = queue.get()
-        if entry is None:
-            queue.counters.get_empty += 1
-            break
-        queue.counters.get += 1
-        queue.counters.redeliver += entry.is_redelivered
-        taken.append(entry)
-        message = queue.shown(entry)
-        views.append(message_view(len(queue), entry, message, encoding, truncate))
-        size += min(len(message.body), truncate or len(message.body))
-    for entry in taken:
-        queue.settle(entry, outcome)
-    queue.dispatch()
-    return views
+    wanted = Fetch(queue, call.broker.clock, integer(count, "count"), outcome, encoding, max(truncate, 0))
+    return Streamed(wanted.pieces())
 
 
 def _listing(call: Call, vhosts: list[VirtualHost]) -> Listing[Queue]:

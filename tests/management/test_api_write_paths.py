@@ -1,0 +1,167 @@
+"""Every write over HTTP: the tag it takes, the permission, how much it may bring, and what bounds their number."""
+
+import pytest
+
+from gateway.kernel.alarms import Resource
+from gateway.management.authority import Level
+from gateway.management.resources.table import ROUTES
+from gateway.management.routes import ANY_BODY, LONG_BODY, USUAL_BODY, Route
+from gateway.management.web.limits import HttpLimits
+from tests.management.console import Console
+from tests.management.http_line import LOGIN, Line
+from tests.management.test_api_wrong_types import path_of
+
+ADMIN, POLICY, MANAGE, USER, ANYBODY = (
+    Level.ADMINISTRATOR, Level.POLICYMAKER, Level.MANAGEMENT, Level.USER, Level.ANYBODY,
+)  # fmt: skip
+
+#: Nothing is kept, or only what an administrator asks for.
+_NONE, _ADMINISTRATORS = "nothing is kept", "administrators alone"
+
+#: (method, path): level, the permission it takes, the largest body, what bounds how many there may be.
+WRITES = {
+    ("PUT", "/cluster-name"): (ADMIN, "", USUAL_BODY, _ADMINISTRATORS),
+    ("POST", "/login"): (ANYBODY, "", 8192, _NONE),
+    ("PUT", "/feature-flags/<name>/enable"): (ADMIN, "", USUAL_BODY, _NONE),
+    ("POST", "/definitions"): (ADMIN, "", ANY_BODY, _ADMINISTRATORS),
+    ("POST", "/all-configuration"): (ADMIN, "", ANY_BODY, _ADMINISTRATORS),
+    ("POST", "/definitions/<vhost>"): (ADMIN, "", ANY_BODY, _ADMINISTRATORS),
+    ("PUT", "/vhosts/<name>"): (ADMIN, "", USUAL_BODY, _ADMINISTRATORS),
+    ("POST", "/vhosts/<name>/deletion/protection"): (ADMIN, "", USUAL_BODY, _NONE),
+    ("POST", "/vhosts/<name>/start/<node>"): (ADMIN, "", USUAL_BODY, _NONE),
+    ("PUT", "/vhost-limits/<name>/<limit>"): (ADMIN, "", USUAL_BODY, "the names of limits"),
+    ("POST", "/users/bulk-delete"): (ADMIN, "", LONG_BODY, _NONE),
+    ("PUT", "/users/<name>"): (ADMIN, "", USUAL_BODY, _ADMINISTRATORS),
+    ("PUT", "/user-limits/<name>/<limit>"): (ADMIN, "", USUAL_BODY, "the names of limits"),
+    ("PUT", "/permissions/<vhost>/<user>"): (ADMIN, "", USUAL_BODY, _ADMINISTRATORS),
+    ("PUT", "/topic-permissions/<vhost>/<user>"): (ADMIN, "", USUAL_BODY, _ADMINISTRATORS),
+    ("PUT", "/exchanges/<vhost>/<name>"): (MANAGE, "configure", USUAL_BODY, "limits of a virtual host"),
+    ("POST", "/exchanges/<vhost>/<name>/publish"): (MANAGE, "write", ANY_BODY, "alarms"),
+    ("PUT", "/queues/<vhost>/<name>"): (MANAGE, "configure", USUAL_BODY, "limits of a virtual host"),
+    ("POST", "/queues/<vhost>/<name>/get"): (MANAGE, "read", USUAL_BODY, "10,000 messages of 32 MiB"),
+    ("POST", "/queues/<vhost>/<name>/actions"): (ADMIN, "", USUAL_BODY, _NONE),
+    ("POST", "/bindings/<vhost>/e/<source>/<kind>/<destination>"): (
+        MANAGE, "write, read", USUAL_BODY, "limits of a virtual host",
+    ),
+    ("PUT", "/policies/<vhost>/<name>"): (POLICY, "", USUAL_BODY, "policymakers alone"),
+    ("PUT", "/operator-policies/<vhost>/<name>"): (ADMIN, "", USUAL_BODY, _ADMINISTRATORS),
+    ("PUT", "/parameters/<component>/<vhost>/<name>"): (POLICY, "", USUAL_BODY, "policymakers alone"),
+    ("PUT", "/global-parameters/<name>"): (ADMIN, "", USUAL_BODY, _ADMINISTRATORS),
+    ("POST", "/rebalance/queues"): (ADMIN, "", USUAL_BODY, _NONE),
+    ("PUT", "/stream/<vhost>/<name>/tracking/<consumer>"): (MANAGE, "read", USUAL_BODY, "consumers of a stream"),
+    ("PUT", "/stream/super-streams/<vhost>/<name>"): (MANAGE, "configure", USUAL_BODY, "limits of a virtual host"),
+    ("PUT", "/pipeline/<vhost>/progress/<consumer>"): (USER, "read", USUAL_BODY, "100 consumers of a user"),
+    ("POST", "/pipeline/<vhost>/stage"): (USER, "entry", ANY_BODY, "pipeline.staged_size, 10,000 parts of a user"),
+    ("POST", "/pipeline/<vhost>/commit"): (USER, "write", LONG_BODY, "alarms, pipeline.batch_size"),
+    ("POST", "/pipeline/<vhost>/discard"): (USER, "entry", LONG_BODY, _NONE),
+}  # fmt: skip
+
+ROUTE_OF = {(route.method, route.path): route for route in ROUTES if route.method in ("PUT", "POST")}
+
+
+def test_every_write_is_in_the_table() -> None:
+    assert set(WRITES) == set(ROUTE_OF)
+
+
+@pytest.mark.parametrize("write", WRITES, ids=" ".join)
+def test_a_write_takes_the_level_and_the_size_of_the_table(write: tuple[str, str]) -> None:
+    route, (level, _, largest, bound) = ROUTE_OF[write], WRITES[write]
+    assert (route.level, route.largest_body) == (level, largest)
+    assert bound
+
+
+#: Bodies with which a request would be done if the user had the permission.
+BODIES = {
+    "/exchanges/<vhost>/<name>": {"type": "direct"},
+    "/exchanges/<vhost>/<name>/publish": {
+        "properties": {}, "routing_key": "q", "payload": "p", "payload_encoding": "string",
+    },
+    "/queues/<vhost>/<name>/get": {"ackmode": "ack_requeue_true", "count": 1, "encoding": "auto"},
+    "/stream/<vhost>/<name>/tracking/<consumer>": {"offset": 0},
+    "/pipeline/<vhost>/progress/<consumer>": {"offsets": {"q": {"0": 1}}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("write", [write for write, row in WRITES.items() if row[1]], ids=" ".join)
+def test_a_user_without_permissions_writes_nothing(write: tuple[str, str]) -> None:
+    console, route = _with_queues(), ROUTE_OF[write]
+    console.gateway.add_user("nobody", "nobody", "/", ("^$", "^$", "^$"), "management")
+    console.gateway.add_user("outsider", "outsider", "other", (".*", ".*", ".*"), "management")
+    path, body = _path(route), BODIES.get(route.path, {})
+    answers = [console.ask(route.method, path, body, user="outsider")]
+    if WRITES[write][1] != "entry" and route.path != "/pipeline/<vhost>/commit":
+        answers.append(console.ask(route.method, path, body, user="nobody"))
+    for answer in answers:  # as RabbitMQ does, a publish is refused with what its channel says
+        assert answer.status in (401, 403) or answer.json["reason"].startswith("403 ACCESS_REFUSED")
+    assert console.pipeline.progress.of("/") == []
+
+
+@pytest.mark.parametrize("write", [write for write, row in WRITES.items() if row[0] is not ANYBODY], ids=" ".join)
+def test_a_user_without_the_tag_writes_nothing(write: tuple[str, str]) -> None:
+    console, route = _with_queues(), ROUTE_OF[write]
+    tags = {ADMIN: ["policymaker"], POLICY: ["monitoring"], MANAGE: []}.get(WRITES[write][0])
+    if tags is None:
+        assert console.ask(route.method, _path(route), {}, user=None).status == 401
+        return
+    console.add_user("some", *tags)
+    assert console.ask(route.method, _path(route), {}, user="some").status == 401
+
+
+@pytest.mark.parametrize("write", [write for write, row in WRITES.items() if row[2] < ANY_BODY], ids=" ".join)
+def test_a_larger_body_is_refused_before_it_comes(write: tuple[str, str]) -> None:
+    line, route = Line(Console(limits=HttpLimits())), ROUTE_OF[write]
+    line.ask(f"{route.method} /api{_path(route)}", LOGIN, f"Content-Length: {WRITES[write][2] + 1}")
+    line.wait()
+    assert line.answer.status == 413
+    assert line.console.site.bodies.taken == 0
+
+
+def _with_queues() -> Console:
+    console = Console()
+    vhost = console.gateway.vhost
+    vhost.declare_queue("q")
+    vhost.declare_queue("s", is_durable=True, arguments={"x-queue-type": "stream"})
+    vhost.declare_exchange("q", "direct")
+    return console
+
+
+def _path(route: Route) -> str:
+    return path_of(route, **({"place2": "q"} if "<kind>" in route.path else {})) + (
+        "?attempt=a&part=0" if route.path.endswith("/stage") else ""
+    )
+
+
+# Progress of pipelines
+
+
+def test_a_report_is_bounded_and_so_are_reports() -> None:
+    console = _with_queues()
+    many = {"q": {str(number): 1 for number in range(257)}}
+    assert console.ask("PUT", "/pipeline/%2F/progress/job", {"offsets": many}).status == 400
+    assert console.ask("PUT", f"/pipeline/%2F/progress/{'j' * 256}", {"offsets": {"q": {"0": 1}}}).status == 400
+    for number in range(150):
+        assert console.ask("PUT", f"/pipeline/%2F/progress/job{number}", {"offsets": {"q": {"0": 1}}}).status == 204
+    assert len(console.pipeline.progress.of("/")) == 100
+
+
+def test_nobody_reports_for_another() -> None:
+    console = _with_queues()
+    for name in ("one", "two"):
+        console.add_user(name)
+    assert console.ask("PUT", "/pipeline/%2F/progress/job", {"offsets": {}}, user="one").status == 204
+    assert console.ask("PUT", "/pipeline/%2F/progress/job", {"offsets": {}}, user="two").status == 401
+    assert console.ask("DELETE", "/pipeline/%2F/progress/job", user="two").status == 401
+    assert console.ask("DELETE", "/pipeline/%2F/progress/job", user="guest").status == 204
+
+
+def test_publishers_are_held_back_over_http_too() -> None:
+    console = _with_queues()
+    console.gateway.broker.alarms.set(Resource.MEMORY, True)
+    body = BODIES["/exchanges/<vhost>/<name>/publish"]
+    answer = console.ask("POST", "/exchanges/%2F/amq.default/publish", body)
+    assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+    assert answer.json["reason"] == "publishers are held back: low on memory"
+    assert console.ask("POST", "/pipeline/%2F/stage?attempt=a&part=0", content=b"x").status == 503
+    assert console.ask("POST", "/pipeline/%2F/commit", {"attempts": []}).status == 503
+    console.gateway.broker.alarms.set(Resource.MEMORY, False)
+    assert console.ask("POST", "/exchanges/%2F/amq.default/publish", body).json == {"routed": True}
