@@ -12,6 +12,7 @@ from pathlib import Path
 import lmdb
 
 from gateway.kernel.errors import StorageError
+from gateway_lmdb.copy_lock import copying
 from gateway_lmdb.environment import DEFAULT_MAP_SIZE, FILE, sync_directories
 from gateway_lmdb.segment_files import DIRECTORY, SegmentFiles
 
@@ -32,7 +33,10 @@ def back_up(source: Path, target: Path) -> int:
         target.chmod(0o700)
         segments, copies = SegmentFiles(source / DIRECTORY), SegmentFiles(target / DIRECTORY)
         segments.copy_into(copies)
-        with lmdb.open(str(source), map_size=DEFAULT_MAP_SIZE, readonly=True, readahead=False) as environment:
+        with (
+            copying(source),
+            lmdb.open(str(source), map_size=DEFAULT_MAP_SIZE, readonly=True, readahead=False) as environment,
+        ):
             environment.copy(str(target), compact=True)
         segments.copy_into(copies)
         _make_durable(target)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Final
+from typing import Final, NamedTuple
 
 import lmdb
 
@@ -16,6 +16,12 @@ from gateway_lmdb.schema import MAX_TABLES, Tables, Transaction, open_tables
 
 #: What holds everything but files of streams.
 FILE: Final = "data.mdb"
+
+#: What LMDB keeps about who reads.
+LOCK: Final = "lock.mdb"
+
+#: About how many pages are used besides those of the tables.
+_OTHER_PAGES: Final = 4
 
 #: Address space, not disk: the file is as large as what it holds.
 DEFAULT_MAP_SIZE: Final = 1 << 40
@@ -28,6 +34,18 @@ RECORD_SEEN: Final = 4 * 1024
 TRANSACTION_SEEN: Final = 256 * 1024
 
 
+class Usage(NamedTuple):
+    """The bytes of the file, and those of them that hold something."""
+
+    file_bytes: int
+    used_bytes: int
+
+    @property
+    def free_bytes(self) -> int:
+        """What a compaction would give back."""
+        return self.file_bytes - self.used_bytes
+
+
 class Environment:
     """One open LMDB environment.
 
@@ -38,6 +56,7 @@ class Environment:
     """
 
     def __init__(self, path: Path, map_size: int = DEFAULT_MAP_SIZE) -> None:
+        self.path = path
         self._map_size = map_size
         self._reading = Lock()
         self._bytes_seen = 0
@@ -105,6 +124,41 @@ class Environment:
         """Write a compact copy of what is durable into an empty directory, while the store is in use."""
         with self._reading:
             self._lmdb.copy(str(directory), compact=True)
+
+    def usage(self) -> Usage:
+        """Measure the file. Costs no more than a look at the head of each table."""
+        with self.read() as transaction:
+            heads = [transaction.stat(table) for table in self.tables.all()]
+            page_size = self._lmdb.stat()["psize"]
+            file_pages = self._lmdb.info()["last_pgno"] + 1
+        used = sum(head["branch_pages"] + head["leaf_pages"] + head["overflow_pages"] for head in heads)
+        return Usage(file_pages * page_size, min(used + _OTHER_PAGES, file_pages) * page_size)
+
+    def adopt(self, file: Path) -> None:
+        """Go on with another file, which holds all that this one does; on the writer's thread.
+
+        :raises OSError: when it cannot take the place of this one, which is used on then.
+        :raises StorageError: when the store cannot be used any more.
+        """
+        with self._reading:
+            self._lmdb.close()
+            try:
+                os.replace(file, self.path / FILE)
+            except OSError:
+                self._reopen()
+                raise
+            try:
+                # Another program may hold the old pair of files; numbers of the old lock must not meet the new data.
+                (self.path / LOCK).unlink(missing_ok=True)
+                sync_directories(self.path)
+                self._reopen()
+            except (OSError, lmdb.Error) as error:
+                raise StorageError(f"the compacted store cannot be opened: {error}") from error
+            self._bytes_seen = 0
+
+    def _reopen(self) -> None:
+        self._lmdb = _open(self.path, self._map_size)
+        self.tables = open_tables(self._lmdb, keeps_spilled=True)
 
     def close(self) -> None:
         """Release the files. No transaction may be open."""

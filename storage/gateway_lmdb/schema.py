@@ -17,7 +17,7 @@ quarantine a table's name, colon, a key in it  a record that cannot be used (see
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from hashlib import blake2b
 from typing import Final, TypeAlias
 
@@ -84,9 +84,15 @@ class Tables:
     streams: lmdb._Database
     quarantine: lmdb._Database
 
+    def all(self) -> list[lmdb._Database]:
+        """Return every table."""
+        return [getattr(self, field.name) for field in fields(self)]
 
-def open_tables(environment: lmdb.Environment) -> Tables:
+
+def open_tables(environment: lmdb.Environment, *, keeps_spilled: bool = False) -> Tables:
     """Open the tables, creating them in a new store, and forget the spilled contents of the last run.
+
+    With ``keeps_spilled`` it is the same run.
 
     :raises StorageError: when a newer version of the format was written here, or another program's data.
     """
@@ -105,7 +111,8 @@ def open_tables(environment: lmdb.Environment) -> Tables:
             environment.open_db(b"streams", transaction),
             environment.open_db(b"quarantine", transaction),
         )
-        transaction.drop(tables.spilled, delete=False)
+        if not keeps_spilled:
+            transaction.drop(tables.spilled, delete=False)
     return tables
 
 

@@ -13,7 +13,8 @@ from gateway.kernel.contents import decode_content
 from gateway.kernel.errors import StorageError, UnreadableRecord
 from gateway.kernel.ports import StoredMessage, StoreListener
 from gateway_lmdb import recovery, stream_recovery
-from gateway_lmdb.environment import DEFAULT_MAP_SIZE, RECORD_SEEN, Environment
+from gateway_lmdb.compaction import Compaction, Progress, remove_unfinished
+from gateway_lmdb.environment import DEFAULT_MAP_SIZE, RECORD_SEEN, Environment, Usage
 from gateway_lmdb.quarantine import Quarantined, unreadable_message
 from gateway_lmdb.recovery import FoundEntities
 from gateway_lmdb.relay import Relay
@@ -37,6 +38,7 @@ class LmdbStore:
         Twisted, ``reactor.callFromThread``.
     :param retry_interval_s: how long to wait before writing again when the disk is full.
     :param map_size: the largest size the file may reach, in bytes. It costs address space alone.
+    :param on_compaction: hears of each new state of a compaction, on the kernel's thread.
     :raises StorageError: when the directory is in use or unusable, or a newer gateway wrote it.
     """
 
@@ -47,13 +49,18 @@ class LmdbStore:
         call_in_kernel: Callable[[Callable[[], None]], None],
         retry_interval_s: float = 0.5,
         map_size: int = DEFAULT_MAP_SIZE,
+        on_compaction: Callable[[Progress], None] = lambda progress: None,
     ) -> None:
         self._environment = Environment(Path(path), map_size)
+        remove_unfinished(Path(path))
         self._staged = Staged()
         self._relay = Relay(call_in_kernel, self._staged)
         self._appended = Lsn(0)
         self._is_closed = False
         self._unreadable_ids: set[int] = set()
+        self._call_in_kernel = call_in_kernel
+        self._on_compaction = on_compaction
+        self._compaction: Compaction | None = None
         try:
             self._highest_ids = self._read_highest_ids()
         except StorageError:
@@ -165,6 +172,31 @@ class LmdbStore:
         self._sealer.clean(found.firsts_by_stream)
         for segment in found.to_file:
             self._sealer.file(segment)
+
+    # Giving space back
+
+    @property
+    def usage(self) -> Usage:
+        """The bytes of the file, and those that hold something. :raises StorageError: when they cannot be read."""
+        return self._environment.usage()
+
+    @property
+    def compaction(self) -> Progress | None:
+        """How far the last compaction is; ``None`` where there was none since the start."""
+        return None if self._compaction is None else self._compaction.progress
+
+    def compact(self) -> bool:
+        """Begin to give the free space of the file back; ``False`` while that is being done."""
+        compaction = Compaction(self._environment, self._writer.wake, self._tell)
+        if not self._writer.compact(compaction):
+            return False
+        self._compaction = compaction
+        return True
+
+    def _tell(self, progress: Progress) -> None:
+        self._call_in_kernel(lambda: self._on_compaction(progress))
+
+    # Stopping
 
     def highest_ids(self) -> tuple[int, int]:
         """Return the highest position and message id found when the store was opened."""

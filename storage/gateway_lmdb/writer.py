@@ -4,34 +4,29 @@ Self-clocking: while one transaction is being synced, the next batch gathers, so
 a burst shares one. What goes wrong is either waited out (the disk is full) or final; nothing in between.
 """
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from errno import EDQUOT, EFBIG, EIO, ENOMEM, ENOSPC
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
-from typing import Final, TypeVar
+from typing import Final
 
 import lmdb
 
-from gateway.kernel.contents import ContentWriter
+from gateway.kernel.changes import Lsn
 from gateway.kernel.ports import StoreListener
-from gateway.kernel.writable import encode_entity
-from gateway_lmdb.batch import Batch, TableBatch, Written
+from gateway_lmdb.batch import Batch, Written
+from gateway_lmdb.batch_writer import BatchWriter
+from gateway_lmdb.compaction import Compaction
 from gateway_lmdb.environment import RECORD_SEEN, TRANSACTION_SEEN, Environment
 from gateway_lmdb.isolation import isolate
-from gateway_lmdb.quarantine import set_aside
-from gateway_lmdb.records import encode_enqueued
-from gateway_lmdb.schema import Transaction, highest_number, pack_number
+from gateway_lmdb.schema import highest_number
 from gateway_lmdb.staged import Append
 from gateway_lmdb.stream_batch import StreamBatch
-from gateway_lmdb.stream_writer import StreamWriter
 
 #: Failures of the system that pass: the transaction is gone without a trace and can be written again. LMDB reports a
 #: short write, the usual first sign of a full disk, as EIO; and a failed sync of data pages is harmless to retry,
 #: because a retry writes every page anew instead of trusting what the failed attempt left in the page cache.
 PASSING_ERRORS: Final = frozenset({ENOSPC, EDQUOT, EFBIG, EIO, ENOMEM})
-
-T = TypeVar("T")
 
 
 class _GivenUp(Exception):
@@ -58,8 +53,8 @@ class Writer:
         self._staged: SimpleQueue[Append | None] = SimpleQueue()
         self._stopping = Event()
         self._has_failed = False
-        self._encode_content = ContentWriter().encode
-        self._streams = StreamWriter(environment.tables)
+        self._batches = BatchWriter(environment.tables)
+        self._compaction: Compaction | None = None
         self._streams_committed = streams_committed
         self._written = _written(environment)
         self._thread = Thread(target=self._run, name="store-writer", daemon=True)
@@ -70,11 +65,25 @@ class Writer:
         if not self._has_failed:
             self._staged.put(append)
 
+    def compact(self, compaction: Compaction) -> bool:
+        """Begin a compaction after the present batch; ``False`` when one is under way."""
+        if self._compaction is not None or self._has_failed:
+            return False
+        self._compaction = compaction
+        self.wake()
+        return True
+
+    def wake(self) -> None:
+        """Let the thread go round once, whether or not there is anything to write. Called on any thread."""
+        self.stage(Append(Lsn(0), ()))
+
     def stop(self) -> None:
-        """Write what is staged, and wait for the thread to end."""
+        """Write what is staged, and wait for the thread to end. A compaction that is under way is given up."""
         self._stopping.set()
         self._staged.put(None)
         self._thread.join()
+        if self._compaction is not None:
+            self._compaction.cancel()
 
     def _run(self) -> None:
         try:
@@ -84,12 +93,13 @@ class Writer:
                 for refusal in batch.refusals:
                     self._listener.on_refused(refusal)
                 if len(batch.streams):
-                    self._streams.committed()
+                    self._batches.committed()
                     self._streams_committed(batch.streams)
                 if batch.lsn:
                     self._listener.on_durable(batch.lsn)
                 self._environment.saw(TRANSACTION_SEEN + batch.size + RECORD_SEEN * batch.deletes)
                 self._environment.trim()
+                self._compact(batch)
         except (_GivenUp, lmdb.Error) as error:
             self._fail(str(error))
         except Exception as error:  # the seam of the thread: else the kernel would wait for it for ever
@@ -166,42 +176,17 @@ class Writer:
                     raise
 
     def _write(self, batch: Batch) -> None:
-        tables = self._environment.tables
         with self._environment.write() as transaction:
-            for aside in batch.asides:
-                set_aside(transaction, tables, aside)
-            for key, put in batch.entities.items():
-                if put is None:
-                    transaction.delete(key, db=tables.entities)
-                else:
-                    transaction.put(key, put.record or encode_entity(put.entity), db=tables.entities)
-            _write_table(transaction, tables.contents, batch.contents, self._encode_content)
-            _write_table(transaction, tables.spilled, batch.spilled, self._encode_content)
-            _write_table(transaction, tables.enqueued, batch.enqueued, encode_enqueued)
-            self._streams.write(transaction, batch.streams)
+            self._batches.write(transaction, batch)
 
+    # ---- Compacting --------------------------------------------------------------------------------------------
 
-def _write_table(
-    transaction: Transaction, table: lmdb._Database, batch: TableBatch[T], encode: Callable[[T], bytes]
-) -> None:
-    """Delete in key order, then put: new numbers rise above all others, so they append to the last page.
-
-    Both matter: appended pages are full instead of half full, and deleting in random order costs ten times as much.
-    """
-    with transaction.cursor(table) as cursor:
-        for key in map(pack_number, sorted(batch.deletes)):
-            if cursor.set_key(key):
-                cursor.delete()
-        rising = sorted(batch.puts)
-        old = bisect_right(rising, batch.written)
-        records = batch.puts
-        cursor.putmulti(_encoded(rising[:old], records, encode))
-        cursor.putmulti(_encoded(rising[old:], records, encode), append=True)
-
-
-def _encoded(numbers: list[int], records: dict[int, T], encode: Callable[[T], bytes]) -> Iterable[tuple[bytes, bytes]]:
-    """Encode one record at a time: a batch is never in memory twice, and other threads get their turn in between."""
-    return ((pack_number(number), encode(records[number])) for number in numbers)
+    def _compact(self, batch: Batch) -> None:
+        """Let a compaction that is under way know of a batch, and change over to the new file once it is ready."""
+        compaction = self._compaction
+        if compaction is not None and compaction.committed(batch):
+            self._batches = BatchWriter(self._environment.tables)
+            self._compaction = None
 
 
 def _written(environment: Environment) -> Written:

@@ -1,0 +1,72 @@
+"""Writing a batch into the tables of one environment, in one transaction."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import lmdb
+
+from gateway.kernel.contents import ContentWriter
+from gateway.kernel.writable import encode_entity
+from gateway_lmdb.batch import Batch, TableBatch
+from gateway_lmdb.quarantine import set_aside
+from gateway_lmdb.records import encode_enqueued
+from gateway_lmdb.schema import Tables, Transaction, pack_number
+from gateway_lmdb.stream_writer import StreamWriter
+
+T = TypeVar("T")
+
+
+class BatchWriter:
+    """Writes batches in order. Owned by one thread.
+
+    :param rises: whether numbers above all that were written before are above all in the table. It is not so where
+        batches are written once more.
+    """
+
+    def __init__(self, tables: Tables, *, rises: bool = True) -> None:
+        self._tables = tables
+        self._rises = rises
+        self._encode_content = ContentWriter().encode
+        self._streams = StreamWriter(tables)
+
+    def write(self, transaction: Transaction, batch: Batch) -> None:
+        """Write a batch; a transaction that fails is tried again from the start."""
+        tables = self._tables
+        for aside in batch.asides:
+            set_aside(transaction, tables, aside)
+        for key, put in batch.entities.items():
+            if put is None:
+                transaction.delete(key, db=tables.entities)
+            else:
+                transaction.put(key, put.record or encode_entity(put.entity), db=tables.entities)
+        self._write_table(transaction, tables.contents, batch.contents, self._encode_content)
+        self._write_table(transaction, tables.spilled, batch.spilled, self._encode_content)
+        self._write_table(transaction, tables.enqueued, batch.enqueued, encode_enqueued)
+        self._streams.write(transaction, batch.streams)
+
+    def committed(self) -> None:
+        """The transaction of the last batch is on disk."""
+        self._streams.committed()
+
+    def _write_table(
+        self, transaction: Transaction, table: lmdb._Database, batch: TableBatch[T], encode: Callable[[T], bytes]
+    ) -> None:
+        """Delete in key order, then put: new numbers rise above all others, so they append to the last page.
+
+        Both matter: appended pages are full instead of half full, and deleting in random order costs ten times as much.
+        """
+        with transaction.cursor(table) as cursor:
+            for key in map(pack_number, sorted(batch.deletes)):
+                if cursor.set_key(key):
+                    cursor.delete()
+            rising = sorted(batch.puts)
+            old = bisect_right(rising, batch.written) if self._rises else len(rising)
+            records = batch.puts
+            cursor.putmulti(_encoded(rising[:old], records, encode))
+            cursor.putmulti(_encoded(rising[old:], records, encode), append=True)
+
+
+def _encoded(numbers: list[int], records: dict[int, T], encode: Callable[[T], bytes]) -> Iterable[tuple[bytes, bytes]]:
+    """Encode one record at a time: a batch is never in memory twice, and other threads get their turn in between."""
+    return ((pack_number(number), encode(records[number])) for number in numbers)

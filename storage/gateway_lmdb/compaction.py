@@ -1,0 +1,263 @@
+"""Giving free space of ``data.mdb`` back while the store is in use.
+
+Another process writes a compact copy of one committed state. Whatever is committed meanwhile is remembered, and written
+into the copy as well, first on a thread of the compaction and at last, when little is left, on the writer's: between two
+commits both files hold the same, and the copy takes the place of the file by one rename. A crash leaves the one or the
+other, whole; the directory of an unfinished copy is removed at the next start.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import Final, Literal
+
+import lmdb
+
+from gateway.kernel.errors import StorageError
+from gateway_lmdb.batch import Batch
+from gateway_lmdb.batch_writer import BatchWriter
+from gateway_lmdb.copy_lock import changing
+from gateway_lmdb.environment import DEFAULT_MAP_SIZE, FILE, Environment
+from gateway_lmdb.schema import MAX_TABLES, open_tables
+
+#: The directory of a copy that is being made, beside the file it will replace.
+DIRECTORY: Final = "compacting"
+
+#: What is committed meanwhile is kept in memory, up to so many bytes; a store that is busier than that is left alone.
+MOST_REMEMBERED: Final = 128 * 2**20
+
+#: So little is left to be written when the writer takes over: some milliseconds of work.
+_LITTLE: Final = 512 * 2**10
+
+#: About what a change takes besides a body.
+_CHANGE_SIZE: Final = 256
+
+#: Room on the disk that stays free.
+_ROOM: Final = 64 * 2**20
+
+_LOOK_S: Final = 0.05
+
+State = Literal["asked", "copying", "catching up", "done", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a compaction is: bytes ``copied`` out of about ``of``. ``before`` and ``after`` are those of the file."""
+
+    state: State
+    copied: int = 0
+    of: int = 0
+    before: int = 0
+    after: int = 0
+    seconds: float = 0.0
+    reason: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.state in ("done", "failed")
+
+
+class Compaction:
+    """One compaction. ``committed`` is the writer's; ``progress`` may be read on any thread.
+
+    :param wake: lets the writer go round once, called on any thread.
+    :param tell: hears of each new state, on any thread.
+    """
+
+    def __init__(self, environment: Environment, wake: Callable[[], None], tell: Callable[[Progress], None]) -> None:
+        self._environment = environment
+        self._wake = wake
+        self._tell = tell
+        self._directory = environment.path / DIRECTORY
+        self._lock = Lock()
+        self._remembered: list[Batch] = []
+        self._remembered_bytes = 0
+        self._cancelled = Event()
+        self._copy: _Copy | None = None
+        self._began_s = 0.0
+        self._thread: Thread | None = None
+        self.progress = Progress("asked")
+
+    def committed(self, batch: Batch) -> bool:
+        """A batch is on disk: begin, remember it, or change over; ``True`` once the compaction is over.
+
+        :raises StorageError: when the store cannot be used any more.
+        """
+        if self.progress.state == "asked":
+            self._begin()
+        elif not self.progress.is_over:
+            self._remember(batch)
+            if self._copy is not None:
+                self._change_over(self._copy)
+        return self.progress.is_over
+
+    def cancel(self) -> None:
+        """Give up, and wait until nothing is left to do. The writer has ended."""
+        self._cancelled.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self._copy is not None:
+            self._copy.close()
+        if not self.progress.is_over:
+            self._fail("cancelled")
+
+    # On the writer's thread
+
+    def _begin(self) -> None:
+        usage = self._environment.usage()
+        self._began_s = time.monotonic()
+        self._set(Progress("copying", 0, usage.used_bytes, usage.file_bytes))
+        free = shutil.disk_usage(self._environment.path).free
+        if free < usage.used_bytes + _ROOM:
+            self._fail(f"{usage.used_bytes + _ROOM} bytes of free disk space are needed, there are {free}")
+            return
+        self._thread = Thread(target=self._work, name="store-compaction", daemon=True)
+        self._thread.start()
+
+    def _remember(self, batch: Batch) -> None:
+        if not len(batch):
+            return
+        with self._lock:
+            self._remembered.append(batch)
+            self._remembered_bytes += _size(batch)
+        if self._remembered_bytes > MOST_REMEMBERED:
+            self._cancelled.set()
+
+    def _change_over(self, copy: "_Copy") -> None:
+        """Write what is left into the copy, and put it in the place of the file."""
+        with changing(self._environment.path) as may_change:
+            if not may_change:  # a backup reads the file: later
+                self._call_later()
+                return
+            try:
+                copy.write(self._taken())
+                after = copy.finish()
+                self._environment.adopt(self._directory / FILE)
+            except (OSError, lmdb.Error) as error:
+                self._copy = None
+                self._fail(str(error))
+                return
+        self._copy = None
+        self._remove()
+        self._set(replace(self.progress, state="done", after=after, seconds=time.monotonic() - self._began_s))
+
+    def _call_later(self) -> None:
+        def later() -> None:
+            if not self._cancelled.wait(_LOOK_S):
+                self._wake()
+
+        Thread(target=later, name="store-compaction-wait", daemon=True).start()
+
+    # On its own thread
+
+    def _work(self) -> None:
+        copy: _Copy | None = None
+        try:
+            self._run_copy()
+            self._set(replace(self.progress, state="catching up"))
+            copy = _Copy(self._directory)
+            while not self._cancelled.is_set():
+                copy.write(self._taken())
+                if self._remembered_bytes < _LITTLE:
+                    copy.sync()
+                    self._copy = copy
+                    self._wake()
+                    return
+            raise StorageError("cancelled" if self._remembered_bytes <= MOST_REMEMBERED else _TOO_BUSY)
+        except (OSError, lmdb.Error, StorageError) as error:
+            if copy is not None:
+                copy.close()
+            self._fail(str(error))
+            self._wake()
+
+    def _run_copy(self) -> None:
+        self._remove()
+        self._directory.mkdir(mode=0o700)
+        source, target = str(self._environment.path), str(self._directory)
+        command = [sys.executable, "-m", "gateway_lmdb.copying", source, target]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        with subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        ) as child:
+            while child.poll() is None:
+                if self._cancelled.wait(_LOOK_S):
+                    child.kill()
+                with suppress(OSError):
+                    self.progress = replace(self.progress, copied=(self._directory / FILE).stat().st_size)
+            reason = (child.stderr.read() if child.stderr is not None else b"").decode(errors="replace").strip()
+        if self._cancelled.is_set():
+            raise StorageError(_TOO_BUSY if self._remembered_bytes > MOST_REMEMBERED else "cancelled")
+        if child.returncode:
+            raise StorageError(reason.splitlines()[-1] if reason else f"the copy ended with {child.returncode}")
+
+    def _taken(self) -> list[Batch]:
+        with self._lock:
+            taken, self._remembered, self._remembered_bytes = self._remembered, [], 0
+        return taken
+
+    # Ending
+
+    def _fail(self, reason: str) -> None:
+        self._remembered = []
+        self._remove()
+        seconds = time.monotonic() - self._began_s if self._began_s else 0.0
+        self._set(replace(self.progress, state="failed", reason=reason, seconds=seconds))
+
+    def _remove(self) -> None:
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _set(self, progress: Progress) -> None:
+        self.progress = progress
+        self._tell(progress)
+
+
+_TOO_BUSY: Final = f"more than {MOST_REMEMBERED} bytes were written meanwhile: try again when less is"
+
+
+class _Copy:
+    """The copy, open for writing what was committed since it was made. Not durable before ``sync`` or ``finish``."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file = directory / FILE
+        self._lmdb = lmdb.open(
+            str(directory), map_size=DEFAULT_MAP_SIZE, max_dbs=MAX_TABLES, mode=0o600, sync=False, readahead=False
+        )
+        self._writer = BatchWriter(open_tables(self._lmdb, keeps_spilled=True), rises=False)
+
+    def write(self, batches: list[Batch]) -> None:
+        """Write batches that may be in it already."""
+        for batch in batches:
+            with self._lmdb.begin(write=True) as transaction:
+                self._writer.write(transaction, batch)
+            self._writer.committed()
+
+    def sync(self) -> None:
+        """Bring everything to the disk."""
+        self._lmdb.sync(True)
+
+    def finish(self) -> int:
+        """Bring everything to the disk and close the file; return its size."""
+        self.sync()
+        self.close()
+        return self._file.stat().st_size
+
+    def close(self) -> None:
+        """Close the file."""
+        self._lmdb.close()
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove what a compaction left that did not end."""
+    shutil.rmtree(path / DIRECTORY, ignore_errors=True)
+
+
+def _size(batch: Batch) -> int:
+    return batch.size + len(batch) * _CHANGE_SIZE
