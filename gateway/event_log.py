@@ -28,6 +28,10 @@ _WARNINGS: Final = frozenset(
 _FAULT_INTERVAL_S: Final = 60.0
 
 
+#: Events that an operator may want to see and need not mind.
+_NOTES: Final = frozenset({"store.compacting", "store.compaction_catches_up", "store.compacted"})
+
+
 class EventLog:
     """Writes events to the log. Of a fault that repeats it writes one line a minute."""
 
@@ -43,6 +47,8 @@ class EventLog:
             event.name.startswith("store.") or event.name.endswith(".without_effect") or event.name in _WARNINGS
         )
         level: Callable[..., None] = _log.warning if is_warning else _log.debug
+        if event.name in _NOTES:
+            level = _log.info
         level(event.name, vhost=event.vhost, subject=event.subject, **event.details)
 
     def _write_fault(self, event: Event) -> None:

@@ -54,6 +54,8 @@ from gateway.private import make_private
 from gateway.reloading import reload
 from gateway.scram import kept_credential
 from gateway.stomp_side import stomp_settings
+from gateway.store_side import INTERVAL_S as STORE_INTERVAL_S
+from gateway.store_side import StoreSide, steady
 from gateway.version import VERSION
 from gateway_amqp.header import AMQP
 from gateway_amqp.server import AmqpFactory
@@ -95,6 +97,7 @@ class Node:
         )
         self._views: dict[str, PluginView] = {}
         self._access_by_vhost: dict[str, Access] = {}
+        self.store_side = StoreSide(settings.storage.compact_at)
         self._store = self._open_store()
         clock = ReactorClock(reactor, lambda: self._turn.touch())
         self.broker = Broker(
@@ -118,6 +121,7 @@ class Node:
                 max_consumers_per_channel=settings.limits.consumers_per_channel,
             ),
         )
+        self.store_side.broker = self.broker
         clock.on_fault = partial(self.broker.faults.contain, "timer")
         self.broker.connections.limits = ConnectionLimits(
             settings.limits.connections_per_vhost,
@@ -146,6 +150,8 @@ class Node:
         )
         self._watch = LoopingCall(partial(self._steadily, self._mind_memory))
         self._tick = LoopingCall(partial(self._steadily, self._tick_all))
+        self._compacting = LoopingCall(partial(self._steadily, steady(self.store_side.check)))
+        self._compacting.clock = reactor
         self._statistics = Statistics(self.broker, reactor.seconds, settings.data)
         slices = Cooperator(scheduler=lambda call: reactor.callLater(0, call))
         self._look = LoopingCall(lambda: slices.coiterate(self._steady(self._statistics.look())))
@@ -186,8 +192,13 @@ class Node:
         self.broker.journal.flush()
         aside = len(self.broker.set_aside)
         _log.info("recovered", vhosts=len(self.broker.vhost_by_name), messages=count, set_aside=aside)
-        intervals = [(self._watch, SHORT_INTERVAL_S), (self._tick, 1 / TICKS_PER_S), (self._look, LOOK_INTERVAL_S)]
-        intervals.append((self._watch_anew, _WATCH_INTERVAL_S))
+        intervals = [
+            (self._compacting, STORE_INTERVAL_S),
+            (self._watch_anew, _WATCH_INTERVAL_S),
+            (self._watch, SHORT_INTERVAL_S),
+            (self._tick, 1 / TICKS_PER_S),
+            (self._look, LOOK_INTERVAL_S),
+        ]
         if self.settings.mqtt.sys_interval_s:
             intervals.append((self._tell, self.settings.mqtt.sys_interval_s))
         for loop, interval_s in intervals:
@@ -259,7 +270,9 @@ class Node:
             return MemoryStore(defer=lambda call: self._reactor.callLater(0, call))
         from gateway_lmdb import LmdbStore
 
-        return LmdbStore(data, call_in_kernel=self._reactor.callFromThread)
+        call, told = self._reactor.callFromThread, self.store_side.told
+        self.store_side.store = LmdbStore(data, call_in_kernel=call, on_compaction=told)
+        return self.store_side.store
 
     def _view(self, vhost: str, enabled: Mapping[str, Mapping[str, Value]]) -> PluginView:
         """Return what a virtual host's plugins supply; the configuration adds to what the store remembers."""
@@ -395,6 +408,8 @@ class Node:
             reactor=self._reactor,
             collections=self.collector.facts,
             turns=self._turn_watch.shown,
+            store_facts=self.store_side.facts,
+            compact_store=self.store_side.compact,
         )
         return management_site(self._surroundings)
 
@@ -499,7 +514,7 @@ class Node:
         if len(self.broker.connections) and self._reactor.seconds() < deadline:
             self._reactor.callLater(0.02, self._wait_for_goodbyes, deadline, done)
             return
-        for loop in (self._watch, self._watch_anew, self._tick, self._look, self._tell):
+        for loop in (self._watch, self._watch_anew, self._tick, self._look, self._tell, self._compacting):
             if loop.running:
                 loop.stop()
         self._turn.end()

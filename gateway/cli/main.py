@@ -12,6 +12,7 @@ import click
 
 from gateway.cli.backup import backup
 from gateway.cli.check import check
+from gateway.cli.compact import compact
 from gateway.cli.exits import DATA_ERROR, INTERRUPTED, SOFTWARE, UNAVAILABLE, USAGE
 from gateway.cli.pipeline import pipeline
 from gateway.cli.repair import repair
@@ -32,6 +33,7 @@ gateway.add_command(run)
 gateway.add_command(check)
 gateway.add_command(backup)
 gateway.add_command(repair)
+gateway.add_command(compact)
 gateway.add_command(pipeline)
 
 

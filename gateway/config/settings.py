@@ -105,6 +105,9 @@ class Storage(Section):
     engine: Literal["lmdb", "memory"] = "lmdb"
     """``lmdb`` keeps them in the data directory, ``memory`` forgets everything at the end."""
 
+    compact_at: Size = 2**30
+    """When so much of the file is free, and half of it, it is compacted while the broker runs; 0 is never."""
+
 
 class Queues(Section):
     """What holds for all queues."""

@@ -34,7 +34,8 @@ class Surroundings:
     ``disk_free_limit`` are in bytes. ``touch`` makes sure that the turn ends. ``started_at_ms`` is wall time.
     ``http`` bounds what clients may hold, ``screening`` keeps foreign pages out. A reload replaces limits and the
     certificate. ``passwords`` hashes them; ``login_counts`` tells of delayed logins, ``collections``
-    what garbage collection cost, ``turns`` how long turns of the loop take.
+    what garbage collection cost, ``turns`` how long turns of the loop take, ``store_facts`` how large the store's file
+    is, whose free space ``compact_store`` gives back.
     """
 
     broker: Broker
@@ -58,3 +59,5 @@ class Surroundings:
     reactor: Any = None  # Twisted's interfaces are not types
     collections: Callable[[], Mapping[str, Any]] = dict
     turns: Callable[[], Mapping[str, float | int | str]] = dict
+    store_facts: Callable[[], Mapping[str, Any]] = dict
+    compact_store: Callable[[], bool] = lambda: False

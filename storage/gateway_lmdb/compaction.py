@@ -1,9 +1,9 @@
 """Giving free space of ``data.mdb`` back while the store is in use.
 
 Another process writes a compact copy of one committed state. Whatever is committed meanwhile is remembered, and written
-into the copy as well, first on a thread of the compaction and at last, when little is left, on the writer's: between two
-commits both files hold the same, and the copy takes the place of the file by one rename. A crash leaves the one or the
-other, whole; the directory of an unfinished copy is removed at the next start.
+into the copy as well, first on a thread of the compaction and at last, when little is left, on the writer's. Between
+two commits both files then hold the same, and the copy takes the place of the file by one rename. A crash leaves one of
+them, whole; the directory of an unfinished copy is removed at the next start.
 """
 
 import os
@@ -21,7 +21,7 @@ from typing import Final, Literal
 import lmdb
 
 from gateway.kernel.errors import StorageError
-from gateway_lmdb.batch import Batch
+from gateway_lmdb.batch import Batch, Written
 from gateway_lmdb.batch_writer import BatchWriter
 from gateway_lmdb.copy_lock import changing
 from gateway_lmdb.environment import DEFAULT_MAP_SIZE, FILE, Environment
@@ -252,6 +252,31 @@ class _Copy:
     def close(self) -> None:
         """Close the file."""
         self._lmdb.close()
+
+
+def compact_closed(environment: Environment, show: Callable[[int, int], None]) -> tuple[int, int]:
+    """Compact a store that nobody else uses, at once; return the size of the file before and after.
+
+    :raises StorageError: when it cannot be copied.
+    """
+    shown = 0.0
+
+    def look(progress: Progress) -> None:
+        nonlocal shown
+        if progress.state == "copying" and time.monotonic() - shown >= 1:
+            shown = time.monotonic()
+            show(progress.copied, progress.of)
+
+    nothing = Batch(Written(0, 0, 0))
+    woken = Event()
+    compaction = Compaction(environment, woken.set, look)
+    while not compaction.committed(nothing):
+        woken.wait(_LOOK_S)
+        woken.clear()
+        look(compaction.progress)
+    if compaction.progress.state == "failed":
+        raise StorageError(f"the store in {environment.path} cannot be compacted: {compaction.progress.reason}")
+    return compaction.progress.before, compaction.progress.after
 
 
 def remove_unfinished(path: Path) -> None:

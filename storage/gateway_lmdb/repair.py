@@ -8,6 +8,7 @@ import lmdb
 
 from gateway.kernel.errors import StorageError
 from gateway_lmdb import quarantine
+from gateway_lmdb.compaction import compact_closed
 from gateway_lmdb.environment import FILE, Environment
 from gateway_lmdb.inspection import require_sound
 from gateway_lmdb.quarantine import Quarantined
@@ -44,6 +45,17 @@ def _each(data: Path, numbers: Sequence[int], do: Callable[[Transaction, Tables,
                 raise StorageError(f"there is no record {number} in quarantine: there are {len(found)}")
         chosen = [found[number - 1] for number in sorted(set(numbers))] if numbers else found
         return sum(do(transaction, environment.tables, aside) is not False for aside in chosen)
+
+
+def compact_file(data: Path, show: Callable[[int, int], None]) -> tuple[int, int]:
+    """Give the free space of the file back; return its size before and after.
+
+    ``show`` is told now and then how many bytes are copied, out of about how many.
+
+    :raises StorageError: when there is no store, it is in use, or it cannot be copied.
+    """
+    with _opened(data) as environment:
+        return compact_closed(environment, show)
 
 
 def check_pages(data: Path) -> int:

@@ -29,6 +29,7 @@ from gateway.cli.ctl import (
     queues,
     status,
     stomp,
+    store,
     streams,
     super_streams,
     users,
@@ -60,6 +61,7 @@ NOUNS: Final = (
     health,
     status,
     nodes,
+    store,
 )
 
 ENVIRONMENT: Final = {

@@ -25,6 +25,7 @@ from gateway.management.resources import (
     pipeline_sink,
     policies,
     queues,
+    store,
     streams,
     super_streams,
     topic_permissions,
@@ -40,6 +41,7 @@ _NOUNS: Final = (
     overview, whoami, cluster_name, nodes, definitions, vhosts, vhost_limits, users, user_limits, permissions,
     topic_permissions, exchanges, queues, delayed, streams, super_streams, archives, bindings, connections, channels,
     consumers, policies, parameters, aliveness_test, health, feature_flags, mqtt, pipeline, pipeline_sink, one_node,
+    store,
 )  # fmt: skip
 
 ROUTES: Final[tuple[Route, ...]] = tuple(route for noun in _NOUNS for route in noun.routes)

@@ -1,0 +1,39 @@
+"""The verbs of the store's file: rabbitmqctl has none of them."""
+
+import time
+
+import click
+
+from gateway.cli.ctl.errors import Declined
+from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.values import Json, number, part, text
+from gateway.cli.ctl.verb import verb
+
+_LOOK_S = 0.5
+
+
+@verb
+@click.option("--no-wait", is_flag=True, help="Begin it, and do not wait for its end.")
+def compact(session: Session, no_wait: bool) -> None:
+    """Give the free space of the store's file back to the disk, while the broker runs."""
+    session.output.announce("Compacting the store ...")
+    session.api.post("store", "compact", body=b"")
+    if no_wait:
+        return
+    shown = ""
+    while (compaction := part(session.api.get("store"), "compaction")) is None or not _is_over(compaction):
+        line = f"{text(compaction, 'state')}: {number(compaction, 'copied_bytes')} of {number(compaction, 'of_bytes')}"
+        if line != shown:
+            session.output.announce(f"{line} bytes")
+            shown = line
+        time.sleep(_LOOK_S)
+    if text(compaction, "state") != "done":
+        raise Declined(f"the store was not compacted: {text(compaction, 'reason')}")
+    session.output.text(f"{number(compaction, 'before_bytes')} bytes became {number(compaction, 'after_bytes')}")
+
+
+def _is_over(compaction: Json) -> bool:
+    return text(compaction, "state") in ("done", "failed")
+
+
+VERBS = (compact,)
