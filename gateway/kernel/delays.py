@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.kernel.message import Message
 from gateway.kernel.paging import Paging
 from gateway.kernel.segment import DURABLE, REDELIVERED, Segment
+from gateway.kernel.slices import in_slices
 
 if TYPE_CHECKING:
     from gateway.kernel.changes import Enqueued
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from gateway.kernel.ports import Clock, Timer
     from gateway.kernel.queued_message import QueuedMessage
 
-#: How many messages are let go in one turn, so that a million due at once do not stop everything else.
-BATCH: Final = 500
+#: How many messages are let go in one step, so that a million due at once do not stop everything else.
+BATCH: Final = 200
 
 #: How long nothing is let go after there was no room for a message, in milliseconds.
 PAUSE_MS: Final = 100
@@ -142,6 +143,10 @@ class Delays:
 
     def _ring(self) -> None:
         self._timer = None
+        in_slices(self._clock, self._releasing())  # many queues may let messages go in one turn
+
+    def _releasing(self) -> Iterator[None]:
+        """Let a batch go; what is due beyond that comes with the next one."""
         waiting = deque(self._entries(list(self._take_due(self._clock.wall_ms()))))
         try:
             while waiting and self._release(waiting[0][1]) is None:
@@ -151,6 +156,7 @@ class Delays:
             for due_at_ms, entry in waiting:
                 self.hold(entry, due_at_ms)
             self.wake()
+        yield
 
     def _pace(self, is_refused: bool) -> None:
         """Pause and begin anew with one message at a time if there was no room; twice as many after each success."""

@@ -41,6 +41,9 @@ RESIDENT_MESSAGES: Final = 2048
 #: Messages that are forgotten between two looks at the clock.
 _STEP: Final = 64
 
+#: How many messages that expired are dropped on the way to one that has not.
+_MOST_DUE: Final = 500
+
 
 class Outcome(Enum):
     """What became of a delivery."""
@@ -273,6 +276,7 @@ class Queue(Declared):
     def take(self) -> QueuedMessage | None:
         """Remove and return the oldest message still worth delivering; the caller settles it later."""
         ready, moments = self.ready, self._moments
+        most_due = _MOST_DUE
         while ready.length:
             try:
                 entry = ready.popleft()
@@ -280,6 +284,10 @@ class Queue(Declared):
                 return None
             if moments.due_asking and (reason := moments.due(self, entry)) is not None:
                 self.discard(entry, reason)
+                most_due -= 1
+                if not most_due:  # that goes on in slices (``message_ttl``); consumers are served behind it
+                    self._journal.clock.call_later(0, self.dispatch)
+                    return None
                 moments = self._moments  # a dead letter that comes back here may have brought others
                 continue
             self._hold(entry)

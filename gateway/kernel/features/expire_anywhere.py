@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from gateway.kernel.queue import Queue
     from gateway.kernel.queued_message import QueuedMessage
 
-#: How many messages leave in one turn.
-_BATCH: Final = 500
+#: How many messages are taken out in one step.
+_BATCH: Final = 100
 
 #: How many of the index may belong to messages that are gone before it is made anew, besides as many as there are.
 _MOST_STALE: Final = 1000
@@ -130,7 +130,13 @@ class ExpireAnywhere(QueueFeature):
 
     def _rung(self, queue: "Queue") -> None:
         self._timer = None
-        self._expire(queue)
+        in_slices(self._clock, self._expiring(queue))  # many timers may ring in one turn
+
+    def _expiring(self, queue: "Queue") -> Iterator[None]:
+        """Let go of a batch; what expired beyond that comes with the next one."""
+        if not self._is_retired:
+            self._expire(queue)
+        yield
 
     def _expire(self, queue: "Queue") -> None:
         """Let go of what has expired, a batch at most, and look again when the next one does."""

@@ -4,10 +4,13 @@ Used means consumed from, declared, or fetched from. The timer is not moved with
 the queue was last used and goes on for what is left.
 """
 
+from collections.abc import Iterator
+
 from gateway.kernel.features.base import QueueFeature
 from gateway.kernel.features.surroundings import Surroundings
 from gateway.kernel.ports import Timer
 from gateway.kernel.queue import Queue
+from gateway.kernel.slices import in_slices
 
 #: Timers are set for a day at most; one that rings early goes on.
 LONGEST_S = 86_400.0
@@ -27,6 +30,7 @@ class Lease(QueueFeature):
         self._clock = surroundings.clock
         self._delete = surroundings.delete
         self._used_at_s = self._clock.monotonic_s()
+        self._is_retired = False
         self._timer: Timer | None = None
 
     def inherit(self, earlier: QueueFeature) -> None:
@@ -40,6 +44,7 @@ class Lease(QueueFeature):
 
     def retired(self, queue: Queue) -> None:
         """Stop."""
+        self._is_retired = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -50,12 +55,25 @@ class Lease(QueueFeature):
 
     def _go_on(self, queue: Queue) -> None:
         """Wait for what is left of the lease, or for a whole one while somebody consumes."""
+        left_s = self._left_s(queue)
+        if left_s <= 0:
+            self._timer = None
+            in_slices(self._clock, self._deleting(queue))  # many leases may end in one turn
+        else:
+            self._timer = self._clock.call_later(min(left_s, LONGEST_S), lambda: self._go_on(queue))
+
+    def _left_s(self, queue: Queue) -> float:
         now_s = self._clock.monotonic_s()
         if len(queue.consumers):
             self._used_at_s = now_s
-        left_s = self._used_at_s + self._period_s - now_s
-        if left_s <= 0:
-            self._timer = None
+        return self._used_at_s + self._period_s - now_s
+
+    def _deleting(self, queue: Queue) -> Iterator[None]:
+        """Delete the queue, unless somebody used it while this waited."""
+        if queue.is_deleted or self._is_retired:
+            return
+        if self._left_s(queue) <= 0:
             self._delete(queue)
         else:
-            self._timer = self._clock.call_later(min(left_s, LONGEST_S), lambda: self._go_on(queue))
+            self._go_on(queue)
+        yield

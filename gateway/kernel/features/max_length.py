@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.features.base import QueueFeature, Reason
 from gateway.kernel.features.surroundings import Surroundings
-from gateway.kernel.slices import SLICE_S
+from gateway.kernel.slices import in_slices
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gateway.kernel.changes import Enqueued
     from gateway.kernel.message import Message
     from gateway.kernel.ports import Clock, Timer
     from gateway.kernel.queue import Queue
     from gateway.kernel.queued_message import QueuedMessage
 
-#: Messages dropped between two looks at the clock.
-_BETWEEN_LOOKS: Final = 64
+#: Messages dropped at once when one comes: more than one, so that a queue which is being shortened does not grow.
+_AT_ONCE: Final = 8
 
 
 def max_length(queue: "Queue", surroundings: Surroundings) -> QueueFeature | None:
@@ -38,12 +40,17 @@ def max_length(queue: "Queue", surroundings: Surroundings) -> QueueFeature | Non
 
 
 class DropHead(QueueFeature):
-    """Makes room by dropping the oldest waiting messages (R65)."""
+    """Makes room by dropping the oldest waiting messages (R65).
+
+    One that comes pushes a few out at once. Of very many, as when a policy sets a limit, the rest goes in slices.
+    """
 
     def __init__(self, max_length: int, max_bytes: int, clock: "Clock") -> None:
         self._max_length = max_length
         self._max_bytes = max_bytes
         self._clock = clock
+        self._is_shrinking = False
+        self._is_retired = False
         self._timer: Timer | None = None
 
     def fitted(self, queue: "Queue") -> None:
@@ -52,6 +59,7 @@ class DropHead(QueueFeature):
 
     def retired(self, queue: "Queue") -> None:
         """Stop dropping."""
+        self._is_retired = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -59,31 +67,45 @@ class DropHead(QueueFeature):
     def enqueued(self, queue: "Queue", entry: "QueuedMessage") -> None:
         """Drop what is too much now."""
         ready = queue.ready
-        if (ready.length > self._max_length or ready.bytes > self._max_bytes) and self._timer is None:
+        if ready.length > self._max_length or ready.bytes > self._max_bytes:
             self._shrink(queue)
 
     def restored(self, queue: "Queue", change: "Enqueued") -> None:
         """Drop what is too much once all is there: what consumers held at the end counts again."""
         ready = queue.ready
         if (ready.length > self._max_length or ready.bytes > self._max_bytes) and self._timer is None:
-            self._timer = self._clock.call_later(0, lambda: self._shrink(queue))
+            self._timer = self._clock.call_later(0, lambda: self._restored(queue))
+
+    def _restored(self, queue: "Queue") -> None:
+        self._timer = None
+        self._shrink(queue)
 
     def _shrink(self, queue: "Queue") -> None:
-        """Drop the oldest until the rest is within the limits; of very many, the rest in turns to come."""
-        self._timer = None
-        ready, clock = queue.ready, self._clock
-        ends_s = 0.0
-        dropped = 0
-        while ready.length > self._max_length or ready.bytes > self._max_bytes:
-            if ready.peek() is None:  # what was left had lost its content
+        """Drop the oldest until the rest is within the limits; of very many, all but a few go in slices."""
+        for _ in range(_AT_ONCE):
+            if not self._drops_one(queue):
                 return
-            queue.discard_head(Reason.MAXLEN)
-            dropped += 1
-            if dropped % _BETWEEN_LOOKS == 0:
-                ends_s = ends_s or clock.monotonic_s() + SLICE_S
-                if clock.monotonic_s() >= ends_s:
-                    self._timer = clock.call_later(0, lambda: self._shrink(queue))
-                    return
+        if not self._is_shrinking:
+            self._is_shrinking = True
+            in_slices(self._clock, self._shrinking(queue))
+
+    def _shrinking(self, queue: "Queue") -> "Iterator[None]":
+        """Drop what is too much, a message each step."""
+        try:
+            while not self._is_retired and self._drops_one(queue):
+                yield
+        finally:
+            self._is_shrinking = False
+
+    def _drops_one(self, queue: "Queue") -> bool:
+        """Drop the oldest message if there are too many; return whether it was."""
+        ready = queue.ready
+        if ready.length <= self._max_length and ready.bytes <= self._max_bytes:
+            return False
+        if ready.peek() is None:  # what was left had lost its content
+            return False
+        queue.discard_head(Reason.MAXLEN)
+        return True
 
 
 class RejectPublish(QueueFeature):

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.features.base import QueueFeature, Reason
 from gateway.kernel.features.surroundings import Surroundings
-from gateway.kernel.slices import SLICE_S
+from gateway.kernel.slices import in_slices
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gateway.kernel.changes import Enqueued
     from gateway.kernel.ports import Timer
     from gateway.kernel.queue import Queue
@@ -20,11 +22,8 @@ if TYPE_CHECKING:
 #: Timers are set for a day at most; one that rings early goes on.
 LONGEST_S: Final = 86_400.0
 
-#: How long the disk is left alone when it is behind, in milliseconds.
-_RESPITE_MS: Final = 5
-
-#: Messages dropped between two looks at the clock.
-_BETWEEN_LOOKS: Final = 64
+#: Heads dropped at once where one is looked at; the rest goes in slices.
+_AT_ONCE: Final = 8
 
 
 def message_ttl(queue: "Queue", surroundings: Surroundings) -> "MessageTtl | None":
@@ -48,6 +47,8 @@ class MessageTtl(QueueFeature):
         self._varies = has_expirations
         self._clock = surroundings.clock
         self._journal = surroundings.journal
+        self._is_expiring = False
+        self._is_retired = False
         self._timer: Timer | None = None
         self._rings_at_ms = inf
 
@@ -57,6 +58,7 @@ class MessageTtl(QueueFeature):
 
     def retired(self, queue: "Queue") -> None:
         """Stop the timer."""
+        self._is_retired = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -91,30 +93,39 @@ class MessageTtl(QueueFeature):
         return entry.enqueued_at_ms + lives_ms
 
     def _look(self, queue: "Queue") -> None:
-        """Drop the heads that have expired; set the timer for the first one that has not.
-
-        Of very many, the rest goes in turns to come.
-        """
-        if self._rings_at_ms == 0:  # that is going on
+        """Drop a few heads that have expired; set the timer for the first one that has not. The rest goes in slices."""
+        if self._is_expiring:
             return
-        if self._journal.is_backlogged:  # the disk is behind already
-            self._ring_at(queue, self._clock.wall_ms() + _RESPITE_MS)
-            return
-        ends_s = 0.0
-        dropped = 0
-        while (head := queue.ready.peek()) is not None:
-            expires_at_ms = self._expires_at_ms(head)
-            if expires_at_ms > self._clock.wall_ms():
-                if expires_at_ms < self._rings_at_ms:
-                    self._ring_at(queue, expires_at_ms)
+        for _ in range(_AT_ONCE):
+            if not self._drops_head(queue):
                 return
-            queue.discard_head(Reason.EXPIRED)
-            dropped += 1
-            if dropped % _BETWEEN_LOOKS == 0:
-                ends_s = ends_s or self._clock.monotonic_s() + SLICE_S
-                if self._clock.monotonic_s() >= ends_s:
-                    self._ring_at(queue, 0)
-                    return
+        self._expire_in_slices(queue)
+
+    def _expire_in_slices(self, queue: "Queue") -> None:
+        if not self._is_expiring:
+            self._is_expiring = True
+            in_slices(self._clock, self._expiring(queue))
+
+    def _expiring(self, queue: "Queue") -> "Iterator[None]":
+        """Drop the heads that have expired, one each step."""
+        try:
+            while not self._is_retired and self._drops_head(queue):
+                yield
+        finally:
+            self._is_expiring = False
+
+    def _drops_head(self, queue: "Queue") -> bool:
+        """Drop the head if it has expired and return whether it has; if not, set the timer for it."""
+        head = queue.ready.peek()
+        if head is None:
+            return False
+        expires_at_ms = self._expires_at_ms(head)
+        if expires_at_ms > self._clock.wall_ms():
+            if expires_at_ms < self._rings_at_ms:
+                self._ring_at(queue, expires_at_ms)
+            return False
+        queue.discard_head(Reason.EXPIRED)
+        return True
 
     def _ring_at(self, queue: "Queue", at_ms: float) -> None:
         if self._timer is not None:
@@ -128,4 +139,4 @@ class MessageTtl(QueueFeature):
     def _rung(self, queue: "Queue") -> None:
         self._timer = None
         self._rings_at_ms = inf
-        self._look(queue)
+        self._expire_in_slices(queue)  # many timers may ring in one turn
