@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.kernel.message import Message
 from gateway.kernel.paging import Paging
 from gateway.kernel.segment import DURABLE, REDELIVERED, Segment
-from gateway.kernel.slices import in_slices
+from gateway.kernel.slices import in_later_slices
 
 if TYPE_CHECKING:
     from gateway.kernel.changes import Enqueued
@@ -143,7 +143,7 @@ class Delays:
 
     def _ring(self) -> None:
         self._timer = None
-        in_slices(self._clock, self._releasing())  # many queues may let messages go in one turn
+        in_later_slices(self._clock, self._releasing())  # many queues may let messages go in one turn
 
     def _releasing(self) -> Iterator[None]:
         """Let a batch go; what is due beyond that comes with the next one."""

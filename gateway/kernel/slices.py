@@ -39,6 +39,12 @@ class Background:
         if len(self._jobs) == 1 and not self._is_working:  # else the next call is due already
             self._work()
 
+    def add_later(self, work: Iterator[None]) -> None:
+        """Do some work in turns to come: of the many timers of one moment none may do its part at once."""
+        self._jobs.append(work)
+        if len(self._jobs) == 1 and not self._is_working and (clock := self._clock()) is not None:
+            clock.call_later(0, self._work)
+
     def _work(self) -> None:
         """Give the jobs one slice together."""
         clock = self._clock()
@@ -77,6 +83,11 @@ def background(clock: "Clock") -> Background:
 def in_slices(clock: "Clock", work: Iterator[None]) -> None:
     """Do some work in slices, beside the other long work of the node. The work yields after each step."""
     background(clock).add(work)
+
+
+def in_later_slices(clock: "Clock", work: Iterator[None]) -> None:
+    """Do some work in slices of turns to come, beside the other long work of the node: for what a timer starts."""
+    background(clock).add_later(work)
 
 
 def _is_done(clock: "Clock", work: Iterator[None], ends_s: float) -> bool:

@@ -93,7 +93,9 @@ def test_very_many_messages_go_bit_by_bit(clock: TickingClock, definition: dict[
     assert not broker.store.held_ids
 
 
-def test_what_comes_while_many_messages_go_is_not_looked_at_twice(clock: TickingClock) -> None:
+def test_what_comes_while_many_messages_go_pushes_a_few_out_so_that_the_queue_does_not_grow(
+    clock: TickingClock,
+) -> None:
     broker = MemoryBroker(clock=clock)
     queue = broker.vhost.declare_queue("q")
     for _ in range(3000):
@@ -101,7 +103,7 @@ def test_what_comes_while_many_messages_go_is_not_looked_at_twice(clock: Ticking
     broker.kernel.put_policy(policy({"max-length": 10}))
     before = len(queue)
     broker.publish("q", b"new")
-    assert len(queue) == before + 1
+    assert before - 10 < len(queue) <= before
     broker.advance(0)
     assert len(queue) == 10
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.kernel.features.base import QueueFeature, Reason
 from gateway.kernel.features.surroundings import Surroundings
 from gateway.kernel.paging import Paging
-from gateway.kernel.slices import in_slices
+from gateway.kernel.slices import in_later_slices, in_slices
 
 if TYPE_CHECKING:
     from gateway.kernel.changes import Enqueued
@@ -130,7 +130,7 @@ class ExpireAnywhere(QueueFeature):
 
     def _rung(self, queue: "Queue") -> None:
         self._timer = None
-        in_slices(self._clock, self._expiring(queue))  # many timers may ring in one turn
+        in_later_slices(self._clock, self._expiring(queue))  # many timers may ring in one turn
 
     def _expiring(self, queue: "Queue") -> Iterator[None]:
         """Let go of a batch; what expired beyond that comes with the next one."""

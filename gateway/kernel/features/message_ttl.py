@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.features.base import QueueFeature, Reason
 from gateway.kernel.features.surroundings import Surroundings
-from gateway.kernel.slices import in_slices
+from gateway.kernel.slices import in_later_slices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +104,7 @@ class MessageTtl(QueueFeature):
     def _expire_in_slices(self, queue: "Queue") -> None:
         if not self._is_expiring:
             self._is_expiring = True
-            in_slices(self._clock, self._expiring(queue))
+            in_later_slices(self._clock, self._expiring(queue))
 
     def _expiring(self, queue: "Queue") -> "Iterator[None]":
         """Drop the heads that have expired, one each step."""

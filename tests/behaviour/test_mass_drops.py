@@ -1,0 +1,135 @@
+"""Very many messages that leave at once, and very many timers of one moment: no turn does much of it, all is done."""
+
+from collections.abc import Callable
+from heapq import heappop
+
+import pytest
+
+from gateway.kernel.message import Value
+from gateway.testing import Recipient
+from gateway.testing.clock import FakeClock
+from tests.behaviour.edges import AmqpEdge, Stage
+from tests.scenarios.house import House
+
+COUNT = 2000
+MOST_A_TURN = 50
+TO_DEAD: dict[str, Value] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+
+
+class TurnClock(FakeClock):
+    """Time passes by being looked at, as it does while work is done; calls are made turn by turn, as a reactor does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._spent_s = 0.0
+
+    def monotonic_s(self) -> float:
+        self._spent_s += 0.001
+        return self._now_s + self._spent_s
+
+    def turn(self, seconds: float = 0) -> bool:
+        """Let time pass, then make the calls that are due by now; return whether there were any."""
+        self._now_s += seconds
+        due = []
+        while self._due and self._due[0][0] <= self._now_s:
+            due.append(heappop(self._due)[2])
+        for timer in due:
+            timer.ring()
+        return bool(due)
+
+
+@pytest.fixture
+def slow() -> Stage:
+    """A stage on a clock whose time passes while work is done."""
+    stage = Stage(AmqpEdge)
+    stage.clock = TurnClock()
+    stage.gateway = House(clock=stage.clock)
+    stage.client = AmqpEdge(stage.gateway)
+    return stage
+
+
+def watched(stage: Stage, count: Callable[[], int], seconds: float = 0) -> list[int]:
+    """Let turns pass until nothing happens any more; return how much ``count`` fell in each."""
+    assert isinstance(stage.clock, TurnClock)
+    fallen = []
+    before = count()
+    goes_on = stage.clock.turn(seconds)
+    while goes_on or before != count():
+        stage.gateway.settle()
+        fallen.append(before - count())
+        before = count()
+        goes_on = stage.clock.turn()
+    return fallen
+
+
+def filled(stage: Stage, arguments: dict[str, Value], count: int = COUNT) -> None:
+    stage.queue("dead")
+    stage.queue("q", arguments)
+    stage.publish(*[b"m"] * count)
+
+
+def test_a_limit_that_is_lowered_drops_in_slices_and_the_queue_does_not_grow_meanwhile(slow: Stage) -> None:
+    filled(slow, TO_DEAD)
+    slow.policy({"max-length": 10}, pattern="^q$", apply_to="queues")
+    left = slow.ready()
+    assert left > COUNT - MOST_A_TURN
+    slow.publish(b"n")
+    assert slow.ready() < left
+    fallen = watched(slow, slow.ready)
+    assert max(fallen) <= MOST_A_TURN
+    assert (slow.ready(), slow.ready("dead")) == (10, COUNT + 1 - 10)
+
+
+def test_messages_that_expire_in_one_moment_leave_in_slices(slow: Stage) -> None:
+    filled(slow, {**TO_DEAD, "x-message-ttl": 1000})
+    fallen = watched(slow, slow.ready, 2)
+    assert max(fallen) <= MOST_A_TURN
+    assert (slow.ready(), slow.ready("dead")) == (0, COUNT)
+
+
+def test_messages_that_expire_anywhere_in_one_moment_leave_in_slices(slow: Stage) -> None:
+    slow.queue("dead")
+    slow.queue("q", {**TO_DEAD, "x-expire-mode": "anywhere"})
+    slow.publish(*[b"m"] * COUNT, expiration="1000")
+    fallen = watched(slow, slow.ready, 2)
+    assert max(fallen) <= 5 * MOST_A_TURN
+    assert (slow.ready(), slow.ready("dead")) == (0, COUNT)
+
+
+def test_messages_of_many_queues_that_expire_in_one_moment_leave_in_slices(slow: Stage) -> None:
+    queues = [slow.queue(f"q{number}", {"x-message-ttl": 1000}) for number in range(400)]
+    for queue in queues:
+        slow.publish(b"m", b"n", to=queue.name)
+    fallen = watched(slow, lambda: sum(map(len, queues)), 2)
+    assert max(fallen) <= MOST_A_TURN
+    assert sum(map(len, queues)) == 0
+
+
+def test_leases_that_end_in_one_moment_delete_their_queues_in_slices(slow: Stage) -> None:
+    for number in range(400):
+        slow.queue(f"q{number}", {"x-expires": 1000})
+    fallen = watched(slow, lambda: len(slow.vhost.queue_by_name), 2)
+    assert max(fallen) <= MOST_A_TURN
+    assert not slow.vhost.queue_by_name
+
+
+def test_delays_of_many_queues_that_end_in_one_moment_let_go_in_slices(slow: Stage) -> None:
+    queues = [slow.queue(f"q{number}", {"x-delayed-delivery": True}) for number in range(100)]
+    for queue in queues:
+        slow.publish(*[b"m"] * 5, to=queue.name, headers={"x-delay": 1000})
+    fallen = watched(slow, lambda: -sum(map(len, queues)), 2)
+    assert max(fallen) <= MOST_A_TURN
+    assert sum(map(len, queues)) == 500
+
+
+def test_a_consumer_that_comes_upon_very_many_expired_messages_gets_the_first_that_has_not(slow: Stage) -> None:
+    filled(slow, {"x-message-ttl": 1000})
+    assert isinstance(slow.clock, TurnClock)
+    slow.clock._now_s += 2  # their timer is about to ring
+    slow.publish(b"alive")
+    recipient = Recipient()
+    recipient.consume(slow.vhost.queue("q"))
+    slow.vhost.queue("q").dispatch()
+    assert slow.ready() > COUNT - 1100
+    watched(slow, slow.ready)
+    assert recipient.bodies == [b"alive"]
