@@ -21,6 +21,9 @@ REMEMBERED_VERDICTS: Final = 1024
 #: Patterns of topics that restrict nothing, as operators write them.
 _EVERYTHING: Final = frozenset({".*", "^.*", ".*$", "^.*$"})
 
+#: Characters in a routing key whose verdict is remembered.
+LONGEST_REMEMBERED_KEY: Final = 255
+
 _NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -114,10 +117,8 @@ class Permissions:
         if patterns is None:
             return True
         known = {"username": self.user, "vhost": self.vhost, **variables}
-        try:
-            return _topic_pattern(patterns.pattern(operation), tuple(known.items())).matches(routing_key)
-        except PreconditionFailed:  # filled in, it is longer than patterns may be
-            return False
+        verdict = _topic_verdict if len(routing_key) <= LONGEST_REMEMBERED_KEY else _topic_verdict.__wrapped__
+        return verdict(patterns.pattern(operation), tuple(known.items()), routing_key)
 
     def require_topic(
         self, operation: Operation, exchange: str, routing_key: str, variables: Mapping[str, str] = _NO_VARIABLES
@@ -136,6 +137,15 @@ class Permissions:
         if patterns is not None and patterns.pattern(operation) not in _EVERYTHING:
             resource = f"every topic in exchange '{exchange}' in vhost '{self.vhost}'"
             raise AccessRefused(f"access to {resource} refused for user '{self.user}'")
+
+
+@lru_cache(maxsize=8192)
+def _topic_verdict(pattern: str, variables: tuple[tuple[str, str], ...], routing_key: str) -> bool:
+    """Tell whether a pattern, its variables filled in, matches a routing key."""
+    try:
+        return _topic_pattern(pattern, variables).matches(routing_key)
+    except PreconditionFailed:  # filled in, it is longer than patterns may be
+        return False
 
 
 @lru_cache(maxsize=4096)

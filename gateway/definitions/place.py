@@ -2,7 +2,7 @@
 
 from gateway.definitions import model
 from gateway.kernel.binding import Binding
-from gateway.kernel.bounds import require_arguments, require_key
+from gateway.kernel.bounds import require_arguments, require_binding_key
 from gateway.kernel.broker import Broker
 from gateway.kernel.declarations import ExchangeDeclaration, QueueDeclaration
 from gateway.kernel.errors import PreconditionFailed, Refused
@@ -58,7 +58,7 @@ class Place:
         ends = self._has_queue if binding.destination_type == "queue" else self._will_have_exchange
         if source is None or not ends(name):
             return
-        require_key(binding.routing_key)
+        require_binding_key(binding.routing_key)
         require_arguments(f"binding from exchange '{source.name}' in vhost '{self.name}'", binding.arguments)
         tried = Binding(source, self._end, binding.routing_key, binding.arguments)
         try:

@@ -4,6 +4,7 @@ Every protocol, HTTP, definitions and policies reach the kernel by the same call
 changes. What is refused leaves no trace, and what is accepted can be recorded.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Final
@@ -19,6 +20,12 @@ LONGEST_SAID_KEY: Final = 255
 
 #: Bytes in the routing key of a binding or message: what the record of a message holds, and a topic of MQTT.
 LONGEST_KEY: Final = 65_535
+
+#: Words in the routing key of a binding: each may take a node in the index of its exchange, some 0.5 KB.
+MOST_WORDS: Final = 1_024
+
+#: Routing keys in the headers ``CC`` and ``BCC`` of one message: each is routed by itself.
+MOST_SENDER_KEYS: Final = 1_024
 
 #: Bytes in a text that describes something.
 LONGEST_TEXT: Final = 4_096
@@ -64,9 +71,21 @@ def require_text(what: str, text: str, most: int = LONGEST_TEXT) -> None:
         raise PreconditionFailed(f"{what} of {size} bytes is longer than {most}")
 
 
-def require_key(key: str) -> None:
-    """Refuse a routing key that no record holds. :raises PreconditionFailed: when it is one."""
+def require_binding_key(key: str) -> None:
+    """Refuse a routing key that no record or index holds. :raises PreconditionFailed: saying why."""
     require_text("routing key", key, LONGEST_KEY)
+    words = key.count(".") + 1
+    if words > MOST_WORDS:
+        raise PreconditionFailed(f"routing key of {words} words has more than {MOST_WORDS}")
+
+
+def require_sender_keys(keys: Sequence[str]) -> None:
+    """Refuse further keys of a message that are too many or too long. :raises PreconditionFailed: saying why."""
+    if len(keys) > MOST_SENDER_KEYS:
+        raise PreconditionFailed(f"invalid message: {len(keys)} keys in CC and BCC are more than {MOST_SENDER_KEYS}")
+    for key in keys:
+        if fault := fault_of_said_key(key):
+            raise PreconditionFailed(f"invalid message: a key in CC or BCC is too long: {fault}")
 
 
 def require_arguments(entity: str, arguments: Arguments) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gateway.kernel.archives import Archives, Archivists
 from gateway.kernel.binding import Binding, Destination
 from gateway.kernel.bindings import Bindings
-from gateway.kernel.bounds import require_arguments, require_key
+from gateway.kernel.bounds import require_arguments, require_binding_key
 from gateway.kernel.commons import Commons
 from gateway.kernel.counters import Traffic
 from gateway.kernel.dead_letters import DeadLetters
@@ -291,7 +291,7 @@ class VirtualHost:
         :raises PreconditionFailed: when the exchange type cannot use the arguments, or key or arguments are too large.
         """
         require_not_default(source.name)
-        require_key(routing_key)
+        require_binding_key(routing_key)
         if arguments:
             require_arguments(f"binding from exchange '{source.name}' in vhost '{self.name}'", arguments)
         return self.bindings.declare(source, destination, routing_key, dict(arguments or {}))

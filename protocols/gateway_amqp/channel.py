@@ -8,6 +8,7 @@ from pamqp import commands
 from pamqp.base import Frame
 
 from gateway.access import Operation
+from gateway.kernel.bounds import require_sender_keys
 from gateway.kernel.connections import ChannelFacts
 from gateway.kernel.errors import AccessRefused, CommandInvalid, NotImplementedHere, PreconditionFailed
 from gateway.kernel.message import Header, Message
@@ -224,6 +225,7 @@ class Channel:
                 f"user_id property set to '{header.user_id}' but authenticated user was '{principal.name}'"
             )
         if header.sender_keys:
+            require_sender_keys(header.sender_keys)
             self._require_topics(header.sender_keys, target)
         if header.properties.reply_to == "amq.rabbitmq.reply-to":
             return self.consuming.replies.addressed(header)

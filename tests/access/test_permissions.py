@@ -101,6 +101,22 @@ def test_a_value_cannot_widen_the_pattern(value: str) -> None:
     assert not permissions.may_use_topic(Operation.READ, "events", "a", {"client_id": value})
 
 
+@pytest.mark.parametrize("value", ["a b", "a\nb", "a\x00b", "a\\b", "ä", "a-b_c~d#e&f", "{", "a" * 65_535])
+def test_a_value_stands_for_itself_whatever_is_in_it(value: str) -> None:
+    permissions = topic_permissions()
+    is_allowed = permissions.may_use_topic(Operation.READ, "events", value, {"client_id": value})
+    assert is_allowed is (len(value) < 4096), "a pattern that is too long once it is filled in allows nothing"
+    assert not permissions.may_use_topic(Operation.READ, "events", value + "x", {"client_id": value})
+
+
+def test_a_verdict_on_a_topic_is_remembered_for_its_own_variables_only() -> None:
+    permissions = topic_permissions()
+    for client_id in ("c1", "c2", "c1"):
+        assert permissions.may_use_topic(Operation.READ, "events", "c1", {"client_id": client_id}) is (
+            client_id == "c1"
+        )
+
+
 def test_a_refused_topic_has_rabbitmqs_words() -> None:
     with pytest.raises(AccessRefused) as refusal:
         topic_permissions().require_topic(Operation.WRITE, "events", "bad")

@@ -7,7 +7,8 @@ from pamqp import commands
 
 from gateway.kernel.bounds import LONGEST_SAID_KEY
 from gateway.kernel.errors import PreconditionFailed
-from tests.scenarios.house import House
+from gateway.kernel.message import Value
+from tests.scenarios.house import House, all_of, published, queue
 
 KEY = "k" * 60_000
 ARGUMENTS = {"x-dead-letter-exchange": "amq.topic", "x-dead-letter-routing-key": KEY}
@@ -32,6 +33,24 @@ def by_policy(house: House) -> str:
     with pytest.raises(PreconditionFailed) as refusal:
         house.policy(".*", dead_letter_exchange="amq.topic", dead_letter_routing_key=KEY)
     return str(refusal.value)
+
+
+SENDER_KEYS = [
+    pytest.param({"CC": ["k"] * 1_025}, "1025 keys in CC and BCC are more than 1024", id="many keys in CC"),
+    pytest.param({"CC": ["k"] * 1_000, "BCC": ["k"] * 25}, "1025 keys", id="many keys in both"),
+    pytest.param({"BCC": ["k" * 256]}, "256 bytes are more than 255", id="a long key"),
+]
+
+
+@pytest.mark.parametrize(("headers", "reason"), SENDER_KEYS)
+def test_further_keys_of_a_message_are_bounded(headers: dict[str, Value], reason: str) -> None:
+    house = House()
+    peer = house.peer()
+    peer.send(*queue("q", "k"), published("k", b"fine", headers={"CC": ["k"] * 1_024})).hear()
+    (heard,) = peer.send(published("k", b"not", headers=headers)).hear()
+    assert "406" in heard
+    assert reason in heard
+    assert all_of(house.peer(), "q") == [b"fine"]
 
 
 DOORS = [
