@@ -10,7 +10,7 @@ The laws are the same for all of them:
 * Everything happens on the kernel's thread, the hooks and their objects alike. Neither may block.
 * An implementation may leave out the parameters it does not need, and must not give them defaults. It returns an
   empty answer for nothing, never ``None``.
-* An exception stops the start of the virtual host with a ``ConfigurationError`` that names the plugin, its file and
+* An exception makes the plugin inert in the virtual host; the log and ``gateway check`` name the plugin, its file and
   line. A plugin that dislikes its settings raises ``ConfigurationError`` with a sentence for the operator.
 """
 

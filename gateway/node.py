@@ -89,7 +89,8 @@ class Node:
         self.collector = collector or Collector()
         self.settings = settings
         self._reactor = reactor
-        self._registry: PluginRegistry = load_plugins(settings.plugins_dir)
+        self._registry: PluginRegistry = load_plugins(settings.plugins_dir, is_lenient=True)
+        self._is_starting = True
         login = settings.login
         self._hashing = HashingThreads(login.hashing_threads, login.max_waiting_hashes, self._call_in_kernel)
         self.passwords = PasswordVerifier(
@@ -203,6 +204,8 @@ class Node:
             intervals.append((self._tell, self.settings.mqtt.sys_interval_s))
         for loop, interval_s in intervals:
             loop.start(interval_s).addErrback(lambda failure: _log.error("clockwork stopped", error=failure.value))
+        self._tell_inert_plugins()
+        self._is_starting = False
         self._listen()
 
     def stop(self, done: Callable[[], None]) -> None:
@@ -279,10 +282,25 @@ class Node:
         configured = self.settings.vhosts.get(vhost)
         plugins: dict[str, Value] = {name: dict(settings) for name, settings in enabled.items()}
         plugins.update(configured.plugins if configured is not None else {})
-        view = self._registry.view(vhost, plugins)
+        view = self._registry.view(vhost, plugins, is_lenient=self._is_starting)
         self._views[vhost] = view
         self._access_by_vhost[vhost] = self._access(view, vhost)
         return view
+
+    def _tell_inert_plugins(self) -> None:
+        """Write what plugins the broker goes on without, and what came of it."""
+        for name, reason in self._registry.broken.items():
+            _log.error("plugin not loaded", plugin=name, reason=reason)
+        for vhost, view in self._views.items():
+            for name, reason in view.inert.items():
+                _log.error("plugin inert", vhost=vhost, plugin=name, reason=reason)
+            if view.objection:
+                _log.error("virtual host lets nobody in", vhost=vhost, reason=view.objection)
+
+    def _inert_plugins(self, vhost: str) -> Mapping[str, str]:
+        """Return the plugins that a virtual host goes on without, and why."""
+        view = self._views.get(vhost)
+        return {} if view is None else view.inert
 
     def _access_of(self, vhost: str) -> Access:
         """Return who decides about logging in to a virtual host, and about permissions in it."""
@@ -292,16 +310,18 @@ class Node:
         directory, changed = self.broker.directory, partial(self.broker.permissions_changed, vhost)
         loopback_users = frozenset(self.settings.loopback_users)
         authenticators = view.authenticators(directory, self.passwords)
+        methods, authorizers = view.authentication_methods(directory), view.authorizers(directory, changed)
 
         def failed(kind: str, part: object, error: Exception) -> None:
             self.broker.faults.contain_in_part(kind, error, vhost, part)
 
         return Access(
             authenticators,
-            view.authorizers(directory, changed),
+            authorizers,
             loopback_users,
-            view.authentication_methods(directory),
+            methods,
             failed,
+            closed=view.objection,
             throttle=self.throttle,
             trusts_loopback=self.settings.login.trust_loopback,
         )
@@ -410,6 +430,7 @@ class Node:
             turns=self._turn_watch.shown,
             store_facts=self.store_side.facts,
             compact_store=self.store_side.compact,
+            inert_plugins=self._inert_plugins,
         )
         return management_site(self._surroundings)
 

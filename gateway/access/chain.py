@@ -62,9 +62,11 @@ class Access:
         *,
         throttle: LoginThrottle | None = None,
         trusts_loopback: bool = True,
+        closed: str = "",
     ) -> None:
         """Ask these. ``on_fault`` is called with what was asked of a plugin's object, the object and what it raised.
 
+        ``closed`` is why nobody may enter, if so: a plugin that might have kept somebody out cannot be asked.
         ``trusts_loopback`` is off where a proxy makes every client appear to be on this machine.
         """
         self._authenticators = tuple(authenticators)
@@ -74,6 +76,7 @@ class Access:
         self._on_fault = on_fault or _log_fault
         self._throttle = throttle
         self._trusts_loopback = trusts_loopback
+        self._closed = closed
 
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
         """Call ``answer`` once, now or later, with the principal, or with ``None`` when it is refused.
@@ -124,6 +127,8 @@ class Access:
 
     def enter(self, principal: Principal, vhost: str) -> Permissions:
         """Return what a principal may do in a virtual host. :raises NotAllowed: when it may not enter."""
+        if self._closed:
+            raise NotAllowed(f"access to vhost '{vhost}' refused for user '{principal.name}': {self._closed}")
         for authorizer in self._authorizers:
             permissions = self._permissions_by(authorizer, principal, vhost)
             if permissions is not None:

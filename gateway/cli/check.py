@@ -1,6 +1,8 @@
-"""``gateway check``: would the broker start with this configuration?"""
+"""``gateway check``: would the broker start with this configuration, and work as it is meant to?"""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,6 +10,12 @@ from gateway.cli.options import configuration_options, settings_from
 from gateway.config import Settings
 from gateway.config.writing import effective
 from gateway.definitions import read_definitions
+from gateway.kernel.errors import ConfigurationError, StorageError
+from gateway.kernel.message import Properties, Value
+
+if TYPE_CHECKING:
+    from gateway.kernel.records import Entity, ExchangeRecord
+    from gateway.plugin_registry import PluginView
 
 
 @click.command()
@@ -23,12 +31,77 @@ def check(config: Path | None, data: Path | None, overrides: tuple[str, ...]) ->
 
 
 def check_plugins(settings: Settings) -> None:
-    """Load every plugin and make the view of each virtual host that is named in the settings.
+    """Load every plugin and ask all its hooks for each virtual host that is named in the settings or in the store.
 
-    :raises ConfigurationError: for the first plugin that is broken, missing, or dislikes its settings.
+    Exchanges in the store need their types. The store is read if that is possible; the broker may run meanwhile.
+
+    :raises ConfigurationError: for what is broken, missing, or dislikes its settings, in a line each.
     """
+    from gateway.kernel.records import ExchangeRecord, VhostRecord
     from gateway.plugin_registry import load_plugins  # plugins import much that other commands do without
 
     registry = load_plugins(settings.plugins_dir)
-    for name, vhost in settings.vhosts.items():
-        registry.view(name, vhost.plugins)
+    kept = _kept(settings)
+    enabled: dict[str, dict[str, Value]] = {
+        entity.name: dict(entity.plugins) for entity in kept if isinstance(entity, VhostRecord)
+    }
+    for name in (settings.default_vhost, *settings.vhosts):
+        configured = settings.vhosts.get(name)
+        enabled.setdefault(name, {}).update(configured.plugins if configured is not None else {})
+    views = {name: registry.view(name, plugins) for name, plugins in enabled.items()}
+    for name, view in views.items():
+        _ask_all(name, view)
+    problems = [line for entity in kept if isinstance(entity, ExchangeRecord) for line in _missing_type(entity, views)]
+    if problems:
+        raise ConfigurationError("\n".join(problems))
+
+
+class _Nowhere:
+    """As much of a virtual host as a tracer needs while it is made."""
+
+    def __init__(self, name: str, node: str) -> None:
+        self.name = name
+        self.node = node
+
+    def publish(self, exchange: str, routing_key: str, properties: Properties, body: bytes) -> None:
+        """Publish nothing: no message passes here."""
+
+
+def _ask_all(name: str, view: "PluginView") -> None:
+    """Ask every hook, as the start does. :raises ConfigurationError: when a plugin fails."""
+    from gateway.kernel.directory import Directory
+    from gateway.patterns import compile_pattern
+
+    directory = Directory(lambda change: None, compile_pattern)
+    view.authenticators(directory)
+    view.authentication_methods(directory)
+    view.authorizers(directory)
+    view.tracers(_Nowhere(name, "gateway@check"))
+
+
+def _kept(settings: Settings) -> "list[Entity]":
+    """Return what the store holds besides messages; nothing where there is no store, or it cannot be read."""
+    if settings.storage.engine != "lmdb":
+        return []
+    from gateway_lmdb.reading import entities_in  # the other commands do without the store
+
+    try:
+        return entities_in(settings.data)
+    except StorageError as error:
+        click.echo(f"gateway: the store is not looked at: {error}", err=True)
+        return []
+
+
+def _missing_type(record: "ExchangeRecord", views: "Mapping[str, PluginView]") -> list[str]:
+    """Return what is wrong with the type of an exchange in the store."""
+    from gateway.kernel.errors import Refused
+    from gateway.kernel.guards import routing_type
+
+    view = views.get(record.vhost)
+    try:
+        type = routing_type(record.type, record.arguments)
+    except Refused as refusal:
+        return [f"exchange '{record.name}' in vhost '{record.vhost}' would be inert: {refusal}"]
+    if view is None or type in view.exchange_types:
+        return []
+    return [f"exchange '{record.name}' in vhost '{record.vhost}' would be inert: unknown exchange type '{type}'"]

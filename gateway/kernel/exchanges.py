@@ -77,7 +77,8 @@ class Exchanges:
         try:
             return self.install(record, is_durable=True)
         except Refused as refusal:
-            exchange = self._place(record, InertType(), False, is_durable=True, inert_reason=str(refusal))
+            reason = f"{refusal}; mend or enable the plugin that supplies the type and restart, or delete the exchange"
+            exchange = self._place(record, InertType(), False, is_durable=True, inert_reason=reason)
             details = {"type": record.type, "reason": exchange.inert_reason}
             self._commons.events.emit(Event("exchange.inert", record.vhost, record.name, details))
             return exchange

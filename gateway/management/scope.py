@@ -35,7 +35,7 @@ class Surroundings:
     ``http`` bounds what clients may hold, ``screening`` keeps foreign pages out. A reload replaces limits and the
     certificate. ``passwords`` hashes them; ``login_counts`` tells of delayed logins, ``collections``
     what garbage collection cost, ``turns`` how long turns of the loop take, ``store_facts`` how large the store's file
-    is, whose free space ``compact_store`` gives back.
+    is, whose free space ``compact_store`` gives back, ``inert_plugins`` what plugins a virtual host goes on without.
     """
 
     broker: Broker
@@ -61,3 +61,4 @@ class Surroundings:
     turns: Callable[[], Mapping[str, float | int | str]] = dict
     store_facts: Callable[[], Mapping[str, Any]] = dict
     compact_store: Callable[[], bool] = lambda: False
+    inert_plugins: Callable[[str], Mapping[str, str]] = lambda vhost: {}

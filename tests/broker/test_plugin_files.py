@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from pika.exceptions import ChannelClosedByBroker, ConnectionClosedByBroker
+from pika.exceptions import AMQPConnectionError, ChannelClosedByBroker, ConnectionClosedByBroker
 
 from tests.broker.conftest import Connect
+from tests.management_client import get, put
 from tests.running import PROJECT, Gateway
 
 PAGE = PROJECT / "docs" / "plugins" / "exchange-type.md"
@@ -85,3 +86,33 @@ def test_without_its_plugin_an_exchange_is_inert_and_publishing_to_it_is_refused
     with pytest.raises(ChannelClosedByBroker, match=refusal) as closed:
         channel.basic_publish("orders", "alice", b"an order")
     assert closed.value.reply_code == 406
+
+
+def test_inert_exchanges_and_plugins_are_listed(gateway: Gateway, connect: Connect, plugins_dir: Path) -> None:
+    gateway.start(f"plugins_dir={plugins_dir}", 'vhosts."/".plugins.modulus={}')
+    connect().channel().exchange_declare("orders", "x-modulus", durable=True)
+    checked = [sys.executable, "-m", "gateway", "check", "--data", str(gateway.data)]
+    done = subprocess.run(
+        checked, cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 65
+    assert "exchange 'orders' in vhost '/' would be inert: unknown exchange type 'x-modulus'" in done.stderr
+    gateway.stop()
+    (plugins_dir / "modulus.py").write_text("raise RuntimeError('out of order')\n")
+    gateway.start(f"plugins_dir={plugins_dir}", 'vhosts."/".plugins.modulus={}')
+    assert "out of order" in gateway.log_has("plugin inert")
+    assert "unknown exchange type 'x-modulus'" in get(gateway, "exchanges/%2F/orders")["inert"]
+    assert "inert" not in get(gateway, "exchanges/%2F/amq.fanout")
+    assert "out of order" in get(gateway, "vhosts/%2F")["inert_plugins"]["modulus"]
+    connect().channel().queue_declare("q", exclusive=True)
+
+
+def test_a_missing_plugin_keeps_everybody_out_of_its_virtual_host_and_no_other(
+    gateway: Gateway, connect: Connect
+) -> None:
+    gateway.start('vhosts."/".plugins.gone={}', "vhosts.other.tracing=false")
+    gateway.log_has("virtual host lets nobody in")
+    with pytest.raises(AMQPConnectionError):
+        connect()
+    put(gateway, "permissions/other/guest", {"configure": ".*", "write": ".*", "read": ".*"})
+    assert connect(virtual_host="other").is_open

@@ -259,7 +259,7 @@ def test_an_exchange_whose_type_is_gone_is_inert_and_keeps_its_bindings(broker: 
     broker.publish("k", b"before", exchange="odd", is_persistent=True)
     started = without_the_plugin(broker)
     exchange = started.vhost.exchange("odd")
-    assert exchange.inert_reason == "unknown exchange type 'x-fickle'"
+    assert exchange.inert_reason.startswith("unknown exchange type 'x-fickle'; mend or enable the plugin")
     assert [binding.destination.name for binding in started.vhost.bindings.of(exchange)] == ["q"]
     with pytest.raises(PreconditionFailed, match=r"exchange 'odd' in vhost 'fickle' is inert: unknown exchange type"):
         exchange.require_working()
@@ -303,7 +303,7 @@ def test_a_broker_starts_although_a_type_fails_for_an_exchange_and_a_binding(bro
     Fickle.fails_to.add("declare")
     started = broker.crashed()
     reason = started.kernel.vhost("fickle").exchange("odd").inert_reason
-    assert reason == "exchange type 'x-fickle' failed to make exchange 'odd': KeyError: 'x-missing'"
+    assert reason.startswith("exchange type 'x-fickle' failed to make exchange 'odd': KeyError: 'x-missing'")
 
 
 # Access

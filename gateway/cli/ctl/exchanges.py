@@ -4,7 +4,18 @@ from gateway.cli.ctl.listing import Listing, columns_argument, listed
 from gateway.cli.ctl.session import Session
 from gateway.cli.ctl.verb import verb
 
-SAME_NAME = ("name", "vhost", "type", "durable", "auto_delete", "internal", "arguments", "policy", "messages_delayed")
+SAME_NAME = (
+    "name",
+    "vhost",
+    "type",
+    "durable",
+    "auto_delete",
+    "internal",
+    "arguments",
+    "policy",
+    "messages_delayed",
+    "inert",
+)
 
 EXCHANGES = Listing(
     path=("exchanges",),

@@ -18,6 +18,7 @@ VHOSTS = Listing(
         "default_queue_type": "default_queue_type",
         "protected_from_deletion": "protected_from_deletion",
         "cluster_state": "cluster_state",
+        "inert_plugins": "inert_plugins",
         "messages": "messages",
         "messages_ready": "messages_ready",
         "messages_unacknowledged": "messages_unacknowledged",

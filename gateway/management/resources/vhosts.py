@@ -119,6 +119,8 @@ def vhost_view(call: Call, vhost: VirtualHost) -> Fields:
         "trace_table": vhost.record.trace_table,
         "cluster_state": {call.broker.node: "running"},
     }
+    if inert := call.surroundings.inert_plugins(vhost.name):
+        fields["inert_plugins"] = dict(inert)
     fields |= message_totals(counts["messages_ready"], counts["messages_unacknowledged"], trend)
     fields |= with_rates(("recv_oct", "send_oct"), counts, trend, OCTETS)
     shown = (*PUBLISHES, *DELIVERIES)

@@ -1,0 +1,39 @@
+"""The entities of a store, read by another process than the one that writes it."""
+
+from pathlib import Path
+
+import lmdb
+
+from gateway.kernel.errors import StorageError, UnreadableRecord
+from gateway.kernel.records import Entity
+from gateway.kernel.writable import decode_entity
+from gateway_lmdb.environment import DEFAULT_MAP_SIZE, FILE
+from gateway_lmdb.inspection import require_whole
+from gateway_lmdb.schema import MAX_TABLES
+
+
+def entities_in(data: Path) -> list[Entity]:
+    """Return the entities of a store, those left out that cannot be read; nothing where there is no store.
+
+    :raises StorageError: when the store cannot be opened.
+    """
+    if not (data / FILE).is_file():
+        return []
+    found: list[Entity] = []
+    try:
+        require_whole(data / FILE)
+        with (
+            lmdb.open(
+                str(data), map_size=DEFAULT_MAP_SIZE, max_dbs=MAX_TABLES, readonly=True, readahead=False
+            ) as environment,
+            environment.begin() as transaction,
+        ):
+            table = environment.open_db(b"entities", transaction, create=False)
+            for key, record in transaction.cursor(table):
+                try:
+                    found.append(decode_entity(key.partition(b":")[0].decode(errors="replace"), record))
+                except UnreadableRecord:  # the start sets it aside
+                    continue
+    except (OSError, lmdb.Error) as error:
+        raise StorageError(f"the store in {data} cannot be read: {error}") from error
+    return found
