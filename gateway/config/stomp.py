@@ -59,7 +59,7 @@ class Stomp(Section):
     max_transactions: Annotated[int, Field(ge=1, le=10_000)] = 16
     """How many transactions a connection may have open at a time."""
 
-    max_transaction_actions: Annotated[int, Field(ge=1, le=1_000_000)] = 1024
+    max_transaction_actions: Annotated[int, Field(ge=1, le=10_000)] = 1024
     """How many messages and acknowledgements a transaction may hold."""
 
     max_transaction_size: Annotated[Size, Field(ge=1024, le=2**30)] = 64 * 2**20

@@ -174,7 +174,8 @@ class Connections:
         return len(self._peers)
 
     def __iter__(self) -> Iterator[Peer]:
-        return iter(tuple(self._peers))
+        """Yield the peers there are; whoever takes several turns over it does not meet those that left meanwhile."""
+        return (peer for peer in tuple(self._peers) if peer in self._peers)
 
     def add(self, peer: Peer) -> None:
         """Count a new peer in, and drop the oldest that has not logged in where there are too many of these."""

@@ -49,6 +49,9 @@ class PeerProtocol(Protocol):
     def __init__(self, broker: Broker, turn: Turn, log: Log, login_timeout_s: float) -> None:
         self.name = ""
         self.peer_host = ""
+        self._peer_port = 0
+        self._host = ""
+        self._port = 0
         self.quiet = 0
         self.silent = 0
         self._is_in_flow = False
@@ -108,8 +111,9 @@ class PeerProtocol(Protocol):
         transport: Any = self.transport
         transport.setTcpNoDelay(True)
         peer, host = transport.getPeer(), transport.getHost()
-        self.peer_host = plain_host(peer.host)
-        self.name = f"{self.peer_host}:{peer.port} -> {plain_host(host.host)}:{host.port}"
+        self.peer_host, self._peer_port = plain_host(peer.host), peer.port
+        self._host, self._port = plain_host(host.host), host.port
+        self.name = f"{self.peer_host}:{self._peer_port} -> {self._host}:{self._port}"
         self._connected_at_ms = self._broker.clock.wall_ms()
         self.line.wire = Wire(transport, self.line.congested)
         if isinstance(transport, Guest):
@@ -219,17 +223,16 @@ class PeerProtocol(Protocol):
     def facts(self) -> PeerFacts:
         """Tell what a listing shows of it; a subclass replaces what its protocol says better."""
         transport: Any = self.transport
-        peer, host = transport.getPeer(), transport.getHost()
         line, wire = self.line, self.line.wire
-        if self._tls is None:
+        if self._tls is None and wire is not None:
             self._tls = tls_facts(transport)
         return PeerFacts(
             protocol=self.protocol_name,
             state=self.state,
-            host=plain_host(host.host),
-            port=host.port,
+            host=self._host,
+            port=self._port,
             peer_host=self.peer_host,
-            peer_port=peer.port,
+            peer_port=self._peer_port,
             is_tls=hasattr(transport, "getPeerCertificate"),
             connected_at_ms=self._connected_at_ms,
             auth_mechanism="",

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from gateway.kernel.bounds import LONGEST_NAME
 from gateway_stomp.errors import StompError
 
 
@@ -53,7 +54,7 @@ def parse(written: str, topic_exchange: str) -> Destination:
                 return _exchange(written, rest)
             if not rest or ("/" in rest and kind is not Kind.REPLY_QUEUE):
                 raise _invalid(kind, f"/{rest}")
-            name = rest if kind is Kind.REPLY_QUEUE else _name(rest)
+            name = _bounded(rest) if kind is Kind.REPLY_QUEUE else _name(rest)
             return Destination(kind, name, topic_exchange if kind is Kind.TOPIC else "", written)
         if written == kind.value and kind is not Kind.REPLY_QUEUE:
             raise _invalid(kind, "")
@@ -71,7 +72,15 @@ def _exchange(written: str, rest: str) -> Destination:
 
 def _name(part: str) -> str:
     """Return a part of a destination as it is meant; nothing but a slash is escaped on the way in, as with RabbitMQ."""
-    return part.replace("%2F", "/")
+    return _bounded(part.replace("%2F", "/"))
+
+
+def _bounded(name: str) -> str:
+    """Return a name. :raises StompError: when it is longer than AMQP can say."""
+    size = len(name.encode())
+    if size > LONGEST_NAME:
+        raise StompError("Invalid destination", f"A name or routing key of {size} bytes, allowed are {LONGEST_NAME}\n")
+    return name
 
 
 def _invalid(kind: Kind, rest: str) -> StompError:

@@ -22,6 +22,9 @@ from gateway_stomp.versions import Version
 
 _LARGEST_PREFETCH: Final = 65_535
 
+#: Bytes in the id of a subscription: with its prefix it is a consumer's tag, a short string of AMQP.
+_LONGEST_ID: Final = 253
+
 
 class Subscribing:
     """Owns the subscriptions of one connection, by tag, and what of those that ended is still unsettled.
@@ -213,6 +216,8 @@ class Subscribing:
         if id is not None:
             if id.startswith(REPLY_PREFIX):
                 raise StompError("Invalid id", f"{verb} 'id' may not start with {REPLY_PREFIX}\n")
+            if len(id.encode()) > _LONGEST_ID:
+                raise StompError("Invalid id", f"{verb} 'id' may have {_LONGEST_ID} bytes, not {len(id.encode())}")
             return id, f"T_{id}"
         if self._scope.version is not Version.V10:
             raise StompError("Missing Header", f"{verb} must include an 'id' header")

@@ -30,7 +30,10 @@ def test_a_lost_connection_may_be_asked_and_ticked(server: Any, gateway: Any) ->
     far_end = FarEnd(peerAddress=IPv4Address("TCP", "127.0.0.1", 50_000))
     peer.makeConnection(far_end)
     far_end.producer = None  # a real transport forgets it by itself
+    met = iter(house.broker.connections)
     peer.connectionLost(Failure(ConnectionDone()))
+    assert list(met) == []
+    far_end.getPeer = far_end.getHost = None  # type: ignore[assignment,method-assign]  # as one without its socket
     assert (list(peer.channels()), peer.channel_count, peer.user_name, peer.vhost_name) == ([], 0, "", "")
     assert peer.facts().peer_port == 50_000
     peer.tick()

@@ -59,6 +59,16 @@ def test_what_is_no_destination(written: str, message: str) -> None:
     assert caught.value.message == message
 
 
+PREFIXES = ["/queue/", "/topic/", "/exchange/", "/exchange/x/", "/amq/queue/", "/reply-queue/", ""]
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_a_name_or_key_has_as_many_bytes_as_amqp_can_say(prefix: str) -> None:
+    parse(prefix + "ö" * 127 + "n", TOPICS)
+    with pytest.raises(StompError, match="A name or routing key of 256 bytes, allowed are 255"):
+        parse(prefix + "ö" * 128, TOPICS)
+
+
 @pytest.mark.parametrize(
     ("exchange", "routing_key", "destination"),
     [

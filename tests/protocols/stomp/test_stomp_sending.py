@@ -352,3 +352,42 @@ def test_what_is_counted() -> None:
     (facts,) = client.channels()
     assert (facts.counters.publish, facts.counters.deliver, facts.unacknowledged) == (2, 1, 1)
     assert (facts.confirmed, facts.unroutable, len(facts.consumers)) == (1, 1, 1)
+
+
+def test_a_client_in_the_midst_of_a_large_body_counts_as_a_publisher() -> None:
+    client = Gateway().client()
+    send = frame("SEND", {"destination": "/queue/q"}, bytes(1_000_000))
+    client.say_bytes(send[:60_000])
+    assert not client.machine.has_published
+    client.say_bytes(send[60_000:90_000])
+    assert client.machine.has_published, "alarms hold back whoever fills memory, before its message is whole"
+
+
+@pytest.mark.parametrize("size", [16 * 2**20, 16 * 2**20 + 1])
+def test_a_body_has_16_mib_at_most(size: int) -> None:
+    gateway = Gateway()
+    client = gateway.client()
+    client.subscribe("/queue/q")
+    heard = client.send("/queue/q", bytes(size))
+    if size > 16 * 2**20:
+        assert (heard[0]["message"], heard[0].body) == (
+            "Frame too large",
+            b"A body of 16777217 bytes, allowed are 16777216",
+        )
+    else:
+        assert [len(message.body) for message in heard] == [size]
+
+
+@pytest.mark.parametrize("length", [[], ["content-length:301"]], ids=["until a NUL", "announced"])
+def test_the_limit_of_a_body_is_a_setting(length: list[str]) -> None:
+    client = Gateway(max_body_size=300).client()
+    head = "\n".join(["SEND", "destination:/queue/q", *length])
+    (error, _) = client.say_bytes(head.encode() + b"\n\n" + b"x" * 301 + b"\0")
+    assert error.body == b"A body of 301 bytes, allowed are 300"
+
+
+def test_the_limit_of_one_header_is_a_setting() -> None:
+    client = Gateway(max_header_size=300).client()
+    assert client.send("/queue/q", b"", {"h": "x" * 298}) == []
+    (error, _) = client.send("/queue/q", b"", {"h": "x" * 299})
+    assert (error["message"], error.body) == ("Invalid frame", b"A header of 301 characters, allowed are 300")

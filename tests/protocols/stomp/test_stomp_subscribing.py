@@ -94,6 +94,12 @@ def test_what_is_not_subscribed_to_cannot_be_left(headers: dict[str, str]) -> No
     assert refusal(Gateway().client().say("UNSUBSCRIBE", headers)) == "No subscription found"
 
 
+def test_an_id_has_as_many_bytes_as_the_tag_of_a_consumer() -> None:
+    client = Gateway().client()
+    assert client.subscribe("/queue/q", "i" * 253, receipt="r") == [receipt("r")]
+    assert refusal(client.subscribe("/queue/q", "i" * 254)) == "Invalid id"
+
+
 def test_a_temporary_queue_is_not_left_by_the_client() -> None:
     client = Gateway().client()
     client.send("/queue/q", b"", {"reply-to": "/temp-queue/x"})
