@@ -132,7 +132,7 @@ class Login:
         connect, self._connect = self._connect, None
         assert connect is not None
         if self._place.vhost not in self._settings.broker.vhost_by_name:
-            self._refuse(answer, Reason.BAD_USER_NAME_OR_PASSWORD, f"no virtual host '{shown(self._place.vhost)}'")
+            self._refuse_place(connect, answer)
         elif self._has_method:
             self._converse(connect.properties, answer)
         else:
@@ -155,6 +155,22 @@ class Login:
             self._converse(auth.properties, answer)
         else:
             self._step(auth.properties, answer)
+
+    def _refuse_place(self, connect: Connect, answer: Hearer) -> None:
+        """Refuse a client of a virtual host that is not there: after the time that a wrong password takes."""
+        settings, reason = self._settings, Reason.BAD_USER_NAME_OR_PASSWORD
+        why = f"no virtual host '{shown(self._place.vhost)}'"
+        is_checked = connect.password is not None and settings.default_vhost in settings.broker.vhost_by_name
+        try:
+            username, client_id = self._place.username, self._client_id
+            claimed = claim(connect, username, client_id, self._arrival, certificate_login=False)
+        except NotCredible:
+            is_checked = False
+        if not is_checked:
+            self._refuse(answer, reason, why)
+            return
+        access = settings.access_of(settings.default_vhost)
+        access.authenticate(claimed, lambda known: self._refuse(answer, reason, why))
 
     # By name, certificate, or nothing
 

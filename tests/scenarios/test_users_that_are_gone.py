@@ -1,0 +1,83 @@
+"""A user that is deleted, or shut out of its virtual host, is out at once, with each protocol."""
+
+from collections.abc import Callable
+
+import pytest
+from pamqp import commands
+
+from tests.management.console import Console
+from tests.protocols.amqp.dialogue import Peer
+from tests.protocols.stomp.dialogue import Client as StompClient
+from tests.scenarios.house import House
+from tests.scenarios.permission_matrix import USER
+
+SAID = f"user '{USER}' is deleted"
+
+
+@pytest.fixture
+def house() -> House:
+    house = House()
+    house.put_user(USER, USER, "management")
+    return house
+
+
+def amqp(house: House) -> Callable[[], list[str]]:
+    peer = Peer(house._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
+    peer.open(user=USER, password=USER)
+    peer.send(commands.Channel.Open()).hear()
+    return peer.hear
+
+
+def stomp(house: House) -> Callable[[], list[str]]:
+    client = StompClient(house._stomp_door)  # type: ignore[arg-type]  # all that it asks of its gateway
+    client.connect(login=USER, passcode=USER)
+    return lambda: [f"{frame.verb} {frame.body.decode()}{frame.headers.get('message', '')}" for frame in client.hear()]
+
+
+def mqtt(house: House) -> Callable[[], list[str]]:
+    return house.client("c", username=USER, password=USER.encode()).hear
+
+
+CONNECTIONS = {"AMQP": amqp, "STOMP": stomp, "MQTT": mqtt}
+
+
+@pytest.mark.parametrize("protocol", CONNECTIONS)
+def test_the_connections_of_a_deleted_user_are_closed_and_told_why(house: House, protocol: str) -> None:
+    hear = CONNECTIONS[protocol](house)
+    assert hear() == []
+    assert house.broker.connections.count_of(USER) == 1
+    house.broker.directory.remove_user(USER)
+    heard = hear()
+    assert heard, "the client is told"
+    assert protocol == "MQTT" or any(SAID in line for line in heard), heard
+
+
+def test_others_stay(house: House) -> None:
+    guest = house.peer()
+    house.broker.directory.remove_user(USER)
+    assert guest.hear() == []
+    assert guest.send(commands.Queue.Declare(0, "q")).hear() != []
+
+
+def test_a_deleted_user_does_not_log_in_again(house: House) -> None:
+    console = Console(house._door)  # type: ignore[arg-type]  # all that it asks of its gateway
+    assert console.ask("GET", "/whoami", user=USER).status == 200
+    house.broker.directory.remove_user(USER)
+    assert console.ask("GET", "/whoami", user=USER).status == 401
+    client = StompClient(house._stomp_door)  # type: ignore[arg-type]  # all that it asks of its gateway
+    assert [frame.verb for frame in client.connect(login=USER, passcode=USER)] == ["ERROR", "closed"]
+    assert "CONNACK" not in house.stranger().connect("c", username=USER, password=USER.encode())
+
+
+def test_a_user_that_may_not_enter_any_more_is_refused_what_it_does_next(house: House) -> None:
+    peer = Peer(house._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
+    peer.open(user=USER, password=USER)
+    peer.send(commands.Channel.Open()).hear()
+    client = StompClient(house._stomp_door)  # type: ignore[arg-type]  # all that it asks of its gateway
+    client.connect(login=USER, passcode=USER)
+    sensor = house.client("c", username=USER, password=USER.encode())
+    house.broker.directory.remove_permission("/", USER)
+    (refused,) = peer.send(commands.Queue.Declare(0, "q")).hear()
+    assert "403 ACCESS_REFUSED" in refused
+    assert "ERROR" in [frame.verb for frame in client.send("/topic/t")]
+    assert "87" in " ".join(sensor.subscribe("t", 1))
