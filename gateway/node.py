@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from twisted.internet.task import Cooperator, LoopingCall
 
-from gateway.access import Access, HashingThreads, LoginThrottle, PasswordVerifier, ThrottleRules
+from gateway.access import Access, HashingThreads, LoginThrottle, PasswordVerifier
+from gateway.access_side import apply_access_settings, throttle_rules
 from gateway.archive.side import WORKER, ArchiveSide, archive_rules
 from gateway.collector import Collector
 from gateway.config import Settings
@@ -21,10 +22,9 @@ from gateway.kernel.broker import Broker
 from gateway.kernel.connections import TICKS_PER_S
 from gateway.kernel.errors import StorageError
 from gateway.kernel.events import Event
-from gateway.kernel.limits import ConnectionLimits
 from gateway.kernel.message import Value
 from gateway.kernel.plain import PLAIN
-from gateway.kernel.ports import Clock, Store
+from gateway.kernel.ports import Store
 from gateway.kernel.queue_rules import QueueRules
 from gateway.kernel.records import PermissionRecord, UserRecord
 from gateway.kernel.recovery import recover
@@ -115,22 +115,12 @@ class Node:
                 default_type=settings.queues.default_queue_type,
                 segment_size=settings.streams.segment_size,
                 reserve=settings.queues.reserve,
-                max_queues=settings.limits.queues_per_vhost,
-                max_exclusive_queues=settings.limits.exclusive_queues_per_connection,
-                max_bindings=settings.limits.bindings_per_vhost,
-                max_consumers=settings.limits.consumers_per_vhost,
-                max_consumers_per_channel=settings.limits.consumers_per_channel,
             ),
         )
         self.store_side.broker = self.broker
         clock.on_fault = partial(self.broker.faults.contain, "timer")
-        self.broker.connections.limits = ConnectionLimits(
-            settings.limits.connections_per_vhost,
-            settings.limits.connections_per_user,
-            settings.limits.channels_per_user,
-            settings.limits.unauthenticated_connections,
-        )
-        self.throttle = _throttle(settings, self.broker.clock)
+        self.throttle = LoginThrottle(throttle_rules(settings), clock.monotonic_s, clock.call_later)
+        apply_access_settings(settings, self.broker, self.throttle)
         schedule = reactor.loop if isinstance(reactor, TurnReactor) else _DelayedCalls(reactor)
         self._turn = Turn(self.broker.journal, schedule)
         self._turn_watch = self._watch_turns(schedule, clock)
@@ -233,6 +223,8 @@ class Node:
             surroundings.disk_free_limit = self._watermarks.disk_free_limit
             surroundings.certificate = settings.tls.certificate
             surroundings.max_message_size = settings.amqp.max_message_size
+        apply_access_settings(settings, self.broker, self.throttle)
+        self.passwords.algorithm = settings.login.password_hashing
         self._mqtt_factory.settings = with_live_limits(self._mqtt, settings)
         for vhost in self.broker.vhost_by_name.values():
             bound_sessions(settings, vhost)
@@ -563,16 +555,3 @@ class _DelayedCalls(Schedule):
     def go_on_soon(self, turn: Turn) -> None:
         """Go on with what a turn left over by a delayed call."""
         self._reactor.callLater(0, turn.go_on)
-
-
-def _throttle(settings: Settings, clock: Clock) -> LoginThrottle:
-    login = settings.login
-    rules = ThrottleRules(
-        free_attempts=login.free_attempts,
-        free_attempts_per_address=login.free_attempts_per_address,
-        free_attempts_per_user=login.free_attempts_per_user,
-        max_delay_s=login.max_delay_ms / 1000,
-        forget_after_s=login.forget_failures_after_s,
-        max_waiting=login.max_waiting,
-    )
-    return LoginThrottle(rules, clock.monotonic_s, clock.call_later)

@@ -74,7 +74,7 @@ class TallyTable(Generic[T]):
 
     def __init__(self, size: int, forget_after_s: float) -> None:
         self._size = size
-        self._forget_after_s = forget_after_s
+        self.forget_after_s = forget_after_s
         self._tally_by_key: OrderedDict[T, Tally] = OrderedDict()
 
     def __len__(self) -> int:
@@ -83,7 +83,7 @@ class TallyTable(Generic[T]):
     def find(self, key: T, now: float) -> Tally | None:
         """Return the tally of a key; ``None`` when there is none, or it is old enough to be forgotten."""
         tally = self._tally_by_key.get(key)
-        if tally is not None and now - tally.last_at > self._forget_after_s:
+        if tally is not None and now - tally.last_at > self.forget_after_s:
             del self._tally_by_key[key]
             return None
         return tally
@@ -142,6 +142,16 @@ class LoginThrottle:
         self.delayed = 0
         self.refused = 0
 
+    @property
+    def rules(self) -> ThrottleRules:
+        """What the operator decided; the size of the tables stays what it was at the start."""
+        return self._rules
+
+    @rules.setter
+    def rules(self, rules: ThrottleRules) -> None:
+        self._rules = rules
+        self._pairs.forget_after_s = self._addresses.forget_after_s = self._users.forget_after_s = rules.forget_after_s
+
     # Asked by those who judge logins
 
     def attempt_of(self, credentials: Credentials) -> Attempt:
@@ -157,7 +167,7 @@ class LoginThrottle:
 
     def wait_s(self, attempt: Attempt) -> float:
         """Return how long an attempt would wait now; one that shares another's does not wait by itself."""
-        if self._rules.max_delay_s <= 0 or (attempt.key, attempt.guess) in self._attempts:
+        if self.rules.max_delay_s <= 0 or (attempt.key, attempt.guess) in self._attempts:
             return 0.0
         now = self._now()
         pair, address = self._pairs.find(attempt.key, now), self._addresses.find(attempt.key[0], now)
@@ -168,7 +178,7 @@ class LoginThrottle:
 
     def admit(self, attempt: Attempt, answer: Admission) -> None:
         """Call ``answer`` once, now or later: whether the attempt may be judged. Then ``ended`` has to be called."""
-        if self._rules.max_delay_s <= 0:
+        if self.rules.max_delay_s <= 0:
             answer(True)
             return
         shared = self._attempts.get((attempt.key, attempt.guess))
@@ -189,12 +199,12 @@ class LoginThrottle:
 
     def ended(self, attempt: Attempt, has_succeeded: bool) -> None:
         """Take note of how an admitted attempt ended: a failure counts, a success clears those of address and user."""
-        if self._rules.max_delay_s <= 0:
-            return
         attempt.shared_by -= 1
         if attempt.shared_by <= 0 and self._attempts.pop((attempt.key, attempt.guess), None) is not None:
             tally = self._pairs.use(attempt.key, self._now())
             tally.parallel = max(tally.parallel - 1, 0)
+        if self.rules.max_delay_s <= 0:
+            return
         if has_succeeded:
             self._forgive(attempt.key)
         elif not attempt.has_failed:
@@ -207,7 +217,7 @@ class LoginThrottle:
         if not attempt.is_waiting:
             attempt.shared_by += 1
             answer(True)
-        elif self.waiting >= self._rules.max_waiting:
+        elif self.waiting >= self.rules.max_waiting:
             self._refuse(attempt)
             answer(False)
         else:
@@ -227,9 +237,9 @@ class LoginThrottle:
     def _has_room(self, key: Key, wait: float) -> bool:
         """Whether one more attempt may be judged, or may wait until it is."""
         if wait > 0:
-            return wait <= self._rules.max_delay_s and self.waiting < self._rules.max_waiting
+            return wait <= self.rules.max_delay_s and self.waiting < self.rules.max_waiting
         pair = self._pairs.find(key, self._now())
-        return pair is None or pair.parallel < self._rules.max_parallel
+        return pair is None or pair.parallel < self.rules.max_parallel
 
     def _reserve(self, key: Key, wait: float) -> None:
         """Let the next attempt of a key that is delayed begin one delay after this one."""
@@ -251,14 +261,14 @@ class LoginThrottle:
         address.ready_at = _later(address.ready_at, now, self._address_delay_s(address))
 
     def _pair_delay_s(self, pair: Tally, key: Key) -> float:
-        rules, user = self._rules, self._users.find(key[1], self._now())
+        rules, user = self.rules, self._users.find(key[1], self._now())
         is_attacked = user is not None and user.failures > rules.free_attempts_per_user
         free = min(rules.free_attempts, 1) if is_attacked and not pair.is_known else rules.free_attempts
         return delay_s(pair.failures - free, _FIRST_DELAY_S, rules.max_delay_s)
 
     def _address_delay_s(self, address: Tally) -> float:
-        over = address.failures - self._rules.free_attempts_per_address
-        return delay_s(over, _FIRST_ADDRESS_DELAY_S, self._rules.max_delay_s / _ADDRESS_SHARE)
+        over = address.failures - self.rules.free_attempts_per_address
+        return delay_s(over, _FIRST_ADDRESS_DELAY_S, self.rules.max_delay_s / _ADDRESS_SHARE)
 
     def _forgive(self, key: Key) -> None:
         now = self._now()
@@ -267,7 +277,7 @@ class LoginThrottle:
             tally.failures = max(tally.failures - pair.failures, 0)
         pair.failures, pair.ready_at, pair.is_known = 0, 0.0, True
         pair.last_at = now
-        if address.failures <= self._rules.free_attempts_per_address:
+        if address.failures <= self.rules.free_attempts_per_address:
             address.ready_at = 0.0
 
     def _used(self, key: Key, now: float) -> tuple[Tally, Tally, Tally]:

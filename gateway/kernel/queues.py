@@ -47,7 +47,7 @@ class Queues:
         self._commons = commons
         self._queue_by_name = queue_by_name
         self._traffic = traffic
-        self._rules = rules
+        self.rules = rules
         self._reserve = reserve
         self._consumers = ConsumerTally()
         self._exclusive: dict[object, dict[Queue, None]] = {}
@@ -57,7 +57,7 @@ class Queues:
     @property
     def default_type(self) -> str:
         """What a queue becomes that is declared without a type: as its virtual host says, else as the node does."""
-        return self._commons.record.default_queue_type or self._rules.default_type
+        return self._commons.record.default_queue_type or self.rules.default_type
 
     def declare(self, declaration: "QueueDeclaration") -> Queue:
         """Return the queue that is declared, made now if need be; raises as ``VirtualHost.declare_queue`` does."""
@@ -96,7 +96,7 @@ class Queues:
             is_auto_delete=record.is_auto_delete,
             owner=owner,
             arguments=record.arguments,
-            resident_messages=self._rules.resident_messages,
+            resident_messages=self.rules.resident_messages,
             reserve=self._reserve,
             refit=self._commons.equipment.refit,
         )
@@ -108,7 +108,7 @@ class Queues:
             self._commons.journal,
             id=record.id,
             arguments=record.arguments,
-            segment_size=self._rules.segment_size,
+            segment_size=self.rules.segment_size,
             reading_round=self._reading_round,
             refit=self._commons.equipment.refit,
         )
@@ -170,10 +170,10 @@ class Queues:
         :raises InternalError: as RabbitMQ does, when it is transient and such queues are not permitted.
         :raises PreconditionFailed: when the virtual host has as many as it may.
         """
-        require_permitted(declaration, self._rules)
+        require_permitted(declaration, self.rules)
         limits = self._commons.record.limits
         name = declaration.name
-        rules = self._rules
+        rules = self.rules
         require_room_for_queue(declaration.vhost_name, limits, name, len(self._queue_by_name), rules.max_queues)
         if declaration.owner is not None:
             owned = len(self._exclusive.get(declaration.owner, ()))
@@ -185,7 +185,7 @@ class Queues:
         :raises NotAllowed: when the channel has as many as it may.
         :raises PreconditionFailed: when the virtual host has as many as it may.
         """
-        limits, rules = self._commons.record.limits, self._rules
+        limits, rules = self._commons.record.limits, self.rules
         most = rules.max_consumers_per_channel
         if most and on_channel >= most:
             raise NotAllowed(f"reached maximum ({most}) of consumers per channel")
@@ -194,7 +194,7 @@ class Queues:
     def require_room_for_binding(self) -> None:
         """Refuse a new binding. :raises PreconditionFailed: when the virtual host has as many as it may."""
         limits, bindings = self._commons.record.limits, self._commons.bindings
-        require_room_for_binding(self._commons.vhost_name, limits, bindings.count, self._rules.max_bindings)
+        require_room_for_binding(self._commons.vhost_name, limits, bindings.count, self.rules.max_bindings)
 
     def _make(self, declaration: "QueueDeclaration") -> Queue:
         """Build a new queue, keep it, and tell who listens."""

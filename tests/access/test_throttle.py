@@ -185,6 +185,17 @@ def test_the_throttle_can_be_turned_off() -> None:
     assert (house.wait_s(), house.throttle.delayed, house.throttle.refused) == (0, 0, 0)
 
 
+def test_it_can_be_turned_off_and_on_while_logins_wait(house: House) -> None:
+    house.fail(5)
+    house.login()
+    house.throttle.rules = ThrottleRules(max_delay_s=0)
+    house.clock.advance(2)
+    assert (house.answers[-1], house.throttle.waiting) == ("anna", 0)
+    house.throttle.rules = ThrottleRules(free_attempts=3)
+    assert house.wait_s() == 0
+    assert not house.throttle._attempts
+
+
 def test_a_certificate_is_never_delayed(house: House) -> None:
     for _ in range(20):
         house.access.authenticate(Credentials("EXTERNAL", peer_host=HERE), lambda principal: None)

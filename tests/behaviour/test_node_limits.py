@@ -31,7 +31,7 @@ class Visitor:
 
 def broker(**rules: int) -> MemoryBroker:
     house = MemoryBroker()
-    house.vhost.queues._rules = QueueRules(**rules)
+    house.vhost.queues.rules = QueueRules(**rules)
     return house
 
 

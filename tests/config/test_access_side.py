@@ -1,0 +1,35 @@
+"""The settings of logins and limits take effect at the start, and again when they are reloaded."""
+
+import pytest
+
+from gateway.access import LoginThrottle, ThrottleRules
+from gateway.access_side import apply_access_settings
+from gateway.config import Settings
+from gateway.config.live import LIVE
+from gateway.config.login import Login
+from gateway.kernel.errors import PreconditionFailed
+from gateway.testing import FakeClock
+from gateway.testing.broker import MemoryBroker
+
+#: What a thread pool and what is remembered were made with stays until a restart.
+AT_THE_START = {"hashing_threads", "max_waiting_hashes", "remember_passwords_s", "trust_loopback"}
+
+
+def test_settings_that_changed_hold_for_what_is_made_afterwards() -> None:
+    house, clock = MemoryBroker(), FakeClock()
+    throttle = LoginThrottle(ThrottleRules(), clock.monotonic_s, clock.call_later)
+    house.vhost.declare_queue("a")
+    house.vhost.declare_queue("b")
+    changed = {"limits": {"queues_per_vhost": 2, "connections_per_user": 7}, "login": {"max_delay_ms": 1500}}
+    apply_access_settings(Settings.model_validate(changed), house.kernel, throttle)
+    assert set(house.vhost.queue_by_name) == {"a", "b"}
+    with pytest.raises(PreconditionFailed, match=r"\(2\) is reached"):
+        house.vhost.declare_queue("c")
+    assert (house.kernel.connections.limits.per_user, throttle.rules.max_delay_s) == (7, 1.5)
+    other = house.kernel.declare_vhost("other")
+    assert other.queues.rules.max_queues == 2
+
+
+def test_all_limits_and_nearly_all_settings_of_logins_are_live() -> None:
+    assert {f"login.{name}" for name in set(Login.model_fields) - AT_THE_START} <= LIVE
+    assert {f"limits.{name}" for name in type(Settings().limits).model_fields} <= LIVE
