@@ -159,7 +159,7 @@ def _deaths(headers: Mapping[str, Value]) -> list[Death] | None:
     """Return the chain of deaths, newest first; what a client wrote there that is none is passed over."""
     if "x-death" not in headers:
         return None
-    return [_death(entry) for entry in deaths_of(headers)]
+    return [_death(entry) for entry in deaths_of(headers) if isinstance(entry, dict)]
 
 
 def _death(entry: Mapping[str, Value]) -> Death:

@@ -2,22 +2,22 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Final, TypeAlias
+from typing import Final
 
 from gateway.kernel.features.base import Reason
 from gateway.kernel.long import Long
 from gateway.kernel.message import Message, Value
 
-Deaths: TypeAlias = list[dict[str, Value]]
-"""The entries of ``x-death``, newest first: one for each queue and reason."""
+#: A count beyond this begins anew: one more would not fit into 64 bits.
+_MOST: Final = 2**63 - 1
 
 _COMPANIONS: Final = ("reason", "queue", "exchange")
 
 
-def deaths_of(headers: Mapping[str, Value]) -> Deaths:
-    """Return the deaths a message has died; what is not an entry, since clients may write anything, is passed over."""
+def deaths_of(headers: Mapping[str, Value]) -> list[Value]:
+    """Return the entries of ``x-death``. A client may have written them: some may be no tables, or say more."""
     entries = headers.get("x-death")
-    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    return entries if isinstance(entries, list) else []
 
 
 def headers_after_death(message: Message, queue_name: str, reason: Reason, at_s: int) -> dict[str, Value]:
@@ -37,7 +37,7 @@ def headers_after_death(message: Message, queue_name: str, reason: Reason, at_s:
         }
         if message.properties.expiration is not None:
             entry["original-expiration"] = message.properties.expiration
-    deaths: list[Value] = [{**entry, "count": Long(_count(entry) + 1)}, *_with_long_counts(others)]
+    deaths: list[Value] = [{**entry, "count": Long(_count(entry) + 1)}, *map(_with_long_count, others)]
     changed: dict[str, Value] = {"x-death": deaths}
     for name in _COMPANIONS:
         if not earlier:
@@ -46,9 +46,14 @@ def headers_after_death(message: Message, queue_name: str, reason: Reason, at_s:
     return changed
 
 
-def is_cycle(deaths: Iterable[Mapping[str, Value]], queue_name: str) -> bool:
-    """Tell whether a message comes back to a queue it died in, and no consumer rejected it since (R111)."""
+def is_cycle(deaths: Iterable[Value], queue_name: str) -> bool:
+    """Tell whether a message comes back to a queue it died in, and no consumer rejected it since (R111).
+
+    What is no entry was written by a client, so the cycle did not close by itself.
+    """
     for death in deaths:
+        if not isinstance(death, dict):
+            return False
         if death.get("reason") == Reason.REJECTED.value:
             return False
         if death.get("queue") == queue_name:
@@ -67,19 +72,45 @@ def carbon_copies(headers: Mapping[str, Value]) -> list[Value]:
     return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []
 
 
-def _entry_for(death: Mapping[str, str], earlier: Deaths) -> tuple[dict[str, Value], Deaths]:
-    """Return the entry of this queue and reason, empty if there is none, and the others."""
+def _entry_for(death: Mapping[str, str], earlier: list[Value]) -> tuple[dict[str, Value], list[Value]]:
+    """Return the entry of this queue and reason, empty if there is none, and the others, as they are.
+
+    Of several entries of one queue and reason, which a client may bring, the first stays for all of them; if it has no
+    count, their number is its count, as RabbitMQ has it.
+    """
+    number_by_place: dict[tuple[str, str], int] = {}
     for entry in earlier:
-        if entry.get("queue") == death["queue"] and entry.get("reason") == death["reason"]:
-            return entry, [other for other in earlier if other is not entry]
-    return {}, earlier
+        if isinstance(entry, dict):
+            place = _place_of(entry)
+            number_by_place[place] = number_by_place.get(place, 0) + 1
+    found: dict[str, Value] = {}
+    others: list[Value] = []
+    for entry in earlier:
+        if isinstance(entry, dict):
+            number = number_by_place.pop(_place_of(entry), 0)
+            if not number:
+                continue
+            if "count" not in entry and number > 1:
+                entry = {**entry, "count": Long(number)}
+            if entry.get("queue") == death["queue"] and entry.get("reason") == death["reason"]:
+                found = entry
+                continue
+        others.append(entry)
+    return found, others
 
 
-def _with_long_counts(deaths: Deaths) -> Deaths:
-    """Return entries whose counts keep their width: protocols tell it, the kernel's values do not."""
-    return [{**entry, "count": Long(_count(entry))} if "count" in entry else entry for entry in deaths]
+def _with_long_count(entry: Value) -> Value:
+    """Return an entry whose count keeps its width: protocols tell it, the kernel's values do not."""
+    if not isinstance(entry, dict) or type(count := entry.get("count")) is not int:
+        return entry
+    return {**entry, "count": Long(count)}
+
+
+def _place_of(entry: Mapping[str, Value]) -> tuple[str, str]:
+    """Return where and why this happened, as text, since a client may have written anything."""
+    return repr(entry.get("queue")), repr(entry.get("reason"))
 
 
 def _count(entry: Mapping[str, Value]) -> int:
     count = entry.get("count", 0)
-    return count if isinstance(count, int) else 0
+    return count if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < _MOST else 0

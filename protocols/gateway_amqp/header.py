@@ -13,7 +13,7 @@ from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.message import Header, Properties, Value
 from gateway.kernel.names import REPLY_TO
 from gateway_amqp.properties import decode_properties, scan_properties, splice_property
-from gateway_amqp.splices import EMPTY_TABLE, fields_of, with_fields, without_fields
+from gateway_amqp.splices import EMPTY_TABLE, fields_of, with_array, with_fields, without_fields
 from gateway_amqp.tables import decode_table
 
 MAX_SHARED: Final = 1024
@@ -52,8 +52,12 @@ class AmqpHeaderFormat:
         self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
     ) -> bytes:
         """Return ``raw`` with these headers set and others gone; what is not named keeps its very bytes."""
-        table = scan_properties(raw).get("headers", EMPTY_TABLE)
-        raw = splice_property(raw, "headers", with_fields(without_fields(table, without), headers))
+        table = without_fields(scan_properties(raw).get("headers", EMPTY_TABLE), without)
+        deaths = headers.get("x-death")
+        if isinstance(deaths, list):  # a client may have brought some that say more than ours
+            table = with_array(table, "x-death", deaths)
+            headers = {name: value for name, value in headers.items() if name != "x-death"}
+        raw = splice_property(raw, "headers", with_fields(table, headers))
         return splice_property(raw, "expiration", b"") if drops_expiration else raw
 
     def _learn(self, raw: bytes) -> Header:

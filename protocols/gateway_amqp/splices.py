@@ -15,8 +15,11 @@ from gateway_amqp.tables import (
     contents_at,
     deeper,
     encode_field,
+    encode_short_text,
+    encode_value,
     kind_at,
     read_short_text,
+    read_value,
     sized,
 )
 
@@ -73,6 +76,47 @@ def with_fields(table: bytes, fields: Mapping[str, Value]) -> bytes:
     """Return the encoded table with these fields last, instead of any of their names."""
     encoded = b"".join([encode_field(name, value) for name, value in fields.items()])
     return sized(without_fields(table, fields)[4:] + encoded)
+
+
+def with_array(table: bytes, name: str, items: "list[Value]") -> bytes:
+    """Return the encoded table with this array last, instead of any field of its name.
+
+    An item that was in the array already keeps its very bytes. A table among them of which only one field differs
+    keeps those of the others.
+    """
+    known = list(_items_of(table, name))
+    written = b"".join([_written(item, known) for item in items])
+    return sized(without_fields(table, (name,))[4:] + encode_short_text(name) + b"A" + sized(written))
+
+
+def _items_of(table: bytes, name: str) -> "Iterator[tuple[Value, bytes]]":
+    """Iterate over the items of an array in an encoded table, each decoded and as bytes."""
+    for field in fields_of(table):
+        if field.name == name.encode() and field.kind is ARRAY:
+            position, stop = contents_at(table, field.start + 2 + len(field.name), field.end)
+            while position < stop:
+                end = _check_value(table, position, stop, 1)
+                value, _ = read_value(table, position, stop)
+                yield value, table[position:end]
+                position = end
+
+
+def _written(item: Value, known: "list[tuple[Value, bytes]]") -> bytes:
+    """Return an item of an array as bytes, those it is known by if it is."""
+    for value, raw in known:
+        if value == item:
+            return raw
+    if isinstance(item, dict):
+        for value, raw in known:
+            if isinstance(value, dict) and (changed := _one_change(value, item)):
+                return b"F" + with_fields(raw[1:], changed)
+    return encode_value(item)
+
+
+def _one_change(earlier: "dict[str, Value]", item: "dict[str, Value]") -> "dict[str, Value]":
+    """Return the one field in which an item differs from an earlier one or that it has besides; none if more do."""
+    changed = {name: value for name, value in item.items() if name not in earlier or earlier[name] != value}
+    return changed if len(changed) == 1 and earlier.keys() <= item.keys() else {}
 
 
 def _check_fields(data: bytes, position: int, end: int, depth: int) -> None:

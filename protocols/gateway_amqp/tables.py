@@ -60,6 +60,11 @@ def decode_fields(data: bytes) -> dict[str, Value]:
     return _read_fields(data, 0, len(data), 1)
 
 
+def read_value(data: bytes, position: int, end: int) -> tuple[Value, int]:
+    """Return the value whose type stands at ``position``, and where it ends."""
+    return _read_value(data, position, end, 1)
+
+
 def read_short_text(data: bytes, position: int, end: int) -> tuple[str, int]:
     """Read a short string (4.2.5.3), which must be UTF-8 and end before ``end``."""
     if position >= end:
@@ -241,6 +246,11 @@ def _write_table(table: Mapping[str, Value], depth: int) -> bytes:
 
 def _write_array(items: list[Value], depth: int) -> bytes:
     return sized(b"".join([_write_value(item, depth) for item in items]))
+
+
+def encode_value(value: Value) -> bytes:
+    """Write one value with its type, as an item of an array."""
+    return _write_value(value, 2)
 
 
 def encode_field(name: str, value: Value, depth: int = 1) -> bytes:

@@ -324,6 +324,15 @@ def test_headers_that_only_look_like_deaths_do_no_harm(stage: Stage) -> None:
         assert (newest["queue"], newest["reason"], newest["count"]) == ("q", "expired", 1)
 
 
+def test_r111_a_circle_that_a_client_had_a_hand_in_goes_on(stage: Stage) -> None:
+    stage.queue("q", {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "r", "x-message-ttl": 10})
+    stage.queue("r")
+    forged: Value = ["a client was here", {"queue": "r", "reason": "expired"}]
+    stage.publish(b"m", headers={"x-death": forged})
+    stage.advance(10)
+    assert stage.bodies("r") == [b"m"]
+
+
 def test_a_chain_of_queues_of_any_length_is_gone_through(stage: Stage) -> None:
     for number in range(250):
         arguments: dict[str, Value] = {

@@ -22,6 +22,7 @@ _MQTT: Final[Mapping[str, Set[str]]] = {
     },
     "headers that are no text, and other properties": {
         "test_headers_that_only_look_like_deaths_do_no_harm",
+        "test_r111_a_circle_that_a_client_had_a_hand_in_goes_on",
         "test_r106_with_a_key_of_the_queue_copies_are_forgotten",
         "test_r108_an_entry_says_everything_there_is_to_say",
         "test_r114_everything_else_stays_as_it_was_published",
@@ -67,6 +68,7 @@ _STOMP: Final[Mapping[str, Set[str]]] = {
     "headers that are no text": {
         "test_a_queue_takes_each_key_once_and_confirms_every_time",
         "test_headers_that_only_look_like_deaths_do_no_harm",
+        "test_r111_a_circle_that_a_client_had_a_hand_in_goes_on",
         "test_r105_without_a_key_of_the_queue_all_original_keys_count",
         "test_r106_copies_are_kept_with_a_message_that_leaves_memory",
         "test_r106_with_a_key_of_the_queue_copies_are_forgotten",

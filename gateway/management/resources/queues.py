@@ -27,7 +27,6 @@ OUTCOMES: Final = {
 }
 
 
-
 @routes.get("/queues", "/queues/detailed")
 def queues(call: Call) -> Listing[Queue]:
     """List the queues of all virtual hosts that the user may see."""

@@ -101,3 +101,58 @@ def test_an_edited_header_without_headers_gets_some_and_loses_its_expiration() -
     edited = header.edited({"k": "v"}, drops_expiration=True)
     assert edited.raw == struct.pack(">H", HEADERS_ONLY) + sized(b"\x01kS" + sized(b"v"))
     assert (header.expiration_ms, edited.expiration_ms) == (100, None)
+
+
+def entry(queue: bytes, reason: bytes, more: bytes = b"") -> bytes:
+    """Return an entry of ``x-death`` as a client may have written it, with types of its own."""
+    return b"F" + sized(b"\x05queueS" + sized(queue) + b"\x06reasonS" + sized(reason) + more)
+
+
+#: What no broker writes: a note, a count of 16 bits and a float.
+MORE = b"\x04noteS" + sized(b"mine") + b"\x05counts" + struct.pack(">h", 7) + b"\x01gf" + struct.pack(">f", 0.5)
+ELSEWHERE = entry(b"elsewhere", b"rejected", MORE)
+
+
+def x_death_after(brought: bytes) -> bytes:
+    """Publish a message with these items in ``x-death``, let it die, and return the items a consumer gets."""
+    stage = Stage(AmqpEdge)
+    stage.queue("dead")
+    stage.queue("q", {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+    edge = stage.client
+    headers = sized(b"\x07x-deathA" + sized(brought))
+    edge.peer.send(publish("", "q", b"m", raw=struct.pack(">H", HEADERS_ONLY) + headers))
+    edge.peer.hear()
+    stage.reject("q")
+    letter = stage.vhost.queue("dead").ready.peek()
+    assert letter is not None
+    table = table_of(letter.message.header.raw)
+    (death,) = (field for field in fields_of(table) if field.name == b"x-death")
+    return table[death.start + len(b"\x07x-deathA") + 4 : death.end]
+
+
+def test_entries_that_a_client_brought_keep_their_very_bytes() -> None:
+    items = x_death_after(ELSEWHERE + b"S" + sized(b"no entry") + b"b\x05")
+    assert items.endswith(ELSEWHERE + b"S" + sized(b"no entry") + b"b\x05")
+    assert items.startswith(b"F")
+    assert items.count(b"\x05queueS") == 2
+
+
+def test_an_entry_of_the_same_death_keeps_what_a_client_added_and_counts_on() -> None:
+    items = x_death_after(ELSEWHERE + entry(b"q", b"rejected", MORE))
+    assert items.endswith(ELSEWHERE)
+    first = items[: -len(ELSEWHERE)]
+    assert b"\x04noteS" + sized(b"mine") in first
+    assert b"\x01gf" + struct.pack(">f", 0.5) in first
+    assert b"\x05countl" + struct.pack(">q", 8) in first
+
+
+def test_of_entries_that_say_the_same_one_stays_and_counts_them() -> None:
+    items = x_death_after(entry(b"q", b"rejected") * 3 + ELSEWHERE)
+    assert items.count(b"\x01q") == 1 or items.count(sized(b"q")) == 1
+    assert b"\x05countl" + struct.pack(">q", 4) in items
+    assert items.endswith(ELSEWHERE)
+
+
+def test_a_count_that_cannot_grow_begins_anew() -> None:
+    items = x_death_after(entry(b"q", b"rejected", b"\x05countl" + struct.pack(">q", 2**63 - 1)))
+    assert b"\x05countl" + struct.pack(">q", 1) in items
