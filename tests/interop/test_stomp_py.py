@@ -252,3 +252,31 @@ def test_heart_beats_keep_a_quiet_connection(stomp_server: StompServer, version:
         assert one.connection.is_connected()
     finally:
         one.close()
+
+
+def test_headers_may_be_pythons_booleans(client: Client, name: str) -> None:
+    one = client()
+    declared = {"durable": True, "auto_delete": False, "x_queue_type": "quorum"}
+    one.subscribe(f"/queue/{name}", ack="client-individual", **declared)  # type: ignore[arg-type]  # as users do
+    one.send(f"/queue/{name}", persistent=True)  # type: ignore[arg-type]
+    assert one.next().headers["persistent"] == "true"
+
+
+def test_a_body_of_16_mib_goes_through_a_queue(client: Client, queue: str) -> None:
+    one = client()
+    body = bytes(range(256)) * 65_536
+    one.subscribe(queue)
+    one.send(queue, body)
+    assert one.next().body == body
+
+
+def test_a_durable_subscription_to_an_exchange_collects_meanwhile(client: Client, name: str) -> None:
+    wanted = {"id": name, "durable": True, "auto_delete": False}
+    first = client()
+    first.subscribe(f"/exchange/amq.direct/{name}", **wanted)  # type: ignore[arg-type]
+    first.disconnect()
+    client().send(f"/exchange/amq.direct/{name}", b"missed")
+    second = client()
+    second.subscribe(f"/exchange/amq.direct/{name}", **wanted)  # type: ignore[arg-type]
+    assert second.next().body == b"missed"
+    second.unsubscribe(id=name, durable=True)  # type: ignore[arg-type]
