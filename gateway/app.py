@@ -11,9 +11,11 @@ from gateway.logs import Log
 from gateway.logs.setup import start_logging
 from gateway.logs.twisted import bridge_twisted
 from gateway.net.allocator import tune_allocator
+from gateway.net.descriptors import raise_descriptor_limit
 from gateway.net.listeners import written
 from gateway.net.reactor import install
 from gateway.signals import Signals
+from gateway.systemd import tell_systemd
 from gateway.version import VERSION
 
 _log: Final = Log("app")
@@ -29,6 +31,7 @@ def run(settings: Settings, read_settings: Callable[[], Settings]) -> int:
     :raises GatewayError: when it cannot start.
     """
     tune_allocator()
+    raise_descriptor_limit()
     start_logging(settings.log)
     bridge_twisted()
     reactor = install()
@@ -47,6 +50,7 @@ def run(settings: Settings, read_settings: Callable[[], Settings]) -> int:
             stop()
             return
         _announce(node.addresses, settings)
+        tell_systemd("READY=1")
         collector.start()
         signals.is_ready = True
 
@@ -54,6 +58,7 @@ def run(settings: Settings, read_settings: Callable[[], Settings]) -> int:
         if not is_stopping:
             is_stopping.append(True)
             _log.info("stopping")
+            tell_systemd("STOPPING=1")
             node.stop(reactor.stop)
 
     def reload() -> None:

@@ -68,6 +68,9 @@ from gateway_stomp.settings import StompSettings
 
 _log: Final = Log("node")
 
+PLAIN_LISTENERS: Final = ("amqp", "mqtt", "web_mqtt", "stomp", "web_stomp")
+TLS_LISTENERS: Final = ("amqps", "mqtts", "web_mqtts", "stomps", "web_stomps")
+
 PLAIN_MECHANISMS: Final = "PLAIN AMQPLAIN"
 
 #: How long a stopping broker waits for its peers to say goodbye, in seconds.
@@ -171,7 +174,11 @@ class Node:
         return self._listeners.addresses
 
     def start(self) -> None:
-        """Recover, then listen. :raises GatewayError: for whatever keeps the broker from starting."""
+        """Bind the ports, recover, then take connections: who connects meanwhile waits.
+
+        :raises GatewayError: for whatever keeps the broker from starting.
+        """
+        self._bind()
         count = recover(self.broker, self._store.recover())
         self._archive.start()
         self._create_defaults()
@@ -363,8 +370,17 @@ class Node:
 
     # Listeners
 
+    def _bind(self) -> None:
+        """Bind the ports that are not off."""
+        settings = self.settings
+        names = PLAIN_LISTENERS if settings.tls.certificate is None else (*PLAIN_LISTENERS, *TLS_LISTENERS)
+        for name in (*names, "management"):
+            port = getattr(settings, name).port
+            if port is not None:
+                self._listeners.bind(name, port)
+
     def _listen(self) -> None:
-        """Bind the ports that are not off. What speaks a protocol does so with and without TLS."""
+        """Take connections at the ports that are not off. What speaks a protocol does so with and without TLS."""
         settings, tls = self.settings, self.settings.tls
         warn_of_anonymous(settings)
         mqtt = self._mqtt_factory
@@ -389,7 +405,7 @@ class Node:
 
     def _open(self, name: str, port: int | None, factory: Any, is_proxied: bool = False, tls: Any = None) -> None:
         if port is not None:
-            self._listeners.listen(name, port, factory, tls, is_proxied=is_proxied)
+            self._listeners.serve(name, factory, tls, is_proxied=is_proxied)
 
     def _web(
         self, factory: Any, dialect: websocket.Dialect, web: WebMqtt | WebStomp, timeout_s: float

@@ -2,11 +2,12 @@
 
 import logging
 import sys
-from logging.handlers import WatchedFileHandler
+from contextlib import suppress
 from typing import TextIO
 
 from gateway.config.settings import Log as LogSettings
 from gateway.kernel.errors import ConfigurationError
+from gateway.logs.handlers import Dropping, DroppingFile
 from gateway.logs.limits import RateLimit
 from gateway.logs.structured import JsonFormat, TextFormat
 
@@ -45,14 +46,14 @@ def stop_logging() -> None:
     root = logging.getLogger()
     for handler in [handler for handler in root.handlers if isinstance(handler.formatter, TextFormat | JsonFormat)]:
         root.removeHandler(handler)
-        handler.close()
+        with suppress(OSError):  # what could not be written cannot be written now
+            handler.close()
 
 
 def _handler(settings: LogSettings, stream: TextIO | None) -> logging.Handler:
     if settings.file is None:
-        return logging.StreamHandler(stream or sys.stderr)
+        return Dropping(stream or sys.stderr)
     try:
-        # WatchedFileHandler opens the file anew when it was moved away, which is what logrotate does.
-        return WatchedFileHandler(settings.file, encoding="utf-8")
+        return DroppingFile(settings.file, encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(f"log.file: must be a file that can be written, not '{settings.file}'") from error

@@ -11,6 +11,7 @@ from twisted.protocols.tls import TLSMemoryBIOFactory
 
 from gateway.kernel.errors import ConfigurationError
 from gateway.kernel.ports import Clock
+from gateway.net.descriptors import DescriptorGate
 from gateway.net.proxied import ProxiedFactory
 
 #: Connections that may wait to be accepted: enough for a fleet of clients that comes back all at once.
@@ -30,33 +31,49 @@ class Listeners:
         self._reactor = reactor
         self._clock = clock
         self._host = host
-        self._ports: list[Any] = []
+        self._ports: dict[str, Any] = {}
 
-    def listen(self, name: str, port: int, factory: Factory, tls: Any = None, *, is_proxied: bool = False) -> None:
-        """Bind a port; 0 takes any free one. What a proxy says comes first, then TLS, then what ``factory`` speaks.
+    def bind(self, name: str, port: int) -> None:
+        """Bind a port; 0 takes any free one. Who connects waits until ``serve``.
 
         :raises ConfigurationError: when the port cannot be had.
+        """
+        self._bind(name, lambda host: self._reactor.listenTCP(port, Factory(), _BACKLOG, host), port)
+
+    def serve(self, name: str, factory: Factory, tls: Any = None, *, is_proxied: bool = False) -> None:
+        """Take connections at a port that is bound.
+
+        What a proxy says comes first, then TLS, then what ``factory`` speaks.
         """
         layers: Any = factory
         if tls is not None:
             layers = TLSMemoryBIOFactory(tls, False, layers, self._reactor)
         if is_proxied:
             layers = ProxiedFactory(layers, self._clock, _PROXY_TIMEOUT_S)
-        self._bind(name, port, lambda host: self._reactor.listenTCP(port, layers, _BACKLOG, host))
+        bound = self._ports[name]
+        bound.factory = DescriptorGate(name, layers)
+        bound.factory.doStart()
+        bound.startReading()
+
+    def listen(self, name: str, port: int, factory: Factory, tls: Any = None, *, is_proxied: bool = False) -> None:
+        """Bind a port and take connections at once. :raises ConfigurationError: when the port cannot be had."""
+        self.bind(name, port)
+        self.serve(name, factory, tls, is_proxied=is_proxied)
 
     def close(self) -> None:
         """Take no more connections."""
-        for port in self._ports:
+        for port in self._ports.values():
             port.stopListening()
         self._ports.clear()
 
-    def _bind(self, name: str, port: int, listen: Callable[[str], Any]) -> None:
+    def _bind(self, name: str, listen: Callable[[str], Any], port: int) -> None:
         try:
             bound = self._bind_every_interface(listen) if self._host == ANY_HOST else listen(self._host)
         except CannotListenError as error:
             reason = error.socketError.strerror if isinstance(error.socketError, OSError) else error.socketError
             raise ConfigurationError(f"{name}.port: cannot listen on {self._host}:{port}: {reason}") from None
-        self._ports.append(bound)
+        bound.stopReading()
+        self._ports[name] = bound
         self.addresses[name] = (self._host, bound.getHost().port)
 
     def _bind_every_interface(self, listen: Callable[[str], Any]) -> Any:

@@ -1,0 +1,76 @@
+"""While the broker starts, clients wait at its ports; file descriptors that run out refuse newcomers alone."""
+
+import resource
+import socket
+import time
+from contextlib import ExitStack
+
+from tests.broker.conftest import Connect
+from tests.broker.raw import HEADER
+from tests.running import HOST, Gateway
+
+SLOW = """
+import time
+from gateway.api import hookimpl
+
+@hookimpl
+def gateway_exchange_types():
+    time.sleep(4)
+    return {}
+"""
+
+
+def test_clients_wait_while_the_broker_starts(gateway: Gateway) -> None:
+    plugins = gateway.directory / "plugins"
+    plugins.mkdir(mode=0o755)
+    (plugins / "slow.py").write_text(SLOW)
+    with socket.create_server((HOST, 0)) as free:
+        port = free.getsockname()[1]
+    gateway._spawn((f"plugins_dir={plugins}", 'vhosts."/".plugins.slow={}', f"amqp.port={port}"))
+    deadline = time.monotonic() + 15
+    while True:
+        try:
+            peer = socket.create_connection((HOST, port), timeout=20)
+            break
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline, "nothing listens"
+            time.sleep(0.02)
+    with peer:
+        assert "is running" not in gateway.output
+        peer.sendall(HEADER)
+        assert peer.recv(1) == b"\x01"
+
+
+def test_descriptors_that_run_out_refuse_newcomers_and_nobody_else(gateway: Gateway, connect: Connect) -> None:
+    gateway.start()
+    channel = connect().channel()
+    channel.queue_declare("q", durable=True)
+    channel.confirm_delivery()
+    resource.prlimit(gateway.child.pid, resource.RLIMIT_NOFILE, (160, 160))
+    with ExitStack() as peers:
+        refused = 0
+        for _ in range(200):
+            peer = peers.enter_context(socket.create_connection(gateway.addresses["amqp"], timeout=10))
+            peer.sendall(HEADER)
+            try:
+                refused += peer.recv(1) == b""
+            except ConnectionResetError:
+                refused += 1
+        assert 80 < refused < 180
+        line = gateway.log_has("connection refused, no file descriptors are left")
+        assert gateway.log.count("connection refused, no file descriptors") == 1, line
+        channel.basic_publish("", "q", b"still works")
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            assert connect().is_open
+            break
+        except Exception:
+            assert time.monotonic() < deadline, "newcomers are refused although there is room"
+    assert "Traceback" not in gateway.log
+
+
+def test_the_limit_of_descriptors_is_raised_to_what_the_system_allows(gateway: Gateway) -> None:
+    gateway.start()
+    soft, hard = resource.prlimit(gateway.child.pid, resource.RLIMIT_NOFILE)
+    assert soft == hard or soft == 2**20
