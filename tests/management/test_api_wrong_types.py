@@ -164,7 +164,7 @@ def test_half_a_character_in_a_body_leaves_all_lists_as_they_were(console: Conso
 
 def test_a_binding_that_came_in_before_does_not_keep_the_others_from_being_listed(console: Console) -> None:
     vhost = console.gateway.vhost
-    vhost.bind(vhost.exchange("amq.topic"), vhost.queue("q"), "\ud800", {"\ud801": "\ud802"})
+    vhost.bindings.install(vhost.exchange("amq.topic"), vhost.queue("q"), "\ud800", {"\ud801": "\ud802"})
     for path in ("/bindings", "/bindings/%2F", "/queues/%2F/q/bindings", "/exchanges/%2F/amq.topic/bindings/source",
                  "/bindings/%2F/e/amq.topic/q/q", "/definitions"):  # fmt: skip
         ask(console, "GET", path)
