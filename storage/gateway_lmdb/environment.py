@@ -3,7 +3,7 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Final, NamedTuple
@@ -19,6 +19,9 @@ FILE: Final = "data.mdb"
 
 #: What LMDB keeps about who reads.
 LOCK: Final = "lock.mdb"
+
+#: LMDB's page, for a rough count.
+_USUAL_PAGE: Final = 4096
 
 #: About how many pages are used besides those of the tables.
 _OTHER_PAGES: Final = 4
@@ -125,6 +128,11 @@ class Environment:
         with self._reading:
             self._lmdb.copy(str(directory), compact=True)
 
+    @property
+    def file_bytes(self) -> int:
+        """The bytes of the file; on the writer's thread."""
+        return (int(self._lmdb.info()["last_pgno"]) + 1) * _USUAL_PAGE
+
     def usage(self) -> Usage:
         """Measure the file. Costs no more than a look at the head of each table."""
         with self.read() as transaction:
@@ -177,8 +185,9 @@ def _own(path: Path) -> int:
         owner = os.read(descriptor, 20).decode(errors="replace").strip() or "unknown"
         os.close(descriptor)
         raise StorageError(f"the store in {path} is in use by process {owner}") from None
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, f"{os.getpid()}\n".encode())
+    with suppress(OSError):  # on a full disk the lock alone has to do
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
     return descriptor
 
 

@@ -19,6 +19,7 @@ from gateway_lmdb.batch_writer import BatchWriter
 from gateway_lmdb.compaction import Compaction
 from gateway_lmdb.environment import RECORD_SEEN, TRANSACTION_SEEN, Environment
 from gateway_lmdb.isolation import isolate
+from gateway_lmdb.reserve import MOST_WAITING, Reserve
 from gateway_lmdb.schema import highest_number
 from gateway_lmdb.staged import Append
 from gateway_lmdb.stream_batch import StreamBatch
@@ -55,6 +56,7 @@ class Writer:
         self._has_failed = False
         self._batches = BatchWriter(environment.tables)
         self._compaction: Compaction | None = None
+        self._reserve = Reserve(environment)
         self._streams_committed = streams_committed
         self._written = _written(environment)
         self._thread = Thread(target=self._run, name="store-writer", daemon=True)
@@ -98,6 +100,7 @@ class Writer:
                 if batch.lsn:
                     self._listener.on_durable(batch.lsn)
                 self._environment.saw(TRANSACTION_SEEN + batch.size + RECORD_SEEN * batch.deletes)
+                self._reserve.renew()
                 self._environment.trim()
                 self._compact(batch)
         except (_GivenUp, lmdb.Error) as error:
@@ -148,6 +151,8 @@ class Writer:
         while reason is not None:
             is_last_try = self._stopping.wait(self._retry_interval_s)
             self._fold_staged(batch, beyond_bounds=True)
+            if batch.size <= MOST_WAITING:
+                self._reserve.release()
             reason = self._try(batch)
             if reason is not None and is_last_try:
                 raise _GivenUp(f"closed while the store could not write: {reason}")

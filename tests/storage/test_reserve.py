@@ -1,0 +1,76 @@
+"""A full store lets go of messages all the same."""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Put
+from gateway.testing.store_session import queue_record
+from gateway_lmdb import LmdbStore, reserve
+from tests.storage.listeners import Heard
+from tests.storage.places import LmdbPlace
+from tests.storage.test_lmdb_store import publishing
+
+MAP_SIZE = 12 * 2**20
+
+
+@pytest.fixture
+def place() -> Iterator[LmdbPlace]:
+    place = LmdbPlace()
+    yield place
+    place.close()
+
+
+def opened(place: LmdbPlace) -> tuple[LmdbStore, Heard]:
+    place.store = store = LmdbStore(
+        place.path, call_in_kernel=place.calls.put, retry_interval_s=0.01, map_size=MAP_SIZE
+    )
+    heard = Heard()
+    store.listen(heard)
+    return store, heard
+
+
+def full(place: LmdbPlace, store: LmdbStore, heard: Heard) -> int:
+    """Publish until nothing more can be written; return the number of the last message that could."""
+    store.append([Put(queue_record(1))])
+    number, durable = 0, 0
+    while not heard.has("stalled"):
+        durable = number
+        lsn = store.append(publishing(number + 1, number + 20, 1000))
+        number += 20
+        place.pump(lambda lsn=lsn: heard.watermark >= lsn or heard.has("stalled"))
+    return durable
+
+
+def test_messages_that_leave_here_and_there_make_room_in_a_full_store(place: LmdbPlace) -> None:
+    store, heard = opened(place)
+    durable = full(place, store, heard)
+    assert durable > 5000
+    chosen = random.Random(1).sample(range(1, durable), 60)
+    leaving: list[Change] = []
+    for number in sorted(chosen):
+        leaving += [Dequeued(number), Discarded(number)]
+    lsn = store.append([*leaving, *map(Dequeued, range(durable + 1, durable + 21))])
+    store.append([Discarded(number) for number in range(durable + 1, durable + 21)])
+    place.pump(lambda: heard.has("resumed"))
+    place.pump(lambda: heard.watermark >= lsn)
+    store.close()
+    store, _ = opened(place)
+    found = {each.position for each in store.recover() if isinstance(each, Enqueued)}
+    assert found == set(range(1, durable + 1)) - set(chosen)
+
+
+def test_the_reserve_is_kept_for_what_leaves(place: LmdbPlace) -> None:
+    store, heard = opened(place)
+    durable = full(place, store, heard)
+    with store._environment.read() as transaction:
+        assert len(transaction.get(b"reserve", db=store._environment.tables.meta) or b"") == reserve.SIZE
+    assert durable * 1000 < MAP_SIZE - reserve.SIZE
+
+
+def test_a_small_store_has_no_reserve(place: LmdbPlace) -> None:
+    store, heard = opened(place)
+    store.append([Put(queue_record(1)), *publishing(1, 20, 1000)])
+    place.pump(lambda: heard.watermark >= 1)
+    assert store.usage.file_bytes < reserve.SIZE
