@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
-from typing import Final
+from typing import Any, Final
 from urllib.error import HTTPError
 
 from tests.fuzz import http_seeds
@@ -17,7 +17,7 @@ from tests.fuzz.healthy import Address, Healthy
 from tests.fuzz.mutating import mutated
 from tests.fuzz.place import PASSWORD, USER, VHOST
 from tests.fuzz.ports import Port
-from tests.management_client import put, request
+from tests.management_client import get, put, request
 from tests.running import Gateway
 
 #: Settings of a gateway that is fuzzed: logins that fail delay none, so that the sessions get as far as they can.
@@ -45,7 +45,10 @@ class Harm(AssertionError):
 
 @dataclass
 class Report:
-    """What one port went through. Memory is in bytes; ``after_start`` was measured after the first part."""
+    """What one port went through. Memory is in bytes; ``after_start`` was measured after the first part.
+
+    ``turns`` is what the gateway says of its own turns: where these are short, it was the machine that was busy.
+    """
 
     listener: str
     seed: str
@@ -53,6 +56,7 @@ class Report:
     waits_s: list[float] = field(default_factory=list)
     after_start: int = 0
     at_end: int = 0
+    turns: dict[str, Any] = field(default_factory=dict)
 
     @property
     def longest_s(self) -> float:
@@ -66,7 +70,9 @@ class Report:
     def __str__(self) -> str:
         waits = f"longest wait {self.longest_s * 1000:.0f} ms, p99 {self.quantile_s(0.99) * 1000:.0f} ms"
         memory = f"memory {self.after_start >> 20} MiB, then {self.at_end >> 20} MiB"
-        return f"{self.listener:<12}{self.sessions:>9} sessions   {waits}   {memory}   seed {self.seed}"
+        cause = self.turns.get("longest_cause") or "many parts"
+        turns = f"longest turn {self.turns.get('longest_ms', 0):.0f} ms ({cause})"
+        return f"{self.listener:<11}{self.sessions:>9} sessions   {waits}   {turns}   {memory}   seed {self.seed}"
 
 
 def furnish(gateway: Gateway) -> None:
@@ -109,6 +115,7 @@ def fuzz(gateway: Gateway, port: Port, seconds: float, seed: str, first: int = 0
     finally:
         innocent.stop()
     report.at_end = _memory(gateway, fuzzer)
+    report.turns = get(gateway, "nodes")[0].get("turns", {})
     _look(gateway, report, first, innocent)
     return report
 
