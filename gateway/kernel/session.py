@@ -5,6 +5,7 @@ them back: one for its subscriptions of QoS 0, one for those of QoS 1 and 2, and
 with, which belongs to all members of the group.
 """
 
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -203,12 +204,15 @@ class Session:
             record = SessionRecord(self._vhost.name, self.client_id, self.expiry_s, ended_at_ms, self.user)
             self._journal.record(Put(record))
 
-    def erase(self) -> None:
-        """Forget everything of it but the messages in its groups' queues, which others may be waiting for."""
+    def erasing(self) -> Iterator[None]:
+        """Return the steps in which its queues go. Those of its groups stay, which others may be waiting for."""
         for queue in self.own_queues():
             self._vhost.sessions.dropped += queue.counters.dropped
-            self._vhost.delete_queue(queue)
+            yield from self._vhost.queues.deleting(queue)
         self._vhost.release(self)  # which knows now that it owns nothing
+
+    def forget(self) -> None:
+        """Forget in the store that it was there, and what was under way."""
         self.handshakes.forget_all()
         for packet_id, (queue, entry) in self.held.items():  # nobody else may have them (MQTT-4.8.2-5)
             self.handshakes.abort(packet_id)

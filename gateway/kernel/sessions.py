@@ -1,7 +1,7 @@
 """The sessions of one virtual host: who is there, who left and may come back, and until when."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.deadlines import Deadlines
 from gateway.kernel.errors import AccessRefused, NotAllowed
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from gateway.kernel.ports import Clock
     from gateway.kernel.vhost import VirtualHost
     from gateway.kernel.wills import Wills
+
+#: With more subscriptions than this a session ends in slices.
+_FEW: Final = 64
 
 
 class Sessions:
@@ -35,6 +38,7 @@ class Sessions:
         self._session_by_client: dict[str, Session] = {}
         self._count_by_user: dict[str, int] = {}
         self._expiries = Deadlines(clock, self._expired)
+        self._ending: dict[str, list[Callable[[], None]]] = {}
         self.groups = Groups(vhost, journal)
         self.limits: dict[int, Arguments] = {0: {}, 1: {}}
         self.max_per_user = 50_000
@@ -107,16 +111,46 @@ class Sessions:
         self._owned_by(session, "")
         self._expiries.drop(session.client_id)
         self._wills.hurry(session.client_id)
-        if session.subscriptions.shared:
-            shared = [subscription for subscription in session.subscriptions if subscription.group]
-            in_slices(self._clock, self._leave(session, shared))
-        session.erase()
+        session.forget()
+        if len(session.subscriptions) <= _FEW:
+            for _ in self._erasing(session):
+                pass
+        else:
+            self._ending[session.client_id] = []
+            in_slices(self._clock, self._ending_slowly(session))
 
-    def _leave(self, session: Session, shared: list[SubscriptionRecord]) -> Iterator[None]:
-        """Take a session out of its groups, whose queues may go with it; yield after each."""
-        for subscription in shared:
-            self.groups.left(session, subscription)
-            yield
+    def prepare(self, client_id: str, is_clean: bool, user: str, ready: Callable[[], None]) -> bool:
+        """Return whether a session may be opened now; if not, ``ready`` is called once the last one is gone.
+
+        One with very many subscriptions ends in slices, as it may when a client starts over.
+        """
+        session = self._session_by_client.get(client_id)
+        if session is not None and is_clean and session.belongs_to(user):
+            if session.holder is not None:
+                session.holder.displaced()
+                session = self._session_by_client.get(client_id)
+            if session is not None:
+                self.end(session)
+        if client_id not in self._ending:
+            return True
+        self._ending[client_id].append(ready)
+        return False
+
+    def _ending_slowly(self, session: Session) -> Iterator[None]:
+        """Return the steps in which a session goes that has much, then tell those who wait for that."""
+        try:
+            yield from self._erasing(session)
+        finally:
+            for ready in self._ending.pop(session.client_id, ()):
+                ready()
+
+    def _erasing(self, session: Session) -> Iterator[None]:
+        """Return the steps in which its queues go, and it leaves its groups, whose queues may go with it."""
+        for subscription in session.subscriptions:
+            if subscription.group:
+                self.groups.left(session, subscription)
+                yield
+        yield from session.erasing()
 
     def expel(self, session: Session, reason: str) -> None:
         """End a session for its operator; a client that is connected hears the reason."""

@@ -122,21 +122,35 @@ class Opening:
         if connection.state is State.CLOSED:
             return
         is_waiting = connection.state is State.JUDGING
+        self._attempt(lambda: self._act_on(verdict))
+        if is_waiting and connection.state is not State.JUDGING:
+            connection.go_on()
+
+    def _act_on(self, verdict: Verdict) -> None:
+        if isinstance(verdict, Challenge):
+            self._challenge(verdict)
+        elif isinstance(verdict, TurnedAway):
+            self._turn_away(verdict)
+        elif self._welcome is None:
+            self._enter(verdict)
+        else:
+            self._welcome_again(verdict)
+
+    def _attempt(self, step: Callable[[], None]) -> None:
+        """Take a step of the login; end the connection with the reason why it cannot be taken."""
+        connection = self._connection
         try:
-            if isinstance(verdict, Challenge):
-                self._challenge(verdict)
-            elif isinstance(verdict, TurnedAway):
-                self._turn_away(verdict)
-            elif self._welcome is None:
-                self._enter(verdict)
-            else:
-                self._welcome_again(verdict)
+            step()
         except MqttError as error:
             connection.end(error.reason, str(error))
         except GatewayError as error:
             connection.end(_reason(error), str(error))
-        if is_waiting:
-            connection.go_on()
+
+    def _enter_late(self, welcome: Welcome) -> None:
+        """The last session of this client is gone at last: enter, if the client is still there."""
+        if self._connection.state is State.JUDGING:
+            self._attempt(lambda: self._enter(welcome))
+            self._connection.go_on()
 
     def _challenge(self, challenge: Challenge) -> None:
         connection = self._connection
@@ -194,8 +208,6 @@ class Opening:
     def _enter(self, welcome: Welcome) -> None:
         connection, connect = self._connection, self._connect
         assert connect is not None
-        self._welcome = welcome
-        self._permissions, self._vhost_version = welcome.permissions, welcome.vhost.version
         settings = connection.settings
         mapping = settings.mapping_of(welcome.vhost.name)
         if self._will is not None:
@@ -205,6 +217,11 @@ class Opening:
         answer = self._fitting(self._properties(connect, expiry_s, welcome))
         sessions, user = welcome.vhost.sessions, welcome.principal.name
         self._require_own(sessions.get(self.client_id), welcome)
+        if not sessions.prepare(self.client_id, connect.clean_start, user, lambda: self._enter_late(welcome)):
+            connection.state = State.JUDGING
+            return
+        self._welcome = welcome
+        self._permissions, self._vhost_version = welcome.permissions, welcome.vhost.version
         session, is_present = sessions.open(self.client_id, connect.clean_start, expiry_s, connection, user)
         protocol = PROTOCOLS[connect.version]
         origin = Origin(connection.driver.name, _NO_CHANNEL, welcome.principal.name, protocol)

@@ -4,8 +4,8 @@ import pytest
 
 from gateway.testing import FakeClock
 from gateway_mqtt.properties import MOST_REPEATED
-from tests.protocols.mqtt.dialogue import Gateway
-from tests.protocols.mqtt.packets import FIVE, user_property
+from tests.protocols.mqtt.dialogue import Client, Gateway
+from tests.protocols.mqtt.packets import FIVE, session_expiry, user_property
 
 RECEIVE_MAXIMUM = b"\x21\xff\xff"
 
@@ -115,3 +115,69 @@ def test_a_filter_that_is_given_up_leaves_the_binding_that_another_one_needs(cou
     assert len(client.hear()) == 1
     client.unsubscribe("a.b")
     assert writer.publish("a/b", qos=1, id=1) == ["PUBACK #1 NO_MATCHING_SUBSCRIBERS"]
+
+
+# ---- Large sessions end in slices ------------------------------------------------------------------------------------
+
+
+def large(gateway: Gateway, expiry: int = 600) -> Client:
+    """Return a client with a session of 300 subscriptions, some of them shared."""
+    client = gateway.client("c", is_clean=False, expiry=expiry)
+    client.say(FIVE.subscribe(*((f"t/{number}", 1) for number in range(250))))
+    client.say(FIVE.subscribe(*((f"$share/g/t/{number}", 1) for number in range(50))))
+    return client
+
+
+def queues_of_sessions(gateway: Gateway) -> list[str]:
+    return [name for name in gateway.vhost.queue_by_name if name.startswith("mqtt-")]
+
+
+def test_a_client_that_starts_over_waits_until_its_large_session_is_gone() -> None:
+    clock = TickingClock()
+    gateway = Gateway(clock=clock)
+    large(gateway).lose()
+    gateway.client("w").publish("t/1", b"old", qos=1, id=1)
+    clock.ticking = True
+    client = gateway.stranger()
+    client.machine.receive(FIVE.connect("c", is_clean=True) + FIVE.subscribe(("t/1", 1)))
+    assert client.hear_now() == [], "the session takes more than one turn to go"
+    clock.ticking = False
+    gateway.advance(1)
+    assert [line.split(" MAXIMUM")[0] for line in client.hear()] == ["CONNACK", "SUBACK #1 1"]
+    assert gateway.client("w2").publish("t/1", b"new", qos=1, id=1) == ["PUBACK #1"]
+    assert client.hear() == ["PUBLISH q1 #1 t/1 'new'"]
+    assert queues_of_sessions(gateway) == ["mqtt-subscription-cqos1"]
+
+
+def test_a_client_that_comes_back_while_its_large_session_expires_gets_a_new_one() -> None:
+    clock = TickingClock()
+    gateway = Gateway(clock=clock)
+    large(gateway, expiry=0).lose()
+    large(gateway, expiry=10).lose()
+    clock.ticking = True
+    client = gateway.stranger()
+    gateway.vhost.sessions.end(gateway.vhost.sessions.get("c"))  # type: ignore[arg-type]
+    client.machine.receive(FIVE.connect("c", is_clean=False, properties=session_expiry(60)))
+    assert client.hear_now() == []
+    clock.ticking = False
+    gateway.advance(1)
+    assert client.hear()[0].startswith("CONNACK ")
+    assert client.subscribe("t/1", 1) == ["SUBACK #1 1"]
+    assert gateway.client("w").publish("t/1", qos=1, id=1) == ["PUBACK #1"]
+    assert client.hear() == ["PUBLISH q1 #1 t/1 'hi'"]
+    again = gateway.crashed()
+    assert again.client("c", is_clean=False, expiry=60).subscribe("t/2", 1) == ["SUBACK #1 1"]
+
+
+def test_a_client_that_does_not_wait_for_that_leaves_nothing() -> None:
+    clock = TickingClock()
+    gateway = Gateway(clock=clock)
+    large(gateway).lose()
+    clock.ticking = True
+    client = gateway.stranger()
+    client.machine.receive(FIVE.connect("c", is_clean=True))
+    client.lose()
+    clock.ticking = False
+    gateway.advance(1)
+    assert len(gateway.vhost.sessions) == 0
+    assert queues_of_sessions(gateway) == []

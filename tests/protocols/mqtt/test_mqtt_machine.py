@@ -248,7 +248,8 @@ class MqttMachine(RuleBasedStateMachine):
         for session in gateway.vhost.sessions:
             handshakes = session.handshakes
             assert not any((handshakes.received, handshakes.releasing, handshakes.remembered, session.held))
-        gateway.vhost.sessions.end_all()
+        for _ in gateway.vhost.sessions.ending_all():
+            pass
         gateway.advance(REJOIN_S)
         assert gateway.store.held_ids == frozenset()
         kinds = {change.entity.kind for change in gateway.store.reopened().recover() if isinstance(change, Put)}
