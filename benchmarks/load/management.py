@@ -26,19 +26,20 @@ class Management:
     def put_policy(self, name: str, pattern: str, definition: Definition) -> None:
         """Set a policy for queues."""
         body = {"pattern": pattern, "definition": definition, "apply-to": "queues", "priority": 1}
-        self._ask("PUT", f"/api/policies/{VHOST}/{quote(name)}", json.dumps(body))
+        self.ask("PUT", f"/api/policies/{VHOST}/{quote(name)}", json.dumps(body))
 
     def definition_of(self, queue: str) -> Definition:
         """What policies make of a queue now."""
-        found: dict[str, Definition] = json.loads(self._ask("GET", f"/api/queues/{VHOST}/{quote(queue)}"))
+        found: dict[str, Definition] = json.loads(self.ask("GET", f"/api/queues/{VHOST}/{quote(queue)}"))
         return found.get(EFFECTIVE) or {}
 
     def definitions(self, prefix: str) -> Sequence[Definition]:
         """What policies make of all queues whose names begin so."""
-        answer = self._ask("GET", f"/api/queues/{VHOST}?columns=name,{EFFECTIVE}")
+        answer = self.ask("GET", f"/api/queues/{VHOST}?columns=name,{EFFECTIVE}")
         return [queue.get(EFFECTIVE) or {} for queue in json.loads(answer) if queue["name"].startswith(prefix)]
 
-    def _ask(self, method: str, path: str, body: str | None = None) -> bytes:
+    def ask(self, method: str, path: str, body: str | None = None) -> bytes:
+        """Make a request; return the body of its answer."""
         connection = HTTPConnection("127.0.0.1", self._port, timeout=60.0)
         try:
             connection.request(method, path, body, HEADERS)

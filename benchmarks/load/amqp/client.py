@@ -19,6 +19,7 @@ DECLARED_AT_A_TIME: Final = 500
 CONNECTION_CLOSE = (10, 50)
 CHANNEL_CLOSE = (20, 40)
 BASIC_DELIVER = (60, 60)
+GET_EMPTY = b"\x00\x3c\x00\x48"
 
 
 class Client:
@@ -108,6 +109,17 @@ class Client:
             missing -= len(body)
             wire_bytes += len(body) + wire.FRAME_OVERHEAD
         return Arrival(int(tag), wire_bytes)
+
+    def got(self) -> bool:
+        """Wait for the answer to basic.get; return whether it was a message, with all of its frames."""
+        _, payload = self._read_frame()
+        if payload[:4] == GET_EMPTY:
+            return False
+        _, header = self._read_frame()
+        (missing,) = struct.unpack_from(">Q", header, 4)
+        while missing:
+            missing -= len(self._read_frame()[1])
+        return True
 
     def read_confirm(self) -> int:
         """Wait for one basic.ack from the broker; return the publish it confirms."""

@@ -1,0 +1,154 @@
+"""How long clients that ask for little wait while others ask for very much: ``python -m benchmarks.lag``.
+
+Each scenario runs on a fresh broker. An innocent client of each protocol asks all the time, in a process of its own.
+"""
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Final
+
+from benchmarks.lag.innocents import INNOCENTS
+from benchmarks.lag.scenarios import SCENARIOS, Scenario, prepared
+from benchmarks.load.host import describe
+from benchmarks.load.idle import raise_descriptor_limit
+from benchmarks.load.peers import MANAGED, PEERS, SUBJECT, Peer
+from benchmarks.load.running import Broker
+
+RESULTS: Final = Path(__file__).parent.parent / "results"
+
+#: What an innocent client may wait, in milliseconds: the longest, and the 99th percentile.
+OWED_LONGEST_MS, OWED_P99_MS = 100.0, 25.0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one innocent client saw of one scenario on one broker; ``failure`` says why there is nothing."""
+
+    scenario: str
+    broker: str
+    protocol: str
+    count: int = 0
+    p50_ms: float = 0.0
+    p99_ms: float = 0.0
+    longest_ms: float = 0.0
+    memory_mib: int = 0
+    failure: str = ""
+
+    def __str__(self) -> str:
+        if self.failure:
+            return f"| {self.scenario} | {self.broker} | {self.protocol} | | | | {self.failure} | |"
+        figures = f"{self.p50_ms:.1f} | {self.p99_ms:.1f} | {self.longest_ms:.0f}"
+        found = f"{self.count:,} | {figures} | {self.memory_mib:,}"
+        return f"| {self.scenario} | {self.broker} | {self.protocol} | {found} |"
+
+
+def main() -> int:
+    """Measure, print, keep; return 1 when the gateway owes something."""
+    options = _options().parse_args()
+    raise_descriptor_limit()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    peers = [replace(peer, launch=MANAGED.launch) if peer.name == SUBJECT.name else peer for peer in PEERS]
+    chosen = [peer for peer in peers if options.peer in (None, peer.name) and not peer.absence()]
+    rows: list[Row] = []
+    for scenario in SCENARIOS:
+        if options.only is None or any(part in scenario.name for part in options.only):
+            for peer in chosen:
+                for row in _measure(scenario, peer, options.scale):
+                    print(row, flush=True)
+                    rows.append(row)
+    text = _report(rows, options.scale)
+    print(f"\n{text}")
+    if options.output:
+        options.output.write_text(text)
+    late = [row for row in rows if row.broker == SUBJECT.name and _is_late(row)]
+    return 1 if late else 0
+
+
+def _measure(scenario: Scenario, peer: Peer, scale: float) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as directory, peer.launch(Path(directory)) as broker:
+        if not scenario.needs <= broker.ports.keys():
+            return
+        try:
+            waits, memory = _waits(scenario, broker, scale)
+        except (OSError, RuntimeError, ValueError) as error:
+            yield Row(scenario.name, peer.name, "", failure=f"{type(error).__name__}: {error}"[:200])
+            return
+        for protocol, times in waits.items():
+            times.sort()
+            if times:
+                p50, p99 = times[len(times) // 2], times[int(len(times) * 0.99)]
+                yield Row(scenario.name, peer.name, protocol, len(times), p50, p99, times[-1], memory)
+
+
+def _waits(scenario: Scenario, broker: Broker, scale: float) -> tuple[Mapping[str, list[float]], int]:
+    """Run a scenario; return the waits by protocol, and the memory of the broker at its end, in MiB."""
+    with prepared(scenario, broker, scale) as run, _asking(broker) as innocents:
+        run()
+        memory = _memory_mib(broker.pid)
+        told, _ = innocents.communicate(timeout=300)
+    waits: Mapping[str, list[float]] = json.loads(told)
+    return waits, memory
+
+
+@contextmanager
+def _asking(broker: Broker) -> Iterator["subprocess.Popen[str]"]:
+    ports = [f"{name}={port}" for name, port in broker.ports.items() if name in INNOCENTS]
+    command = [sys.executable, "-m", "benchmarks.lag.innocents", *ports]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        if process.stdout.readline() != "ready\n":
+            raise RuntimeError("the innocent clients did not start")
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _memory_mib(pid: int) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) // 1024
+    return 0
+
+
+def _is_late(row: Row) -> bool:
+    return bool(row.failure) or row.longest_ms > OWED_LONGEST_MS or row.p99_ms > OWED_P99_MS
+
+
+def _report(rows: Sequence[Row], scale: float) -> str:
+    host = describe(Path(tempfile.gettempdir()))
+    lines = [
+        f"# Waits of innocent clients, {date.today()}",
+        "",
+        f"{host}.",
+        f"Owed: the longest wait under {OWED_LONGEST_MS:.0f} ms, the 99th percentile under {OWED_P99_MS:.0f} ms.",
+        *([] if scale == 1 else [f"Everything at {scale} of its size."]),
+        "",
+        "| scenario | broker | innocent | answers | p50 ms | p99 ms | longest ms | memory MiB |",
+        "|---|---|---|---|---|---|---|---|",
+        *map(str, rows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.lag", description=__doc__)
+    parser.add_argument("--only", action="append", metavar="NAME", help="what has NAME in its name; may be repeated")
+    parser.add_argument("--peer", choices=[peer.name for peer in PEERS], help="measure one broker alone")
+    parser.add_argument("--scale", type=float, default=1.0, help="size of the scenarios (default: %(default)s)")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the report there")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,268 @@
+"""What other clients do while the innocent ones ask: floods, and single requests that are very much work.
+
+A scenario is prepared first and then run; only while it runs are the waits measured. ``scale`` makes it smaller where a
+look is enough.
+"""
+
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from threading import Event, Thread
+from typing import Final
+
+from benchmarks.lag.crowds import Crowd, subscribe_to_all
+from benchmarks.load.amqp import wire
+from benchmarks.load.amqp.client import Client, connected
+from benchmarks.load.amqp.filling import fill
+from benchmarks.load.gateway import MANAGEMENT
+from benchmarks.load.management import Management
+from benchmarks.load.running import Broker
+from benchmarks.load.workloads import AMQP, MQTT
+
+FLOOD_S: Final = 6.0
+QUEUE: Final = "lag.q"
+EXCHANGE: Final = "lag.x"
+
+#: A prepared scenario, that is run once.
+Run = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """``prepare`` returns what is to be measured. ``needs`` are the listeners that a broker takes part with."""
+
+    name: str
+    prepare: Callable[[Broker, ExitStack, float], Run]
+    needs: frozenset[str] = frozenset({AMQP})
+
+
+def _flood(broker: Broker, stack: ExitStack, pieces: list[bytes]) -> Run:
+    """One publisher for each of the pieces sends it again and again, as fast as it is read."""
+    clients = [stack.enter_context(connected(broker.ports[AMQP])) for _ in pieces]
+
+    def run() -> None:
+        is_over = Event()
+        threads = [
+            Thread(target=_send_on, args=(client, piece, is_over), daemon=True)
+            for client, piece in zip(clients, pieces, strict=True)
+        ]
+        for thread in threads:
+            thread.start()
+        time.sleep(FLOOD_S)
+        is_over.set()
+
+    return run
+
+
+def _send_on(client: Client, piece: bytes, is_over: Event) -> None:
+    client.socket.settimeout(0.2)
+    view = memoryview(piece)
+    at = 0
+    while not is_over.is_set():
+        try:
+            at = (at + client.socket.send(view[at:])) % len(piece)
+        except TimeoutError:
+            continue
+        except OSError:
+            return
+
+
+def _publishes(exchange: str, keys: Iterator[str], body: bytes = b"", count: int = 1000) -> bytes:
+    return b"".join(_publish(exchange, key, body) for key in itertools.islice(keys, count))
+
+
+def _publish(exchange: str, key: str, body: bytes) -> bytes:
+    """Return the frames of a message; one with an empty body has no body frame."""
+    whole = wire.publish(exchange, key, body, persistent=False)
+    return whole if body else whole[: -wire.FRAME_OVERHEAD]
+
+
+def fanout(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """Five publishers of empty messages to a fanout exchange with 1,000 queues."""
+    control = stack.enter_context(connected(broker.ports[AMQP]))
+    control.declare_exchange(EXCHANGE, "fanout")
+    for number in range(int(1000 * scale)):
+        control.declare_queue(f"lag.{number}")
+        control.bind_queue(f"lag.{number}", EXCHANGE, "")
+    return _flood(broker, stack, [_publishes(EXCHANGE, itertools.repeat("k"))] * 5)
+
+
+def wildcards(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """A publisher of ever new keys to a topic exchange with 4,096 bindings of wildcards."""
+    control = stack.enter_context(connected(broker.ports[AMQP]))
+    control.declare_exchange(EXCHANGE, "topic")
+    control.declare_queue(QUEUE)
+    for words in itertools.islice(itertools.product("*#", repeat=12), int(4096 * scale)):
+        control.bind_queue(QUEUE, EXCHANGE, ".".join(words))
+    keys = (f"a.b.c.d.e.f.g.h.i.j.k.{number}" for number in itertools.count())
+    return _flood(broker, stack, [_publishes(EXCHANGE, keys, count=20_000)])
+
+
+def slow_consumer(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """A publisher of 1 KiB messages to a consumer that never reads."""
+    consumer = stack.enter_context(connected(broker.ports[AMQP]))
+    consumer.declare_queue(QUEUE)
+    consumer.consume(QUEUE, no_ack=True)
+    return _flood(broker, stack, [_publishes("", itertools.repeat(QUEUE), bytes(1024), count=100)])
+
+
+def _filled(broker: Broker, stack: ExitStack, count: int) -> Client:
+    control = stack.enter_context(connected(broker.ports[AMQP]))
+    control.socket.settimeout(120)
+    control.declare_queue(QUEUE, durable=True)
+    fill(broker.ports[AMQP], QUEUE, count, 10)
+    return control
+
+
+def purge(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """A queue of 300,000 persistent messages is purged."""
+    control = _filled(broker, stack, int(300_000 * scale))
+    return lambda: control.call(50, 30, b"\x00\x00" + wire.short_string(QUEUE) + b"\x00")
+
+
+def delete(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """A queue of 300,000 persistent messages is deleted."""
+    control = _filled(broker, stack, int(300_000 * scale))
+    return lambda: (control.delete_queue(QUEUE), time.sleep(2))
+
+
+def commit(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """A transaction of 100,000 publishes is committed."""
+    control = stack.enter_context(connected(broker.ports[AMQP]))
+    control.socket.settimeout(120)
+    control.declare_queue(QUEUE, durable=True)
+    control.call(90, 10)
+    thousand = wire.publish("", QUEUE, bytes(10), persistent=True) * 1000
+    for _ in range(int(100 * scale)):
+        control.socket.sendall(thousand)
+    time.sleep(3 * scale)
+    return lambda: control.call(90, 20)
+
+
+def come_back(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """A consumer with 300,000 unacknowledged messages is gone."""
+    count = int(300_000 * scale)
+    _filled(broker, stack, count)
+    consumer = stack.enter_context(connected(broker.ports[AMQP]))
+    consumer.socket.settimeout(120)
+    consumer.consume(QUEUE, no_ack=False)
+    for _ in range(count):
+        consumer.read_arrival()
+    return lambda: (consumer.close(), time.sleep(3))
+
+
+def exclusive(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """A connection ends that owned 10,000 bound exclusive queues."""
+    owner = stack.enter_context(connected(broker.ports[AMQP]))
+    owner.declare_exchange(EXCHANGE, "topic")
+    for number in range(int(10_000 * scale)):
+        name = wire.short_string(f"lag.{number}")
+        owner.call(50, 10, b"\x00\x00" + name + b"\x04" + bytes(4))
+        owner.bind_queue(f"lag.{number}", EXCHANGE, f"lag.{number}")
+    return lambda: (owner.close(), time.sleep(3))
+
+
+def _many_queues(broker: Broker, count: int) -> Management:
+    with connected(broker.ports[AMQP]) as control:
+        control.socket.settimeout(120)
+        control.declare_queues([f"lag.{number}" for number in range(count)])
+    return Management(broker.ports[MANAGEMENT])
+
+
+def listings(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """30,000 queues are listed, sorted by a live column and exported."""
+    operator = _many_queues(broker, int(30_000 * scale))
+    return lambda: [
+        operator.ask("GET", path) for path in ("/api/queues", "/api/queues?sort=messages", "/api/definitions")
+    ]
+
+
+def policy(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """A policy comes to hold for 30,000 queues."""
+    operator = _many_queues(broker, int(30_000 * scale))
+    return lambda: (operator.put_policy("lag", ".*", {"max-length": 10}), time.sleep(3))
+
+
+def vhost(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """A virtual host with 30,000 durable queues is imported and deleted."""
+    operator = Management(broker.ports[MANAGEMENT])
+    queues = [
+        {"name": f"lag.{number}", "vhost": "lag", "durable": True, "auto_delete": False, "arguments": {}}
+        for number in range(int(30_000 * scale))
+    ]
+    definitions = json.dumps({"vhosts": [{"name": "lag"}], "queues": queues})
+    return lambda: (
+        operator.ask("POST", "/api/definitions", definitions),
+        operator.ask("DELETE", "/api/vhosts/lag"),
+        time.sleep(4),
+    )
+
+
+def expiry(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """300,000 persistent messages expire at once and are dead-lettered."""
+    control = stack.enter_context(connected(broker.ports[AMQP]))
+    control.declare_queue("lag.dead", durable=True)
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "lag.dead"}
+    control.declare_queue(QUEUE, durable=True, arguments=arguments)
+    count = int(300_000 * scale)
+    fill(broker.ports[AMQP], QUEUE, count, 10)
+    operator = Management(broker.ports[MANAGEMENT])
+
+    def run() -> None:
+        operator.put_policy("lag", f"^{QUEUE}$", {"message-ttl": 1})
+        while control.declare_queue("lag.dead", durable=True, passive=True) < count:
+            time.sleep(0.1)
+
+    return run
+
+
+def retained(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """Ten new subscribers get 50,000 retained messages each."""
+    crowd = Crowd(broker.ports[MQTT])
+    crowd.retain(int(50_000 * scale))
+    return lambda: subscribe_to_all(broker.ports[MQTT], 10, int(50_000 * scale))
+
+
+def storm(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """2,000 MQTT clients with wills and kept sessions are gone at once and come back."""
+    crowd = Crowd(broker.ports[MQTT])
+    members = crowd.connect(int(2_000 * scale))
+
+    def run() -> None:
+        for member in members:
+            member.close()
+        crowd.connect(int(2_000 * scale))
+        time.sleep(1)
+
+    return run
+
+
+#: With the management API, which only the gateway is run with.
+OPERATED: Final = frozenset({AMQP, MANAGEMENT})
+
+SCENARIOS: Final = (
+    Scenario("flood to a fanout of 1,000 queues", fanout),
+    Scenario("flood over 4,096 bindings of wildcards", wildcards),
+    Scenario("1 KiB messages flood a consumer that never reads", slow_consumer),
+    Scenario("purge of 300,000 persistent messages", purge),
+    Scenario("deletion of a queue of 300,000 persistent messages", delete),
+    Scenario("commit of a transaction of 100,000 publishes", commit),
+    Scenario("300,000 unacknowledged messages come back", come_back),
+    Scenario("a connection ends that owned 10,000 bound exclusive queues", exclusive),
+    Scenario("30,000 queues listed, sorted, exported over HTTP", listings, OPERATED),
+    Scenario("a new policy for 30,000 queues", policy, OPERATED),
+    Scenario("a virtual host of 30,000 queues imported and deleted", vhost, OPERATED),
+    Scenario("300,000 messages expire and are dead-lettered", expiry, OPERATED),
+    Scenario("50,000 retained messages to ten new subscribers", retained, frozenset({MQTT})),
+    Scenario("2,000 MQTT clients with wills go and come back", storm, frozenset({MQTT})),
+)
+
+
+@contextmanager
+def prepared(scenario: Scenario, broker: Broker, scale: float) -> Iterator[Run]:
+    """Prepare a scenario, and let go of its clients at the end."""
+    with ExitStack() as stack:
+        yield scenario.prepare(broker, stack, scale)
