@@ -29,7 +29,7 @@ BUILT := $(COMPILED)/.built-$(or $(PROFILE),once)
 WITH_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
 SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugins -name '*.py' -o -name '*.c')
 
-.PHONY: run test test-most test-slow test-wheel lint typecheck format bench fuzz wheel pipeline docs clean help
+.PHONY: run test test-most test-slow test-wheel lint typecheck format bench lag fuzz wheel pipeline docs clean help
 
 run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
 	@exec $(BIN)/gateway run --config $(CONFIG) $(ARGS)
@@ -65,6 +65,10 @@ format: $(VENV)/.tested ## put the code into its usual form
 
 bench: $(BUILT) ## compare speed with RabbitMQ and Mosquitto on this machine; make bench ARGS="--only expired" measures a part
 	@$(WITH_COMPILED) $(BIN)/python -m benchmarks.load $(ARGS)
+	@$(if $(ARGS),,$(WITH_COMPILED) $(BIN)/python -m benchmarks.lag)
+
+lag: $(BUILT) ## measure how long innocent clients wait while others flood; make lag ARGS="--only purge --explain" measures a part
+	@$(WITH_COMPILED) $(BIN)/python -m benchmarks.lag $(ARGS)
 
 fuzz: $(VENV)/.tested ## mutated sessions on every port for an hour each; make fuzz ARGS="--seconds 60 --only stomp" does less
 	@$(BIN)/python -m tests.fuzz $(ARGS) </dev/null

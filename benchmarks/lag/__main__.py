@@ -62,7 +62,7 @@ def main() -> int:
     for scenario in SCENARIOS:
         if options.only is None or any(part in scenario.name for part in options.only):
             for peer in chosen:
-                for row in _measure(scenario, peer, options.scale):
+                for row in _measure(scenario, peer, options.scale, options.explain):
                     print(row, flush=True)
                     rows.append(row)
     text = _report(rows, options.scale)
@@ -73,7 +73,7 @@ def main() -> int:
     return 1 if late else 0
 
 
-def _measure(scenario: Scenario, peer: Peer, scale: float) -> Iterator[Row]:
+def _measure(scenario: Scenario, peer: Peer, scale: float, explain: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as directory, peer.launch(Path(directory)) as broker:
         if not scenario.needs <= broker.ports.keys():
             return
@@ -87,6 +87,9 @@ def _measure(scenario: Scenario, peer: Peer, scale: float) -> Iterator[Row]:
             if times:
                 p50, p99 = times[len(times) // 2], times[int(len(times) * 0.99)]
                 yield Row(scenario.name, peer.name, protocol, len(times), p50, p99, times[-1], memory)
+        if explain and peer.name == SUBJECT.name:
+            log = (Path(directory) / "output.log").read_text(errors="replace")
+            print(*(line for line in log.splitlines() if "took long" in line or "rror" in line), sep="\n", flush=True)
 
 
 def _waits(scenario: Scenario, broker: Broker, scale: float) -> tuple[Mapping[str, list[float]], int]:
@@ -146,6 +149,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--only", action="append", metavar="NAME", help="what has NAME in its name; may be repeated")
     parser.add_argument("--peer", choices=[peer.name for peer in PEERS], help="measure one broker alone")
     parser.add_argument("--scale", type=float, default=1.0, help="size of the scenarios (default: %(default)s)")
+    parser.add_argument("--explain", action="store_true", help="print what the gateway's log says of long turns")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the report there")
     return parser
 

@@ -26,9 +26,11 @@ _log = Logger()
 #: have little to say a turn does not end sooner: 5,000 would pay 40 times over for what each turn costs beside.
 LONG_TURN_S: Final = 0.005
 
-#: How many newcomers each listener lets in during one turn, how many of those who have not logged in yet are served,
-#: and how many of those who left are seen off. The others wait where they cost nothing. In a storm of 5,000 clients who
-#: come back, or leave at once, whoever stayed would otherwise wait for all of them (337 and 240 ms).
+#: How many connections each listener accepts in one turn, how many of those that have not logged in are served, and how
+#: many of those that ended are told so; the latter two for ``LONG_TURN_S`` at most. The others wait where they cost
+#: nothing. In a storm of 5,000 clients that come back, or leave at once, the others would wait for all of them (337 and
+#: 240 ms).
+MOST_ACCEPTED: Final = 8
 MOST_NEWCOMERS: Final = 32
 MOST_LEAVING: Final = 32
 
@@ -109,6 +111,7 @@ class Loop(Schedule):
                 self._serve_many(ready)
             if leaving:
                 reactor.see_off(MOST_LEAVING)
+                self._blame_ends(started_s)
             if due:
                 self.end_turns()
             if self.busy:
@@ -172,10 +175,25 @@ class Loop(Schedule):
         line = self._lines[descriptor] if descriptor < len(self._lines) else None
         self.watch.part("serving a listener" if line is None else f"connection {line.who}", seconds)
 
+    def _blame_ends(self, started_s: float) -> None:
+        """Note a turn that the ends of connections made long so far."""
+        seconds = monotonic_s() - started_s
+        if seconds > 2 * LONG_PART_S:
+            self.watch.part("connections that ended", seconds)
+
     def _serve(self, descriptor: int, event: int) -> None:
         """Serve what is no line, or has more to say than that there is something to read."""
         selectable = self._reactor._selectables.get(descriptor)
         if selectable is not None:
             self._reactor._doReadOrWrite(selectable, descriptor, event)
         elif descriptor == self._antechamber.door:
-            self._serve_all(self._antechamber.newcomers(MOST_NEWCOMERS))
+            self._serve_newcomers()
+
+    def _serve_newcomers(self) -> None:
+        """Serve some connections that have not logged in, for as long as a turn may be; a login may cost much."""
+        ready = self._antechamber.newcomers(MOST_NEWCOMERS)
+        ends_s = monotonic_s() + LONG_TURN_S
+        for at in range(0, len(ready), 2):
+            self._serve_all(ready[at : at + 2])
+            if monotonic_s() >= ends_s:
+                return

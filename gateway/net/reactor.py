@@ -10,7 +10,8 @@ from twisted.logger import Logger
 
 from gateway.net.antechamber import Antechamber
 from gateway.net.line import Line
-from gateway.net.loop import MOST_LEAVING, MOST_NEWCOMERS, Loop
+from gateway.net.loop import LONG_TURN_S, MOST_ACCEPTED, MOST_LEAVING, Loop
+from gateway.net.turn_watch import LONG_PART_S
 
 #: Delayed calls count as a turn if they take longer than this, in seconds.
 SHORTEST_COUNTED_S: Final = 0.0001
@@ -44,7 +45,7 @@ class Door(tcp.Port):
 
     def doRead(self) -> None:  # noqa: N802 - Twisted's name
         """Accept connections."""
-        self.numberAccepts = min(self.numberAccepts, MOST_NEWCOMERS)
+        self.numberAccepts = min(self.numberAccepts, MOST_ACCEPTED)
         antechamber = self.reactor.antechamber
         antechamber.while_admitting = True
         try:
@@ -79,6 +80,9 @@ class TurnReactor(epollreactor.EPollReactor):
         """Run delayed and threaded calls, then end the turn they belong to."""
         started_s = monotonic_s()
         super().runUntilCurrent()
+        seconds = monotonic_s() - started_s
+        if seconds > 2 * LONG_PART_S:
+            self.loop.watch.part("timers and what threads were done with", seconds)
         if self.loop.due:
             self.loop.end_turns()
         seconds = monotonic_s() - started_s
@@ -124,10 +128,12 @@ class TurnReactor(epollreactor.EPollReactor):
         super().disconnectAll()
 
     def see_off(self, most: int) -> None:
-        """Tell some of the connections that ended."""
-        leaving = self.loop.leaving[:most]
-        del self.loop.leaving[:most]
-        for one in leaving:
+        """Tell some of the connections that ended, for as long as a turn may be."""
+        leaving, ends_s = self.loop.leaving, monotonic_s() + LONG_TURN_S
+        for _ in range(min(most, len(leaving))):
+            if monotonic_s() >= ends_s:
+                return
+            one = leaving.pop(0)
             if getattr(one[0], "disconnected", False):  # it was aborted meanwhile, or its end was noticed twice
                 continue
             try:

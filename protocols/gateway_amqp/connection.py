@@ -48,6 +48,9 @@ from gateway_amqp.state import State
 from gateway_amqp.tables import MalformedField
 
 _frame_head = FRAME_HEAD.unpack_from
+
+#: Units of work that a frame counts for which is none of a whole publish or acknowledgement: most declare something.
+_METHOD_WORK: Final = LOOK_EVERY // 2
 _CLOSE: Final = b"\x00\x0a\x00\x32"
 _CLOSE_OK: Final = b"\x00\x0a\x00\x33"
 
@@ -238,6 +241,7 @@ class Connection(Machine):
                     elif index == ACK:
                         channel.ack(payload)
                         continue
+                budget.work += _METHOD_WORK
                 self._frame(kind, number, payload)
             except Refused as refusal:
                 self._refuse(refusal, number, *index_of(payload if kind == METHOD else PUBLISH))
