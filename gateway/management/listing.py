@@ -53,17 +53,30 @@ class Listing(Generic[T]):
         :raises HttpError: when the query makes no sense.
         """
         page = Page.of(query) if self._is_paged else None
-        entries = yield from in_order(self._entries, self._key, self._wanted)
         if page is None:
+            entries = yield from in_order(self._entries, self._key, self._wanted)
             yield b"["
             yield from self._written((yield from self._sorted(entries, query)), query)
             yield b"]"
             return
+        entries = yield from self._visible()
         total = len(entries)
         entries = yield from self._named(page, entries)
         count = len(entries)
+        entries = yield from in_order(entries, self._key)
         items = page.cut((yield from self._sorted(entries, query)))
         yield from page.written(self._written(items, query), len(items), total, count)
+
+    def _visible(self) -> Generator[None, None, list[T]]:
+        if self._wanted is None:
+            return list(self._entries)
+        visible = []
+        for number, entry in enumerate(self._entries):
+            if self._wanted(entry):
+                visible.append(entry)
+            if number % _STRIDE == 0:
+                yield
+        return visible
 
     def _named(self, page: "Page", entries: list[T]) -> Generator[None, None, list[T]]:
         if page.admits is None:

@@ -10,7 +10,7 @@ from time import monotonic
 from traceback import format_exception
 from typing import Any, Final
 
-from twisted.internet.defer import CancelledError, Deferred, DeferredLock, maybeDeferred
+from twisted.internet.defer import CancelledError, Deferred, DeferredLock, maybeDeferred, succeed
 from twisted.internet.task import Cooperator, deferLater
 from twisted.python.failure import Failure
 from werkzeug.exceptions import HTTPException
@@ -126,17 +126,25 @@ class Api:
             result = route.resource(call, **{name: decoded(value) for name, value in names.items()})
             if isinstance(result, Listing):
                 return Streamed(result.pieces(call.query))
-            return self._gradually(result) if isinstance(result, Gradual) else result
+            return self._gradually(request, result) if isinstance(result, Gradual) else result
         finally:
             self._surroundings.touch()
 
-    def _gradually(self, gradual: Gradual) -> "Deferred[object]":
+    def _gradually(self, request: Request, gradual: Gradual) -> "Deferred[object]":
+        """Do long work. It goes on if the client goes, and its successor waits for it; what waits then is not begun."""
         work = Work(gradual.steps, self._surroundings.touch, self._paused)
+        answered: Deferred[object] = Deferred(canceller=lambda _: None)
 
-        def begin() -> "Deferred[object]":
-            return self._cooperator.coiterate(iter(work)).addCallback(lambda _: work.result)
+        def begin() -> "Deferred[Any]":
+            return succeed(None) if request.is_lost else self._cooperator.coiterate(iter(work))
 
-        return self._turns.run(begin) if gradual.waits_its_turn else begin()
+        def ended(outcome: object) -> None:
+            if not answered.called:
+                answered.callback(outcome if isinstance(outcome, Failure) else work.result)
+
+        done: Deferred[Any] = self._turns.run(begin) if gradual.waits_its_turn else begin()
+        done.addBoth(ended)
+        return answered
 
     def _paused(self) -> "Deferred[None] | None":
         """Return what fires when long work goes on; ``None`` while the store keeps up with it.

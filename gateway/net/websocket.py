@@ -65,6 +65,9 @@ _END_OF_HEAD: Final = re.compile(rb"\r?\n\r?\n")
 #: Events that one turn serves, so that a flood of small frames keeps nobody waiting (64 KiB hold 11,000 pings).
 MOST_EVENTS: Final = 100
 
+#: Connections of one listener that may wait for their handshake.
+MOST_HANDSHAKES: Final = 500
+
 #: How long a peer may take to close its side, in seconds.
 _LEAVING_S: Final = 10.0
 
@@ -91,6 +94,7 @@ class WebSocketProtocol(Protocol):
     def connectionMade(self) -> None:
         """A peer connected."""
         self._deadline = self._factory.clock.call_later(self._factory.timeout_s, self._too_late)
+        self._factory.began(self)
 
     def dataReceived(self, data: bytes) -> None:
         """Bytes came: the handshake, or frames."""
@@ -109,6 +113,7 @@ class WebSocketProtocol(Protocol):
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """The peer is gone."""
         self._is_over = True
+        self._factory.ended(self)
         self._events = iter(())
         self._deadline.cancel()
         client, self._client = self._client, None
@@ -175,6 +180,7 @@ class WebSocketProtocol(Protocol):
             self._refuse("none of the subprotocols asked for is spoken here", RejectConnection(status_code=400))
         else:
             self._send(AcceptConnection(subprotocol=offered))
+            self._factory.ended(self)
             self._deadline.cancel()
             self._messages = MessageTransport(transport, self._websocket.send)
             self._messages.origin = (origin or b"").decode("latin-1")
@@ -206,9 +212,15 @@ class WebSocketProtocol(Protocol):
         return self._factory.origins.refusal(host, page, is_local=is_local)
 
     def _too_late(self) -> None:
+        self.give_up("no WebSocket handshake in time")
+
+    def give_up(self, reason: str) -> None:
+        """End a connection without a handshake."""
         transport: Any = self.transport
         self._is_over = True
-        self._log("no WebSocket handshake in time")
+        self._deadline.cancel()
+        self._factory.ended(self)
+        self._log(reason)
         transport.abortConnection()
 
     # Frames
@@ -259,6 +271,7 @@ class WebSocketProtocol(Protocol):
     def _leave(self) -> None:
         transport: Any = self.transport
         self._is_over = True
+        self._factory.ended(self)
         self._deadline.cancel()
         self._deadline = self._factory.clock.call_later(_LEAVING_S, transport.abortConnection)
         if self._messages is not None:
@@ -324,7 +337,18 @@ class WebSocketFactory(Factory):
         self.timeout_s = timeout_s
         self.origins = origins
         self.refusals = RateLimit(1, _LOG_INTERVAL_S, clock.monotonic_s)
+        self._handshakes: dict[WebSocketProtocol, None] = {}
 
     def buildProtocol(self, addr: IAddress | None) -> WebSocketProtocol:
         """Return what shakes hands on a new connection."""
         return WebSocketProtocol(self, addr)
+
+    def began(self, connection: WebSocketProtocol) -> None:
+        """A connection waits for its handshake; with too many of them the one that waits longest makes room."""
+        self._handshakes[connection] = None
+        if len(self._handshakes) > MOST_HANDSHAKES:
+            next(iter(self._handshakes)).give_up("too many connections without a handshake")
+
+    def ended(self, connection: WebSocketProtocol) -> None:
+        """A handshake is over, whatever came of it."""
+        self._handshakes.pop(connection, None)

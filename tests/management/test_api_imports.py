@@ -76,3 +76,15 @@ def test_nothing_is_applied_of_definitions_with_something_wrong_in_them(console:
 def test_what_is_no_list_is_told_also_for_one_virtual_host(console: Console) -> None:
     answer = console.ask("POST", "/definitions/%2F", {"queues": 3})
     assert answer.said == (400, {"error": "bad_request", "reason": "definitions: queues: must be a valid list, not 3"})
+
+
+def test_an_import_whose_client_is_gone_is_finished_before_the_next_begins(console: Console) -> None:
+    made: list[str] = []
+    console.gateway.broker.events.subscribe(lambda event: made.append(event.subject))
+    first = console.send("POST", "/definitions", {"queues": queues("first", 400)})
+    waiting = console.send("POST", "/definitions", {"queues": queues("waiting", 1)})
+    last = console.send("POST", "/definitions/%2F", {"queues": queues("last", 1)})
+    first.hang_up()
+    waiting.hang_up()
+    assert advance(console, last).status == 204
+    assert made == [*(f"first{number}" for number in range(400)), "last0"]

@@ -12,7 +12,7 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import BytesMessage, CloseConnection, Ping, RejectConnection, Request
 
 from gateway.net.origins import OriginRules
-from gateway.net.websocket import MOST_EVENTS, MQTT, STOMP, WebSocketFactory
+from gateway.net.websocket import MOST_EVENTS, MOST_HANDSHAKES, MQTT, STOMP, WebSocketFactory
 from gateway.testing import FakeClock
 from tests.net.test_websocket import TIMEOUT_S, Echo
 
@@ -231,3 +231,10 @@ def test_stomp_is_judged_likewise() -> None:
     server.dataReceived(client.send(Request(host="broker.example", target="/ws", extra_headers=head)))
     client.receive_data(transport.value())
     assert [event.status_code for event in client.events() if isinstance(event, RejectConnection)] == [403]
+
+
+def test_connections_without_a_handshake_are_bounded() -> None:
+    door = Door()
+    silent = [door.connect()[1] for _ in range(MOST_HANDSHAKES)]
+    assert door.ask().startswith(b"HTTP/1.1 101")
+    assert [transport.disconnected for transport in silent[:2]] == [True, False]

@@ -7,6 +7,7 @@ sends it. Each wait has its limit: for a head, for a body that comes too slowly,
 from collections.abc import Callable
 from email.utils import formatdate
 from enum import Enum, auto
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 import h11
@@ -240,7 +241,7 @@ class HttpProtocol(Protocol):
             headers.append((b"Connection", b"close"))
         self._stage = Stage.ANSWER
         self._disarm()
-        self._write(self._http.send(h11.Response(status_code=status, headers=headers)))
+        self._write(self._http.send(h11.Response(status_code=status, headers=headers, reason=_phrase(status))))
 
     def send(self, data: bytes) -> None:
         """Send a piece of the answer's body."""
@@ -304,7 +305,8 @@ class HttpProtocol(Protocol):
             headers.append((b"Connection", b"close"))
             if error.status == 503:
                 headers.append((b"Retry-After", b"1"))
-            answer = [h11.Response(status_code=error.status, headers=headers), h11.Data(data=content)]
+            head = h11.Response(status_code=error.status, headers=headers, reason=_phrase(error.status))
+            answer = [head, h11.Data(data=content)]
             for event in (*answer, h11.EndOfMessage()):
                 self._write(self._http.send(event))
         self._leave()
@@ -379,3 +381,8 @@ class HttpProtocol(Protocol):
         if self._stall is not None:
             self._stall.cancel()
             self._stall = None
+
+
+def _phrase(status: int) -> bytes:
+    """Return a status in words, which some tools show."""
+    return HTTPStatus(status).phrase.encode()
