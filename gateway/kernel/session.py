@@ -114,6 +114,11 @@ class Session:
         shared = [queue for name in dict.fromkeys(names) if (queue := self._queue(name)) is not None]
         return self.own_queues() + shared
 
+    def shared_by_queue_name(self) -> dict[str, SubscriptionRecord]:
+        """Return a subscription for each queue that it shares with a group, the first of those that share it."""
+        shared = [subscription for subscription in self.subscriptions if subscription.group]
+        return {self.queue_name(subscription): subscription for subscription in reversed(shared)}
+
     def own_queues(self) -> "list[Queue]":
         """Return those of them that it shares with nobody."""
         return [queue for level in (0, 1) if (queue := self._queue(self.own_queue_name(level))) is not None]

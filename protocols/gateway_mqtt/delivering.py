@@ -75,8 +75,9 @@ class Delivering:
     def resume_session(self) -> None:
         """Take up where the last connection ended: releases first, then messages in their order (MQTT-4.4.0-1)."""
         self.inflight.repeat_releases()
+        shared = self.session.shared_by_queue_name()
         for queue in self.session.queues():
-            self._attach(queue)
+            self._attach(queue, shared.get(queue.name))
         self._take_held()
         for consumer in self.consumers:
             self._hand_out([consumer.queue], consumer.queue.dispatch)
@@ -84,10 +85,10 @@ class Delivering:
         if acknowledged is None or not len(acknowledged):
             self.inflight.give_up_before(inf)
 
-    def attend(self, queue: Queue) -> None:
-        """Consume from a queue of the session, if that is not done already."""
+    def attend(self, queue: Queue, subscription: SubscriptionRecord) -> None:
+        """Consume from the queue of a subscription, if that is not done already."""
         if queue not in self._consumer_by_queue:
-            self._attach(queue)
+            self._attach(queue, subscription)
         self._hand_out([queue], queue.dispatch)
 
     def leave(self, queue: Queue) -> None:
@@ -144,10 +145,10 @@ class Delivering:
         """A queue of the session is gone."""
         self._consumer_by_queue.pop(consumer.queue, None)
 
-    def _attach(self, queue: Queue) -> None:
-        subscription = self._shared_subscription(queue)
+    def _attach(self, queue: Queue, subscription: SubscriptionRecord | None) -> None:
+        """Consume from a queue: of a group on the terms of a subscription, else on those of all of the session's."""
         subscriber: AtMostOnce | Acknowledged
-        if subscription is not None:
+        if subscription is not None and subscription.group and not self.session.owns(queue):
             subscriber = Shared(self, subscription)
         elif self.session.is_at_most_once(queue):
             subscriber = AtMostOnce(self)
@@ -158,14 +159,6 @@ class Delivering:
         consumer = Consumer(queue, _TAG, subscriber, self._outbox, needs_settling=needs_settling, shared_credit=credit)
         queue.consume(consumer)
         self._consumer_by_queue[queue] = consumer
-
-    def _shared_subscription(self, queue: Queue) -> SubscriptionRecord | None:
-        if self.session.owns(queue):
-            return None
-        for subscription in self.session.subscriptions:
-            if subscription.group and self.session.queue_name(subscription) == queue.name:
-                return subscription
-        return None
 
     def _take_held(self) -> None:
         """Take up messages of groups again that nobody else may have (MQTT-4.8.2-4)."""

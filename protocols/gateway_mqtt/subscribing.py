@@ -64,8 +64,8 @@ class Subscribing:
             yield
         self._promise()
         self._answer(refusals, partial(suback, self._scope.version, packet.packet_id, reasons))
-        for queue in dict.fromkeys(queue for _, queue, _ in taken):
-            self._delivering.attend(queue)
+        for queue, subscription in {queue: subscription for subscription, queue, _ in taken[::-1]}.items():
+            self._delivering.attend(queue, subscription)
             yield
         for subscription, _, sends_retained in taken:
             if sends_retained:

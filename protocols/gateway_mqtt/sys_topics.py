@@ -28,6 +28,9 @@ _AVERAGED: Final = (
     *("bytes/received", "bytes/sent", "sockets", "connections"),
 )
 
+#: Sessions that are told a value in one step.
+_STRIDE: Final = 50
+
 #: The shortest time that a rate is worked out for, in seconds.
 _MOMENT_S: Final = 0.001
 
@@ -74,11 +77,11 @@ class SysTopics:
         for vhost, inventory in inventory_by_vhost.items():
             for name, value in (of_node | values_of(inventory)).items():
                 if self._broker.vhost_by_name.get(vhost.name) is vhost:  # it may go while we are at it
-                    self._tell(vhost, inventory.curious, name, value)
+                    yield from self._tell(vhost, inventory.curious, name, value)
                 yield
 
-    def _tell(self, vhost: VirtualHost, curious: list[Session], name: str, value: str) -> None:
-        """Retain a value that is not what it was, and offer it to who wants to know."""
+    def _tell(self, vhost: VirtualHost, curious: list[Session], name: str, value: str) -> Iterator[None]:
+        """Retain a value that is not what it was, and offer it to who wants to know, to some of them in each step."""
         routing_key = REVERSIBLE.routing_key(PREFIX + name)
         body = value.encode()
         kept = vhost.retained.get(routing_key)
@@ -86,8 +89,10 @@ class SysTopics:
             return
         message = Message(self._exchange, routing_key, self._header, body)
         vhost.retained.keep_transient(message)
-        for session in curious:
+        for number, session in enumerate(curious, 1):
             _offer(session, message)
+            if number % _STRIDE == 0:
+                yield
 
     def _add_dropped(self, inventory_by_vhost: Mapping[VirtualHost, Inventory]) -> None:
         """Add what was dropped since the last look; what a deleted queue counted is not taken back."""

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gateway.kernel.session import Session
 from gateway.testing import FakeClock
 from gateway_mqtt.properties import MOST_REPEATED
 from tests.protocols.mqtt.dialogue import Client, Gateway
@@ -181,3 +182,17 @@ def test_a_client_that_does_not_wait_for_that_leaves_nothing() -> None:
     gateway.advance(1)
     assert len(gateway.vhost.sessions) == 0
     assert queues_of_sessions(gateway) == []
+
+
+def test_a_session_of_many_groups_resumes_with_a_few_looks_at_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    gateway = Gateway()
+    client = gateway.client("c", is_clean=False, expiry=600)
+    client.say(FIVE.subscribe(*((f"$share/g/t/{number}", 1) for number in range(200))))
+    client.lose()
+    looks = []
+    queue_name = Session.queue_name
+    monkeypatch.setattr(Session, "queue_name", lambda *asked: looks.append(asked) or queue_name(*asked))
+    again = gateway.client("c", is_clean=False, expiry=600)
+    assert gateway.client("w").publish("t/199", qos=1, id=1) == ["PUBACK #1"]
+    assert again.hear() == ["PUBLISH q1 #1 t/199 'hi'"]
+    assert 200 <= len(looks) <= 1000
