@@ -6,7 +6,11 @@ Every protocol has the idea and its own letters: AMQP writes ``stock.*.nyse`` an
 
 from collections.abc import Hashable
 from sys import intern
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
+
+#: Words of a filter or topic that are told apart; what follows is one more word. Each word of a filter takes a node, so
+#: that one of 64 KB of separators took 14 MB. The protocols accept fewer words; stores of earlier versions may hold more.
+MOST_WORDS: Final = 1024
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -192,7 +196,7 @@ class TopicTrie(Generic[K, V]):
         return not self._root.is_empty
 
     def _words(self, topic: str) -> list[str]:
-        return topic.split(self._separator) if topic else []
+        return topic.split(self._separator, MOST_WORDS - 1) if topic else []
 
     def _child(self, node: _Node[K, V], word: str) -> _Node[K, V] | None:
         if word == self._one:

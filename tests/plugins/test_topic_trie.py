@@ -1,5 +1,6 @@
 """The trie agrees with the definition of the wildcards, forgets what is removed, and stays quick on bad patterns."""
 
+import tracemalloc
 from time import process_time
 
 import pytest
@@ -119,3 +120,19 @@ def test_a_wildcard_in_a_topic_is_a_plain_word() -> None:
     trie.insert("*", 1, "one word")
     assert trie.match("a.*") == []
     assert trie.match("#") == ["one word"]
+
+
+def test_a_filter_of_very_many_words_takes_a_bounded_amount_of_memory() -> None:
+    trie: TopicTrie[int, int] = TopicTrie()
+    deep = "." * 65_000
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    trie.insert(deep, 1, 1)
+    taken = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert taken < 500_000
+    trie.insert("#", 2, 2)
+    assert sorted(trie.match(deep)) == [1, 2]
+    assert trie.match(deep + "x") == [2]
+    trie.remove(deep, 1)
+    assert trie.match(deep) == [2]
