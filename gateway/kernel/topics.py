@@ -9,7 +9,7 @@ from sys import intern
 from typing import Final, Generic, TypeVar
 
 #: Words of a filter or topic that are told apart; what follows is one more word. Each word of a filter takes a node, so
-#: that one of 64 KB of separators took 14 MB. The protocols accept fewer words; stores of earlier versions may hold more.
+#: that one of 64 KB of separators took 14 MB. Protocols accept fewer words; stores of earlier versions may hold more.
 MOST_WORDS: Final = 1024
 
 K = TypeVar("K", bound=Hashable)
