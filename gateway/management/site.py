@@ -221,7 +221,8 @@ class Api:
             error = translated(error)
         if not isinstance(error, HttpError):
             trace = "".join(format_exception(error))
-            _log.error("internal error", method=request.method, path=request.path, error=trace)
+            path = request.path.partition("/hash_password/")[0]  # what follows is a password
+            _log.error("internal error", method=request.method, path=path, error=trace)
             error = HttpError(500, "internal_error", "the gateway failed at this, see its log")
         if not request.is_answered:
             self._write(request, Reply(error.status, error.fields, error.headers))

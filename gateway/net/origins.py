@@ -6,13 +6,18 @@ attacker's DNS leads to this machine (DNS rebinding) makes a foreign page look l
 
 import socket
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 #: In a list of what is allowed: everything.
 ANY: Final = "*"
+
+_HOSTS: Final = Path("/etc/hosts")
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
@@ -65,13 +70,19 @@ def name_of(host: str) -> str:
 
 
 def is_own(name: str) -> bool:
-    """Whether a name is an address, ``localhost``, or what this machine calls itself."""
+    """Whether a name is an address, ``localhost``, or one that this machine gives itself, without any DNS."""
     return _is_address(name) or _is_loopback(name) or name in _own_names()
 
 
+@lru_cache(maxsize=1)
 def _own_names() -> frozenset[str]:
+    """Return the machine's name, and the names in its file of hosts."""
     name = socket.gethostname().lower()
-    return frozenset({name, name.partition(".")[0]})
+    names = {name, name.partition(".")[0]}
+    with suppress(OSError):
+        for line in _HOSTS.read_text(encoding="utf-8", errors="replace").splitlines():
+            names.update(line.partition("#")[0].lower().split()[1:])
+    return frozenset(names)
 
 
 def _is_address(name: str) -> bool:

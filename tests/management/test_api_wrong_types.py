@@ -106,7 +106,7 @@ def test_a_path_of_any_names_is_answered(console: Console, route: Route) -> None
         for name in NAMES:
             path = path_of(route, **{f"place{place}": name})
             ask(console, route.method, path, b"{}" if route.method in ("PUT", "POST") else b"")
-    for query in QUERIES:
+    for query in QUERIES if route.method == "GET" or "/pipeline/" in route.path else ():
         ask(console, route.method, f"{path_of(route)}?{query}")
 
 
