@@ -170,6 +170,23 @@ def test_a_client_that_comes_back_while_its_large_session_expires_gets_a_new_one
     assert again.client("c", is_clean=False, expiry=60).subscribe("t/2", 1) == ["SUBACK #1 1"]
 
 
+def test_a_client_that_takes_over_a_large_session_without_expiry_waits_until_it_is_gone() -> None:
+    clock = TickingClock()
+    gateway = Gateway(clock=clock)
+    first = large(gateway, expiry=0)
+    clock.ticking = True
+    client = gateway.stranger()
+    client.machine.receive(FIVE.connect("c", is_clean=False, properties=session_expiry(60)))
+    assert client.hear_now() == []
+    clock.ticking = False
+    gateway.advance(1)
+    assert first.hear() == ["DISCONNECT SESSION_TAKEN_OVER", "closed"]
+    assert client.hear()[0].startswith("CONNACK ")
+    assert client.subscribe("t/1", 1) == ["SUBACK #1 1"]
+    assert gateway.client("w").publish("t/1", qos=1, id=1) == ["PUBACK #1"]
+    assert client.hear() == ["PUBLISH q1 #1 t/1 'hi'"]
+
+
 def test_a_client_that_does_not_wait_for_that_leaves_nothing() -> None:
     clock = TickingClock()
     gateway = Gateway(clock=clock)
