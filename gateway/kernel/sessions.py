@@ -122,7 +122,8 @@ class Sessions:
     def prepare(self, client_id: str, is_clean: bool, user: str, ready: Callable[[], None]) -> bool:
         """Return whether a session may be opened now; if not, ``ready`` is called once the last one is gone.
 
-        The connection that holds it is displaced. One with very many subscriptions ends in slices, as it may when a client starts over.
+        The connection that holds it is displaced. A session with very many subscriptions ends in slices, as it may
+        when a client starts over.
         """
         session = self._session_by_client.get(client_id)
         if session is not None and session.belongs_to(user):
