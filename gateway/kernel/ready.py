@@ -94,11 +94,10 @@ class Ready(Waiting):
         if not self._head and self._paged is not None:
             self._refill()
         returned = self._returned
-        if returned is not None and (not self._head or returned.first < self._head[0].position):
-            entry = returned.peek()
-            self._pop_returned(entry.position)
-        else:
+        if returned is None or (self._head and returned.first > self._head[0].position):
             entry = self._head.popleft()
+        else:
+            entry = self._pop_first(returned)
         self.length -= 1
         self.bytes -= len(entry.message.body)
         return entry
@@ -109,7 +108,10 @@ class Ready(Waiting):
             self._refill()
         returned = self._returned
         if returned is not None and (not self._head or returned.first < self._head[0].position):
-            return returned.peek()
+            first = returned.peek()
+            if self._without_lost(returned):
+                return self.peek()
+            return first
         return self._head[0] if self._head else None
 
     def put_back(self, entry: "QueuedMessage") -> None:
@@ -118,7 +120,7 @@ class Ready(Waiting):
         self.bytes += len(entry.message.body)
         self.returns += 1
         if self._returned is None:
-            self._returned = Returned()
+            self._returned = Returned(self._paging, self._resident, self._segment_length)
         self._returned.add(entry, self.returns)
 
     def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
@@ -170,7 +172,11 @@ class Ready(Waiting):
 
     def came_back(self, position: int) -> "QueuedMessage | None":
         """Return the message that came back to a position; ``None`` when none waits there."""
-        return None if self._returned is None else self._returned.find(position)
+        if (returned := self._returned) is None:
+            return None
+        entry = returned.find(position)
+        self._without_lost(returned)
+        return entry
 
     def came_back_since(self, number: int) -> list[int]:
         """Return the positions of those that came back after so many ``returns`` and wait still."""
@@ -192,13 +198,13 @@ class Ready(Waiting):
 
     def remove(self, positions: set[int]) -> "list[QueuedMessage]":
         """Remove those messages that are there, wherever they stand; return them in the order of their positions."""
-        at_the_ends = (*(self._returned or ()), *self._head, *self._tail)
-        removed = [entry for entry in at_the_ends if entry.position in positions]
+        removed = [entry for entry in (*self._head, *self._tail) if entry.position in positions]
         if removed:
-            for entry in removed:
-                self._pop_returned(entry.position)
             self._head = deque(entry for entry in self._head if entry.position not in positions)
             self._tail = [entry for entry in self._tail if entry.position not in positions]
+        if self._returned is not None:
+            came_back = [self._pop_returned(position) for position in sorted(positions)]
+            removed += [entry for entry in came_back if entry is not None]
         if self._kept is not None:
             removed += self._kept.take(positions)
         if self._paged is not None:
@@ -211,10 +217,33 @@ class Ready(Waiting):
     def _pop_returned(self, position: int) -> "QueuedMessage | None":
         if self._returned is None:
             return None
-        entry = self._returned.pop(position)
-        if not len(self._returned):
+        returned = self._returned
+        entry = returned.pop(position)
+        self._without_lost(returned)
+        if not len(returned):
             self._returned = None
         return entry
+
+    def _pop_first(self, returned: Returned) -> "QueuedMessage":
+        """Remove and return the first that came back. :raises IndexError: when all lost their contents."""
+        first = returned.peek()
+        if self._without_lost(returned) or first is None:
+            entry = self.popleft()  # the first of those that are left, who may stand elsewhere
+            self.length += 1  # which the caller counts
+            self.bytes += len(entry.message.body)
+            return entry
+        self._pop_returned(first.position)
+        return first
+
+    def _without_lost(self, returned: Returned) -> bool:
+        """Count those off whose contents were lost while they were paged out; return whether there are any."""
+        lost = returned.lost
+        self.length -= lost
+        self.bytes -= returned.lost_bytes
+        returned.lost = returned.lost_bytes = 0
+        if not len(returned):
+            self._returned = None
+        return lost > 0
 
     def _out_of_the_midst(self, position: int) -> "QueuedMessage | None":
         """Remove and return the message at a position of the head, the kept or paged ones or the tail."""
@@ -234,7 +263,7 @@ class Ready(Waiting):
     def positions(self) -> Iterator[int]:
         """Iterate over the positions of all messages, in no particular order."""
         yield from (entry.position for entry in self.resident())
-        for segment in self._paged or ():
+        for segment in self.paged():
             yield from segment.positions
 
     def heads(self) -> "Iterator[QueuedMessage]":
@@ -248,7 +277,9 @@ class Ready(Waiting):
 
     def paged(self) -> Iterator[Segment]:
         """Iterate over the messages that are not in memory, oldest first."""
-        return iter(self._paged or ())
+        if self._returned is not None:
+            yield from self._returned.segments()
+        yield from self._paged or ()
 
     def clear(self) -> "tuple[list[QueuedMessage], list[Segment]]":
         """Remove everything; return the entries that were in memory and the segments that were not."""
@@ -257,7 +288,7 @@ class Ready(Waiting):
         if self._kept is not None:
             entries += self._kept.clear()
         entries += self._tail
-        segments = list(self._paged or ())
+        segments = list(self.paged())
         self._returned, self._tail, self._kept, self._paged, self.length, self.bytes = None, [], None, None, 0, 0
         self._gathered = 0
         self._head.clear()

@@ -1,0 +1,79 @@
+"""Messages that come back from consumers are paged out when they are many, and stand where they stood."""
+
+import pytest
+
+from gateway.kernel.queue import Queue
+from gateway.kernel.returned import BYTES_EACH
+from gateway.testing import MemoryBroker, Recipient
+
+RESIDENT = 64
+COUNT = 1000
+SIZE = 10_000
+
+
+def in_memory(queue: Queue) -> int:
+    return sum(1 for _ in queue.ready.resident())
+
+
+def filled(is_persistent: bool, size: int = SIZE) -> tuple[MemoryBroker, Queue, Recipient]:
+    """A queue of which a recipient has every message."""
+    broker = MemoryBroker(resident_messages=RESIDENT)
+    queue = broker.vhost.declare_queue("q", is_durable=True)
+    for number in range(COUNT):
+        broker.publish("q", b"%0*d" % (size, number), is_persistent=is_persistent)
+    broker.commit()
+    recipient = Recipient()
+    recipient.consume(queue)
+    assert len(recipient.received) == COUNT
+    return broker, queue, recipient
+
+
+@pytest.mark.parametrize("is_persistent", [True, False])
+def test_many_that_come_back_are_paged_out_and_keep_their_places(is_persistent: bool) -> None:
+    broker, queue, recipient = filled(is_persistent)
+    bodies = recipient.bodies
+    recipient.leave()
+    broker.commit()
+    assert len(queue.ready) == COUNT
+    assert queue.ready.bytes == COUNT * SIZE
+    assert in_memory(queue) * SIZE <= RESIDENT * BYTES_EACH
+    assert sorted(queue.ready.positions()) == list(dict.fromkeys(sorted(queue.ready.positions())))
+    broker.publish("q", b"youngest", is_persistent=is_persistent)
+    again = Recipient()
+    again.consume(queue)
+    assert again.bodies == [*bodies, b"youngest"]
+    assert all(received.redelivered for received in again.received[:-1])
+    assert len(queue.ready) == 0
+
+
+def test_small_ones_stay_in_memory() -> None:
+    broker, queue, recipient = filled(False, 10)
+    recipient.leave()
+    broker.commit()
+    assert in_memory(queue) == COUNT
+
+
+def test_they_are_purged_and_survive_a_crash() -> None:
+    broker, _, recipient = filled(True)
+    recipient.leave()
+    broker.commit()
+    crashed = broker.crashed()
+    assert len(crashed.vhost.queue("q").ready) == COUNT
+    assert broker.vhost.queue("q").purge() == COUNT
+    broker.commit()
+    assert len(broker.crashed().vhost.queue("q").ready) == 0
+
+
+def test_one_in_the_middle_can_be_fetched_while_it_is_paged_out() -> None:
+    broker, queue, recipient = filled(True)
+    recipient.leave()
+    broker.commit()
+    position = sorted(queue.ready.positions())[COUNT // 2]
+    entry = queue.ready.came_back(position)
+    assert entry is not None
+    assert entry.message.body == b"%0*d" % (SIZE, COUNT // 2)
+    assert queue.ready.take_out(entry) is entry
+    assert len(queue.ready) == COUNT - 1
+    removed = queue.ready.remove({position + 1, position + 2})
+    assert [found.message.body for found in removed] == [b"%0*d" % (SIZE, COUNT // 2 + i) for i in (1, 2)]
+    assert len(list(queue.ready.positions())) == len(queue.ready) == COUNT - 3
