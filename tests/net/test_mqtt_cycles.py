@@ -100,6 +100,7 @@ def connected(gateway: Gateway, said: list[bytes]) -> MqttServer:
 
 def lose(gateway: Gateway, server: MqttServer) -> None:
     server.connectionLost(Failure(ConnectionDone()))
+    server.tick()  # one that was due already
     gateway.settle()
 
 
