@@ -39,8 +39,9 @@ def list_parameters(session: Session) -> None:
     """List the parameters of a virtual host."""
     session.output.announce(f'Listing runtime parameters for vhost "{session.vhost}" ...')
     session.require_vhost()
-    found = [_row(each) for each in session.api.list("parameters") if text(each, "vhost") == session.vhost]
-    session.output.rows(("component", "name", "value"), found)
+    found = [each for each in session.api.list("parameters") if text(each, "vhost") == session.vhost]
+    session.announce_idle("parameter", found)
+    session.output.rows(("component", "name", "value"), map(_row, found))
 
 
 @verb

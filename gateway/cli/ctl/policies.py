@@ -1,13 +1,13 @@
 """The verbs of policies and operator policies."""
 
-import re
-
 import click
 
 from gateway.cli.ctl.errors import Declined, NoSuchVirtualHost
 from gateway.cli.ctl.session import Session
 from gateway.cli.ctl.values import Json, JsonObject, compact, number, parse_object, part, text
 from gateway.cli.ctl.verb import verb
+from gateway.kernel.errors import PreconditionFailed
+from gateway.patterns import compile_pattern
 
 COLUMNS = ("vhost", "name", "pattern", "apply-to", "definition", "priority")
 
@@ -48,7 +48,9 @@ def clear_policy(session: Session, name: str) -> None:
 def list_policies(session: Session) -> None:
     """List the policies of a virtual host."""
     session.output.announce(f'Listing policies for vhost "{session.vhost}" ...')
-    session.output.rows(COLUMNS, map(_row, _policies(session, "policies")))
+    found = _policies(session, "policies")
+    session.announce_idle("policy", found)
+    session.output.rows(COLUMNS, map(_row, found))
 
 
 @verb
@@ -124,8 +126,8 @@ def _matches(policy: JsonObject, object_type: str, name: str, found: Json) -> bo
     if queue_type is not None and part(found, "type") != queue_type:
         return False
     try:
-        return re.search(text(policy, "pattern"), name) is not None
-    except re.error as error:  # RabbitMQ's patterns are PCRE, which knows a little more
+        return compile_pattern(text(policy, "pattern") or ".*").matches(name)
+    except PreconditionFailed as error:  # RabbitMQ's patterns are PCRE, which knows a little more
         raise Declined(f"the pattern of policy '{text(policy, 'name')}' cannot be read here: {error}") from None
 
 

@@ -1,13 +1,13 @@
 """What every verb is given: the broker to ask, the virtual host that is meant, and somewhere to print."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from gateway.cli.ctl.api import Api
 from gateway.cli.ctl.errors import CommandFailed, Declined, NoSuchVirtualHost, NotFound
 from gateway.cli.ctl.output import Output
-from gateway.cli.ctl.values import text
+from gateway.cli.ctl.values import JsonObject, text
 
 DEFAULT_VHOST = "/"
 
@@ -30,6 +30,12 @@ class Session:
         """:raises NoSuchVirtualHost: unless it exists, as far as this user can see."""
         if self.vhost not in [text(vhost, "name") for vhost in self.api.list("vhosts")]:
             raise NoSuchVirtualHost(self.vhost)
+
+    def announce_idle(self, kind: str, found: Iterable[JsonObject]) -> None:
+        """Tell which of these the broker keeps without effect, and why."""
+        for each in found:
+            if reason := text(each, "without_effect"):
+                self.output.announce(f"Without effect: {kind} '{text(each, 'name')}' ({reason})")
 
     @contextmanager
     def where_absent(self, error: CommandFailed) -> Iterator[None]:

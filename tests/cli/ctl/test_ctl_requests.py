@@ -422,6 +422,17 @@ POLICIES = [
 ]
 
 
+def test_what_the_broker_keeps_without_effect_is_told(ctl: Ctl, api: FakeApi) -> None:
+    policy = {"vhost": "/", "name": "fed", "pattern": "^f", "apply-to": "all", "definition": {}, "priority": 0}
+    api.answer("GET policies/%2F", [{**policy, "without_effect": "no effect: ha-mode"}])
+    assert "Without effect: policy 'fed' (no effect: ha-mode)\n" in ctl("list_policies").out
+    assert "Without effect" not in ctl("list_policies", "-s").out
+    parameter = {"vhost": "/", "component": "shovel", "name": "s", "value": {}}
+    api.answer("GET vhosts", [{"name": "/"}])
+    api.answer("GET parameters", [{**parameter, "without_effect": "component shovel not found"}])
+    assert "Without effect: parameter 's' (component shovel not found)\n" in ctl("list_parameters").out
+
+
 def test_policies_that_match_come_with_the_one_that_applies_first(ctl: Ctl, api: FakeApi) -> None:
     api.answer("GET policies/%2F", POLICIES)
     api.answer("GET queues/%2F/one-meg", {"name": "one-meg"})
