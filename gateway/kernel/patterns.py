@@ -8,7 +8,10 @@ from collections.abc import Callable
 from typing import Final, Protocol, TypeAlias
 
 NOTHING: Final = "^$"
-"""What the empty pattern stands for: it matches no name that exists."""
+"""What the empty pattern of a permission stands for: it matches no name that exists."""
+
+EVERYTHING = ".*"
+"""What the empty pattern of a policy stands for, as in RabbitMQ."""
 
 
 class Pattern(Protocol):

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.message import Arguments
-from gateway.kernel.patterns import Compile, NeverMatching, Pattern
+from gateway.kernel.patterns import EVERYTHING, Compile, NeverMatching, Pattern
 from gateway.kernel.policy_checks import idle_keys_of, require_valid_policy
 from gateway.kernel.records import PolicyRecord
 from gateway.kernel.settings import Settings, effective
@@ -88,7 +88,7 @@ class Policies:
         """Compile a policy. What an earlier version stored may be refused by this one."""
         try:
             require_valid_policy(record, self._compile_pattern)
-            return Rule(record, self._compile_pattern(record.pattern), idle_keys_of(record))
+            return Rule(record, self._compile_pattern(record.pattern or EVERYTHING), idle_keys_of(record))
         except PreconditionFailed as refusal:
             return Rule(record, NeverMatching(), str(refusal))
 

@@ -249,10 +249,8 @@ class QueueMachine(RuleBasedStateMachine):
     def has_capacity(self, recipient: Recipient, consumer: Consumer) -> bool:
         if not recipient.is_open:
             return False
-        if not consumer.needs_settling:
-            return True
         limit, shared_limit = consumer.credit.limit, self.shared_limits.get(recipient, 0)
-        is_within = not limit or self.holds(consumer) < limit
+        is_within = not limit or not consumer.needs_settling or self.holds(consumer) < limit
         return is_within and (not shared_limit or self.shares(recipient) < shared_limit)
 
     # What holds between any two steps

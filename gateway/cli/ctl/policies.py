@@ -7,6 +7,7 @@ from gateway.cli.ctl.session import Session
 from gateway.cli.ctl.values import Json, JsonObject, compact, number, parse_object, part, text
 from gateway.cli.ctl.verb import verb
 from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.patterns import EVERYTHING
 from gateway.patterns import compile_pattern
 
 COLUMNS = ("vhost", "name", "pattern", "apply-to", "definition", "priority")
@@ -126,7 +127,7 @@ def _matches(policy: JsonObject, object_type: str, name: str, found: Json) -> bo
     if queue_type is not None and part(found, "type") != queue_type:
         return False
     try:
-        return compile_pattern(text(policy, "pattern") or ".*").matches(name)
+        return compile_pattern(text(policy, "pattern") or EVERYTHING).matches(name)
     except PreconditionFailed as error:  # RabbitMQ's patterns are PCRE, which knows a little more
         raise Declined(f"the pattern of policy '{text(policy, 'name')}' cannot be read here: {error}") from None
 
