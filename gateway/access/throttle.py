@@ -17,6 +17,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Final, Generic, TypeVar
 
@@ -272,11 +273,14 @@ class LoginThrottle:
 
     def _forgive(self, key: Key) -> None:
         now = self._now()
-        pair, address, user = self._used(key, now)
+        pair = self._pairs.use(key, now)
+        pair.is_known = True
+        if not pair.failures:
+            return
+        address, user = self._addresses.use(key[0], now), self._users.use(key[1], now)
         for tally in (address, user):
             tally.failures = max(tally.failures - pair.failures, 0)
-        pair.failures, pair.ready_at, pair.is_known = 0, 0.0, True
-        pair.last_at = now
+        pair.failures, pair.ready_at, pair.last_at = 0, 0.0, now
         if address.failures <= self.rules.free_attempts_per_address:
             address.ready_at = 0.0
 
@@ -312,6 +316,7 @@ def short(user: str) -> str:
     return f"{user[:16]}... {hashlib.sha256(user.encode(errors='surrogatepass')).hexdigest()}"
 
 
+@lru_cache(maxsize=4096)
 def address_of(host: str) -> str:
     """Return the key of an address: of IPv6 the network of 64 bits, since one client has all of it."""
     try:

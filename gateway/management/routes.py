@@ -4,6 +4,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from twisted.internet.defer import Deferred
+
 from gateway.management.authority import Level
 
 Resource: TypeAlias = Callable[..., object]
@@ -32,7 +34,7 @@ class Gradual:
     Of the work that ``waits_its_turn`` there is one at a time; the next begins when it has ended.
     """
 
-    steps: Generator[None, None, object]
+    steps: "Generator[Deferred[None] | None, None, object]"
     waits_its_turn: bool = False
 
 

@@ -243,13 +243,13 @@ class Api:
 class Work:
     """Long work as an iterator of small steps; ``result`` is there after the last.
 
-    ``touch`` is called with each step, so that every slice of it ends in a turn. ``paused`` returns what fires when
-    the work may go on, ``None`` for at once.
+    A step may yield what it waits for. ``touch`` is called with each step, so that every slice of it ends in a turn.
+    ``paused`` returns what fires when the work may go on, ``None`` for at once.
     """
 
     def __init__(
         self,
-        steps: Generator[None, None, object],
+        steps: "Generator[Deferred[None] | None, None, object]",
         touch: Any,
         paused: "Callable[[], Deferred[None] | None]" = lambda: None,
     ) -> None:
@@ -259,11 +259,11 @@ class Work:
         self._paused = paused
 
     def __iter__(self) -> "Iterator[Deferred[None] | None]":
-        for _ in self._finish():
+        for awaited in self._finish():
             self._touch()
-            yield self._paused()
+            yield awaited or self._paused()
 
-    def _finish(self) -> Generator[None, None, None]:
+    def _finish(self) -> "Generator[Deferred[None] | None, None, None]":
         self.result = yield from self._steps
 
 

@@ -3,14 +3,17 @@
 from collections.abc import Generator
 from typing import Final, TypeAlias
 
+from twisted.internet.defer import Deferred
+
 from gateway.definitions import check, scan, steps_of
 from gateway.management.authority import Level
 from gateway.management.call import Call
+from gateway.management.clear_passwords import hashed_passwords
 from gateway.management.errors import bad_request, unknown_vhost
 from gateway.management.exporting import export, export_vhost
 from gateway.management.routes import ANY_BODY, Fields, Gradual, Routes, Streamed
 
-Steps: TypeAlias = Generator[None, None, None]
+Steps: TypeAlias = "Generator[Deferred[None] | None, None, None]"
 
 routes = Routes()
 
@@ -55,6 +58,7 @@ def _imported(call: Call, vhost: str | None = None) -> Steps:
         document = yield from _moved(document, vhost)
     definitions = yield from check(document, _SOURCE)
     del document
+    yield from hashed_passwords(definitions, call.surroundings.passwords)
     yield from steps_of(definitions, call.broker, _SOURCE, vhost or "/")
 
 
