@@ -37,8 +37,8 @@ run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" p
 test: $(VENV)/.tested tests/interop/.tools ## run all tests; make test ARGS="-k access" passes options on
 	@$(if $(ARGS),$(BIN)/python -m pytest $(ARGS) </dev/null,$(MAKE) --jobs=2 --output-sync=target test-most test-slow)
 
-# All tests in two halves of about the same length, side by side: the slow ones start Spark, a compiler and brokers to kill.
-SLOW_TESTS := tests/pipeline tests/compiled tests/durability
+# All tests in two halves of about the same length, side by side: the slow ones start Spark, a compiler and brokers.
+SLOW_TESTS := tests/pipeline tests/compiled tests/durability tests/interop tests/broker tests/fuzz
 
 test-most:
 	@$(BIN)/python -m pytest $(SLOW_TESTS:%=--ignore=%) </dev/null
