@@ -97,7 +97,8 @@ class Recovery:
     def __init__(self, broker: "Broker") -> None:
         self.messages = 0
         self._broker = broker
-        self._entities: list[Entity] = []
+        self._entities: dict[str, list[Entity]] = {kind: [] for kind in ORDER}
+        self._highest_id = 0
         self._queue_by_id: dict[int, Queue] = {}
         self._log_by_id: dict[int, Log] = {}
         self._ids_set_aside: set[int] = set()
@@ -131,12 +132,18 @@ class Recovery:
         if isinstance(change, Enqueued):
             self.messages += self._restore(change)
         elif isinstance(change, Put):
-            self._entities.append(change.entity)
+            self._gather(change.entity)
         elif isinstance(change, SetAside):
             self._ids_set_aside.add(change.queue_id)
             self._broker.on_set_aside(change)
         else:
             self.messages += self._restore_segment(change)
+
+    def _gather(self, entity: Entity) -> None:
+        if entity.kind not in self._entities:
+            raise StorageError(f"the store holds a {entity.kind}, which this version does not know")
+        self._entities[entity.kind].append(entity)
+        self._highest_id = max(self._highest_id, queue_id_of(entity))
 
     def _restore(self, change: Enqueued) -> bool:
         """Give a message back to its queue; the first of the queues that share a message owns the content."""
@@ -163,21 +170,21 @@ class Recovery:
     # Entities
 
     def _install_all(self) -> Iterator[None]:
-        broker, entities = self._broker, self._entities
+        broker = self._broker
         self._is_installed = True
-        for entity in entities:
-            if entity.kind not in ORDER:
-                raise StorageError(f"the store holds a {entity.kind}, which this version does not know")
-        clean_stops = [entity.doubtful_up_to for entity in entities if isinstance(entity, CleanStopRecord)]
+        stops = self._entities[CleanStopRecord.kind]
+        clean_stops = [entity.doubtful_up_to for entity in stops if isinstance(entity, CleanStopRecord)]
         broker.doubtful_up_to = clean_stops[0] if clean_stops else broker.journal.position
         # new messages stand behind the doubtful ones, also when none of those is left to tell how far they went
         broker.journal.position = max(broker.journal.position, broker.doubtful_up_to)
-        ids = {*map(queue_id_of, entities), *self._ids_set_aside}
-        broker.skip_queue_ids(max(ids, default=0))  # before a policy makes an archive of its own
-        for number, entity in enumerate(sorted(entities, key=lambda entity: ORDER.index(entity.kind))):
-            self._install(entity)
-            if number % _STEP == 0:
-                yield
+        highest = max(self._highest_id, *self._ids_set_aside, 0)
+        broker.skip_queue_ids(highest)  # before a policy makes an archive of its own
+        for kind in ORDER:
+            entities, self._entities[kind] = self._entities[kind], []
+            for number, entity in enumerate(entities):
+                self._install(entity)
+                if number % _STEP == 0:
+                    yield
 
     def _install(self, entity: Entity) -> None:
         try:

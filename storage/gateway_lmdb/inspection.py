@@ -39,6 +39,9 @@ _SUB_TABLE: Final = 0x02
 
 _DEEPEST: Final = 32
 
+#: Tables whose values are small, and lead to no other page.
+_FLAT_TABLES: Final = frozenset({b"enqueued", b"streams"})
+
 #: Tables whose values are read on demand: looking at each of their leaves would make a start slow.
 _LARGE_TABLES: Final = frozenset({b"contents", b"spilled", b"chunks"})
 
@@ -132,7 +135,9 @@ class _Pages:
         for root, depth in self.meta.roots:
             yield from self._walk(root, depth, unread, True)
 
-    def _walk(self, number: int, depth: int, unread: frozenset[bytes], reads_leaves: bool) -> Iterator[int]:
+    def _walk(
+        self, number: int, depth: int, unread: frozenset[bytes], reads_leaves: bool, is_flat: bool = False
+    ) -> Iterator[int]:
         if number == _NO_PAGE:
             return
         if not 1 <= depth <= _DEEPEST:
@@ -146,10 +151,12 @@ class _Pages:
             raise _Damaged(f"page {number} is not what it should be")
         if depth > 1:
             for child in page.children():
-                yield from self._walk(child, depth - 1, unread, reads_leaves)
+                yield from self._walk(child, depth - 1, unread, reads_leaves, is_flat)
+            return
+        if is_flat:
             return
         for name, root, levels in page.sub_tables():
-            yield from self._walk(root, levels, unread, name not in unread)
+            yield from self._walk(root, levels, unread, name not in unread, name in _FLAT_TABLES)
         for first, size in page.big_values():
             self._require_there(first, (_PAGE.size + size + self.meta.page_size - 1) // self.meta.page_size)
             yield first

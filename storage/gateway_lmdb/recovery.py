@@ -1,10 +1,11 @@
 """Reading everything back after a start."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
-from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued
+from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, SetAside
 from gateway.kernel.errors import UnreadableRecord
 from gateway.kernel.records import ENTITY_BY_KIND, Entity, queue_id_of
 from gateway.kernel.writable import decode_entity
@@ -24,45 +25,86 @@ from gateway_lmdb.schema import pack_number, unpack_number
 _PIECE: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class FoundEntities:
-    """The ``entities`` by kind, in the order of ``ENTITY_BY_KIND``, and all that is or is to be ``set_aside``.
+#: Entities read in one transaction.
+_ENTITIES: Final = 1_000
 
-    ``unreadable`` are those that are to be. ``queue_ids`` are the numbers under which messages are kept; with
-    ``keeps_all``, the number of one that is set aside is not known, so nothing may be removed.
+
+@dataclass(slots=True)
+class FoundEntities:
+    """What is known of the entities once all are read: the numbers under which messages are kept for them.
+
+    With ``keeps_all``, the number of one that is set aside is not known, so nothing may be removed.
     """
 
-    entities: Sequence[Entity]
-    set_aside: Sequence[Quarantined]
-    unreadable: Sequence[Quarantined]
-    queue_ids: frozenset[int]
-    keeps_all: bool
+    queue_ids: set[int] = field(default_factory=set)
+    keeps_all: bool = False
 
     def keeps(self, queue_id: int) -> bool:
         """Return whether messages under this number belong to anything."""
         return self.keeps_all or queue_id in self.queue_ids
 
+    def note(self, queue_id: int) -> None:
+        """Remember the number of an entity, 0 for one that has none."""
+        if queue_id == UNKNOWN_QUEUE:
+            self.keeps_all = True
+        elif queue_id:
+            self.queue_ids.add(queue_id)
 
-def entities(environment: Environment) -> FoundEntities:
-    """Read every entity. :raises StorageError: on one that a newer gateway wrote."""
-    rank = {kind: place for place, kind in enumerate(ENTITY_BY_KIND)}
-    found: list[Entity] = []
-    unreadable: list[Quarantined] = []
+
+def set_aside(environment: Environment, found: FoundEntities) -> Iterator[Quarantined]:
+    """Yield what is in quarantine, and note it in ``found``."""
     with environment.read() as transaction:
-        aside = list(all_quarantined(transaction, environment.tables))
-        with transaction.cursor(environment.tables.entities) as cursor:
-            for key, record in cursor:
-                try:
-                    found.append(decode_entity(key.partition(b":")[0].decode(errors="replace"), record))
-                except UnreadableRecord as error:
-                    unreadable.append(unreadable_entity(key, record, str(error)))
-    found.sort(key=lambda entity: rank[entity.kind])
-    aside += unreadable
-    ids = {*map(queue_id_of, found), *(each.queue_id for each in aside)}
-    keeps_all = UNKNOWN_QUEUE in ids
-    if keeps_all:
-        aside = [_numbered(environment, each) for each in aside]
-    return FoundEntities(found, aside, unreadable, frozenset(ids) - {0, UNKNOWN_QUEUE}, keeps_all)
+        asides = list(all_quarantined(transaction, environment.tables))
+    for aside in asides:
+        found.note(aside.queue_id)
+        yield _numbered(environment, aside)
+
+
+def entities(environment: Environment, found: FoundEntities) -> Iterator[Entity | Quarantined]:
+    """Yield every entity, by kind in the order of ``ENTITY_BY_KIND``, and what cannot be read; note it in ``found``.
+
+    :raises StorageError: on one that a newer gateway wrote.
+    """
+    kinds = _kinds(environment)
+    for kind in [*(kind for kind in ENTITY_BY_KIND if kind in kinds), *(kinds - ENTITY_BY_KIND.keys())]:
+        for key, record in _records(environment, kind):
+            try:
+                entity = decode_entity(kind, record)
+            except UnreadableRecord as error:
+                aside = unreadable_entity(key, record, str(error))
+                found.note(aside.queue_id)
+                yield aside
+            else:
+                found.note(queue_id_of(entity))
+                yield entity
+
+
+def _kinds(environment: Environment) -> set[str]:
+    """Return the kinds of which there is anything."""
+    kinds = set()
+    with environment.read() as transaction, transaction.cursor(environment.tables.entities) as cursor:
+        is_there = cursor.first()
+        while is_there:
+            kind = cursor.key().partition(b":")[0]
+            kinds.add(kind.decode(errors="replace"))
+            is_there = cursor.set_range(kind + b";")  # which comes behind the colon
+    return kinds
+
+
+def _records(environment: Environment, kind: str) -> Iterator[tuple[bytes, bytes]]:
+    """Yield key and record of each entity of a kind; no transaction is held in between."""
+    prefix = kind.encode(errors="replace") + b":"
+    after = prefix
+    while True:
+        with environment.read() as transaction, transaction.cursor(environment.tables.entities) as cursor:
+            piece = list(islice(cursor, _ENTITIES)) if cursor.set_range(after) else []
+        for key, record in piece:
+            if not key.startswith(prefix):
+                return
+            yield key, record
+        if len(piece) < _ENTITIES:
+            return
+        after = piece[-1][0] + b"\0"
 
 
 def _numbered(environment: Environment, aside: Quarantined) -> Quarantined:
@@ -75,6 +117,11 @@ def _numbered(environment: Environment, aside: Quarantined) -> Quarantined:
         if isinstance(place, Enqueued):
             highest = max(highest, place.queue_id)
     return Quarantined(aside.table, aside.key, aside.kind, aside.name, aside.reason, highest)
+
+
+def said(environment: Environment, aside: Quarantined) -> SetAside:
+    """Return what the kernel is told of a record that is set aside."""
+    return _numbered(environment, aside).said()
 
 
 def enqueued(environment: Environment) -> Iterator[Enqueued | Quarantined]:

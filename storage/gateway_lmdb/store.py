@@ -148,11 +148,17 @@ class LmdbStore:
 
     def recover(self) -> Iterator[Recovered]:
         """Yield what was durable when the store was opened, before the first ``append``."""
-        found = recovery.entities(self._environment)
-        self._stage(Append(_OUR_OWN, found.unreadable))
-        for aside in found.set_aside:
+        found = FoundEntities()
+        for aside in recovery.set_aside(self._environment, found):
             yield aside.said()
-        yield from map(Put, found.entities)
+        unreadable: list[Quarantined] = []
+        for entity in recovery.entities(self._environment, found):
+            if isinstance(entity, Quarantined):
+                unreadable.append(entity)
+                yield recovery.said(self._environment, entity)
+            else:
+                yield Put(entity)
+        self._stage(Append(_OUR_OWN, unreadable))
         yield from self._recover_streams(found)
         orphans: list[Enqueued] = []
         for enqueued in recovery.enqueued(self._environment):
