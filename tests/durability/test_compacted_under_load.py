@@ -79,7 +79,7 @@ def test_gatewayctl_compacts_a_running_broker_under_load(gateway: Gateway, conne
     done = ctl(gateway, "compact")
     assert (done.returncode, done.stderr) == (0, ""), done
     assert done.stdout.splitlines()[-1].startswith(f"{before // 4096 * 4096} bytes became "), done.stdout
-    assert size(gateway) < before - 20 * 2**20
+    assert size(gateway) < before * 3 // 4  # a publisher goes on meanwhile
     assert publisher.is_alive(), "a publisher was thrown out"
     confirmed = len(account.owed)
     gateway.log_has("store.compacted")

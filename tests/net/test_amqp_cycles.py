@@ -10,7 +10,7 @@ from gateway.kernel.names import REPLY_TO
 from gateway_amqp.handshake import PROTOCOL_HEADER
 from gateway_amqp.server import AmqpServer
 from tests.conformance.amqp.tables import CLOSE, CLOSE_CHANNEL, ack, bind, consume, get, nack, queue
-from tests.net.conftest import GarbageOf
+from tests.net.garbage import garbage_of
 from tests.net.test_stomp_server import FarEnd
 from tests.protocols.amqp.dialogue import Gateway
 from tests.protocols.amqp.frames import asked, frame, publish, start_ok, wire
@@ -62,7 +62,7 @@ def live(gateway: Gateway, said: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("said", LIVES)
-def test_a_lost_connection_leaves_no_cycle(garbage_of: GarbageOf, said: list[bytes]) -> None:
+def test_a_lost_connection_leaves_no_cycle(said: list[bytes]) -> None:
     gateway = Gateway()
     gateway.vhost.declare_queue("t")
     live(gateway, said)  # what is made once and stays is made now

@@ -10,7 +10,7 @@ from twisted.python.failure import Failure
 
 from gateway.access import Answer, Challenge, Visitor
 from gateway_mqtt.server import MqttServer
-from tests.net.conftest import GarbageOf
+from tests.net.garbage import garbage_of
 from tests.net.test_stomp_server import FarEnd
 from tests.protocols.mqtt.dialogue import Gateway
 from tests.protocols.mqtt.packets import (
@@ -114,14 +114,14 @@ def gateway() -> Gateway:
 
 
 @pytest.mark.parametrize("said", LIVES)
-def test_a_lost_connection_leaves_no_cycle(gateway: Gateway, garbage_of: GarbageOf, said: list[bytes]) -> None:
+def test_a_lost_connection_leaves_no_cycle(gateway: Gateway, said: list[bytes]) -> None:
     live(gateway, said)  # what is made once and stays is made now
     assert garbage_of(lambda: live(gateway, said)) == []
 
 
 @pytest.mark.parametrize("first", [OPEN, KEPT])
 def test_a_connection_that_is_taken_over_leaves_no_cycle(
-    gateway: Gateway, garbage_of: GarbageOf, first: list[bytes]
+    gateway: Gateway, first: list[bytes]
 ) -> None:
     def taken_over() -> None:
         one = connected(gateway, [*first, *DELIVERED])
@@ -133,7 +133,7 @@ def test_a_connection_that_is_taken_over_leaves_no_cycle(
     assert garbage_of(taken_over) == []
 
 
-def test_a_connection_that_falls_silent_leaves_no_cycle(gateway: Gateway, garbage_of: GarbageOf) -> None:
+def test_a_connection_that_falls_silent_leaves_no_cycle(gateway: Gateway) -> None:
     def silent() -> None:
         server = connected(gateway, [FIVE.connect("c", keep_alive=1), *DELIVERED])
         for _ in range(20):

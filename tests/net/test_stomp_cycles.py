@@ -8,7 +8,7 @@ from twisted.internet.error import ConnectionDone
 from twisted.python.failure import Failure
 
 from gateway_stomp.server import StompServer
-from tests.net.conftest import GarbageOf
+from tests.net.garbage import garbage_of
 from tests.net.test_stomp_server import FarEnd
 from tests.protocols.stomp.dialogue import Gateway, frame
 from tests.protocols.stomp.test_stomp_late_logins import Slow
@@ -60,7 +60,7 @@ def live(gateway: Gateway, said: list[bytes], *, settles: bool = True) -> None:
 
 @pytest.mark.parametrize("settles", [True, False], ids=["settled", "not settled"])
 @pytest.mark.parametrize("said", LIVES)
-def test_a_lost_connection_leaves_no_cycle(garbage_of: GarbageOf, said: list[bytes], settles: bool) -> None:
+def test_a_lost_connection_leaves_no_cycle(said: list[bytes], settles: bool) -> None:
     gateway = Gateway()
     live(gateway, said, settles=settles)  # what is made once and stays is made now
     assert garbage_of(lambda: live(gateway, said, settles=settles)) == []
@@ -73,7 +73,7 @@ class Forgetful(Slow):
         """Forget what was asked."""
 
 
-def test_one_that_is_lost_while_its_login_is_decided_leaves_none(garbage_of: GarbageOf) -> None:
+def test_one_that_is_lost_while_its_login_is_decided_leaves_none() -> None:
     gateway = Gateway(authenticators=[Forgetful()])
     live(gateway, [CONNECT, SEND[:1000]])
     assert garbage_of(lambda: live(gateway, [CONNECT, SEND[:1000]])) == []
