@@ -4,7 +4,7 @@ To exchanges, listings and policies a stream is a queue like any other. Its mess
 ``Cursor``, and the cursors of a virtual host read on in one ``ReadingRound``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -310,6 +310,10 @@ class Stream(Queue):
     def take(self) -> QueuedMessage | None:
         """Remove nothing."""
         return None
+
+    def emptying(self) -> Iterator[None]:
+        """Refuse to let go of what is kept. :raises NotImplementedHere: always."""
+        raise NotImplementedHere(f"queue.purge not supported by stream queues {self.entity}")
 
     def purge(self) -> int:
         """Let go of everything, once the stream is deleted.

@@ -48,6 +48,7 @@ WRITES = {
     ("PUT", "/parameters/<component>/<vhost>/<name>"): (POLICY, "", USUAL_BODY, "policymakers alone"),
     ("PUT", "/global-parameters/<name>"): (ADMIN, "", USUAL_BODY, _ADMINISTRATORS),
     ("POST", "/rebalance/queues"): (ADMIN, "", USUAL_BODY, _NONE),
+    ("POST", "/store/compact"): (ADMIN, "", USUAL_BODY, "one at a time"),
     ("PUT", "/stream/<vhost>/<name>/tracking/<consumer>"): (MANAGE, "read", USUAL_BODY, "consumers of a stream"),
     ("PUT", "/stream/super-streams/<vhost>/<name>"): (MANAGE, "configure", USUAL_BODY, "limits of a virtual host"),
     ("PUT", "/pipeline/<vhost>/progress/<consumer>"): (USER, "read", USUAL_BODY, "100 consumers of a user"),
