@@ -5,7 +5,6 @@ import pytest
 from gateway.kernel.errors import GatewayError, ProtocolViolation, Refused, StorageError
 from gateway_stomp.errors import MESSAGES, StompError, error_of
 
-
 #: Other protocols have kinds of their own, which the kernel never raises.
 REFUSALS = [kind for kind in Refused.__subclasses__() if kind.__module__ == Refused.__module__]
 
