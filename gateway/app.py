@@ -24,6 +24,9 @@ _log: Final = Log("app")
 #: for a busy reactor.
 _SWITCH_INTERVAL_S: Final = 0.0005
 
+#: What systemd is told at each report of a start under way: it waits this much longer before it gives the start up.
+_MORE_TIME: Final = "EXTEND_TIMEOUT_USEC=60000000"
+
 
 def run(settings: Settings, read_settings: Callable[[], Settings]) -> int:
     """Run a broker until SIGTERM or SIGINT; return the exit code. ``read_settings`` is called for a reload.
@@ -43,16 +46,17 @@ def run(settings: Settings, read_settings: Callable[[], Settings]) -> int:
     is_stopping: list[bool] = []
 
     def start() -> None:
-        try:
-            node.start()
-        except Exception as error:  # raised again below: whatever it is, the reactor must not go on without a broker
-            failures.append(error)
-            stop()
-            return
-        _announce(node.addresses, settings)
-        tell_systemd("READY=1")
         collector.start()
+        node.start(ready, lambda progress: tell_systemd(f"STATUS={progress}\n{_MORE_TIME}"))
+
+    def ready() -> None:
+        _announce(node.addresses, settings)
+        tell_systemd("READY=1\nSTATUS=")
         signals.is_ready = True
+
+    def start_failed(error: Exception) -> None:
+        failures.append(error)  # raised again below
+        stop()
 
     def stop() -> None:
         if not is_stopping:
@@ -62,15 +66,18 @@ def run(settings: Settings, read_settings: Callable[[], Settings]) -> int:
             node.stop(reactor.stop)
 
     def reload() -> None:
-        if signals.is_ready:
-            node.reload(read_settings)
-            signals.dump_to_log()
+        if not signals.is_ready:
+            _log.warning("not reloaded, the broker is starting")
+            return
+        node.reload(read_settings)
+        signals.dump_to_log()
 
     def fail() -> None:
         failures.append(StorageError("the store failed, see the log"))
         stop()
 
     node.on_failure = fail
+    node.on_start_failed = start_failed
     reactor.callWhenRunning(start)
     signals = Signals(reactor, stop, reload, node.facts)
     signals.install()

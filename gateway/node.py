@@ -14,7 +14,7 @@ from gateway.collector import Collector
 from gateway.config import Settings
 from gateway.config.mqtt import WebMqtt
 from gateway.config.stomp import WebStomp
-from gateway.definitions import apply_definitions, read_definitions
+from gateway.definitions import read_definitions, steps_of
 from gateway.event_log import EventLog
 from gateway.exposure import warn_of_open_doors
 from gateway.http_side import http_limits, http_screening, web_origins
@@ -27,7 +27,7 @@ from gateway.kernel.plain import PLAIN
 from gateway.kernel.ports import Store
 from gateway.kernel.queue_rules import QueueRules
 from gateway.kernel.records import PermissionRecord, UserRecord
-from gateway.kernel.recovery import recover
+from gateway.kernel.recovery import Recovery
 from gateway.kernel.slices import background
 from gateway.logs import Log
 from gateway.management.scope import Surroundings
@@ -53,6 +53,7 @@ from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
 from gateway.private import make_private
 from gateway.reloading import reload
 from gateway.scram import kept_credential
+from gateway.starting import NotReadyListeners, Start
 from gateway.stomp_side import stomp_settings
 from gateway.store_side import INTERVAL_S as STORE_INTERVAL_S
 from gateway.store_side import StoreSide, steady
@@ -103,7 +104,7 @@ class Node:
         self._access_by_vhost: dict[str, Access] = {}
         self.store_side = StoreSide(settings.storage.compact_at)
         self._store = self._open_store()
-        clock = ReactorClock(reactor, lambda: self._turn.touch())
+        self._clock = clock = ReactorClock(reactor, lambda: self._turn.touch())
         self.broker = Broker(
             self._store,
             clock,
@@ -127,10 +128,15 @@ class Node:
         schedule = reactor.loop if isinstance(reactor, TurnReactor) else _DelayedCalls(reactor)
         self._turn = Turn(self.broker.journal, schedule)
         self._turn_watch = self._watch_turns(schedule, clock)
-        self._listeners = Listeners(reactor, self.broker.clock, settings.bind)
+        wire_clock = ReactorClock(reactor, lambda: None)  # of connections without a part in turns: it is never held
+        self._listeners = Listeners(reactor, wire_clock, settings.bind)
+        self._recovery = Recovery(self.broker, self._store.record_count())
+        self._start = Start(reactor, self._recovery, self.collector.tick)
+        self._not_ready = NotReadyListeners(settings, reactor, wire_clock, self._recovery)
         self._worker = Child(reactor, WORKER)
         self._archive = ArchiveSide(settings, self.broker, self._worker, self._turn.touch)
         self.on_failure: Callable[[], None] = lambda: None
+        self.on_start_failed: Callable[[Exception], None] = lambda error: None
         self.broker.on_failure = self._store_failed
         self.broker.events.subscribe(EventLog())
         self.broker.events.subscribe(self._forget_view)
@@ -173,23 +179,40 @@ class Node:
         """What listens where: listener name to (host, port)."""
         return self._listeners.addresses
 
-    def start(self) -> None:
-        """Bind the ports, recover, then take connections: who connects meanwhile waits.
+    def start(self, ready: Callable[[], None], progress: Callable[[str], None] = lambda text: None) -> None:
+        """Bind the ports and recover in slices; then take connections and call ``ready``.
 
-        :raises GatewayError: for whatever keeps the broker from starting.
+        Clients that connect meanwhile wait for half a second, then they are told that the broker is not ready.
+        ``progress`` is called with a line of text every second. What keeps the broker from starting is given to
+        ``on_start_failed``.
         """
+        self._start.on_slow = self._tell_not_ready
+        self._start.progress = progress
+        self._clock.hold()
+        self._start.begin(self._starting(), ready, self.on_start_failed)
+
+    def _starting(self) -> Iterator[None]:
+        """Do all of the start, yielding now and then. No timer fires and nothing is committed before its end."""
         self._bind()
-        count = recover(self.broker, self._store.recover())
+        yield from self._recovery.steps(self._store.recover())
         self._archive.start()
         self._create_defaults()
         if self.settings.load_definitions is not None:
             definitions = read_definitions(self.settings.load_definitions)
             source = str(self.settings.load_definitions)
-            apply_definitions(definitions, self.broker, source, self.settings.default_vhost)
+            yield from steps_of(definitions, self.broker, source, self.settings.default_vhost)
         warn_of_open_doors(self.settings, self.broker.directory)
+        self._clock.release()
         self.broker.journal.flush()
         aside = len(self.broker.set_aside)
+        count = self._recovery.messages
         _log.info("recovered", vhosts=len(self.broker.vhost_by_name), messages=count, set_aside=aside)
+        self._start_clockwork()
+        self._tell_inert_plugins()
+        self._is_starting = False
+        self._listen()
+
+    def _start_clockwork(self) -> None:
         intervals = [
             (self._compacting, STORE_INTERVAL_S),
             (self._watch_anew, _WATCH_INTERVAL_S),
@@ -201,13 +224,17 @@ class Node:
             intervals.append((self._tell, self.settings.mqtt.sys_interval_s))
         for loop, interval_s in intervals:
             loop.start(interval_s).addErrback(lambda failure: _log.error("clockwork stopped", error=failure.value))
-        self._tell_inert_plugins()
-        self._is_starting = False
-        self._listen()
 
     def stop(self, done: Callable[[], None]) -> None:
-        """Stop listening, say goodbye, commit what is staged, then call ``done``."""
+        """Stop listening, say goodbye, commit what is staged, then call ``done``.
+
+        A broker that did not start writes nothing: its next start finds what this one found.
+        """
         self._listeners.close()
+        if self._is_starting:
+            self._start.stop()
+            self._close(done)
+            return
         self.broker.connections.force_close("broker forced connection closure with reason 'shutdown'")
         self._turn.end()
         self._wait_for_goodbyes(self._reactor.seconds() + _GOODBYE_S, done)
@@ -393,8 +420,7 @@ class Node:
         self._open("stomp", settings.stomp.port, stomp, settings.stomp.proxy_protocol)
         self._open("web_stomp", settings.web_stomp.port, web_stomp, settings.web_stomp.proxy_protocol)
         if tls.certificate is not None:
-            options = TlsContext(tls)
-            self._tls_contexts.append(options)
+            options = self._tls_context()
             amqps = self._amqp(self._tls_mechanisms())
             self._open("amqps", settings.amqps.port, amqps, settings.amqp.proxy_protocol, options)
             self._open("mqtts", settings.mqtts.port, mqtt, settings.mqtt.proxy_protocol, options)
@@ -402,6 +428,18 @@ class Node:
             self._open("stomps", settings.stomps.port, stomp, settings.stomp.proxy_protocol, options)
             self._open("web_stomps", settings.web_stomps.port, web_stomp, settings.web_stomp.proxy_protocol, options)
         self._open("management", settings.management.port, self._management())
+
+    def _tell_not_ready(self) -> None:
+        """Answer at all ports that the broker is not ready."""
+        for name in self.addresses:
+            tls = self._tls_context() if name in TLS_LISTENERS else None
+            self._listeners.serve(name, self._not_ready.factory(name), tls, is_proxied=self._not_ready.is_proxied(name))
+
+    def _tls_context(self) -> TlsContext:
+        """Return what all TLS listeners share, made now if need be."""
+        if not self._tls_contexts:
+            self._tls_contexts.append(TlsContext(self.settings.tls))
+        return self._tls_contexts[0]
 
     def _open(self, name: str, port: int | None, factory: Any, is_proxied: bool = False, tls: Any = None) -> None:
         if port is not None:
@@ -548,6 +586,9 @@ class Node:
                 loop.stop()
         self._turn.end()
         self.broker.stop()
+        self._close(done)
+
+    def _close(self, done: Callable[[], None]) -> None:
         self._worker.stop()
         self._hashing.stop()
         self._store.close()

@@ -135,6 +135,10 @@ class Store(Protocol):
         """
         ...
 
+    def record_count(self) -> int:
+        """Return about how many changes ``recover`` yields; asked before it, for showing progress."""
+        ...
+
     def highest_ids(self) -> tuple[int, int]:
         """Return the highest position and message id found by recovery; new ones start above them."""
         ...

@@ -89,13 +89,16 @@ def recover(broker: "Broker", changes: "Iterable[Recovered]") -> int:
 class Recovery:
     """The rebuilding of one broker, in steps. ``messages`` counts those that came back.
 
+    ``done`` counts the records that are back in their places, of ``total`` that the store holds.
     An entity that cannot be applied is set aside in the store, and everything else goes on. After a kill the broker
     does not know what had been handed out, so every message counts as redelivered from then on (4.8.17: the flag says
     that it *may* have been delivered before).
     """
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: "Broker", total: int = 0) -> None:
         self.messages = 0
+        self.done = 0
+        self.total = total
         self._broker = broker
         self._entities: dict[str, list[Entity]] = {kind: [] for kind in ORDER}
         self._highest_id = 0
@@ -129,10 +132,12 @@ class Recovery:
             yield
 
     def _take(self, change: "Recovered") -> None:
+        if isinstance(change, Put):  # done once it is installed
+            self._gather(change.entity)
+            return
+        self.done += 1
         if isinstance(change, Enqueued):
             self.messages += self._restore(change)
-        elif isinstance(change, Put):
-            self._gather(change.entity)
         elif isinstance(change, SetAside):
             self._ids_set_aside.add(change.queue_id)
             self._broker.on_set_aside(change)
@@ -183,6 +188,7 @@ class Recovery:
             entities, self._entities[kind] = self._entities[kind], []
             for number, entity in enumerate(entities):
                 self._install(entity)
+                self.done += 1
                 if number % _STEP == 0:
                     yield
 

@@ -204,6 +204,13 @@ class LmdbStore:
 
     # Stopping
 
+    def record_count(self) -> int:
+        """Return how many records ``recover`` reads."""
+        tables = self._environment.tables
+        with self._environment.read() as transaction:
+            read = (tables.entities, tables.streams, tables.enqueued)
+            return sum(int(transaction.stat(table)["entries"]) for table in read)
+
     def highest_ids(self) -> tuple[int, int]:
         """Return the highest position and message id found when the store was opened."""
         return self._highest_ids

@@ -58,6 +58,10 @@ class MemoryStore:
         """Yield what was durable when the store was opened."""
         return self._durable.changes()
 
+    def record_count(self) -> int:
+        """Return how many changes ``recover`` yields."""
+        return sum(1 for _ in self._durable.changes())
+
     def highest_ids(self) -> tuple[int, int]:
         """Return the highest position and message id there is."""
         return max(self._durable.enqueued, default=0), max(self._durable.contents, default=0)

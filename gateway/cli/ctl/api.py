@@ -18,6 +18,7 @@ from gateway.cli.ctl.errors import (
     Declined,
     NotFound,
     NotPermitted,
+    StillStarting,
     Unhealthy,
     Unreachable,
     WrongData,
@@ -117,6 +118,8 @@ class Api:
             raise NotPermitted(self.user, reason)
         if status == NOT_FOUND:
             raise NotFound(reason)
+        if told.get("status") == "starting":
+            raise StillStarting(reason)
         if told.get("status") == "failed":
             raise Unhealthy(reason, dict(told))
         if status >= SERVER_ERROR or not told:

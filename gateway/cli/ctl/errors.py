@@ -72,6 +72,10 @@ class Unhealthy(Declined):
         self.finding = finding
 
 
+class StillStarting(Declined):
+    """The broker recovers its data and serves no requests yet. The message says how far it is."""
+
+
 class Unreachable(CommandFailed):
     """Nobody answers at the broker's URL."""
 

@@ -1,0 +1,31 @@
+"""The answer to MQTT clients while the broker starts: CONNACK with 0x88, or with return code 3 before 5.0."""
+
+from typing import Final
+
+from gateway_mqtt.connecting import connect_version
+from gateway_mqtt.encoding import connack
+from gateway_mqtt.errors import MqttError
+from gateway_mqtt.packet_types import PacketType
+from gateway_mqtt.properties import Property
+from gateway_mqtt.reasons import Reason
+from gateway_mqtt.wire import read_varint
+
+#: Protocol name and level of the longest name that is known, ``MQIsdp``: the rest of a CONNECT is not read.
+_ENOUGH: Final = 2 + 6 + 1
+
+
+def refusal(data: bytes, reason: str) -> bytes | None:
+    """Return the answer to the first bytes of a client; ``None`` while they do not tell its version.
+
+    Empty for what is no CONNECT: such a connection is closed without an answer (MQTT-3.1.0-1).
+    """
+    if data[0] >> 4 != PacketType.CONNECT:
+        return b""
+    try:
+        length = read_varint(data, 1)
+    except MqttError:
+        return b""
+    if length is None or len(data) < length[1] + min(length[0], _ENOUGH):
+        return None
+    version = connect_version(data[length[1] :])
+    return connack(version, False, Reason.SERVER_UNAVAILABLE, {Property.REASON_STRING: reason})
