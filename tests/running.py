@@ -46,6 +46,10 @@ class Gateway:
         """Start it and wait until it listens; ``settings`` hold for this start alone."""
         assert self._child is None, "it runs already"
         self._spawn(settings)
+        return self.wait_until_ready()
+
+    def wait_until_ready(self) -> "Gateway":
+        """Wait until it prints what listens where."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while "is running" not in self.output or not self.output.endswith("\n"):
             assert self.child.poll() is None, f"exited with code {self.child.returncode}:\n{self.log}"

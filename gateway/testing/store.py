@@ -73,6 +73,7 @@ def _what_was_reported_survives_a_crash(place: StorePlace) -> None:
     assert places_in(session.found) == [(12, 3, 7, 1_700_000_000_123, 2)], f"recovered {places_in(session.found)}"
     assert session.content(7) == content_of(message), "the content differs from what was stored"
     assert session.store.highest_ids() == (12, 7), f"the highest ids are {session.store.highest_ids()}, not (12, 7)"
+    assert session.store.record_count() == 2, f"there are {session.store.record_count()} records to recover, not 2"
 
 
 def _a_place_keeps_everything_it_says(place: StorePlace) -> None:

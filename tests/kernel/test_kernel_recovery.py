@@ -1,6 +1,7 @@
 """What a restart finds: all that was committed, as it was; nothing that was not (R124, R132)."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import pytest
@@ -9,7 +10,7 @@ from gateway.kernel.changes import Enqueued, Put
 from gateway.kernel.errors import StorageError
 from gateway.kernel.queue import Outcome
 from gateway.kernel.records import Entity, ParameterRecord, PermissionRecord, PolicyRecord, UserRecord
-from gateway.kernel.recovery import recover
+from gateway.kernel.recovery import Recovery, recover
 from gateway.testing import MemoryBroker, Recipient
 
 
@@ -150,3 +151,20 @@ def test_an_entity_of_an_unknown_kind_stops_the_start(broker: MemoryBroker) -> N
 
 def test_a_message_of_a_queue_that_is_gone_is_passed_over(broker: MemoryBroker) -> None:
     assert recover(broker.kernel, [Enqueued(99, 1, 1, 0)]) == 0
+
+
+def test_recovery_goes_in_steps_and_counts_the_records_that_are_back(broker: MemoryBroker) -> None:
+    for number in range(1200):
+        broker.vhost.declare_queue(f"q{number}", is_durable=True)
+    for _ in range(600):
+        broker.publish("q0", b"body", is_persistent=True)
+    broker.commit()
+    store = broker.store.reopened()
+    kernel = MemoryBroker().kernel
+    kernel.vhost_by_name.clear()
+    recovery = Recovery(kernel, store.record_count())
+    seen = [recovery.done for _ in recovery.steps(store.recover())]
+    steps = [after - before for before, after in pairwise(seen)]
+    assert len(seen) >= 6
+    assert max(steps) <= 500
+    assert (recovery.done, recovery.messages) == (recovery.total, 600)

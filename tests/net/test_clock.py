@@ -52,3 +52,23 @@ def test_a_cancelled_call_is_not_made(reactor: Clock) -> None:
     clock.call_later(1, call).cancel()
     reactor.advance(2)
     assert call.calls == 0
+
+
+def test_a_held_clock_makes_no_call_before_it_is_released(reactor: Clock) -> None:
+    clock = ReactorClock(reactor, lambda: None)
+    called: list[str] = []
+    clock.hold()
+    clock.call_later(1, lambda: called.append("due while held"))
+    clock.call_later(10, lambda: called.append("due later"))
+    clock.call_later(1, lambda: called.append("cancelled while held")).cancel()
+    released = clock.call_later(10, lambda: called.append("cancelled after the release"))
+    reactor.advance(5)
+    assert called == []
+    clock.release()
+    reactor.advance(0)
+    assert called == ["due while held"]
+    released.cancel()
+    reactor.advance(4.9)
+    assert called == ["due while held"]
+    reactor.advance(0.1)
+    assert called == ["due while held", "due later"]

@@ -274,3 +274,10 @@ def test_nobody_reads_what_is_printed(api: FakeApi) -> None:
     os.close(read)
     _, error = child.communicate(timeout=30)
     assert error == b""
+
+
+def test_a_broker_that_starts_says_how_far_it_is(ctl: Ctl, api: FakeApi) -> None:
+    reason = "the broker is starting, 5 of 100 records recovered; try again"
+    api.answer("GET overview", {"status": "starting", "reason": reason}, status=503)
+    ended = ctl("status")
+    assert (ended.code, ended.err) == (69, f"Error: {reason}\n")

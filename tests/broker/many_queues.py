@@ -1,0 +1,25 @@
+"""A store with many queues, filled without a broker process, so that a start takes some time."""
+
+from pathlib import Path
+
+from gateway.kernel.changes import Put
+from gateway.kernel.records import BindingRecord, PermissionRecord, QueueRecord, UserRecord, VhostRecord
+from gateway.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway_lmdb import LmdbStore
+
+_STEP = 5_000
+
+
+def fill(data: Path, queues: int) -> None:
+    """Put the user guest, and durable queues ``q0``, ``q1``, ... with a binding each into a new data directory."""
+    data.mkdir(mode=0o700)
+    store = LmdbStore(data, call_in_kernel=lambda call: None)
+    user = UserRecord("guest", hash_password("guest"), DEFAULT_ALGORITHM, ["administrator"], {})
+    permission = PermissionRecord("/", "guest", ".*", ".*", ".*")
+    store.append([Put(VhostRecord("/", "", [], "", False, {}, {})), Put(user), Put(permission)])
+    for first in range(0, queues, _STEP):
+        names = [f"q{number}" for number in range(first, min(first + _STEP, queues))]
+        records = [Put(QueueRecord("/", name, number + first + 1, False, {})) for number, name in enumerate(names)]
+        bindings = [Put(BindingRecord("/", "amq.topic", "queue", name, f"{name}.#", {})) for name in names]
+        store.append([*records, *bindings])
+    store.close()
