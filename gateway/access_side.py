@@ -7,6 +7,7 @@ from gateway.config import Settings
 from gateway.kernel.broker import Broker
 from gateway.kernel.limits import ConnectionLimits
 from gateway.kernel.queue_rules import QueueRules
+from gateway.kernel.user_tallies import UserRules
 
 
 def throttle_rules(settings: Settings) -> ThrottleRules:
@@ -44,6 +45,7 @@ def apply_access_settings(settings: Settings, broker: Broker, throttle: LoginThr
         limits.channels_per_user,
         limits.unauthenticated_connections,
     )
+    broker.user_tallies.apply(UserRules(limits.queues_per_user, limits.bindings_per_user, limits.consumers_per_user))
     throttle.rules = throttle_rules(settings)
     broker.queue_rules = with_limits(broker.queue_rules, settings)
     for vhost in broker.vhost_by_name.values():

@@ -30,6 +30,15 @@ class Limits(Section):
     consumers_per_vhost: Limit = 200_000
     """Consumers of AMQP and STOMP in one virtual host. The virtual host's own limit is ``max-consumers``."""
 
+    queues_per_user: Limit = 200_000
+    """Queues that one user made, in all virtual hosts. The user's own limit is ``max-queues``."""
+
+    bindings_per_user: Limit = 1_000_000
+    """Bindings that one user made, in all virtual hosts. The user's own limit is ``max-bindings``."""
+
+    consumers_per_user: Limit = 200_000
+    """Consumers of AMQP and STOMP of one user, in all virtual hosts. The user's own limit is ``max-consumers``."""
+
     consumers_per_channel: Limit = 10_000
     """Consumers of one AMQP channel, and subscriptions of one STOMP connection."""
 

@@ -13,15 +13,26 @@ Destination: TypeAlias = Union["Queue", "Exchange"]
 
 
 class Binding:
-    """One binding. Its identity is the object; its key says which bindings are the same rule (R7)."""
+    """One binding. Its identity is the object; its key says which bindings are the same rule (R7).
 
-    __slots__ = ("arguments", "destination", "routing_key", "source")
+    ``user`` made it, and is empty where no user is known.
+    """
 
-    def __init__(self, source: "Exchange", destination: Destination, routing_key: str, arguments: Arguments) -> None:
+    __slots__ = ("arguments", "destination", "routing_key", "source", "user")
+
+    def __init__(
+        self,
+        source: "Exchange",
+        destination: Destination,
+        routing_key: str,
+        arguments: Arguments,
+        user: str = "",
+    ) -> None:
         self.source = source
         self.destination = destination
         self.routing_key = routing_key
         self.arguments = arguments
+        self.user = user
 
     @property
     def is_durable(self) -> bool:

@@ -11,6 +11,7 @@ from gateway.kernel.exchange import Exchange
 from gateway.kernel.faults import Faults, described
 from gateway.kernel.message import Arguments
 from gateway.kernel.records import BindingRecord
+from gateway.kernel.user_tallies import UserTally
 from gateway.kernel.writable import require_writable, writable
 
 if TYPE_CHECKING:
@@ -26,22 +27,30 @@ _STEP: Final = 16
 class Bindings:
     """Owns the bindings of one virtual host and keeps the index of each exchange's type in step.
 
-    ``require_room`` refuses a new one where there are too many. ``changed`` is called after every change, so that
-    remembered routes are forgotten. ``on_abandoned`` is called with an auto-delete exchange whose last binding went
-    (R28).
+    ``require_room`` refuses a new one of a user where there are too many; ``by_user`` counts them. ``changed`` is
+    called after every change, so that remembered routes are forgotten. ``on_abandoned`` is called with an auto-delete
+    exchange whose last binding went (R28).
     """
 
-    def __init__(self, journal: "Journal", events: Events, changed: Callable[[], None], faults: Faults) -> None:
+    def __init__(
+        self,
+        journal: "Journal",
+        events: Events,
+        changed: Callable[[], None],
+        faults: Faults,
+        by_user: UserTally,
+    ) -> None:
         self._journal = journal
         self._events = events
         self._changed = changed
         self._faults = faults
+        self._by_user = by_user
         self.on_abandoned: Callable[[Exchange], None] = lambda exchange: None
         self._by_source: dict[Exchange, dict[object, Binding]] = {}
         self._by_destination: dict[Destination, dict[Binding, None]] = {}
         self._unheeded: set[Binding] = set()
         self.count = 0
-        self.require_room: Callable[[], None] = lambda: None
+        self.require_room: Callable[[str], None] = lambda user: None
 
     def __iter__(self) -> Iterator[Binding]:
         for bindings in self._by_source.values():
@@ -62,7 +71,9 @@ class Bindings:
         key = Binding(source, destination, routing_key, arguments).key()
         return self._by_source.get(source, {}).get(key)
 
-    def declare(self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments) -> Binding:
+    def declare(
+        self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments, user: str = ""
+    ) -> Binding:
         """Return the binding that is this rule, made now if need be (R7).
 
         :raises PreconditionFailed: when the exchange type cannot use it, or it cannot be stored.
@@ -70,21 +81,23 @@ class Bindings:
         require_writable(arguments)
         binding = self.find(source, destination, routing_key, arguments)
         if binding is None:
-            rule = Binding(source, destination, routing_key, arguments)
-            self.require_room()
+            rule = Binding(source, destination, routing_key, arguments, user)
+            self.require_room(user)
             put = writable(_record(rule)) if _is_recorded(rule) else None
-            binding = self.install(source, destination, routing_key, arguments)
+            binding = self.install(source, destination, routing_key, arguments, user)
             if put is not None:
                 self._journal.record(put)
             self._events.emit(_event("binding.created", binding))
         return binding
 
-    def install(self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments) -> Binding:
+    def install(
+        self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments, user: str = ""
+    ) -> Binding:
         """Build a binding between two ends.
 
         :raises PreconditionFailed: when the exchange type cannot use it, or fails.
         """
-        binding = Binding(source, destination, routing_key, arguments)
+        binding = Binding(source, destination, routing_key, arguments, user)
         try:
             source.type.bind(binding)
         except Refused:
@@ -95,12 +108,14 @@ class Bindings:
             raise PreconditionFailed(failed) from None
         return self._keep(binding)
 
-    def restore(self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments) -> Binding:
+    def restore(
+        self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments, user: str = ""
+    ) -> Binding:
         """Build a binding of an earlier run. One that the exchange type refuses is kept, and takes no effect."""
         try:
-            return self.install(source, destination, routing_key, arguments)
+            return self.install(source, destination, routing_key, arguments, user)
         except Refused as refusal:
-            binding = self._keep(Binding(source, destination, routing_key, arguments))
+            binding = self._keep(Binding(source, destination, routing_key, arguments, user))
             self._unheeded.add(binding)
             self._events.emit(_event("binding.inert", binding, reason=str(refusal)))
             return binding
@@ -110,6 +125,7 @@ class Bindings:
         self._by_source.setdefault(source, {})[binding.key()] = binding
         self._by_destination.setdefault(destination, {})[binding] = None
         self.count += 1
+        self._by_user.added(binding.user)
         self._changed()
         return binding
 
@@ -136,6 +152,7 @@ class Bindings:
         source, destination = binding.source, binding.destination
         del self._by_source[source][binding.key()]
         self.count -= 1
+        self._by_user.removed(binding.user)
         if not self._by_source[source]:
             del self._by_source[source]
         del self._by_destination[destination][binding]
@@ -173,7 +190,13 @@ def _record(binding: Binding) -> BindingRecord:
     kind = "exchange" if isinstance(binding.destination, Exchange) else "queue"
     source, destination = binding.source, binding.destination
     return BindingRecord(
-        source.vhost_name, source.name, kind, destination.name, binding.routing_key, dict(binding.arguments)
+        source.vhost_name,
+        source.name,
+        kind,
+        destination.name,
+        binding.routing_key,
+        dict(binding.arguments),
+        binding.user,
     )
 
 

@@ -27,6 +27,7 @@ from gateway.kernel.records import CleanStopRecord, ParameterRecord, PolicyRecor
 from gateway.kernel.reserve import Reserve
 from gateway.kernel.slices import background, in_slices
 from gateway.kernel.tracing import TracedVhost, Tracing
+from gateway.kernel.user_tallies import UserTallies
 from gateway.kernel.vhost import VirtualHost
 from gateway.kernel.writable import writable
 
@@ -65,6 +66,7 @@ class Broker:
         self.journal = Journal(store, clock, formats)
         self.journal.on_fault = partial(self.faults.contain, "turn")
         self.directory = Directory(self.journal.record, compile_pattern)
+        self.user_tallies = UserTallies(self._limits_of_user)
         self.vhost_by_name: dict[str, VirtualHost] = {}
         self.policies: dict[tuple[Value, ...], PolicyRecord] = {}
         self.parameters: dict[tuple[Value, ...], ParameterRecord] = {}
@@ -150,6 +152,7 @@ class Broker:
             self.reserve,
             self.archivists,
             self.faults,
+            self.user_tallies,
             compile_pattern=self.compile_pattern,
         )
         self.on_vhost(vhost)
@@ -158,6 +161,10 @@ class Broker:
         self._tracing_by_vhost[record.name] = Tracing(record.name, tracers, vhost.trace_table, self.faults)
         self._apply_tracing(vhost)
         return vhost
+
+    def _limits_of_user(self, name: str) -> Mapping[str, Value]:
+        user = self.directory.user(name)
+        return {} if user is None else user.limits
 
     def _plugin_of(self, vhost: str, part: object) -> str:
         """Return the plugin that supplies a part of a virtual host; ``""`` where none is known."""

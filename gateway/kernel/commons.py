@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gateway.kernel.recollections import Recollections
     from gateway.kernel.records import VhostRecord
     from gateway.kernel.router import Router
+    from gateway.kernel.user_tallies import UserTallies
 
 
 @dataclass(slots=True)
@@ -28,6 +29,7 @@ class Commons:
     next_queue_id: Callable[[], int]
     faults: "Faults"
     recollections: "Recollections"
+    users: "UserTallies"
 
     @property
     def vhost_name(self) -> str:

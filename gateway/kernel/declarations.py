@@ -73,7 +73,7 @@ class ExchangeDeclaration:
 class QueueDeclaration:
     """What a queue is to be. ``owner`` makes it exclusive; ``claimant`` is the connection that asks, exclusive or not.
 
-    A name that the broker made up may be a reserved one: ``is_server_named``.
+    A name that the broker made up may be a reserved one: ``is_server_named``. A new queue counts for the ``user``.
     """
 
     vhost_name: str
@@ -84,6 +84,7 @@ class QueueDeclaration:
     arguments: Arguments = field(default_factory=dict)
     is_server_named: bool = False
     claimant: object | None = None
+    user: str = ""
 
     @property
     def entity(self) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: The first two of each are RabbitMQ's.
 VHOST_LIMITS: Final = ("max-connections", "max-queues", "max-bindings", "max-consumers")
-USER_LIMITS: Final = ("max-connections", "max-channels")
+USER_LIMITS: Final = ("max-connections", "max-channels", "max-queues", "max-bindings", "max-consumers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +28,6 @@ class ConnectionLimits:
     per_user: int = 0
     channels_per_user: int = 0
     unauthenticated: int = 0
-
-
-class ConsumerTally:
-    """Counts the consumers of a virtual host's queues."""
-
-    __slots__ = ("count",)
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def added(self) -> None:
-        """Count a consumer in."""
-        self.count += 1
-
-    def removed(self) -> None:
-        """Count a consumer out."""
-        self.count -= 1
 
 
 def require_valid_limits(what: str, names: tuple[str, ...], limits: Mapping[str, Value]) -> None:

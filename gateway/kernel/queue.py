@@ -17,7 +17,6 @@ from gateway.kernel.errors import AccessRefused, NotImplementedHere
 from gateway.kernel.features.base import QueueFeature, Reason
 from gateway.kernel.features.moments import NO_MOMENTS, Moments
 from gateway.kernel.held_back import HeldBack
-from gateway.kernel.limits import ConsumerTally
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.paging import Paging
 from gateway.kernel.priorities import ready_for
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from gateway.kernel.journal import Journal
     from gateway.kernel.ports import Clock
     from gateway.kernel.segment import Segment
+    from gateway.kernel.user_tallies import ConsumerTally
 
 #: How many messages of a long queue stay in memory (R134).
 RESIDENT_MESSAGES: Final = 2048
@@ -84,6 +84,7 @@ class Queue(Declared):
         "unsettled_bytes",
         "unsettled_durable",
         "used_at_ms",
+        "user",
     )
 
     def __init__(
@@ -107,7 +108,8 @@ class Queue(Declared):
         self.selecting: Selecting | None = None
         self.counters = Counters()
         self.had_consumer = False
-        self.consumer_tally = ConsumerTally()
+        self.consumer_tally: ConsumerTally | None = None
+        self.user = ""
         self.has_expirations = False
         self.held_back: HeldBack | None = None
         self.is_deleted = False
@@ -269,9 +271,22 @@ class Queue(Declared):
     # Messages out
 
     def get(self) -> QueuedMessage | None:
-        """Take a message for somebody who does not consume (R90)."""
+        """Take a message for a client that does not consume (R90).
+
+        ``None`` may also mean that many messages before it have expired: then the queue is not empty, and the caller
+        takes the steps of ``dropping_due`` and asks again.
+        """
         self.use()
         return self.take()
+
+    def dropping_due(self) -> Iterator[None]:
+        """Return the steps in which everything before the first message worth delivering is discarded."""
+        while self.ready.length:
+            head = self.ready.peek()
+            if head is None or (reason := self._moments.due(self, head)) is None:
+                return
+            self.discard_head(reason)
+            yield
 
     def take(self) -> QueuedMessage | None:
         """Remove and return the oldest message still worth delivering; the caller settles it later."""
@@ -486,11 +501,12 @@ class Queue(Declared):
         if consumer.selection is not None and self.selecting is None:
             self.consumers = self.selecting = Selecting(self, self.consumers, self._journal)
         self.consumers.add(consumer)
-        self._consumed_from()
+        self._consumed_from(consumer)
 
-    def _consumed_from(self) -> None:
+    def _consumed_from(self, consumer: Consumer) -> None:
         """Note that there is one more consumer."""
-        self.consumer_tally.added()
+        if self.consumer_tally is not None:
+            self.consumer_tally.added(consumer.subscriber.origin.user)
         self.had_consumer = True
         self.used_at_ms = self._journal.now_ms
 
@@ -501,10 +517,15 @@ class Queue(Declared):
         """
         if consumer in self.consumers:
             self.consumers.remove(consumer)
-            self.consumer_tally.removed()
+            self._consumed_less(consumer)
             if self.selecting is not None and not self.selecting.is_needed:
                 self.consumers, self.selecting = self.selecting.end(), None
             self.use()
+
+    def _consumed_less(self, consumer: Consumer) -> None:
+        """Note that there is one consumer less."""
+        if self.consumer_tally is not None:
+            self.consumer_tally.removed(consumer.subscriber.origin.user)
 
     def declared_again(self) -> None:
         """Note that somebody declared the queue that is there: its lease begins anew, except a quorum queue's (R38)."""

@@ -11,7 +11,6 @@ from gateway.kernel.counters import Traffic
 from gateway.kernel.errors import InternalError, NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event
 from gateway.kernel.limits import (
-    ConsumerTally,
     require_room_for_binding,
     require_room_for_consumer,
     require_room_for_exclusive,
@@ -24,6 +23,7 @@ from gateway.kernel.reserve import Reserve
 from gateway.kernel.slices import in_slices
 from gateway.kernel.stream import Stream
 from gateway.kernel.stream_round import ReadingRound
+from gateway.kernel.user_tallies import ConsumerTally
 from gateway.kernel.writable import writable
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Queues:
         self._traffic = traffic
         self.rules = rules
         self._reserve = reserve
-        self._consumers = ConsumerTally()
+        self._consumers = ConsumerTally(commons.users.consumers)
         self._exclusive: dict[object, dict[Queue, None]] = {}
         self._departed: set[object] = set()  # whose queues are being deleted
         self._reading_round = ReadingRound(commons.journal.clock)
@@ -79,6 +79,8 @@ class Queues:
         is_stream = record.arguments.get("x-queue-type") == "stream"
         queue = self._stream(record) if is_stream else self._queue(record, is_durable, owner)
         queue.consumer_tally = self._consumers
+        queue.user = record.user
+        self._commons.users.queues.added(record.user)
         self._commons.equipment.fit(queue)
         self._queue_by_name[record.name] = queue
         if owner is not None:
@@ -178,23 +180,26 @@ class Queues:
         if declaration.owner is not None:
             owned = len(self._exclusive.get(declaration.owner, ()))
             require_room_for_exclusive(name, owned, rules.max_exclusive_queues)
+        self._commons.users.queues.require_room(declaration.user, f"cannot declare queue '{name}'")
 
-    def require_room_for_consumer(self, on_channel: int) -> None:
+    def require_room_for_consumer(self, on_channel: int, user: str) -> None:
         """Refuse a consumer of a channel that has some already.
 
         :raises NotAllowed: when the channel has as many as it may.
-        :raises PreconditionFailed: when the virtual host has as many as it may.
+        :raises PreconditionFailed: when the virtual host or the user has as many as it may.
         """
         limits, rules = self._commons.record.limits, self.rules
         most = rules.max_consumers_per_channel
         if most and on_channel >= most:
             raise NotAllowed(f"reached maximum ({most}) of consumers per channel")
         require_room_for_consumer(self._commons.vhost_name, limits, self._consumers.count, rules.max_consumers)
+        self._commons.users.consumers.require_room(user, "cannot consume")
 
-    def require_room_for_binding(self) -> None:
-        """Refuse a new binding. :raises PreconditionFailed: when the virtual host has as many as it may."""
+    def require_room_for_binding(self, user: str) -> None:
+        """Refuse a new binding. :raises PreconditionFailed: when the virtual host or the user has as many as it may."""
         limits, bindings = self._commons.record.limits, self._commons.bindings
         require_room_for_binding(self._commons.vhost_name, limits, bindings.count, self.rules.max_bindings)
+        self._commons.users.bindings.require_room(user, "cannot bind")
 
     def _make(self, declaration: "QueueDeclaration") -> Queue:
         """Build a new queue, keep it, and tell who listens."""
@@ -204,6 +209,7 @@ class Queues:
             self._commons.next_queue_id() if declaration.survives else 0,
             declaration.is_auto_delete,
             dict(declaration.arguments),
+            declaration.user,
         )
         put = writable(record)
         queue = self.install(record, is_durable=declaration.is_durable, owner=declaration.owner)
@@ -220,6 +226,7 @@ class Queues:
         queue.close()
         self._traffic.departed.add(queue.counters)
         del self._queue_by_name[queue.name]
+        commons.users.queues.removed(queue.user)
         self._exclusive.get(queue.owner, {}).pop(queue, None)
         for binding in commons.bindings.to(queue):
             commons.bindings.remove(binding)

@@ -124,15 +124,17 @@ class ExchangeRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class QueueRecord(Entity):
-    """A durable queue. ``id`` names it in the message tables."""
+    """A durable queue. ``id`` names it in the message tables; ``user`` made it, which layout 2 added."""
 
     kind: ClassVar[str] = "queue"
+    version: ClassVar[int] = 2
     key_width: ClassVar[int] = 2
     vhost: str
     name: str
     id: int
     is_auto_delete: bool
     arguments: dict[str, Value]
+    user: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +168,13 @@ class ArchiveRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class BindingRecord(Entity):
-    """A binding between two durable ends. ``destination_kind`` is ``queue`` or ``exchange``."""
+    """A binding between two durable ends. ``destination_kind`` is ``queue`` or ``exchange``.
+
+    ``user`` made it, which layout 2 added.
+    """
 
     kind: ClassVar[str] = "binding"
+    version: ClassVar[int] = 2
     key_width: ClassVar[int] = 6
     vhost: str
     source: str
@@ -176,6 +182,7 @@ class BindingRecord(Entity):
     destination: str
     routing_key: str
     arguments: dict[str, Value]
+    user: str = ""
 
 
 @dataclass(frozen=True, slots=True)

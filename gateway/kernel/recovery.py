@@ -292,4 +292,5 @@ def _install_binding(broker: "Broker", record: BindingRecord) -> object:
     vhost = broker.vhost(record.vhost)
     named = vhost.exchange if record.destination_kind == "exchange" else vhost.queue
     destination = named(record.destination)
-    return vhost.bindings.restore(vhost.exchange(record.source), destination, record.routing_key, record.arguments)
+    source = vhost.exchange(record.source)
+    return vhost.bindings.restore(source, destination, record.routing_key, record.arguments, record.user)

@@ -152,7 +152,7 @@ class Session:
         if self._vhost.queues.default_type == "stream":  # what a session was sent does not stay
             arguments = {**arguments, "x-queue-type": "classic"}
         owner = self if is_own else None
-        queue = self._vhost.declare_queue(name, is_durable=True, owner=owner, arguments=arguments)
+        queue = self._vhost.declare_queue(name, is_durable=True, owner=owner, arguments=arguments, user=self.user)
         if subscription.group:
             self._vhost.sessions.groups.made(queue)
         return queue
@@ -193,7 +193,7 @@ class Session:
     def _bind(self, exchange: "Exchange", queue: "Queue", subscription: SubscriptionRecord) -> None:
         """Let messages come that are published; what the server tells of itself comes without, and from it alone."""
         if not subscription.binding_key.startswith(SERVER_PREFIX):
-            self._vhost.bind(exchange, queue, subscription.binding_key)
+            self._vhost.bind(exchange, queue, subscription.binding_key, user=self.user)
 
     def _unbind(self, exchange: "Exchange", subscription: SubscriptionRecord) -> None:
         """Take a binding away that no other subscription needs."""

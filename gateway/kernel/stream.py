@@ -202,7 +202,7 @@ class Stream(Queue):
         self.consumers.add(consumer)
         self._cursor_by_consumer[consumer] = self._cursor(consumer, request)
         self.log.tail.keep(True)
-        self._consumed_from()
+        self._consumed_from(consumer)
 
     def _cursor(self, consumer: Consumer, request: Request) -> Cursor:
         progress = None if request.name is None else Progress(self.tracking, request.name)
@@ -232,7 +232,7 @@ class Stream(Queue):
             return
         cursor.is_over = True
         self.consumers.remove(consumer)
-        self.consumer_tally.removed()
+        self._consumed_less(consumer)
         self.tracking.flush()
         if not self._cursor_by_consumer:
             self.log.tail.keep(False)

@@ -36,6 +36,7 @@ from gateway.kernel.router import Router
 from gateway.kernel.sessions import Sessions
 from gateway.kernel.trace_table import TraceTable
 from gateway.kernel.tracing import Tracing
+from gateway.kernel.user_tallies import UserTallies, without_limits
 from gateway.kernel.wills import Wills
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class VirtualHost:
         reserve: Reserve,
         archivists: Archivists | None = None,
         faults: Faults | None = None,
+        users: UserTallies | None = None,
         *,
         compile_pattern: Compile,
     ) -> None:
@@ -86,7 +88,8 @@ class VirtualHost:
         self.exchange_types = exchange_types
         self._budget = journal.budget
         self._router = router = Router(self.exchange_by_name, journal.budget, faults)
-        self.bindings = Bindings(journal, events, router.forget, faults)
+        users = users or without_limits()
+        self.bindings = Bindings(journal, events, router.forget, faults, users.bindings)
         self.policies = Policies(compile_pattern)
         dead_letters = DeadLetters(self.name, self.exchange_by_name, router, journal, events, faults)
         self.archives = Archives(record.name, journal, clock, events, next_queue_id, archivists or Archivists())
@@ -110,6 +113,7 @@ class VirtualHost:
             next_queue_id,
             faults,
             self.recollections,
+            users,
         )
         self.exchanges = Exchanges(self._commons, self.exchange_by_name, exchange_types, self.outdate)
         self.queues = Queues(self._commons, self.queue_by_name, self.traffic, queue_rules, reserve)
@@ -236,10 +240,12 @@ class VirtualHost:
         arguments: Arguments | None = None,
         is_server_named: bool = False,
         claimant: object | None = None,
+        user: str = "",
     ) -> Queue:
         """Return the queue of this name, made now if need be; without a type it gets the virtual host's default.
 
-        ``owner`` makes it exclusive; ``claimant`` is the connection that asks, exclusive or not.
+        ``owner`` makes it exclusive; ``claimant`` is the connection that asks, exclusive or not. A new queue counts for
+        the ``user``.
 
         :raises AccessRefused: when the name is reserved and ``is_server_named`` does not allow it.
         :raises ResourceLocked: when exclusiveness or its owner differ (R31).
@@ -248,7 +254,7 @@ class VirtualHost:
         asked = dict(arguments or {})
         return self.queues.declare(
             QueueDeclaration(
-                self.name, printable(name), is_durable, owner, is_auto_delete, asked, is_server_named, claimant
+                self.name, printable(name), is_durable, owner, is_auto_delete, asked, is_server_named, claimant, user
             )
         )
 
@@ -283,9 +289,14 @@ class VirtualHost:
     # Bindings
 
     def bind(
-        self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments | None = None
+        self,
+        source: Exchange,
+        destination: Destination,
+        routing_key: str,
+        arguments: Arguments | None = None,
+        user: str = "",
     ) -> Binding:
-        """Return the binding that is this rule, made now if need be (R7).
+        """Return the binding that is this rule, made now if need be (R7); a new one counts for the ``user``.
 
         :raises AccessRefused: when the source is the default exchange (R18).
         :raises PreconditionFailed: when the exchange type cannot use the arguments, or key or arguments are too large.
@@ -294,7 +305,7 @@ class VirtualHost:
         require_binding_key(routing_key)
         if arguments:
             require_arguments(f"binding from exchange '{source.name}' in vhost '{self.name}'", arguments)
-        return self.bindings.declare(source, destination, routing_key, dict(arguments or {}))
+        return self.bindings.declare(source, destination, routing_key, dict(arguments or {}), user)
 
     def unbind(
         self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments | None = None

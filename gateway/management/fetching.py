@@ -48,6 +48,10 @@ class Fetch:
         queue, size, count = self._queue, 0, 0
         while count < self._count and size < MOST_BYTES and not queue.is_deleted:
             entry = queue.get()
+            if entry is None and len(queue):  # many that expired stand before it
+                for _ in queue.dropping_due():
+                    yield b""
+                entry = queue.take()
             if entry is None:
                 queue.counters.get_empty += 1
                 return

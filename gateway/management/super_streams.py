@@ -57,8 +57,8 @@ def keyed(name: str, keys: Sequence[str], exchange_type: str, arguments: Argumen
     return SuperStream(name, exchange_type, [Partition(f"{name}-{key}", key) for key in keys], arguments)
 
 
-def make(vhost: VirtualHost, super_stream: SuperStream) -> None:
-    """Make the exchange, the partitions and the bindings between them; all of them or nothing.
+def make(vhost: VirtualHost, super_stream: SuperStream, user: str) -> None:
+    """Make the exchange, the partitions and the bindings between them, for a user; all of them or nothing.
 
     :raises PreconditionFailed: when something of such a name is there already; and as declaring and binding do.
     """
@@ -72,8 +72,8 @@ def make(vhost: VirtualHost, super_stream: SuperStream) -> None:
     with _undone_if_refused(vhost, super_stream):
         exchange = vhost.declare_exchange(name, super_stream.exchange_type, is_durable=True, arguments={MARK: True})
         for number, partition in enumerate(partitions):
-            stream = vhost.declare_queue(partition.name, is_durable=True, arguments=arguments)
-            vhost.bind(exchange, stream, partition.key, {ORDER: number})
+            stream = vhost.declare_queue(partition.name, is_durable=True, arguments=arguments, user=user)
+            vhost.bind(exchange, stream, partition.key, {ORDER: number}, user)
 
 
 def remove(vhost: VirtualHost, exchange: Exchange) -> None:

@@ -73,7 +73,7 @@ class Consuming(Subscriber):
             queue = self._topology.used_queue(method.queue, Operation.READ)
         if tag in self._consumer_by_tag:
             raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
-        self._scope.vhost.queues.require_room_for_consumer(len(self._consumer_by_tag))
+        self._scope.vhost.queues.require_room_for_consumer(len(self._consumer_by_tag), self.origin.user)
         consumer = Consumer(
             queue,
             tag,
@@ -195,13 +195,20 @@ class Consuming(Subscriber):
         if self._scope.outbox.is_full and not method.no_ack:
             raise PreconditionFailed("the connection holds too many deliveries that it has not acknowledged")
         entry = queue.get()
+        if entry is None and len(queue):  # many that expired stand before it
+            no_ack = method.no_ack
+            self._scope.host.work_through(queue.dropping_due(), lambda: self._got(queue, queue.take(), no_ack))
+        else:
+            self._got(queue, entry, method.no_ack)
+
+    def _got(self, queue: Queue, entry: "QueuedMessage | None", no_ack: bool) -> None:
         if entry is None:
             queue.counters.get_empty += 1
             self.tallies.at(queue).get_empty += 1
             self._scope.reply(commands.Basic.GetEmpty())
             return
-        self._count_get(queue, method.no_ack, entry.is_redelivered)
-        if method.no_ack:
+        self._count_get(queue, no_ack, entry.is_redelivered)
+        if no_ack:
             queue.consumed(entry)
             tag = self._ledger.pass_by()
         else:

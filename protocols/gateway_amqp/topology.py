@@ -70,7 +70,7 @@ class Topology:
         require_not_default(method.source)
         source, destination = vhost.exchange(method.source), vhost.exchange(method.destination)
         require_passing_on(self._scope.host.permissions, destination.name, destination)
-        vhost.bind(source, destination, method.routing_key, table_of(method.arguments))
+        vhost.bind(source, destination, method.routing_key, table_of(method.arguments), self._scope.origin.user)
         if not method.nowait:
             self._answer(commands.Exchange.BindOk(), source.is_durable and destination.is_durable)
 
@@ -135,7 +135,7 @@ class Topology:
         require_not_default(method.exchange)
         source, queue = vhost.exchange(method.exchange), vhost.queue(name)
         queue.require_owner(self._scope.host)
-        vhost.bind(source, queue, routing_key, table_of(method.arguments))
+        vhost.bind(source, queue, routing_key, table_of(method.arguments), self._scope.origin.user)
         if not method.nowait:
             self._answer(commands.Queue.BindOk(), source.is_durable and queue.is_durable)
 
@@ -185,6 +185,7 @@ class Topology:
             arguments=table_of(method.arguments),
             is_server_named=is_server_named,
             claimant=self._scope.host,
+            user=self._scope.origin.user,
         )
 
     def _queue_name(self, name: str) -> str:

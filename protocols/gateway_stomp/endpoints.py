@@ -63,7 +63,10 @@ class Endpoints:
         self._scope.require(Operation.CONFIGURE, "queue", name)
         self._scope.require(Operation.READ, "queue", name)
         owner = self._scope.host
-        return self._scope.vhost.declare_queue(name, owner=owner, is_auto_delete=True, is_server_named=True)
+        user = self._scope.origin.user
+        return self._scope.vhost.declare_queue(
+            name, owner=owner, is_auto_delete=True, is_server_named=True, user=user
+        )
 
     def durable_name(self, destination: Destination, headers: Mapping[str, str]) -> str:
         """Return the name of the queue of a durable subscription; empty when none is asked for.
@@ -128,6 +131,7 @@ class Endpoints:
             is_auto_delete=_told(asked.is_auto_delete, not is_durable),
             arguments=asked.arguments,
             claimant=scope.host,
+            user=scope.origin.user,
         )
         if len(self._declared) >= _NAMES_KEPT:
             self._declared.clear()  # asking again does no harm
@@ -153,8 +157,9 @@ class Endpoints:
             is_auto_delete=_told(asked.is_auto_delete, not durable_name if there is None else there.is_auto_delete),
             arguments=asked.arguments,
             claimant=scope.host,
+            user=scope.origin.user,
         )
-        wanted = scope.vhost.bind(exchange, queue, destination.name)
+        wanted = scope.vhost.bind(exchange, queue, destination.name, user=scope.origin.user)
         if durable_name and scope.settings.activemq:
             self._leave_others(queue, wanted)
         return queue

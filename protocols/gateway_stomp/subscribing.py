@@ -165,7 +165,7 @@ class Subscribing:
             arguments=arguments,
             selection=selection,
         )
-        self._scope.vhost.queues.require_room_for_consumer(len(self._subscription_by_tag))
+        self._scope.vhost.queues.require_room_for_consumer(len(self._subscription_by_tag), self._scope.origin.user)
         queue.consume(consumer)
         consumer.counters = self._scope.tallies.at(queue)
         subscription.queue = queue

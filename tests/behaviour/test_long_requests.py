@@ -4,25 +4,12 @@ import pytest
 from pamqp import commands
 
 from gateway.kernel.changes import Changes, Lsn
-from gateway.testing.clock import FakeClock
 from gateway_memory import MemoryStore
+from tests.clocks import TickingClock
 from tests.protocols.amqp.dialogue import Gateway, Peer
 from tests.protocols.amqp.frames import publish
 
 COUNT = 3000
-LOOK_S = 0.001
-
-
-class TickingClock(FakeClock):
-    """Time passes by being looked at, as it does while work is done."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._spent_s = 0.0
-
-    def monotonic_s(self) -> float:
-        self._spent_s += LOOK_S
-        return self._spent_s
 
 
 class StepStore(MemoryStore):
@@ -158,3 +145,21 @@ def test_messages_that_come_back_in_slices_keep_their_order(gateway: Gateway, pe
     clock.advance(0)
     bodies = [heard.body for heard in second.listen()]
     assert bodies == [*(b"%d" % number for number in range(COUNT)), b"late"]
+
+
+def test_a_get_behind_many_messages_that_expired_finds_the_first_that_did_not(
+    gateway: Gateway, peer: Peer, clock: TickingClock
+) -> None:
+    for _ in range(COUNT):
+        peer.send(publish("", "q", b"old", expiration="1000"))
+    peer.send(publish("", "q", b"new"))
+    queue = gateway.vhost.queue("q")
+    gateway.settle()
+    clock.pass_without_calls(2)
+    peer.send(commands.Basic.Get(queue="q", no_ack=True), commands.Basic.Get(queue="q", no_ack=True))
+    assert peer.hear() == []
+    assert len(queue) > 1, "all were discarded in one turn"
+    clock.advance(0)
+    first, second = peer.hear()
+    assert "new" in first
+    assert second.startswith("Basic.GetEmpty")

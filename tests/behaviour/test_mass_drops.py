@@ -7,8 +7,8 @@ import pytest
 
 from gateway.kernel.message import Value
 from gateway.testing import Recipient
-from gateway.testing.clock import FakeClock
 from tests.behaviour.edges import AmqpEdge, Stage
+from tests.clocks import TickingClock
 from tests.scenarios.house import House
 
 COUNT = 2000
@@ -16,16 +16,8 @@ MOST_A_TURN = 50
 TO_DEAD: dict[str, Value] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
 
 
-class TurnClock(FakeClock):
-    """Time passes by being looked at, as it does while work is done; calls are made turn by turn, as a reactor does."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._spent_s = 0.0
-
-    def monotonic_s(self) -> float:
-        self._spent_s += 0.001
-        return self._now_s + self._spent_s
+class TurnClock(TickingClock):
+    """Makes calls turn by turn, as a reactor does."""
 
     def turn(self, seconds: float = 0) -> bool:
         """Let time pass, then make the calls that are due by now; return whether there were any."""

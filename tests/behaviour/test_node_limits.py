@@ -8,6 +8,7 @@ from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.limits import ConnectionLimits, require_room_for_channel, require_room_for_connection
 from gateway.kernel.queue_rules import QueueRules
 from gateway.kernel.records import UserRecord
+from gateway.kernel.user_tallies import UserRules
 from gateway.kernel.vhost import VirtualHost
 from gateway.testing import FakeClock, Recipient
 from gateway.testing.broker import MemoryBroker
@@ -77,19 +78,19 @@ def test_consumers_are_counted_in_and_out(arguments: dict[str, object]) -> None:
     house = broker(max_consumers=1, max_consumers_per_channel=3)
     vhost = house.vhost
     queue = vhost.declare_queue("a", is_durable=True, arguments=arguments)  # type: ignore[arg-type]
-    vhost.queues.require_room_for_consumer(0)
+    vhost.queues.require_room_for_consumer(0, "guest")
     worker = Recipient()
     consumer = worker.consume(queue, prefetch=5)
     with pytest.raises(PreconditionFailed, match=r"consumer limit in vhost '/' \(1\) is reached"):
-        vhost.queues.require_room_for_consumer(0)
+        vhost.queues.require_room_for_consumer(0, "guest")
     with pytest.raises(NotAllowed, match=r"reached maximum \(3\) of consumers per channel"):
-        vhost.queues.require_room_for_consumer(3)
+        vhost.queues.require_room_for_consumer(3, "guest")
     queue.cancel(consumer)
     queue.cancel(consumer)
-    vhost.queues.require_room_for_consumer(0)
+    vhost.queues.require_room_for_consumer(0, "guest")
     worker.consume(queue, prefetch=5)
     vhost.delete_queue(queue)
-    vhost.queues.require_room_for_consumer(0)
+    vhost.queues.require_room_for_consumer(0, "guest")
 
 
 def test_a_limit_of_the_virtual_host_takes_the_place_of_the_nodes() -> None:
@@ -99,6 +100,88 @@ def test_a_limit_of_the_virtual_host_takes_the_place_of_the_nodes() -> None:
         house.vhost.bind(house.vhost.exchange("amq.topic"), house.vhost.declare_queue(name), name)
     with pytest.raises(PreconditionFailed, match=r"\(3\) is reached"):
         house.vhost.declare_queue("d")
+
+
+# Users
+
+
+def limited_user(**limits: int) -> MemoryBroker:
+    """Return a broker with a user guest of these limits; ``max_queues`` stands for ``max-queues``."""
+    house = MemoryBroker()
+    named = {name.replace("_", "-"): limit for name, limit in limits.items()}
+    house.kernel.directory.put_user(UserRecord("guest", "", "", [], dict(named)))
+    return house
+
+
+def test_queues_of_a_user_are_counted_over_all_virtual_hosts_and_across_restarts() -> None:
+    house = limited_user(max_queues=2)
+    other = house.kernel.declare_vhost("other")
+    house.vhost.declare_queue("a", is_durable=True, user="guest")
+    other.declare_queue("b", is_durable=True, arguments={"x-queue-type": "stream"}, user="guest")
+    house.vhost.declare_queue("c", user="anna")
+    house.commit()
+    for kernel in (house.kernel, house.crashed().kernel):
+        full = kernel.vhost("/")
+        refusal = r"cannot declare queue 'd': queue limit of user 'guest' \(2\) is reached"
+        with pytest.raises(PreconditionFailed, match=refusal):
+            full.declare_queue("d", user="guest")
+        full.declare_queue("a", is_durable=True, user="guest")
+        kernel.vhost("other").delete_queue(kernel.vhost("other").queue("b"))
+        assert full.declare_queue("d", user="guest").user == "guest"
+
+
+def test_bindings_of_a_user_are_counted_across_restarts() -> None:
+    house = limited_user(max_bindings=1)
+    queue, topic = house.vhost.declare_queue("q", is_durable=True), house.vhost.exchange("amq.topic")
+    house.vhost.bind(topic, queue, "a", user="guest")
+    house.vhost.bind(topic, queue, "b", user="anna")
+    house.commit()
+    for vhost in (house.vhost, house.crashed().vhost):
+        queue, topic = vhost.queue("q"), vhost.exchange("amq.topic")
+        vhost.bind(topic, queue, "a", user="guest")
+        with pytest.raises(PreconditionFailed, match=r"cannot bind: binding limit of user 'guest' \(1\) is reached"):
+            vhost.bind(topic, queue, "c", user="guest")
+        vhost.unbind(topic, queue, "a")
+        vhost.bind(topic, queue, "c", user="guest")
+
+
+@pytest.mark.parametrize("arguments", [{}, {"x-queue-type": "stream"}], ids=["queue", "stream"])
+def test_consumers_of_a_user(arguments: dict[str, object]) -> None:
+    house = limited_user(max_consumers=1)
+    queue = house.vhost.declare_queue("q", is_durable=True, arguments=arguments)  # type: ignore[arg-type]
+    worker = Recipient()
+    consumer = worker.consume(queue, prefetch=5)
+    with pytest.raises(PreconditionFailed, match=r"consumer limit of user 'guest' \(1\) is reached"):
+        house.vhost.queues.require_room_for_consumer(0, "guest")
+    house.vhost.queues.require_room_for_consumer(0, "anna")
+    worker.cancel(consumer)
+    house.vhost.queues.require_room_for_consumer(0, "guest")
+    worker.consume(queue, prefetch=5)
+    house.vhost.delete_queue(queue)
+    house.vhost.queues.require_room_for_consumer(0, "guest")
+
+
+def test_the_nodes_limits_hold_for_users_without_their_own() -> None:
+    house = limited_user(max_queues=-1)
+    house.kernel.user_tallies.apply(UserRules(max_queues=1))
+    for name in ("a", "b"):
+        house.vhost.declare_queue(name, user="guest")
+    house.vhost.declare_queue("c", user="anna")
+    with pytest.raises(PreconditionFailed, match=r"queue limit of user 'anna' \(1\) is reached"):
+        house.vhost.declare_queue("d", user="anna")
+
+
+def test_a_deleted_virtual_host_leaves_nothing_counted() -> None:
+    house = limited_user(max_queues=5)
+    other = house.kernel.declare_vhost("other")
+    queue = other.declare_queue("q", is_durable=True, user="guest")
+    other.bind(other.exchange("amq.topic"), queue, "k", user="guest")
+    worker = Recipient()
+    worker.consume(queue)
+    house.kernel.delete_vhost("other")
+    house.advance(1)
+    tallies = house.kernel.user_tallies
+    assert [tally.count_of("guest") for tally in (tallies.queues, tallies.bindings, tallies.consumers)] == [0, 0, 0]
 
 
 # Connections

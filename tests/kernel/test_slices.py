@@ -10,21 +10,7 @@ from gateway.kernel.message import Value
 from gateway.kernel.records import PolicyRecord
 from gateway.kernel.slices import SLICE_S, in_slices
 from gateway.testing import MemoryBroker
-from gateway.testing.clock import FakeClock
-
-LOOK_S = 0.001
-
-
-class TickingClock(FakeClock):
-    """Time passes by being looked at, as it does while work is done. Notes how long each call took."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._spent_s = 0.0
-
-    def monotonic_s(self) -> float:
-        self._spent_s += LOOK_S
-        return self._spent_s
+from tests.clocks import LOOK_S, TickingClock
 
 
 @pytest.fixture

@@ -79,6 +79,27 @@ def test_a_channel_too_many_of_a_user(gateway: Gateway) -> None:
     ]
 
 
+def test_what_a_user_may_not_make_more_of_is_refused_by_name(gateway: Gateway) -> None:
+    limit_guest(gateway, max_queues=1, max_bindings=1, max_consumers=1)
+    peer = gateway.connect()
+    peer.send(
+        commands.Queue.Declare(queue="q"),
+        commands.Queue.Bind(queue="q", exchange="amq.topic", routing_key="a"),
+        commands.Basic.Consume(queue="q", consumer_tag="one"),
+    )
+    peer.hear()
+    too_many = [
+        (commands.Queue.Declare(queue="r"), "cannot declare queue 'r': queue limit"),
+        (commands.Queue.Bind(queue="q", exchange="amq.topic", routing_key="b"), "cannot bind: binding limit"),
+        (commands.Basic.Consume(queue="q", consumer_tag="two"), "cannot consume: consumer limit"),
+    ]
+    for number, (command, refusal) in enumerate(too_many, 2):
+        peer.send(commands.Channel.Open(), channel=number)
+        peer.hear()
+        peer.send(command, channel=number)
+        assert f"PRECONDITION_FAILED - {refusal} of user 'guest' (1) is reached" in peer.hear()[-1]
+
+
 def test_a_negative_limit_is_none(gateway: Gateway) -> None:
     gateway.broker.limit_vhost("/", {"max-queues": -1, "max-connections": -1})
     limit_guest(gateway, max_channels=-1, max_connections=-1)

@@ -9,7 +9,7 @@ from gateway.cli.ctl.values import JsonObject, compact, parse_object, part
 from gateway.cli.ctl.verb import verb
 
 VHOST_LIMITS = ("max-connections", "max-queues", "max-bindings", "max-consumers")
-USER_LIMITS = ("max-connections", "max-channels")
+USER_LIMITS = ("max-connections", "max-channels", "max-queues", "max-bindings", "max-consumers")
 ALL = "all"
 
 
@@ -51,7 +51,7 @@ def list_vhost_limits(session: Session, of_all: bool) -> None:
 @click.argument("user")
 @click.argument("definition")
 def set_user_limits(session: Session, user: str, definition: str) -> None:
-    """Set limits of a user: DEFINITION is a JSON object of max-connections and max-channels. Others stay."""
+    """Set limits of a user, given as a JSON object such as {"max-queues": 100}. Others stay."""
     session.output.announce(f'Setting user limits to "{definition}" for user "{user}" ...')
     limits = parse_object(definition, "the definition")
     existing_user(session, user)

@@ -57,7 +57,7 @@ def bind(call: Call, vhost: str, source: str, kind: str, destination: str) -> Re
     else:
         require_passing_on(call.permissions(place), end.name, end)
     require_not_default(end.name)
-    binding = place.bind(exchange, end, routing_key, arguments(fields))
+    binding = place.bind(exchange, end, routing_key, arguments(fields), call.principal.name)
     key = properties_key(binding.routing_key, binding.arguments)
     return Reply(201, headers={"Location": f"{quote(destination, safe='')}/{quote(key, safe='~')}"})
 

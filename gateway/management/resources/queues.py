@@ -60,6 +60,7 @@ def put_queue(call: Call, vhost: str, name: str) -> Reply:
         is_durable=boolean(fields, "durable"),
         is_auto_delete=boolean(fields, "auto_delete"),
         arguments=table,
+        user=call.principal.name,
     )
     return put_reply(existed)
 

@@ -56,7 +56,7 @@ def make(call: Call, vhost: str, name: str) -> Reply:
     for partition in wanted.partitions:
         permissions.require(Operation.CONFIGURE, "queue", partition.name)
         permissions.require(Operation.WRITE, "queue", partition.name)
-    super_streams.make(place, wanted)
+    super_streams.make(place, wanted, call.principal.name)
     return Reply(201)
 
 

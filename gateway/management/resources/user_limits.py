@@ -1,4 +1,4 @@
-"""/user-limits: how many connections and channels a user may have."""
+"""/user-limits: how many connections, channels, queues, bindings and consumers a user may have."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""/vhost-limits: how many connections and queues a virtual host may have."""
+"""/vhost-limits: how many connections, queues, bindings and consumers a virtual host may have."""
 
 from gateway.kernel.limits import VHOST_LIMITS
 from gateway.management.authority import Level

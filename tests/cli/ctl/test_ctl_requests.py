@@ -179,7 +179,10 @@ CHANGES = [
     ),
     pytest.param(
         ["clear_user_limits", "bob", "all"],
-        [("DELETE user-limits/bob/max-connections", None), ("DELETE user-limits/bob/max-channels", None)],
+        [
+            (f"DELETE user-limits/bob/max-{what}", None)
+            for what in ("connections", "channels", "queues", "bindings", "consumers")
+        ],
         'Clearing all limits for user "bob" ...\n',
         id="clear_user_limits all",
     ),

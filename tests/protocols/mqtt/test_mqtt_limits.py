@@ -3,23 +3,12 @@
 import pytest
 
 from gateway.kernel.session import Session
-from gateway.testing import FakeClock
 from gateway_mqtt.properties import MOST_REPEATED
+from tests.clocks import TickingClock
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.packets import FIVE, session_expiry, user_property
 
 RECEIVE_MAXIMUM = b"\x21\xff\xff"
-
-
-class TickingClock(FakeClock):
-    """Each look takes a millisecond once it is ``ticking``, as the work between two looks does."""
-
-    ticking = False
-    _spent_s = 0.0
-
-    def monotonic_s(self) -> float:
-        self._spent_s += 0.001 if self.ticking else 0
-        return super().monotonic_s() + self._spent_s
 
 
 @pytest.mark.parametrize(("version", "refused"), [(5, "97"), (4, "80"), (3, "80")])
@@ -67,7 +56,7 @@ def test_a_packet_has_no_more_user_properties_than_are_read_at_once() -> None:
 
 @pytest.mark.parametrize("name", ["subscribe", "unsubscribe"])
 def test_a_large_request_is_done_in_slices_and_what_follows_it_waits(name: str) -> None:
-    clock = TickingClock()
+    clock = TickingClock(is_ticking=False)
     gateway = Gateway(clock=clock)
     client = gateway.client("c")
     filters = [f"t/{number}" for number in range(100)]
@@ -77,7 +66,7 @@ def test_a_large_request_is_done_in_slices_and_what_follows_it_waits(name: str) 
     else:
         client.say(subscribe)
         request, answer = FIVE.unsubscribe(*filters), "UNSUBACK #2" + " 0" * 100
-    clock.ticking = True
+    clock.is_ticking = True
     client.machine.receive(request + FIVE.pingreq() + FIVE.subscribe(("last", 0), id=3))
     turns, heard = 0, client.hear_now()
     while client.machine.is_held:
@@ -85,15 +74,15 @@ def test_a_large_request_is_done_in_slices_and_what_follows_it_waits(name: str) 
         turns += 1
         client.machine.receive(b"")
         heard += client.hear_now()
-    clock.ticking = False
+    clock.is_ticking = False
     assert heard + client.hear() == [answer, "PINGRESP", "SUBACK #3 0"]
 
 
 def test_a_client_that_goes_in_the_midst_of_a_large_request_leaves_nothing() -> None:
-    clock = TickingClock()
+    clock = TickingClock(is_ticking=False)
     gateway = Gateway(clock=clock)
     client = gateway.client("c")
-    clock.ticking = True
+    clock.is_ticking = True
     client.machine.receive(FIVE.subscribe(*((f"t/{number}", 1) for number in range(100))))
     assert client.machine.is_held
     client.lose()
@@ -134,15 +123,15 @@ def queues_of_sessions(gateway: Gateway) -> list[str]:
 
 
 def test_a_client_that_starts_over_waits_until_its_large_session_is_gone() -> None:
-    clock = TickingClock()
+    clock = TickingClock(is_ticking=False)
     gateway = Gateway(clock=clock)
     large(gateway).lose()
     gateway.client("w").publish("t/1", b"old", qos=1, id=1)
-    clock.ticking = True
+    clock.is_ticking = True
     client = gateway.stranger()
     client.machine.receive(FIVE.connect("c", is_clean=True) + FIVE.subscribe(("t/1", 1)))
     assert client.hear_now() == [], "the session takes more than one turn to go"
-    clock.ticking = False
+    clock.is_ticking = False
     gateway.advance(1)
     assert [line.split(" MAXIMUM")[0] for line in client.hear()] == ["CONNACK", "SUBACK #1 1"]
     assert gateway.client("w2").publish("t/1", b"new", qos=1, id=1) == ["PUBACK #1"]
@@ -151,16 +140,16 @@ def test_a_client_that_starts_over_waits_until_its_large_session_is_gone() -> No
 
 
 def test_a_client_that_comes_back_while_its_large_session_expires_gets_a_new_one() -> None:
-    clock = TickingClock()
+    clock = TickingClock(is_ticking=False)
     gateway = Gateway(clock=clock)
     large(gateway, expiry=0).lose()
     large(gateway, expiry=10).lose()
-    clock.ticking = True
+    clock.is_ticking = True
     client = gateway.stranger()
     gateway.vhost.sessions.end(gateway.vhost.sessions.get("c"))  # type: ignore[arg-type]
     client.machine.receive(FIVE.connect("c", is_clean=False, properties=session_expiry(60)))
     assert client.hear_now() == []
-    clock.ticking = False
+    clock.is_ticking = False
     gateway.advance(1)
     assert client.hear()[0].startswith("CONNACK ")
     assert client.subscribe("t/1", 1) == ["SUBACK #1 1"]
@@ -171,14 +160,14 @@ def test_a_client_that_comes_back_while_its_large_session_expires_gets_a_new_one
 
 
 def test_a_client_that_takes_over_a_large_session_without_expiry_waits_until_it_is_gone() -> None:
-    clock = TickingClock()
+    clock = TickingClock(is_ticking=False)
     gateway = Gateway(clock=clock)
     first = large(gateway, expiry=0)
-    clock.ticking = True
+    clock.is_ticking = True
     client = gateway.stranger()
     client.machine.receive(FIVE.connect("c", is_clean=False, properties=session_expiry(60)))
     assert client.hear_now() == []
-    clock.ticking = False
+    clock.is_ticking = False
     gateway.advance(1)
     assert first.hear() == ["DISCONNECT SESSION_TAKEN_OVER", "closed"]
     assert client.hear()[0].startswith("CONNACK ")
@@ -188,14 +177,14 @@ def test_a_client_that_takes_over_a_large_session_without_expiry_waits_until_it_
 
 
 def test_a_client_that_does_not_wait_for_that_leaves_nothing() -> None:
-    clock = TickingClock()
+    clock = TickingClock(is_ticking=False)
     gateway = Gateway(clock=clock)
     large(gateway).lose()
-    clock.ticking = True
+    clock.is_ticking = True
     client = gateway.stranger()
     client.machine.receive(FIVE.connect("c", is_clean=True))
     client.lose()
-    clock.ticking = False
+    clock.is_ticking = False
     gateway.advance(1)
     assert len(gateway.vhost.sessions) == 0
     assert queues_of_sessions(gateway) == []
