@@ -52,6 +52,7 @@ class Queues:
         self._consumers = ConsumerTally(commons.users.consumers)
         self._exclusive: dict[object, dict[Queue, None]] = {}
         self._departed: set[object] = set()  # whose queues are being deleted
+        self._deletions: dict[Queue, Iterator[None]] = {}  # under way
         self._reading_round = ReadingRound(commons.journal.clock)
 
     @property
@@ -63,8 +64,9 @@ class Queues:
         """Return the queue that is declared, made now if need be; raises as ``VirtualHost.declare_queue`` does."""
         declaration = declaration.typed(self.default_type)
         queue = self._queue_by_name.get(declaration.name)
-        if queue is not None and queue.owner in self._departed:
-            self.delete(queue)
+        if queue is not None and (queue.owner in self._departed or queue in self._deletions):
+            for _ in self.deleting(queue):  # who can wait did so before, with ``deletion_of``
+                pass
             queue = None
         if queue is not None:
             declaration.require_equivalent(queue)
@@ -139,10 +141,35 @@ class Queues:
         return len(queue)
 
     def deleting(self, queue: Queue) -> Iterator[None]:
-        """Return the steps in which a queue is deleted that may be. It is there until its last binding is gone."""
-        yield from self._commons.bindings.removing(queue)
-        if not queue.is_deleted:
-            self._remove(queue)
+        """Return the steps in which a queue is deleted that may be.
+
+        It keeps its name until its last binding is gone, but counts as not found. Several may take these steps at once.
+        """
+        if queue not in self._deletions and not queue.is_deleted:
+            self._deletions[queue] = self._deleting(queue)
+        return self.deletion_of(queue.name)
+
+    def deletion_of(self, name: str) -> Iterator[None]:
+        """Return the steps to take before a queue of this name can be made; none where none is being deleted.
+
+        The work is shared: it is done once, however many take the steps, and goes on if one of them does not.
+        """
+        queue = self._queue_by_name.get(name)
+        if queue is not None and queue in self._deletions:
+            for _ in self._deletions[queue]:
+                yield
+
+    def is_being_deleted(self, name: str) -> bool:
+        """Whether the deletion of a queue of this name is under way."""
+        return bool(self._deletions) and self._queue_by_name.get(name) in self._deletions
+
+    def _deleting(self, queue: Queue) -> Iterator[None]:
+        try:
+            yield from self._commons.bindings.removing(queue)
+            if not queue.is_deleted:
+                self._remove(queue)
+        finally:
+            self._deletions.pop(queue, None)
 
     def deleting_all(self) -> Iterator[None]:
         """Return the steps in which every queue is deleted: the virtual host goes."""

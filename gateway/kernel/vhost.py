@@ -226,7 +226,7 @@ class VirtualHost:
     def queue(self, name: str) -> Queue:
         """Return a queue. :raises NotFound: when there is none of this name."""
         queue = self.queue_by_name.get(name)
-        if queue is None:
+        if queue is None or self.queues.is_being_deleted(name):
             raise NotFound(f"no queue '{name}' in vhost '{self.name}'")
         return queue
 

@@ -90,6 +90,13 @@ class Topology:
     def declare_queue(self, method: commands.Queue.Declare) -> None:
         """Make a queue, or check that it is there; tell how many messages and consumers it has (50, 10, R36)."""
         name = printable(method.queue)
+        vhost = self._scope.vhost
+        if not method.passive and vhost.queues.is_being_deleted(name):
+            self._scope.host.work_through(vhost.queues.deletion_of(name), lambda: self._declare_now(name, method))
+        else:
+            self._declare_now(name, method)
+
+    def _declare_now(self, name: str, method: commands.Queue.Declare) -> None:
         if name == REPLY_TO or name in self._scope.vhost.reply_queue_by_name:
             queue_name, messages, consumers = name, 0, 1
         else:
@@ -110,8 +117,16 @@ class Topology:
         if queue is not None:
             queue.require_owner(self._scope.host)
             count = self._scope.vhost.delete_queue(queue, if_unused=method.if_unused, if_empty=method.if_empty)
-        if not method.nowait:
-            self._answer(commands.Queue.DeleteOk(count), is_durable=True)
+
+        def answer() -> None:
+            if not method.nowait:
+                self._answer(commands.Queue.DeleteOk(count), is_durable=True)
+
+        queues = self._scope.vhost.queues
+        if queues.is_being_deleted(name):
+            self._scope.host.work_through(queues.deletion_of(name), answer)
+        else:
+            answer()
 
     def purge_queue(self, method: commands.Queue.Purge) -> None:
         """Forget the waiting messages of a queue; tell how many there were (50, 30)."""

@@ -163,3 +163,42 @@ def test_a_get_behind_many_messages_that_expired_finds_the_first_that_did_not(
     first, second = peer.hear()
     assert "new" in first
     assert second.startswith("Basic.GetEmpty")
+
+
+def bound_often(gateway: Gateway) -> None:
+    vhost = gateway.vhost
+    exchange, queue = vhost.declare_exchange("x", "direct", is_durable=True), vhost.queue("q")
+    for number in range(COUNT):
+        vhost.bind(exchange, queue, str(number))
+
+
+def test_the_deletion_of_a_queue_with_many_bindings_is_answered_when_it_is_done(
+    gateway: Gateway, peer: Peer, store: StepStore, clock: TickingClock
+) -> None:
+    bound_often(gateway)
+    gateway.settle()
+    peer.send(commands.Queue.Delete(queue="q"), commands.Queue.Declare(queue="q"))
+    assert peer.hear() == []
+    assert gateway.vhost.bindings.count > 0
+    clock.advance(0)
+    gateway.settle()
+    assert [line.split("(")[0] for line in peer.hear()] == ["Queue.DeleteOk", "Queue.DeclareOk"]
+    assert gateway.vhost.bindings.count == 0
+    assert not gateway.vhost.queue("q").is_durable
+    assert "q" not in Gateway(store=store.reopened()).vhost.queue_by_name
+
+
+def test_a_declaration_waits_for_the_deletion_of_the_queue_of_that_name(
+    gateway: Gateway, peer: Peer, clock: TickingClock
+) -> None:
+    bound_often(gateway)
+    other = gateway.connect()
+    peer.send(commands.Queue.Delete(queue="q"))
+    other.send(commands.Queue.Declare(queue="q", passive=True))
+    assert "404 NOT_FOUND - no queue 'q'" in other.hear()[-1]
+    other = gateway.connect()
+    other.send(commands.Queue.Declare(queue="q"))
+    assert other.hear() == []
+    clock.advance(0)
+    assert other.hear()[-1].startswith("Queue.DeclareOk(queue='q'")
+    assert not gateway.vhost.queue("q").is_durable

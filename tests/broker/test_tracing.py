@@ -1,11 +1,18 @@
 """RabbitMQ's firehose, switched on by a setting, seen by a client."""
 
+from collections.abc import Callable
+from itertools import permutations
+
 import pika
+import pytest
+from pika.adapters.blocking_connection import BlockingChannel
 
 from tests.broker.conftest import Connect
-from tests.interop.pika_client import is_empty
+from tests.interop.pika_client import fetch, is_empty
+from tests.management_client import put, request
 from tests.running import Gateway
 
+TRACE = "amq.rabbitmq.trace"
 TRACED = 'vhosts."/".tracing=true'
 
 
@@ -43,3 +50,70 @@ def test_nothing_is_copied_unless_it_is_switched_on(gateway: Gateway, connect: C
     channel.confirm_delivery()
     channel.basic_publish("", "q", b"private")
     assert is_empty(channel, "trace")
+
+
+def switch(gateway: Gateway, is_on: bool) -> None:
+    """Turn tracing on or off, as ``trace_on`` and ``trace_off`` do."""
+    put(gateway, "vhosts/%2F", {"tracing": is_on})
+
+
+Bind = Callable[[BlockingChannel], None]
+
+
+def bind_queue(channel: BlockingChannel) -> None:
+    channel.queue_bind("trace", TRACE, "#")
+
+
+def bind_through_an_exchange(channel: BlockingChannel) -> None:
+    channel.exchange_declare("copies", "topic", auto_delete=True)
+    channel.exchange_bind("copies", TRACE, "publish.#")
+    channel.queue_bind("trace", "copies", "publish.#")
+    channel.queue_bind("trace", TRACE, "deliver.#")
+
+
+def set_policy(gateway: Gateway) -> None:
+    definition = {"max-length": 100, "message-ttl": 60_000}
+    put(gateway, "policies/%2F/p", {"pattern": ".*", "definition": definition})
+
+
+@pytest.mark.parametrize("bind", [bind_queue, bind_through_an_exchange], ids=["to a queue", "to an exchange"])
+def test_copies_come_whatever_the_order_of_binding_and_tracing(gateway: Gateway, connect: Connect, bind: Bind) -> None:
+    gateway.start()
+    channel = connect().channel()
+    channel.confirm_delivery()
+    channel.queue_declare("q")
+    steps = {
+        "bind": lambda: bind(channel),
+        "trace_on": lambda: switch(gateway, True),
+        "policy": lambda: set_policy(gateway),
+    }
+    for order in permutations(steps):
+        channel.queue_declare("trace")
+        channel.basic_publish("", "q", b"before")  # what publishers remember of their way must not outlast the change
+        for step in order:
+            steps[step]()
+        assert is_empty(channel, "trace")
+        channel.basic_publish("", "q", b"seen")
+        assert fetch(channel, "q", 2) == [b"before", b"seen"]
+        copies = [channel.basic_get("trace", auto_ack=True) for _ in range(5)]
+        assert [(method.routing_key, body) for method, _, body in copies if method is not None] == [
+            ("publish.", b"seen"),
+            ("deliver.q", b"before"),
+            ("deliver.q", b"seen"),
+        ], f"after {', '.join(order)}"
+        switch(gateway, False)
+        request(gateway, "DELETE", "policies/%2F/p")
+        channel.queue_delete("trace")
+
+
+def test_copies_end_with_tracing_and_begin_again(gateway: Gateway, connect: Connect) -> None:
+    gateway.start()
+    channel = connect().channel()
+    channel.confirm_delivery()
+    channel.queue_declare("q")
+    channel.queue_declare("trace")
+    bind_queue(channel)
+    for is_on in (True, False, True):
+        switch(gateway, is_on)
+        channel.basic_publish("", "q", b"on" if is_on else b"off")
+    assert fetch(channel, "trace", 2) == [b"on", b"on"]

@@ -5,8 +5,9 @@ from contextlib import suppress
 
 import pytest
 
-from gateway.kernel.errors import NotAllowed, PreconditionFailed
+from gateway.kernel.errors import NotAllowed, NotFound, PreconditionFailed
 from gateway.kernel.message import Value
+from gateway.kernel.queue import Queue
 from gateway.kernel.records import PolicyRecord
 from gateway.kernel.slices import SLICE_S, in_slices
 from gateway.testing import MemoryBroker
@@ -106,6 +107,43 @@ def test_a_queue_with_very_many_bindings_loses_them_bit_by_bit_and_then_goes(clo
     broker.advance(0)
     assert broker.vhost.bindings.count == 0
     assert queue.is_deleted
+
+
+def with_many_bindings(broker: MemoryBroker, **properties: object) -> Queue:
+    queue = broker.vhost.declare_queue("q", is_durable=True, **properties)  # type: ignore[arg-type]
+    exchange = broker.vhost.declare_exchange("x", "direct", is_durable=True)
+    for number in range(1000):
+        broker.vhost.bind(exchange, queue, f"key.{number}")
+    return queue
+
+
+def test_a_queue_that_is_being_deleted_is_not_found_and_can_be_declared_again(clock: TickingClock) -> None:
+    broker = MemoryBroker(clock=clock)
+    vhost, old = broker.vhost, with_many_bindings(broker)
+    vhost.delete_queue(old)
+    assert not old.is_deleted
+    with pytest.raises(NotFound):
+        vhost.queue("q")
+    new = vhost.declare_queue("q", is_durable=True, arguments={"x-max-length": 1})
+    assert old.is_deleted
+    vhost.bind(vhost.exchange("x"), new, "key.999")
+    broker.advance(0)
+    assert vhost.queue("q") is new
+    broker.commit()
+    after = broker.crashed().vhost
+    assert after.queue("q").arguments == {"x-max-length": 1}
+    assert [binding.routing_key for binding in after.bindings] == ["key.999"]
+
+
+def test_an_exclusive_queue_of_a_connection_that_is_gone_makes_room_for_another(clock: TickingClock) -> None:
+    broker = MemoryBroker(clock=clock)
+    owner = object()
+    old = with_many_bindings(broker, owner=owner)
+    broker.vhost.release(owner)
+    new = broker.vhost.declare_queue("q", owner=object())
+    broker.advance(0)
+    assert old.is_deleted
+    assert broker.vhost.queue("q") is new
 
 
 def test_an_exchange_with_very_many_bindings_goes_bit_by_bit(clock: TickingClock) -> None:

@@ -1,5 +1,6 @@
 """/queues: the queues, and what waits in them."""
 
+from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 from gateway.access import Operation
@@ -46,31 +47,38 @@ def queue(call: Call, vhost: str, name: str) -> Gradual:
 
 
 @routes.put("/queues/<vhost>/<name>")
-def put_queue(call: Call, vhost: str, name: str) -> Reply:
-    """Declare a queue."""
+def put_queue(call: Call, vhost: str, name: str) -> Reply | Gradual:
+    """Declare a queue, once one of this name that is being deleted is gone."""
     place, fields = call.changed_vhost(vhost), call.fields
     node = fields.get("node", call.broker.node)
     if node != call.broker.node:
         raise bad_request(f"Node {node} could not be contacted")
-    existed = name in place.queue_by_name
     table = arguments(fields)
     require_declarable_queue(call, place, name, table)
-    place.declare_queue(
-        name,
-        is_durable=boolean(fields, "durable"),
-        is_auto_delete=boolean(fields, "auto_delete"),
-        arguments=table,
-        user=call.principal.name,
-    )
-    return put_reply(existed)
+
+    def declared() -> Reply:
+        existed = name in place.queue_by_name
+        place.declare_queue(
+            name,
+            is_durable=boolean(fields, "durable"),
+            is_auto_delete=boolean(fields, "auto_delete"),
+            arguments=table,
+            user=call.principal.name,
+        )
+        return put_reply(existed)
+
+    if place.queues.is_being_deleted(name):
+        return Gradual(_after(place.queues.deletion_of(name), declared))
+    return declared()
 
 
 @routes.delete("/queues/<vhost>/<name>")
-def delete_queue(call: Call, vhost: str, name: str) -> None:
+def delete_queue(call: Call, vhost: str, name: str) -> Gradual:
     """Delete a queue with its messages."""
     place = call.vhost(vhost)
     queue = used_queue(call, place, name, Operation.CONFIGURE)
     place.delete_queue(queue, if_unused=call.is_set("if-unused"), if_empty=call.is_set("if-empty"))
+    return Gradual(_after(place.queues.deletion_of(name), lambda: None))
 
 
 @routes.get("/queues/<vhost>/<name>/bindings")
@@ -129,3 +137,10 @@ def used_queue(call: Call, vhost: VirtualHost, name: str, operation: Operation) 
     call.permissions(vhost).require(operation, "queue", name)
     queue.require_owner(call)
     return queue
+
+
+def _after(steps: Iterator[None], then: Callable[[], Reply | None]) -> "Generator[None, None, object]":
+    """Take some steps; return what ``then`` returns."""
+    for _ in steps:
+        yield
+    return then()
