@@ -14,16 +14,20 @@ class PlainFormat:
     name = "plain"
 
     def header(self, raw: bytes) -> Header:
-        """Return the header of a message that comes back from the store."""
+        """Return the header of these bytes; a ``BCC`` is in its ``sender_keys`` and ``kept``, not in its ``raw``."""
         properties = self.properties(raw)
         expiration = properties.expiration
-        return Header(
+        headers = properties.headers
+        header = Header(
             self,
-            raw,
+            raw if "BCC" not in headers else self.edited(raw, {}, ("BCC",), False),
             is_persistent=properties.delivery_mode == 2,
             priority=properties.priority or 0,
             expiration_ms=None if expiration is None else int(expiration),
+            sender_keys=(*_keys(headers, "CC"), *_keys(headers, "BCC")),
         )
+        header.kept = raw
+        return header
 
     def properties(self, raw: bytes) -> Properties:
         """Read the properties back."""
@@ -40,6 +44,12 @@ class PlainFormat:
         if drops_expiration:
             said["expiration"] = None
         return dumps(said)
+
+
+def _keys(headers: Mapping[str, Value], name: str) -> list[str]:
+    """Return the further routing keys in a header; what is not a text among them is left out, as in RabbitMQ."""
+    keys = headers.get(name)
+    return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []
 
 
 PLAIN: Final = PlainFormat()

@@ -4,9 +4,12 @@ from typing import Final
 
 from gateway.access import Operation, Permissions
 from gateway.access.passing_on import require_alternate, require_dead_letters, require_sender_topics
+from gateway.kernel.arguments import type_name
+from gateway.kernel.bounds import require_sender_keys
 from gateway.kernel.errors import AccessRefused, PreconditionFailed
 from gateway.kernel.exchange import Exchange
 from gateway.kernel.message import Arguments, Message
+from gateway.kernel.plain import PLAIN
 from gateway.kernel.vhost import VirtualHost
 from gateway.management.call import Call
 from gateway.management.errors import busy
@@ -54,6 +57,7 @@ def require_publishable(call: Call, vhost: VirtualHost, exchange: Exchange, mess
     if exchange.is_internal:
         raise AccessRefused(f"cannot publish to internal exchange '{exchange.name}' in vhost '{vhost.name}'")
     exchange.require_working()
+    _require_sender_keys(message)
     require_sender_topics(permissions, exchange, message)
     user, principal = message.properties.user_id, call.principal
     if user not in (None, principal.name) and _IMPERSONATOR not in principal.tags:
@@ -61,3 +65,14 @@ def require_publishable(call: Call, vhost: VirtualHost, exchange: Exchange, mess
     limit = call.surroundings.max_message_size
     if len(message.body) > limit:
         raise PreconditionFailed(f"message size {len(message.body)} is larger than configured max size {limit}")
+
+
+def _require_sender_keys(message: Message) -> None:
+    """Insist that ``CC`` and ``BCC`` are lists of keys, as AMQP does. :raises PreconditionFailed: in its words."""
+    said = PLAIN.properties(message.header.kept).headers
+    for name in ("CC", "BCC"):
+        keys = said.get(name, [])
+        if not isinstance(keys, list):
+            kind = type_name(keys)
+            raise PreconditionFailed(f'invalid message: {{unacceptable_type_in_header,"{name}",{kind}}}')
+    require_sender_keys(message.header.sender_keys)

@@ -103,6 +103,11 @@ WRONG: list[Any] = [
     ({"properties": {"delivery_mode": "a"}}, ["not_int", "delivery_mode"]),
     ({"properties": {"user_id": "zz"}},
      "406 PRECONDITION_FAILED - user_id property set to 'zz' but authenticated user was 'guest'"),
+    ({"properties": {"headers": {"CC": "a"}}},
+     '406 PRECONDITION_FAILED - invalid message: {unacceptable_type_in_header,"CC",longstr}'),
+    ({"properties": {"headers": {"BCC": ["k" * 300]}}},
+     "406 PRECONDITION_FAILED - invalid message: a key in CC or BCC is too long: "
+     "300 bytes are more than 255"),
     ({"payload": "x" * 1001}, "406 PRECONDITION_FAILED - message size 1001 is larger than configured max size 1000"),
 ]  # fmt: skip
 
@@ -176,3 +181,14 @@ def test_a_purge_leaves_nothing(stocked: Console) -> None:
 def test_the_aliveness_test_leaves_an_empty_queue(console: Console) -> None:
     assert console.get("/aliveness-test/%2F") == {"status": "ok"}
     assert console.get("/queues/%2F/aliveness-test")["messages"] == 0
+
+
+def test_cc_and_bcc_bring_copies_to_further_queues_and_bcc_is_not_shown(console: Console) -> None:
+    for name in ("q", "second", "third"):
+        console.put(f"/queues/%2F/{name}", {"durable": True})
+    headers = {"CC": ["second", 7], "BCC": ["third"], "h": 1}
+    assert publish(console, "one", {"delivery_mode": 2, "headers": headers}, key="nowhere") == {"routed": True}
+    options = {"count": 5, "ackmode": "ack_requeue_false", "encoding": "auto"}
+    for name, count in (("q", 0), ("second", 1), ("third", 1)):
+        fetched = console.post(f"/queues/%2F/{name}/get", options)
+        assert [each["properties"]["headers"] for each in fetched] == [{"CC": ["second", 7], "h": 1}] * count

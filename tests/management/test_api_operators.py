@@ -69,7 +69,8 @@ def test_a_password_serves_scram_until_there_is_another(console: Console) -> Non
 
 
 def test_a_hash_made_by_the_api_lets_in(console: Console) -> None:
-    hashed = console.get("/auth/hash_password/u", user=None)["ok"]
+    assert console.ask("GET", "/auth/hash_password/u", user=None).status == 401
+    hashed = console.get("/auth/hash_password/u")["ok"]
     console.put("/users/u", {"password_hash": hashed, "tags": "management"})
     assert console.get("/whoami", user="u") == {"name": "u", "tags": ["management"]}
 

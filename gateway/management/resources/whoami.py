@@ -45,7 +45,7 @@ def auth(call: Call) -> Fields:
     return {"enable_uaa": False, "uaa_client_id": "", "uaa_location": "", "oauth_enabled": False}
 
 
-@routes.get("/auth/hash_password/<password>", level=Level.ANYBODY)
+@routes.get("/auth/hash_password/<password>")
 def hashed(call: Call, password: str) -> Fields:
     """Hash a password as users' records hold it."""
     return {"ok": hash_password(password)}
