@@ -4,7 +4,7 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -45,13 +45,20 @@ def launch_managed(directory: Path) -> Iterator[Broker]:
 
 
 @contextmanager
-def _launch(directory: Path, *listeners: str) -> Iterator[Broker]:
+def launch_all(directory: Path, config: Path) -> Iterator[Broker]:
+    """Run it with every listener that needs no certificate, and with a configuration file."""
+    with _launch(directory, *LISTENERS, options=("--config", str(config))) as broker:
+        yield broker
+
+
+@contextmanager
+def _launch(directory: Path, *listeners: str, options: Sequence[str] = ()) -> Iterator[Broker]:
     ports = {listener: free_port() for listener in listeners}
     settings = {"bind": "127.0.0.1", f"{MQTT}.prefetch": str(PREFETCH)}
     settings |= {f"{listener}.port": "off" for listener in LISTENERS}
     settings |= {f"{listener}.port": str(port) for listener, port in ports.items()}
-    options = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    command = [sys.executable, "-m", "gateway", "run", "--data", str(directory / "data"), *options]
+    overrides = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    command = [sys.executable, "-m", "gateway", "run", "--data", str(directory / "data"), *options, *overrides]
     with running("gateway", command, os.environ, directory, ports, _product, timeout_s=60.0) as broker:
         yield broker
 

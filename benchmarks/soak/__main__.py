@@ -1,0 +1,126 @@
+"""Hours of steady traffic and churn on one broker: ``python -m benchmarks.soak --hours 2 --output DIRECTORY``.
+
+It writes samples of the broker (CSV), a plot and a report, and returns 1 when memory is not flat, a confirmed message
+was lost, a round of an activity failed, an innocent client waited too long, or something is left behind at the end.
+"""
+
+import argparse
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from threading import Event
+from typing import Final
+
+from benchmarks.load.gateway import launch_all
+from benchmarks.load.host import describe
+from benchmarks.load.running import Broker
+from benchmarks.soak.churn import CHURN
+from benchmarks.soak.ledger import Ledger
+from benchmarks.soak.operators import OPERATED, PLUGIN_VHOST, PLUGINS
+from benchmarks.soak.place import Place
+from benchmarks.soak.plot import draw
+from benchmarks.soak.sampling import Sample, Sampler, header, innocents, line
+from benchmarks.soak.traffic import STEADY
+from benchmarks.soak.verdict import WARM_UP_S, Finding, findings
+from benchmarks.soak.work import Crew
+
+#: How long the broker gets at the end to let everything go that expires, in seconds.
+_REST_S: Final = 30.0
+
+
+def main() -> int:
+    """Soak, write, judge."""
+    options = _options()
+    options.output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=options.directory) as directory, _launched(Path(directory)) as broker:
+        place = Place(broker.ports, broker.pid, Ledger())
+        with innocents(place) as others:
+            sampler = Sampler(place, Path(directory) / "data", others)
+            return _soak(options, broker, place, sampler)
+
+
+@contextmanager
+def _launched(directory: Path) -> Iterator[Broker]:
+    """Run a broker whose virtual hosts enable plugins."""
+    config = directory / "soak.toml"
+    tables = [f'[vhosts."{vhost}".plugins.{plugin}]' for vhost in ("/", PLUGIN_VHOST) for plugin in PLUGINS]
+    config.write_text("\n".join(tables) + "\n")
+    with launch_all(directory, config) as broker:
+        yield broker
+
+
+def _soak(options: argparse.Namespace, broker: Broker, place: Place, sampler: Sampler) -> int:
+    crew = Crew(place, STEADY | CHURN | OPERATED)
+    time.sleep(2)
+    before = sampler.sample()
+    crew.start()
+    samples = _sampled(options, sampler)
+    for name in crew.stop(120):
+        place.ledger.ended(name, "the last round did not end")
+    time.sleep(_REST_S)
+    after = sampler.sample()
+    found = findings(before, samples, after, place.ledger.failures, options.warm_up)
+    report = _report(broker, place, samples, found)
+    title = f"{samples[-1].second / 3600:.1f} hours, {after.confirmed:,} messages confirmed"
+    draw(samples, title, options.output / "soak.svg")
+    (options.output / "soak.md").write_text(report)
+    print(report, *place.ledger.failures[:100], sep="\n", flush=True)
+    return 0 if all(each.is_met for each in found) else 1
+
+
+def _sampled(options: argparse.Namespace, sampler: Sampler) -> list[Sample]:
+    """Take samples until the time is over, or SIGTERM or SIGINT asks for the end; each is written at once."""
+    samples: list[Sample] = []
+    is_over = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: is_over.set())
+    end = time.monotonic() + options.hours * 3600
+    with (options.output / "soak.csv").open("w", buffering=1) as file:
+        print(header(), file=file)
+        while time.monotonic() < end and not is_over.is_set():
+            is_over.wait(options.interval)
+            samples.append(sampler.sample())
+            print(line(samples[-1]), file=file)
+    return samples
+
+
+def _report(broker: Broker, place: Place, samples: Sequence[Sample], found: Sequence[Finding]) -> str:
+    ledger = place.ledger
+    rows = [
+        f"| {name} | {count:,} | {ledger.confirmed[name]:,} | {ledger.arrived[name]:,} |"
+        for name, count in sorted(ledger.rounds.items())
+    ]
+    cpu = sum(sample.cpu_percent for sample in samples) / len(samples)
+    lines = [
+        f"# A soak of {samples[-1].second / 3600:.1f} hours, {date.today()}",
+        "",
+        f"{broker.product}; {describe(Path(tempfile.gettempdir()))}. The broker took {cpu:.0f} % of a core.",
+        "",
+        "| owed | found | at most | met |",
+        "|---|---|---|---|",
+        *map(str, found),
+        "",
+        "| activity | rounds | confirmed | arrived |",
+        "|---|---|---|---|",
+        *rows,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
+    parser.add_argument("--hours", type=float, default=2.0, help="how long (default: %(default)s)")
+    parser.add_argument("--output", type=Path, default=Path("soak"), metavar="DIRECTORY", help="where results go")
+    parser.add_argument("--directory", type=Path, help="where the broker keeps its data (default: a temporary one)")
+    parser.add_argument("--interval", type=float, default=10.0, help="seconds between samples (default: %(default)s)")
+    parser.add_argument("--warm-up", type=float, default=WARM_UP_S, help="seconds without judgement of memory")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""What operators do all the time: virtual hosts, users, plugins' exchange types, reloads, definitions."""
+
+import os
+import signal
+from collections.abc import Callable
+from itertools import count
+from typing import Final
+
+import pika
+
+from benchmarks.soak.place import Place, drain
+from benchmarks.soak.work import Bodies, Work
+
+_PERSISTENT: Final = pika.BasicProperties(delivery_mode=2)
+
+#: The virtual host that is created and deleted, whose settings enable the plugins each time.
+PLUGIN_VHOST: Final = "soak-plugins"
+
+#: Plugins that virtual hosts do not enable unless told to.
+PLUGINS: Final = ("exchange-modulus-hash", "exchange-local-random", "exchange-jms-topic")
+
+#: Exchange types of plugins, and what a queue is bound with to get every message.
+_TYPES: Final = (
+    ("x-modulus-hash", "1", {}),
+    ("x-local-random", "", {}),
+    ("x-jms-topic", "", {"x-jms-selector": "TRUE"}),
+    ("headers", "", {"x-match": "all"}),
+)
+
+
+def vhosts(place: Place) -> Work:
+    """Create a virtual host with a user, publish and consume in it, delete both while a client is connected."""
+    bodies, numbers = Bodies("vhosts"), count()
+
+    def work() -> None:
+        name = f"soak-{next(numbers)}"
+        place.api("PUT", f"vhosts/{name}", {})
+        try:
+            place.api("PUT", f"users/{name}", {"password_hash": "", "tags": ""})
+            for user in ("guest", name):
+                place.api("PUT", f"permissions/{name}/{user}", {"configure": ".*", "write": ".*", "read": ".*"})
+            connection = place.amqp(name)
+            channel = connection.channel()
+            channel.confirm_delivery()
+            sent = bodies.some(20)
+            for at in range(5):
+                channel.queue_declare(f"q{at}", durable=True)
+            for at, body in enumerate(sent):
+                channel.basic_publish("", f"q{at % 5}", body, _PERSISTENT)
+            came = [body for at in range(5) for body in drain(channel, f"q{at}", 4, acknowledge=bool(at))]
+            place.ledger.settle("vhosts", sent, came)
+        finally:
+            place.api("DELETE", f"vhosts/{name}")
+            place.api("DELETE", f"users/{name}")
+
+    return work
+
+
+def plugins(place: Place) -> Work:
+    """Create a virtual host that enables plugins, publish through an exchange of each of their types, delete it."""
+    bodies, numbers = Bodies("plugins"), count()
+    if any(vhost["name"] == PLUGIN_VHOST for vhost in place.api("GET", "vhosts")):
+        place.api("DELETE", f"vhosts/{PLUGIN_VHOST}")  # the settings make it at the start
+
+    def work() -> None:
+        number = next(numbers)
+        place.api("PUT", f"vhosts/{PLUGIN_VHOST}", {})
+        try:
+            place.api("PUT", f"permissions/{PLUGIN_VHOST}/guest", {"configure": ".*", "write": ".*", "read": ".*"})
+            for kind, key, arguments in _TYPES:
+                for vhost in (PLUGIN_VHOST, "/"):
+                    _through(place, vhost, f"soak.plugin.{number}", kind, key, arguments, bodies)
+        finally:
+            place.api("DELETE", f"vhosts/{PLUGIN_VHOST}")
+
+    return work
+
+
+def _through(
+    place: Place, vhost: str, name: str, kind: str, key: str, arguments: dict[str, str], bodies: Bodies
+) -> None:
+    with place.channel(vhost) as channel:
+        channel.exchange_declare(name, kind, durable=True)
+        channel.queue_declare(name, durable=True)
+        channel.queue_bind(name, name, key, arguments)
+        sent = bodies.some(10)
+        for body in sent:
+            channel.basic_publish(name, body.decode()[:30], body, _PERSISTENT, mandatory=True)
+        place.ledger.settle("plugins", sent, drain(channel, name, len(sent)))
+        channel.exchange_delete(name)
+        channel.queue_delete(name)
+
+
+def reloads(place: Place) -> Work:
+    """Ask the broker to reload its settings, and to export all definitions."""
+
+    def work() -> None:
+        os.kill(place.pid, signal.SIGHUP)
+        place.api("GET", "definitions")
+
+    return work
+
+
+OPERATED: dict[str, tuple[Callable[[Place], Work], float]] = {
+    "vhosts": (vhosts, 4.0),
+    "plugins": (plugins, 5.0),
+    "reloads": (reloads, 30.0),
+}
+"""Each with its pause between two rounds, in seconds."""

@@ -1,0 +1,161 @@
+"""What is measured every ten seconds: the process, the broker's own account, and the waits of innocent clients."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.lag.innocents import INNOCENTS
+from benchmarks.load.processes import cpu_seconds, directory_bytes, resident_bytes
+from benchmarks.soak.place import Place
+
+MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One look at the broker. Memory and disk are in MiB, times in milliseconds unless named otherwise."""
+
+    second: float
+    resident: float
+    in_use: float
+    cpu_percent: float
+    files: int
+    threads: int
+    disk: float
+    turns_p99: float
+    turn_longest_recent: float
+    wait_p99: float
+    wait_longest: float
+    queues: int
+    exchanges: int
+    bindings: int
+    connections: int
+    channels: int
+    consumers: int
+    sessions: int
+    vhosts: int
+    users: int
+    policies: int
+    retained: int
+    messages: int
+    confirmed: int
+    arrived: int
+    failures: int
+
+
+#: What must be the same before and after: names of fields.
+COUNTS: Final = (
+    "queues",
+    "exchanges",
+    "bindings",
+    "connections",
+    "channels",
+    "consumers",
+    "sessions",
+    "vhosts",
+    "users",
+    "policies",
+    "retained",
+    "messages",
+)
+
+#: Counts that the management API lists, by field.
+_LISTED: Final = {
+    "bindings": "bindings",
+    "sessions": "mqtt/sessions",
+    "vhosts": "vhosts",
+    "users": "users",
+    "policies": "policies",
+    "retained": "mqtt/retained/%2F",
+}
+
+
+class Sampler:
+    """Takes samples of one broker."""
+
+    def __init__(self, place: Place, data: Path, innocents: "subprocess.Popen[str]") -> None:
+        self._place = place
+        self._data = data
+        self._innocents = innocents
+        self._started = self._last = time.monotonic()
+        self._cpu_s = cpu_seconds(place.pid)
+
+    def sample(self) -> Sample:
+        """Look now."""
+        place = self._place
+        cpu_s, now = cpu_seconds(place.pid), time.monotonic()
+        percent = 100 * (cpu_s - self._cpu_s) / max(now - self._last, 0.001)
+        self._cpu_s, self._last = cpu_s, now
+        (node,), overview, waits = place.api("GET", "nodes"), place.api("GET", "overview"), self._waits()
+        totals: dict[str, int] = overview["object_totals"]
+        return Sample(
+            second=round(now - self._started, 1),
+            resident=round(resident_bytes(place.pid) / MIB, 2),
+            in_use=round(node["mem_used"] / MIB, 2),
+            cpu_percent=round(percent, 1),
+            files=node["fd_used"],
+            threads=node["proc_used"],
+            disk=round(_disk(self._data) / MIB, 2),
+            turns_p99=node["turns"]["p99_ms"],
+            turn_longest_recent=node["turns"]["longest_recent_ms"],
+            wait_p99=round(waits["p99"], 2),
+            wait_longest=round(waits["longest"], 2),
+            messages=overview["queue_totals"].get("messages", 0),
+            confirmed=place.ledger.all_confirmed,
+            arrived=place.ledger.all_arrived,
+            failures=len(place.ledger.failures),
+            **{name: totals[name] for name in ("queues", "exchanges", "connections", "channels", "consumers")},
+            **{field: _length(place.api("GET", path)) for field, path in _LISTED.items()},
+        )
+
+    def _waits(self) -> dict[str, Any]:
+        assert self._innocents.stdin is not None
+        assert self._innocents.stdout is not None
+        self._innocents.stdin.write("\n")
+        self._innocents.stdin.flush()
+        waits: dict[str, Any] = json.loads(self._innocents.stdout.readline())
+        if not waits["alive"]:
+            raise ConnectionError("an innocent client was cut off")
+        return waits
+
+
+@contextmanager
+def innocents(place: Place) -> Iterator["subprocess.Popen[str]"]:
+    """Run the innocent clients for as long as the block lasts."""
+    ports = [f"{name}={port}" for name, port in place.ports.items() if name in INNOCENTS]
+    command = [sys.executable, "-m", "benchmarks.soak.innocents", *ports]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def header() -> str:
+    """Return the first line of the CSV."""
+    return ",".join(field.name for field in fields(Sample))
+
+
+def line(sample: Sample) -> str:
+    """Return a sample as a line of the CSV."""
+    return ",".join(str(getattr(sample, field.name)) for field in fields(Sample))
+
+
+def _length(listing: Any) -> int:
+    return len(listing if isinstance(listing, list) else listing.get("items", listing))
+
+
+def _disk(data: Path) -> int:
+    for _ in range(5):
+        try:
+            return directory_bytes(data)
+        except FileNotFoundError:  # a file was deleted meanwhile
+            continue
+    return 0

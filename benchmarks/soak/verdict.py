@@ -1,0 +1,91 @@
+"""Whether a soak shows what it is owed: flat memory, no loss, everything gone at the end, nobody kept waiting."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+from benchmarks.soak.sampling import COUNTS, Sample
+
+#: How long the memory may still find its size, in seconds.
+WARM_UP_S: Final = 600.0
+
+#: What an innocent client may wait, in milliseconds.
+OWED_WAIT_MS: Final = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A figure that may not rise faster than so much an hour."""
+
+    name: str
+    most_per_hour: float
+    unit: str
+    figure: Callable[[Sample], float]
+
+
+BOUNDS: Final = (
+    Bound("memory in use", 2.0, "MiB", lambda sample: sample.in_use),
+    Bound("resident memory", 4.0, "MiB", lambda sample: sample.resident),
+    Bound("open files", 2.0, "", lambda sample: sample.files),
+    Bound("threads", 0.5, "", lambda sample: sample.threads),
+    Bound("data directory", 32.0, "MiB", lambda sample: sample.disk),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was owed, and what was found."""
+
+    name: str
+    found: str
+    owed: str
+    is_met: bool
+
+    def __str__(self) -> str:
+        return f"| {self.name} | {self.found} | {self.owed} | {'yes' if self.is_met else 'NO'} |"
+
+
+def slope_per_hour(samples: Sequence[Sample], figure: Callable[[Sample], float]) -> float:
+    """Return how fast a figure rises: the median of the slopes between samples half the time apart.
+
+    It is steady where single samples stick out: half of them may.
+    """
+    half = len(samples) // 2
+    slopes = [
+        (figure(later) - figure(sooner)) / (later.second - sooner.second) * 3600
+        for sooner, later in zip(samples, samples[half:], strict=False)
+        if later.second > sooner.second
+    ]
+    return median(slopes) if slopes else 0.0
+
+
+def findings(
+    before: Sample, samples: Sequence[Sample], after: Sample, failures: Sequence[str], warm_up_s: float = WARM_UP_S
+) -> list[Finding]:
+    """Judge the samples of a soak; ``before`` and ``after`` were taken without any activity."""
+    warm = [sample for sample in samples if sample.second >= warm_up_s]
+    found = [_rise(bound, warm) for bound in BOUNDS]
+    lost = after.confirmed - after.arrived
+    found.append(Finding("confirmed messages lost", f"{lost} of {after.confirmed:,}", "0", not lost))
+    found.append(Finding("rounds that failed", str(len(failures)), "0", not failures))
+    longest = max((sample.wait_longest for sample in samples), default=0.0)
+    told = f"{longest:.0f} ms"
+    found.append(Finding("longest wait of an innocent client", told, f"{OWED_WAIT_MS:.0f} ms", longest < OWED_WAIT_MS))
+    rest = [
+        f"{name} {getattr(before, name)} -> {getattr(after, name)}" for name in COUNTS if _differs(before, after, name)
+    ]
+    found.append(Finding("left behind at the end", ", ".join(rest) or "nothing", "nothing", not rest))
+    return found
+
+
+def _rise(bound: Bound, samples: Sequence[Sample]) -> Finding:
+    if len(samples) < 4:
+        return Finding(f"{bound.name}: rise an hour", "too few samples", "", is_met=False)
+    slope = slope_per_hour(samples, bound.figure)
+    name, unit = f"{bound.name}: rise an hour", f" {bound.unit}".rstrip()
+    return Finding(name, f"{slope:.2f}{unit}", f"{bound.most_per_hour:g}{unit}", slope <= bound.most_per_hour)
+
+
+def _differs(before: Sample, after: Sample, name: str) -> bool:
+    return bool(getattr(before, name) != getattr(after, name))
