@@ -2,8 +2,11 @@
 
 import argparse
 import os
+import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from tests.fuzz.fuzzing import SETTINGS, Harm, Report, fuzz, replay
@@ -20,24 +23,40 @@ _MOST_GROWTH = 64 * 2**20
 def main() -> int:
     """Fuzz every port; return 0 when all is well."""
     options = _options()
-    failed = False
-    for name in options.only or list(PORTS):
-        port = PORTS[name]
-        with tempfile.TemporaryDirectory() as directory, gateway_in(Path(directory), *SETTINGS) as gateway:
-            try:
-                if options.replay:
-                    replay(gateway, port, options.seed, range(*options.replay))
-                    continue
-                report = fuzz(gateway, port, options.seconds, options.seed)
-            except Harm as harm:
-                print(f"FAILED {harm}", flush=True)
-                failed = True
-                continue
-        print(report, flush=True)
-        for problem in _problems(report):
-            print(f"FAILED {name}: {problem}", flush=True)
-            failed = True
-    return int(failed)
+    names = options.only or list(PORTS)
+    if len(names) == 1:
+        return int(not _fuzzed(options, names[0]))
+    # a process each: what gives way once cannot take its share back
+    with ThreadPoolExecutor(options.jobs) as pool:
+        codes = list(pool.map(partial(_fuzzed_apart, options), names))
+    return max(codes)
+
+
+def _fuzzed_apart(options: argparse.Namespace, name: str) -> int:
+    """Fuzz one port in a process of its own; return its exit code."""
+    command = [sys.executable, "-m", "tests.fuzz", "--only", name, "--seconds", str(options.seconds)]
+    command += ["--seed", options.seed, "--nice", str(options.nice)]
+    if options.replay:
+        command += ["--replay", *map(str, options.replay)]
+    return subprocess.run(command, check=False).returncode
+
+
+def _fuzzed(options: argparse.Namespace, name: str) -> bool:
+    """Fuzz one port and print what came of it; return whether all is well."""
+    port = PORTS[name]
+    with tempfile.TemporaryDirectory() as directory, gateway_in(Path(directory), *SETTINGS) as gateway:
+        try:
+            if options.replay:
+                replay(gateway, port, options.seed, range(*options.replay))
+                return True
+            report = fuzz(gateway, port, options.seconds, options.seed, niceness=options.nice)
+        except Harm as harm:
+            print(f"FAILED {harm}", flush=True)
+            return False
+        slow = [line for line in gateway.log.splitlines() if "took long" in line]
+    problems = _problems(report)
+    print(report, *slow[:50], *(f"FAILED {name}: {problem}" for problem in problems), sep="\n", flush=True)
+    return not problems
 
 
 def _options() -> argparse.Namespace:
@@ -45,6 +64,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=3600.0, help="how long each port is fuzzed")
     parser.add_argument("--only", action="append", choices=sorted(PORTS), help="fuzz this port; may be repeated")
     parser.add_argument("--seed", default=os.urandom(4).hex(), help="what all sessions follow from")
+    parser.add_argument("--jobs", type=int, default=1, help="how many ports are fuzzed at the same time")
+    parser.add_argument("--nice", type=int, default=0, help="how far what sends the sessions gives way to the others")
     parser.add_argument("--replay", type=int, nargs=2, metavar=("FIRST", "END"), help="send these sessions once")
     return parser.parse_args()
 

@@ -1,8 +1,8 @@
 """A gateway under mutated sessions, with an innocent client beside them."""
 
+import os
 import socket
 import struct
-import threading
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -13,7 +13,8 @@ from typing import Any, Final
 from urllib.error import HTTPError
 
 from tests.fuzz import http_seeds
-from tests.fuzz.healthy import Address, Healthy
+from tests.fuzz.healthy import Address
+from tests.fuzz.innocent import Innocent
 from tests.fuzz.mutating import mutated
 from tests.fuzz.place import PASSWORD, USER, VHOST
 from tests.fuzz.ports import Port
@@ -31,9 +32,6 @@ _LOOK_EVERY: Final = 50
 
 #: Seconds after which everything that the sessions made is deleted.
 _EMPTY_EVERY_S: Final = 20.0
-
-#: Seconds between two round trips of the innocent client.
-_PAUSE_S: Final = 0.02
 
 #: What no input may bring into the log.
 _FAULTS: Final = ("Traceback", "internal error", "fault contained")
@@ -93,12 +91,15 @@ def empty(gateway: Gateway) -> None:
     put(gateway, f"permissions/{VHOST}/{USER}", {"configure": ".*", "write": ".*", "read": ".*"})
 
 
-def fuzz(gateway: Gateway, port: Port, seconds: float, seed: str, first: int = 0) -> Report:
-    """Send mutated sessions for so long; return what they did to others. :raises Harm: when the gateway takes harm."""
+def fuzz(gateway: Gateway, port: Port, seconds: float, seed: str, first: int = 0, niceness: int = 0) -> Report:
+    """Send mutated sessions for so long; return what they did to others. :raises Harm: when the gateway takes harm.
+
+    With ``niceness`` the sessions are sent in what time the gateway and the innocent client leave.
+    """
     furnish(gateway)
     report = Report(port.listener, seed)
-    innocent = _Innocent(port.healthy(gateway.addresses[port.listener]), report.waits_s)
-    innocent.start()
+    innocent = Innocent(port.listener, gateway.addresses[port.listener])
+    os.nice(niceness)
     started, emptied = time.monotonic(), time.monotonic()
     fuzzer = _Fuzzer(gateway, port, seed)
     try:
@@ -112,11 +113,12 @@ def fuzz(gateway: Gateway, port: Port, seconds: float, seed: str, first: int = 0
                 empty(gateway)
             if not report.after_start and now > started + min(60.0, seconds / 3):
                 report.after_start = _memory(gateway, fuzzer)
+        _look(gateway, report, first, innocent)
     finally:
-        innocent.stop()
+        report.waits_s = innocent.stop()
     report.at_end = _memory(gateway, fuzzer)
     report.turns = get(gateway, "nodes")[0].get("turns", {})
-    _look(gateway, report, first, innocent)
+    _look(gateway, report, first)
     return report
 
 
@@ -142,7 +144,7 @@ def _memory(gateway: Gateway, fuzzer: "_Fuzzer") -> int:
     return smallest
 
 
-def _look(gateway: Gateway, report: Report, first: int, innocent: "_Innocent") -> None:
+def _look(gateway: Gateway, report: Report, first: int, innocent: Innocent | None = None) -> None:
     """See whether all is well."""
     last = first + report.sessions
     where = f"{report.listener}, seed {report.seed}, sessions {max(first, last - 2 * _LOOK_EVERY)} to {last}"
@@ -151,32 +153,8 @@ def _look(gateway: Gateway, report: Report, first: int, innocent: "_Innocent") -
     if any(fault in gateway.log for fault in _FAULTS):
         at = min(gateway.log.index(fault) for fault in _FAULTS if fault in gateway.log)
         raise Harm(f"{where}: a fault in the log\n{gateway.log[max(0, at - 500) : at + 4000]}")
-    if innocent.failure is not None:
-        raise Harm(f"{where}: the innocent client failed") from innocent.failure
-
-
-class _Innocent(threading.Thread):
-    """Makes round trips until it is stopped, and notes how long each took."""
-
-    def __init__(self, client: Healthy, waits_s: list[float]) -> None:
-        super().__init__(daemon=True)
-        self.failure: Exception | None = None
-        self._client = client
-        self._waits_s = waits_s
-        self._is_over = threading.Event()
-        self._waits_s.append(client.round_trip_s())
-
-    def run(self) -> None:
-        while not self._is_over.wait(_PAUSE_S):
-            try:
-                self._waits_s.append(self._client.round_trip_s())
-            except Exception as failure:  # the other thread raises it
-                self.failure = failure
-                return
-
-    def stop(self) -> None:
-        self._is_over.set()
-        self.join()
+    if innocent is not None and (failure := innocent.failure) is not None:
+        raise Harm(f"{where}: the innocent client failed\n{failure}\n{gateway.log[-2000:]}")
 
 
 class _Fuzzer:
@@ -230,10 +208,13 @@ def replay(gateway: Gateway, port: Port, seed: str, numbers: Iterable[int]) -> N
     """Send these sessions again. :raises Harm: when the gateway takes harm."""
     furnish(gateway)
     report = Report(port.listener, seed)
-    innocent = _Innocent(port.healthy(gateway.addresses[port.listener]), report.waits_s)
+    innocent = Innocent(port.listener, gateway.addresses[port.listener])
     fuzzer = _Fuzzer(gateway, port, seed)
-    for number in numbers:
-        fuzzer.send(number)
-        report.sessions = number + 1
-        time.sleep(0.05)
-        _look(gateway, report, 0, innocent)
+    try:
+        for number in numbers:
+            fuzzer.send(number)
+            report.sessions = number + 1
+            time.sleep(0.05)
+            _look(gateway, report, 0, innocent)
+    finally:
+        innocent.stop()
