@@ -29,7 +29,7 @@ BUILT := $(COMPILED)/.built-$(or $(PROFILE),once)
 WITH_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
 SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugins -name '*.py' -o -name '*.c')
 
-.PHONY: run test test-most test-slow test-wheel lint typecheck format bench lag fuzz wheel pipeline docs clean help
+.PHONY: run test test-most test-slow test-wheel lint typecheck format bench lag soak fuzz wheel pipeline docs clean help
 
 run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
 	@exec $(BIN)/gateway run --config $(CONFIG) $(ARGS)
@@ -69,6 +69,9 @@ bench: $(BUILT) ## compare speed with RabbitMQ and Mosquitto on this machine; ma
 
 lag: $(BUILT) ## measure how long innocent clients wait while others flood; make lag ARGS="--only purge --explain" measures a part
 	@$(WITH_COMPILED) $(BIN)/python -m benchmarks.lag $(ARGS)
+
+soak: $(VENV)/.tested ## two hours of traffic and churn: is memory flat, is nothing lost; make soak ARGS="--hours 0.1" does less
+	@$(BIN)/python -m benchmarks.soak $(ARGS) </dev/null
 
 fuzz: $(VENV)/.tested ## mutated sessions on every port for an hour each; make fuzz ARGS="--seconds 60 --only stomp" does less
 	@$(BIN)/python -m tests.fuzz $(ARGS) </dev/null

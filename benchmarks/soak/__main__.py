@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from threading import Event
-from typing import Final
 
 from benchmarks.load.gateway import launch_all
 from benchmarks.load.host import describe
@@ -28,9 +27,6 @@ from benchmarks.soak.sampling import Sample, Sampler, header, innocents, line
 from benchmarks.soak.traffic import STEADY
 from benchmarks.soak.verdict import WARM_UP_S, Finding, findings
 from benchmarks.soak.work import Crew
-
-#: How long the broker gets at the end to let everything go that expires, in seconds.
-_REST_S: Final = 30.0
 
 
 def main() -> int:
@@ -55,14 +51,14 @@ def _launched(directory: Path) -> Iterator[Broker]:
 
 
 def _soak(options: argparse.Namespace, broker: Broker, place: Place, sampler: Sampler) -> int:
-    crew = Crew(place, STEADY | CHURN | OPERATED)
+    crew = Crew(place, {**STEADY, **CHURN, **OPERATED})
     time.sleep(2)
     before = sampler.sample()
     crew.start()
     samples = _sampled(options, sampler)
     for name in crew.stop(120):
         place.ledger.ended(name, "the last round did not end")
-    time.sleep(_REST_S)
+    time.sleep(options.rest)
     after = sampler.sample()
     found = findings(before, samples, after, place.ledger.failures, options.warm_up)
     report = _report(broker, place, samples, found)
@@ -115,10 +111,11 @@ def _report(broker: Broker, place: Place, samples: Sequence[Sample], found: Sequ
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
     parser.add_argument("--hours", type=float, default=2.0, help="how long (default: %(default)s)")
-    parser.add_argument("--output", type=Path, default=Path("soak"), metavar="DIRECTORY", help="where results go")
+    parser.add_argument("--output", type=Path, default=Path("build/soak"), metavar="DIRECTORY", help="where results go")
     parser.add_argument("--directory", type=Path, help="where the broker keeps its data (default: a temporary one)")
     parser.add_argument("--interval", type=float, default=10.0, help="seconds between samples (default: %(default)s)")
     parser.add_argument("--warm-up", type=float, default=WARM_UP_S, help="seconds without judgement of memory")
+    parser.add_argument("--rest", type=float, default=30.0, help="seconds at the end for what expires")
     return parser.parse_args()
 
 

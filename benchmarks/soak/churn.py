@@ -1,6 +1,5 @@
 """What comes and goes: connections, queues, consumers, sessions and wills, each counted to the last message."""
 
-from collections.abc import Callable
 from itertools import count
 from typing import Final
 
@@ -8,12 +7,12 @@ import pika
 
 from benchmarks.soak.ledger import Miscounted
 from benchmarks.soak.place import PATIENCE_S, MqttClient, Place, StompClient, drain, tear
-from benchmarks.soak.work import Bodies, Work
+from benchmarks.soak.work import Activities, Bodies, Work
 
 _PERSISTENT: Final = pika.BasicProperties(delivery_mode=2)
 
 #: Kinds of queues with the arguments that make them.
-_KINDS: Final = (
+_KINDS: Final[tuple[dict[str, object], ...]] = (
     {},
     {"x-queue-type": "quorum"},
     {"x-max-priority": 5},
@@ -33,7 +32,7 @@ def connections(place: Place) -> Work:
             queue = channel.queue_declare("", exclusive=True).method.queue
             channel.queue_bind(queue, "amq.topic", "soak.nowhere.#")
             channel.basic_consume(queue, lambda *_: None)
-        peers = [
+        peers: list[StompClient | MqttClient] = [
             StompClient(place),
             StompClient(place),
             MqttClient(place, "soak-short"),
@@ -258,7 +257,7 @@ def dead_letters(place: Place) -> Work:
     return work
 
 
-CHURN: dict[str, tuple[Callable[[Place], Work], float]] = {
+CHURN: Final[Activities] = {
     "connections": (connections, 2.0),
     "queues": (queues, 1.5),
     "streams": (streams, 5.0),

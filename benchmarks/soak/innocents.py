@@ -1,13 +1,17 @@
-"""One innocent client of each protocol, in a process of its own: ``python -m benchmarks.soak.innocents amqp=5672``.
+"""One innocent client of each protocol, in a process of its own: ``python -m benchmarks.soak.innocents PID amqp=5672``.
 
 It asks until its standard input ends. For each line that it reads it prints the waits since the last one as JSON, in
-milliseconds: the count, the 99th percentile and the longest.
+milliseconds: the count, the 99th percentile, the longest, and the longest without the time in which client or broker
+(PID) were ready and had no processor, which is no fault of the broker.
 """
 
 import json
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
 from threading import Event, Thread
 from typing import Final
 
@@ -17,30 +21,57 @@ from benchmarks.lag.innocents import INNOCENTS, Question
 PAUSE_S: Final = 0.1
 
 
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """One wait in milliseconds; ``starved`` of it was for a processor."""
+
+    all: float
+    starved: float
+
+    @property
+    def own(self) -> float:
+        """What is left without the wait for a processor."""
+        return max(self.all - self.starved, 0.0)
+
+
 def main() -> int:
     """Ask until standard input ends."""
-    ports = {name: int(port) for name, _, port in (word.partition("=") for word in sys.argv[1:])}
-    waits: list[float] = []
+    broker, *words = sys.argv[1:]
+    ports = {name: int(port) for name, _, port in (word.partition("=") for word in words)}
+    waits: list[Wait] = []
     is_over = Event()
     with ExitStack() as stack:
         questions = [stack.enter_context(INNOCENTS[name](port)) for name, port in ports.items()]  # type: ignore[arg-type]
-        threads = [Thread(target=_ask, args=(question, waits, is_over), daemon=True) for question in questions]
+        threads = [Thread(target=_ask, args=(question, broker, waits, is_over), daemon=True) for question in questions]
         for thread in threads:
             thread.start()
         for _ in sys.stdin:
-            found, waits[:] = sorted(waits), []
-            p99, longest = (found[int(len(found) * 0.99)], found[-1]) if found else (0.0, 0.0)
+            found, waits[:] = list(waits), []
             alive = all(thread.is_alive() for thread in threads)
-            print(json.dumps({"count": len(found), "p99": p99, "longest": longest, "alive": alive}), flush=True)
+            print(json.dumps({**summary(found), "alive": alive}), flush=True)
         is_over.set()
     return 0
 
 
-def _ask(question: Question, waits: list[float], is_over: Event) -> None:
+def summary(waits: Sequence[Wait]) -> dict[str, float]:
+    """Return what the waits of one interval come to."""
+    times = sorted(wait.all for wait in waits) or [0.0]
+    own = max((wait.own for wait in waits), default=0.0)
+    return {"count": len(waits), "p99": times[int(len(times) * 0.99)], "longest": times[-1], "longest_own": own}
+
+
+def _ask(question: Question, broker: str, waits: list[Wait], is_over: Event) -> None:
     while not is_over.wait(PAUSE_S):
-        start = time.perf_counter()
+        starved, start = _starved_ms(broker), time.perf_counter()
         question()
-        waits.append((time.perf_counter() - start) * 1e3)
+        took = (time.perf_counter() - start) * 1e3
+        waits.append(Wait(took, _starved_ms(broker) - starved))
+
+
+def _starved_ms(broker: str) -> float:
+    """Return how long the broker's first thread and this one have been ready to run without a processor."""
+    files = (f"/proc/{broker}/schedstat", "/proc/thread-self/schedstat")
+    return sum(int(Path(file).read_text().split()[1]) for file in files) / 1e6
 
 
 if __name__ == "__main__":

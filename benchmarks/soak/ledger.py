@@ -19,15 +19,12 @@ class Ledger:
         self.rounds: Counter[str] = Counter()
         self.failures: list[str] = []
 
-    def settle(self, activity: str, sent: Collection[bytes], came: Iterable[bytes], *, repeats: bool = False) -> None:
-        """Compare what was confirmed with what arrived; ``repeats`` allows a message to come twice.
-
-        :raises Miscounted: when these differ.
-        """
+    def settle(self, activity: str, sent: Collection[bytes], came: Iterable[bytes]) -> None:
+        """Compare what was confirmed with what arrived. :raises Miscounted: when these differ."""
         counts = Counter(came)
         missing = [body for body in sent if not counts[body]]
         strange = counts.keys() - set(sent)
-        repeated = [] if repeats else [body for body, count in counts.items() if count > 1]
+        repeated = [body for body, count in counts.items() if count > 1]
         with self._lock:
             self.confirmed[activity] += len(sent)
             self.arrived[activity] += len(sent) - len(missing)

@@ -2,14 +2,13 @@
 
 import os
 import signal
-from collections.abc import Callable
 from itertools import count
 from typing import Final
 
 import pika
 
 from benchmarks.soak.place import Place, drain
-from benchmarks.soak.work import Bodies, Work
+from benchmarks.soak.work import Activities, Bodies, Work
 
 _PERSISTENT: Final = pika.BasicProperties(delivery_mode=2)
 
@@ -20,7 +19,7 @@ PLUGIN_VHOST: Final = "soak-plugins"
 PLUGINS: Final = ("exchange-modulus-hash", "exchange-local-random", "exchange-jms-topic")
 
 #: Exchange types of plugins, and what a queue is bound with to get every message.
-_TYPES: Final = (
+_TYPES: Final[tuple[tuple[str, str, dict[str, str]], ...]] = (
     ("x-modulus-hash", "1", {}),
     ("x-local-random", "", {}),
     ("x-jms-topic", "", {"x-jms-selector": "TRUE"}),
@@ -101,7 +100,7 @@ def reloads(place: Place) -> Work:
     return work
 
 
-OPERATED: dict[str, tuple[Callable[[Place], Work], float]] = {
+OPERATED: Final[Activities] = {
     "vhosts": (vhosts, 4.0),
     "plugins": (plugins, 5.0),
     "reloads": (reloads, 30.0),

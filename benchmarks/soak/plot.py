@@ -17,7 +17,14 @@ _PANELS: Final = (
     ("MiB", {"resident": "resident memory", "in_use": "memory in use"}),
     ("count", {"files": "open files", "threads": "threads", "connections": "connections", "queues": "queues"}),
     ("MiB", {"disk": "data directory"}),
-    ("ms", {"wait_longest": "longest wait in 10 s", "wait_p99": "99th percentile of waits"}),
+    (
+        "ms",
+        {
+            "wait_longest": "longest wait in 10 s",
+            "wait_longest_own": "without waits for a processor",
+            "wait_p99": "99th percentile",
+        },
+    ),
     ("% of a core", {"cpu_percent": "broker's CPU"}),
 )
 

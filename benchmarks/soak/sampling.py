@@ -19,7 +19,10 @@ MIB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One look at the broker. Memory and disk are in MiB, times in milliseconds unless named otherwise."""
+    """One look at the broker. Memory and disk are in MiB, ``second`` counts from the start, other times are in ms.
+
+    ``wait_longest_own`` leaves out what was waited for a processor.
+    """
 
     second: float
     resident: float
@@ -32,6 +35,7 @@ class Sample:
     turn_longest_recent: float
     wait_p99: float
     wait_longest: float
+    wait_longest_own: float
     queues: int
     exchanges: int
     bindings: int
@@ -106,6 +110,7 @@ class Sampler:
             turn_longest_recent=node["turns"]["longest_recent_ms"],
             wait_p99=round(waits["p99"], 2),
             wait_longest=round(waits["longest"], 2),
+            wait_longest_own=round(waits["longest_own"], 2),
             messages=overview["queue_totals"].get("messages", 0),
             confirmed=place.ledger.all_confirmed,
             arrived=place.ledger.all_arrived,
@@ -129,7 +134,7 @@ class Sampler:
 def innocents(place: Place) -> Iterator["subprocess.Popen[str]"]:
     """Run the innocent clients for as long as the block lasts."""
     ports = [f"{name}={port}" for name, port in place.ports.items() if name in INNOCENTS]
-    command = [sys.executable, "-m", "benchmarks.soak.innocents", *ports]
+    command = [sys.executable, "-m", "benchmarks.soak.innocents", str(place.pid), *ports]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         yield process

@@ -2,7 +2,6 @@
 
 import time
 from base64 import b64decode
-from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty
 from typing import Final
@@ -10,7 +9,7 @@ from typing import Final
 import pika
 
 from benchmarks.soak.place import PATIENCE_S, MqttClient, Place, StompClient
-from benchmarks.soak.work import Bodies, Work
+from benchmarks.soak.work import Activities, Bodies, Work
 
 #: Properties of a persistent message.
 _PERSISTENT: Final = pika.BasicProperties(delivery_mode=2)
@@ -47,7 +46,7 @@ def amqp(place: Place) -> Work:
 
 
 def mqtt(place: Place) -> Work:
-    """Publish with each QoS to a subscriber, and set, read and clear a retained message."""
+    """Publish with each QoS to a subscriber."""
     publisher, subscriber = MqttClient(place, "soak-publisher"), MqttClient(place, "soak-subscriber")
     for qos in range(3):
         subscriber.subscribe(f"soak/steady/{qos}", qos)
@@ -96,8 +95,8 @@ def http(place: Place) -> Work:
             fields = {"properties": {"delivery_mode": 2}, "routing_key": "soak.http", "payload_encoding": "string"}
             answer = place.api("POST", "exchanges/%2F/amq.default/publish", fields | {"payload": body.decode()})
             assert answer == {"routed": True}, answer
-        fields = {"count": 10, "ackmode": "ack_requeue_false", "encoding": "base64"}
-        came = [b64decode(each["payload"]) for each in place.api("POST", "queues/%2F/soak.http/get", fields)]
+        wanted = {"count": 10, "ackmode": "ack_requeue_false", "encoding": "base64"}
+        came = [b64decode(each["payload"]) for each in place.api("POST", "queues/%2F/soak.http/get", wanted)]
         place.ledger.settle("http", sent, came)
         for listing in ("overview", "queues", "connections", "channels", "exchanges", "bindings", "policies", "users"):
             place.api("GET", listing)
@@ -105,7 +104,7 @@ def http(place: Place) -> Work:
     return work
 
 
-STEADY: dict[str, tuple[Callable[[Place], Work], float]] = {
+STEADY: Final[Activities] = {
     "amqp": (amqp, 1.0),
     "mqtt": (mqtt, 1.0),
     "stomp": (stomp, 1.0),

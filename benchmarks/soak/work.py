@@ -11,6 +11,9 @@ from benchmarks.soak.place import Place
 #: One round of an activity. It raises when something is not as it is owed.
 Work: TypeAlias = Callable[[], None]
 
+#: By name what prepares each activity, and the pause between two rounds of it, in seconds.
+Activities: TypeAlias = Mapping[str, tuple[Callable[[Place], Work], float]]
+
 
 class Bodies:
     """Bodies that are all different: the name and a number, filled up to 200 bytes."""
@@ -27,7 +30,7 @@ class Bodies:
 class Crew:
     """The threads of some activities. What each holds open stays open until the process ends."""
 
-    def __init__(self, place: Place, activities: Mapping[str, tuple[Callable[[Place], Work], float]]) -> None:
+    def __init__(self, place: Place, activities: Activities) -> None:
         self._place = place
         self._is_over = Event()
         self._work_by_name = {name: prepare(place) for name, (prepare, _) in activities.items()}

@@ -72,8 +72,8 @@ def _options() -> argparse.Namespace:
 
 def _problems(report: Report) -> list[str]:
     problems = []
-    if report.longest_s > _LONGEST_S:
-        problems.append(f"the innocent client waited {report.longest_s * 1000:.0f} ms")
+    if report.longest_own_s > _LONGEST_S:
+        problems.append(f"the innocent client waited {report.longest_own_s * 1000:.0f} ms")
     if report.at_end > report.after_start + _MOST_GROWTH:
         problems.append(f"memory grew from {report.after_start >> 20} to {report.at_end >> 20} MiB")
     return problems

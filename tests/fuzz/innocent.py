@@ -1,13 +1,16 @@
 """An innocent client in a process of its own, so that what mutates sessions takes no time from it.
 
-``python -m tests.fuzz.innocent LISTENER HOST PORT`` says ``ready`` once it had an answer, makes round trips until its
-standard input ends, and prints how long each took as JSON, in seconds.
+``python -m tests.fuzz.innocent LISTENER HOST PORT PID`` says ``ready`` once it had an answer, makes round trips until
+its standard input ends, and prints as JSON how long each took, and how much of that both sides waited for a processor.
+PID is the gateway's.
 """
 
 import json
 import select
 import subprocess
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from tests.fuzz.healthy import Address
@@ -21,12 +24,25 @@ _PAUSE_S: Final = 0.02
 _END_TIMEOUT_S: Final = 90.0
 
 
+@dataclass(frozen=True)
+class Wait:
+    """One round trip in seconds; ``starved_s`` of it the gateway or the client waited for a processor."""
+
+    all_s: float
+    starved_s: float
+
+    @property
+    def own_s(self) -> float:
+        """What was no fault of the machine."""
+        return max(self.all_s - self.starved_s, 0.0)
+
+
 class Innocent:
     """The process of one innocent client, from its first answer on."""
 
-    def __init__(self, listener: str, address: Address) -> None:
+    def __init__(self, listener: str, address: Address, pid: int) -> None:
         host, port = address
-        command = [sys.executable, "-m", "tests.fuzz.innocent", listener, host, str(port)]
+        command = [sys.executable, "-m", "tests.fuzz.innocent", listener, host, str(port), str(pid)]
         self._process = subprocess.Popen(
             command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -41,27 +57,37 @@ class Innocent:
             return None
         return self._process.communicate()[1] or f"it ended with code {self._process.returncode}"
 
-    def stop(self) -> list[float]:
-        """End it; return how long each round trip took, in seconds, none when it failed."""
+    def stop(self) -> list[Wait]:
+        """End it; return its waits, none when it failed."""
         if self._process.poll() is not None:
             return []
         try:
             told, _ = self._process.communicate(timeout=_END_TIMEOUT_S)
         finally:
             self._process.kill()
-        return list(json.loads(told)) if told else []
+        return [Wait(*found) for found in json.loads(told)] if told else []
 
 
 def main() -> int:
     """Make round trips until standard input ends."""
-    listener, host, port = sys.argv[1:]
+    listener, host, port, pid = sys.argv[1:]
     client = PORTS[listener].healthy((host, int(port)))
-    waits_s = [client.round_trip_s()]
+    waits = [(client.round_trip_s(), 0.0)]
     print("ready", flush=True)
     while not select.select([sys.stdin], [], [], _PAUSE_S)[0]:
-        waits_s.append(client.round_trip_s())
-    print(json.dumps(waits_s), flush=True)
+        before_s = _starved_s(pid) + _starved_s("self")
+        wait_s = client.round_trip_s()
+        waits.append((wait_s, _starved_s(pid) + _starved_s("self") - before_s))
+    print(json.dumps(waits), flush=True)
     return 0
+
+
+def _starved_s(process: str) -> float:
+    """Return how long the first thread of a process has been ready to run and did not, in seconds."""
+    try:
+        return int(Path(f"/proc/{process}/schedstat").read_text().split()[1]) / 1e9
+    except OSError:  # the system does not tell, or the process is gone
+        return 0.0
 
 
 if __name__ == "__main__":
