@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from gateway.access import Access
 from gateway.config import Settings
@@ -20,6 +20,22 @@ from gateway_mqtt.sys_topics import SysTopics
 from gateway_mqtt.topics import TopicBounds
 
 _log: Final = Log("mqtt")
+
+#: Limits that are called the same in the settings and in ``MqttSettings``.
+LIVE_LIMITS: Final = (
+    "prefetch",
+    "max_packet_size_unauthenticated",
+    "max_packet_size",
+    "max_session_expiry_s",
+    "keep_alive_max_s",
+    "topic_alias_max",
+    "receive_maximum",
+    "login_timeout_s",
+    "disconnect_on_unauthorized",
+    "max_subscriptions",
+    "max_filters",
+    "max_inflight",
+)
 
 
 def mqtt_settings(settings: Settings, broker: Broker, access_of: Callable[[str], Access]) -> MqttSettings:
@@ -40,42 +56,20 @@ def mqtt_settings(settings: Settings, broker: Broker, access_of: Callable[[str],
         access_of,
         token=lambda: secrets.token_urlsafe(16),
         exchange=mqtt.exchange,
-        prefetch=mqtt.prefetch,
-        max_packet_size_unauthenticated=mqtt.max_packet_size_unauthenticated,
-        max_packet_size=mqtt.max_packet_size,
-        max_session_expiry_s=mqtt.max_session_expiry_s,
-        keep_alive_max_s=mqtt.keep_alive_max_s,
-        topic_alias_max=mqtt.topic_alias_max,
-        receive_maximum=mqtt.receive_maximum,
-        login_timeout_s=mqtt.login_timeout_s,
-        disconnect_on_unauthorized=mqtt.disconnect_on_unauthorized,
-        topics=TopicBounds(mqtt.max_topic_levels),
-        max_subscriptions=mqtt.max_subscriptions,
-        max_filters=mqtt.max_filters,
-        max_inflight=mqtt.max_inflight,
         lossy_vhosts=frozenset(name for name, vhost in settings.vhosts.items() if vhost.mqtt_mapping == "lossy"),
+        **_live_limits(settings),
     )
 
 
 def with_live_limits(known: MqttSettings, settings: Settings) -> MqttSettings:
     """Return what listeners have in common once settings changed that hold for connections to come."""
+    return replace(known, **_live_limits(settings))
+
+
+def _live_limits(settings: Settings) -> dict[str, Any]:
+    """Return the limits of connections, which a reload may change: the fields of ``MqttSettings`` and their values."""
     mqtt = settings.mqtt
-    return replace(
-        known,
-        prefetch=mqtt.prefetch,
-        max_packet_size_unauthenticated=mqtt.max_packet_size_unauthenticated,
-        max_packet_size=mqtt.max_packet_size,
-        max_session_expiry_s=mqtt.max_session_expiry_s,
-        keep_alive_max_s=mqtt.keep_alive_max_s,
-        topic_alias_max=mqtt.topic_alias_max,
-        receive_maximum=mqtt.receive_maximum,
-        login_timeout_s=mqtt.login_timeout_s,
-        disconnect_on_unauthorized=mqtt.disconnect_on_unauthorized,
-        topics=TopicBounds(mqtt.max_topic_levels),
-        max_subscriptions=mqtt.max_subscriptions,
-        max_filters=mqtt.max_filters,
-        max_inflight=mqtt.max_inflight,
-    )
+    return {**{name: getattr(mqtt, name) for name in LIVE_LIMITS}, "topics": TopicBounds(mqtt.max_topic_levels)}
 
 
 def warn_of_anonymous(settings: Settings) -> None:

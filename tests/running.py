@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -26,7 +26,7 @@ class Gateway:
     """One data directory, and the child process that serves it while there is one.
 
     Each start takes free ports, read from what the gateway prints. The log of all starts is in one file. ``options``
-    are further words of its command line.
+    are further words of its command line, ``environment`` takes the place of the variables of the tests.
     """
 
     def __init__(self, directory: Path, *settings: str) -> None:
@@ -35,6 +35,7 @@ class Gateway:
         self.data = directory / "data"
         self.settings = settings
         self.options: tuple[str, ...] = ()
+        self.environment: Mapping[str, str] | None = None
         self.addresses: dict[str, tuple[str, int]] = {}
         self._output = directory / "output.txt"
         self._log = directory / "gateway.log"
@@ -91,7 +92,9 @@ class Gateway:
         options = [word for override in overrides for word in ("--set", override)]
         command = [sys.executable, "-m", "gateway", "run", "--data", str(self.data), *self.options, *options]
         with self._output.open("wb") as output, self._log.open("ab") as log:
-            self._child = subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=output, stderr=log)
+            self._child = subprocess.Popen(
+                command, cwd=PROJECT, env=self.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=log
+            )
 
     def _wait(self, timeout_s: float) -> int:
         child, self._child = self.child, None

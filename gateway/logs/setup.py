@@ -8,7 +8,7 @@ from typing import TextIO
 from gateway.config.settings import Log as LogSettings
 from gateway.kernel.errors import ConfigurationError
 from gateway.logs.handlers import Dropping, DroppingFile
-from gateway.logs.limits import RateLimit
+from gateway.logs.limiting import RateFilter
 from gateway.logs.structured import JsonFormat, TextFormat
 
 
@@ -22,7 +22,7 @@ def start_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
     handler = _handler(settings, stream)
     handler.setFormatter(JsonFormat() if settings.format == "json" else TextFormat())
     if settings.lines_per_s:
-        handler.addFilter(RateLimit(settings.lines_per_s))
+        handler.addFilter(RateFilter(settings.lines_per_s))
     root = logging.getLogger()
     stop_logging()
     root.addHandler(handler)

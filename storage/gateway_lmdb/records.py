@@ -9,7 +9,6 @@ entity: as ``gateway.kernel.writable`` writes it.
 """
 
 import struct
-from collections.abc import Iterator
 from typing import Final
 
 from gateway.kernel.changes import Enqueued, StreamSegment
@@ -32,23 +31,6 @@ def encode_enqueued(enqueued: Enqueued) -> bytes:
     A number that is out of range becomes the nearest that is in range: no moment that far away is ever reached, and a
     message must not be lost for it.
     """
-    try:
-        return _ENQUEUED.pack(
-            ENQUEUED_VERSION,
-            enqueued.queue_id,
-            enqueued.message_id,
-            enqueued.enqueued_at_ms,
-            enqueued.delivery_count,
-            enqueued.body_size,
-            enqueued.priority,
-            enqueued.due_at_ms,
-            enqueued.expires_at_ms,
-        )
-    except struct.error:
-        return _ENQUEUED.pack(ENQUEUED_VERSION, *_bounded(enqueued))
-
-
-def _bounded(enqueued: Enqueued) -> Iterator[int]:
     numbers = (
         enqueued.queue_id,
         enqueued.message_id,
@@ -59,8 +41,11 @@ def _bounded(enqueued: Enqueued) -> Iterator[int]:
         enqueued.due_at_ms,
         enqueued.expires_at_ms,
     )
-    for number, most in zip(numbers, _LARGEST, strict=True):
-        yield min(max(number, 0), most)
+    try:
+        return _ENQUEUED.pack(ENQUEUED_VERSION, *numbers)
+    except struct.error:
+        bounded = (min(max(number, 0), most) for number, most in zip(numbers, _LARGEST, strict=True))
+        return _ENQUEUED.pack(ENQUEUED_VERSION, *bounded)
 
 
 def decode_enqueued(position: int, record: bytes) -> Enqueued:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests import effort
+from tests.compiled.building import ROOT, make
 
-ROOT = Path(__file__).parents[2]
 LISTED: Sequence[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["gateway"]["compiled"]
 
 #: Compiling takes a minute or two, the tests of what is compiled one and a half.
@@ -25,15 +25,6 @@ for name in sys.argv[1:]:
 """
 
 
-def make(*words: str, **environment: str) -> str:
-    """Run make; return what it said."""
-    done = subprocess.run(
-        ("make", *words), cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
-    return done.stdout
-
-
 def name_of(path: str) -> str:
     """Return the name under which a listed file is imported: its shelf is no part of it."""
     parts = Path(path).with_suffix("").parts
@@ -45,13 +36,6 @@ def asked_to_compile(**environment: str) -> subprocess.CompletedProcess[str]:
     environment["GATEWAY_COMPILE"] = "1"
     command = (sys.executable, "setup.py", "--version")
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-
-
-@pytest.fixture(scope="module")
-def environment() -> Mapping[str, str]:
-    """What makes Python take the compiled packages before the source, once they are built: as quickly as can be."""
-    make("wheel", "PROFILE=quick")
-    return os.environ | {"PYTHONPATH": f"{ROOT / '.compiled'}:{ROOT}", "PYTHONSAFEPATH": "1"}
 
 
 def test_each_module_is_listed_once_and_is_there() -> None:

@@ -27,7 +27,7 @@ def test_kinds_without_end_take_bounded_memory() -> None:
     limit = RateLimit(1, 10.0, Time())
     for number in range(5000):
         limit.passes(number)
-    assert len(limit._kinds) <= 1000
+    assert len(limit._buckets) <= 1000
 
 
 def test_a_fault_that_repeats_is_one_line_a_minute(caplog: object) -> None:
