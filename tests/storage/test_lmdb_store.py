@@ -444,12 +444,18 @@ def test_a_backlog_is_not_resident_memory() -> None:
     assert grown_mib < 110, f"a backlog of 117 MiB made the process grow by {grown_mib} MiB"
 
 
+def stored_messages() -> list[Stored]:
+    """Return each Stored that is reachable in the process."""
+    gc.collect()
+    return [thing for thing in gc.get_objects() if isinstance(thing, Stored)]
+
+
 def test_nothing_staged_is_kept_once_it_is_durable(place: LmdbPlace) -> None:
+    earlier = {id(message): message for message in stored_messages()}  # of other tests in this process
     store, heard = opened(place)
     store.append(publishing(1, 50))
     store.messages([1])
     store.append(publishing(51, 100))
     place.pump(lambda: heard.watermark == 2)
     store.close()
-    gc.collect()
-    assert not [thing for thing in gc.get_objects() if isinstance(thing, Stored)]
+    assert not [message for message in stored_messages() if id(message) not in earlier]
