@@ -28,7 +28,6 @@ from gateway.kernel.ports import Store
 from gateway.kernel.queue_rules import QueueRules
 from gateway.kernel.records import PermissionRecord, UserRecord
 from gateway.kernel.recovery import Recovery
-from gateway.kernel.slices import background
 from gateway.logs import Log
 from gateway.management.scope import Surroundings
 from gateway.management.site import management_site
@@ -171,7 +170,7 @@ class Node:
         watch = schedule.watch if isinstance(schedule, Loop) else TurnWatch()
         watch.on_slow = _log_slow_turn
         clock.on_slow = self.broker.journal.budget.on_slow = watch.part
-        background(clock).on_slice = lambda job, seconds: watch.part(f"background work {job}", seconds)
+        clock.background.on_slice = lambda job, seconds: watch.part(f"background work {job}", seconds)
         return watch
 
     @property

@@ -1,7 +1,7 @@
 """The pipeline side of a node: from its settings to what the endpoints for Spark share."""
 
 from gateway.config import Settings
-from gateway.kernel.ports import Clock
+from gateway.kernel.clock import Clock
 from gateway.management.pipeline.progress import Progress
 from gateway.management.pipeline.reading import Encoder, Reading, Worker
 from gateway.management.pipeline.side import PipelineSide

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from gateway.config import Settings
 from gateway.http_side import http_limits, web_origins
-from gateway.kernel.ports import Clock
+from gateway.kernel.clock import Clock
 from gateway.kernel.recovery import Recovery
 from gateway.logs import Log
 from gateway.management.not_ready import NotReadyApi

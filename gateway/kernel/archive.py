@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from gateway.kernel.archives import Archives
     from gateway.kernel.changes import StreamSegment
+    from gateway.kernel.clock import Timer
     from gateway.kernel.message import Message
-    from gateway.kernel.ports import Timer
     from gateway.kernel.records import ArchiveRecord
     from gateway.kernel.stream_log import Log
 

@@ -13,10 +13,11 @@ from gateway.kernel.stream_log import Log
 
 if TYPE_CHECKING:
     from gateway.kernel.changes import StreamSegment
+    from gateway.kernel.clock import Clock
     from gateway.kernel.events import Events
     from gateway.kernel.journal import Journal
     from gateway.kernel.message import Message
-    from gateway.kernel.ports import Clock, Origin
+    from gateway.kernel.ports import Origin
 
 
 @dataclass(slots=True)

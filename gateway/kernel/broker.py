@@ -25,14 +25,14 @@ from gateway.kernel.policy_checks import require_valid_policy
 from gateway.kernel.queue_rules import QueueRules
 from gateway.kernel.records import CleanStopRecord, ParameterRecord, PolicyRecord, VhostRecord
 from gateway.kernel.reserve import Reserve
-from gateway.kernel.slices import background, in_slices
 from gateway.kernel.tracing import TracedVhost, Tracing
 from gateway.kernel.user_tallies import UserTallies
 from gateway.kernel.vhost import VirtualHost
 from gateway.kernel.writable import writable
 
 if TYPE_CHECKING:
-    from gateway.kernel.ports import Clock, ExchangeTypes, Plugins, PluginView, Store
+    from gateway.kernel.clock import Clock
+    from gateway.kernel.ports import ExchangeTypes, Plugins, PluginView, Store
 
 
 class Broker:
@@ -89,7 +89,7 @@ class Broker:
         self.journal.on_backlog = self._weigh_publishing
         self.journal.on_set_aside = self.on_set_aside
         self.alarms.subscribe(self._weigh_publishing)
-        background(clock).is_paused = partial(getattr, self.journal, "is_filling")
+        clock.background.is_paused = partial(getattr, self.journal, "is_filling")
         store.listen(self)
 
     # Virtual hosts
@@ -183,7 +183,7 @@ class Broker:
         if name in self._departing:
             return
         self._departing.add(name)
-        in_slices(self.clock, self._deleting_vhost(vhost))
+        self.clock.background.add(self._deleting_vhost(vhost))
 
     def _deleting_vhost(self, vhost: VirtualHost) -> Iterator[None]:
         """Delete what is in a virtual host, and then the virtual host: a crash in between leaves it with the rest."""
@@ -308,7 +308,7 @@ class Broker:
             vhost.outdate()
         if self.directory.user(user) is None:
             closing = self.connections.force_closes(f"user '{user}' is deleted", lambda peer: peer.user_name == user)
-            in_slices(self.clock, closing)
+            self.clock.background.add(closing)
 
     def _weigh_publishing_of(self, connection: str) -> None:
         for peer in self.connections:

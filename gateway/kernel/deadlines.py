@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.slices import in_slices
-
 if TYPE_CHECKING:
-    from gateway.kernel.ports import Clock, Timer
+    from gateway.kernel.clock import Clock, Timer
 
 #: Deadlines that were moved or dropped stay in the heap until there are more of them than of others, and than this.
 _STALE: Final = 64
@@ -68,7 +66,7 @@ class Deadlines:
     def _ring(self) -> None:
         self._timer = None
         self._is_working = True
-        in_slices(self._clock, self._settle(self._rings_at_s))
+        self._clock.background.add(self._settle(self._rings_at_s))
 
     def _settle(self, rang_at_s: float) -> Iterator[None]:
         """Tell each key that is due; yield after each. What the timer rang for is, however the clock rounds."""

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Final
 from gateway.kernel.message import Message
 from gateway.kernel.paging import Paging
 from gateway.kernel.segment import DURABLE, REDELIVERED, Segment
-from gateway.kernel.slices import in_later_slices
 
 if TYPE_CHECKING:
     from gateway.kernel.changes import Enqueued
+    from gateway.kernel.clock import Clock, Timer
     from gateway.kernel.features.base import Reason
     from gateway.kernel.journal import Journal
-    from gateway.kernel.ports import Clock, Timer
     from gateway.kernel.queued_message import QueuedMessage
 
 #: How many messages are let go in one step, so that a million due at once do not stop everything else.
@@ -143,7 +142,7 @@ class Delays:
 
     def _ring(self) -> None:
         self._timer = None
-        in_later_slices(self._clock, self._releasing())  # many queues may let messages go in one turn
+        self._clock.background.add_later(self._releasing())  # many queues may let messages go in one turn
 
     def _releasing(self) -> Iterator[None]:
         """Let a batch go; what is due beyond that comes with the next one."""

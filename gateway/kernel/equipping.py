@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from gateway.kernel.archive import EXCHANGE as ARCHIVE_OF_EXCHANGE
 from gateway.kernel.features.fitting import features_for
 from gateway.kernel.policies import EXCHANGE, Policies, kind_of_queue
-from gateway.kernel.slices import in_slices
 
 if TYPE_CHECKING:
     from gateway.kernel.exchange import Exchange
@@ -72,7 +71,7 @@ class Equipment:
 
     def refit_queues(self) -> None:
         """Give every queue the features it needs now that something other than its settings changed."""
-        in_slices(self._surroundings.clock, self._refit_queues())
+        self._surroundings.clock.background.add(self._refit_queues())
 
     def _refit_queues(self) -> Iterator[None]:
         for queue in list(self._queue_by_name.values()):
@@ -83,7 +82,7 @@ class Equipment:
     def policies_changed(self) -> None:
         """Go through everything that is there, in slices; a change on the way begins anew when the slice ends."""
         if self._walked_version is None:
-            in_slices(self._surroundings.clock, self._reapply())
+            self._surroundings.clock.background.add(self._reapply())
 
     def _reapply(self) -> Iterator[None]:
         """Fit what other policies hold for now, an object a step, until no policy has changed on the way."""

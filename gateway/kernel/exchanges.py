@@ -15,7 +15,6 @@ from gateway.kernel.inert import InertType
 from gateway.kernel.message import Arguments, Message
 from gateway.kernel.names import PREDECLARED, RESERVED_PREFIX, require_not_default
 from gateway.kernel.records import ExchangeRecord
-from gateway.kernel.slices import in_slices
 from gateway.kernel.writable import writable
 
 if TYPE_CHECKING:
@@ -144,7 +143,7 @@ class Exchanges:
         if exchange is None:
             return False
         if self._commons.bindings.count_at(exchange) > MOST_AT_ONCE:
-            in_slices(self._commons.journal.clock, self._deleting(exchange))
+            self._commons.journal.clock.background.add(self._deleting(exchange))
         else:
             self._remove(exchange)
         return True

@@ -7,8 +7,8 @@ from gateway.kernel.records import GroupRecord, SubscriptionRecord
 from gateway.kernel.session import shared_queue_name
 
 if TYPE_CHECKING:
+    from gateway.kernel.clock import Clock
     from gateway.kernel.journal import Journal
-    from gateway.kernel.ports import Clock
     from gateway.kernel.queue import Queue
     from gateway.kernel.session import Session
     from gateway.kernel.vhost import VirtualHost

@@ -19,8 +19,9 @@ from gateway.kernel.segment import DURABLE
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gateway.kernel.clock import Clock
     from gateway.kernel.message import HeaderFormat
-    from gateway.kernel.ports import Clock, Store
+    from gateway.kernel.ports import Store
     from gateway.kernel.queued_message import QueuedMessage
     from gateway.kernel.segment import Segment
 

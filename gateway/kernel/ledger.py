@@ -5,7 +5,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.queue import Outcome
-from gateway.kernel.slices import in_slices
 
 if TYPE_CHECKING:
     from gateway.kernel.consumers import Consumer
@@ -125,7 +124,7 @@ class Ledger:
 def settle_all(deliveries: "Sequence[Delivery]", outcome: Outcome) -> None:
     """Settle deliveries alike, oldest first, and serve the queues that got messages back; many go in slices."""
     if len(deliveries) > MOST_AT_ONCE:
-        in_slices(deliveries[0].queue.clock, settling(deliveries, outcome))
+        deliveries[0].queue.clock.background.add(settling(deliveries, outcome))
     else:
         for _ in settling(deliveries, outcome):
             pass

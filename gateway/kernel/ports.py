@@ -14,30 +14,6 @@ if TYPE_CHECKING:
     from gateway.kernel.tracing import TracedVhost
 
 
-class Timer(Protocol):
-    """A call that was scheduled and may still be cancelled."""
-
-    def cancel(self) -> None:
-        """Forget the call. Harmless when it was made already."""
-        ...
-
-
-class Clock(Protocol):
-    """Time, and calls at a later time."""
-
-    def wall_ms(self) -> int:
-        """Milliseconds since the epoch, as a calendar would show."""
-        ...
-
-    def monotonic_s(self) -> float:
-        """Seconds that never run backwards; only differences mean something."""
-        ...
-
-    def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer:
-        """Call once, on the kernel's thread, no earlier than ``delay_s`` seconds from now."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
     """A message's content as the store gives it back."""

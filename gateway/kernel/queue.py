@@ -26,12 +26,11 @@ from gateway.kernel.round import Round
 from gateway.kernel.selecting import Selecting
 from gateway.kernel.settings import effective
 from gateway.kernel.single_active import consumers_for
-from gateway.kernel.slices import in_slices
 
 if TYPE_CHECKING:
+    from gateway.kernel.clock import Clock
     from gateway.kernel.delays import Delays
     from gateway.kernel.journal import Journal
-    from gateway.kernel.ports import Clock
     from gateway.kernel.segment import Segment
     from gateway.kernel.user_tallies import ConsumerTally
 
@@ -469,7 +468,7 @@ class Queue(Declared):
         All are gone at once for whoever looks. The store lets go of very many in turns to come.
         """
         count = len(self.ready)
-        in_slices(self._journal.clock, self.emptying())
+        self._journal.clock.background.add(self.emptying())
         return count
 
     def emptying(self) -> Iterator[None]:

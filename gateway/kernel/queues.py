@@ -20,7 +20,6 @@ from gateway.kernel.queue import Queue
 from gateway.kernel.queue_rules import QueueRules
 from gateway.kernel.records import QueueRecord
 from gateway.kernel.reserve import Reserve
-from gateway.kernel.slices import in_slices
 from gateway.kernel.stream import Stream
 from gateway.kernel.stream_round import ReadingRound
 from gateway.kernel.user_tallies import ConsumerTally
@@ -137,7 +136,7 @@ class Queues:
             return 0
         if self._commons.bindings.count_at(queue) <= MOST_AT_ONCE:
             return self._remove(queue)
-        in_slices(self._commons.journal.clock, self.deleting(queue))
+        self._commons.journal.clock.background.add(self.deleting(queue))
         return len(queue)
 
     def deleting(self, queue: Queue) -> Iterator[None]:
@@ -180,7 +179,7 @@ class Queues:
     def release(self, owner: object) -> None:
         """Delete the exclusive queues of a connection that is gone, durable or not (R31); many go in slices."""
         if owner in self._exclusive:  # an owner whose queues were deleted one by one is forgotten, too
-            in_slices(self._commons.journal.clock, self._releasing(owner))
+            self._commons.journal.clock.background.add(self._releasing(owner))
 
     def _releasing(self, owner: object) -> Iterator[None]:
         self._departed.add(owner)

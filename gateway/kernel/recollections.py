@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 from gateway.kernel.changes import Removed
 from gateway.kernel.recollection import Recollection
 from gateway.kernel.records import SeenRecord
-from gateway.kernel.slices import in_slices
 
 if TYPE_CHECKING:
     from gateway.kernel.journal import Journal
@@ -48,7 +47,7 @@ class Recollections:
         """Forget a window for good: its place is gone."""
         window = self._windows.pop((place, name), None)
         if window is not None:
-            in_slices(self._journal.clock, self._erasing(place, name, window))
+            self._journal.clock.background.add(self._erasing(place, name, window))
 
     def refused(self, message: "Message") -> None:
         """Forget a message that exchanges let pass just now and a queue refused: its publisher will send it again."""
@@ -74,7 +73,7 @@ class Recollections:
     def _bury(self, place: str, name: str, window: Recollection) -> None:
         if self._retired.get((place, name)) is window:
             del self._retired[place, name]
-            in_slices(self._journal.clock, self._erasing(place, name, window))
+            self._journal.clock.background.add(self._erasing(place, name, window))
 
     def _erasing(self, place: str, name: str, window: Recollection) -> Iterator[None]:
         """Forget a window key by key, but for what a new one of the same place remembers under the same record."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.round import Round
 from gateway.kernel.search import Search
-from gateway.kernel.slices import in_slices
 
 if TYPE_CHECKING:
     from gateway.kernel.consumers import Consumer
@@ -116,7 +115,7 @@ class Selecting(Round):
         """Look for what somebody wants among the waiting messages, the first slice now."""
         if not self._is_searching:
             self._is_searching = True
-            in_slices(self._journal.clock, self._looks())
+            self._journal.clock.background.add(self._looks())
 
     def _looks(self) -> Iterator[None]:
         """Let consumers look until nobody is left who can have a message and has not looked at all of them."""

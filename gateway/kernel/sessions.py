@@ -9,11 +9,10 @@ from gateway.kernel.groups import Groups
 from gateway.kernel.message import Arguments
 from gateway.kernel.records import HandshakeRecord, SessionRecord, SubscriptionRecord
 from gateway.kernel.session import NEVER_S, Holder, Session
-from gateway.kernel.slices import in_slices
 
 if TYPE_CHECKING:
+    from gateway.kernel.clock import Clock
     from gateway.kernel.journal import Journal
-    from gateway.kernel.ports import Clock
     from gateway.kernel.vhost import VirtualHost
     from gateway.kernel.wills import Wills
 
@@ -117,7 +116,7 @@ class Sessions:
                 pass
         else:
             self._ending[session.client_id] = []
-            in_slices(self._clock, self._ending_slowly(session))
+            self._clock.background.add(self._ending_slowly(session))
 
     def prepare(self, client_id: str, is_clean: bool, user: str, ready: Callable[[], None]) -> bool:
         """Return whether a session may be opened now; if not, ``ready`` is called once the last one is gone.

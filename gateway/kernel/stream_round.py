@@ -4,7 +4,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from gateway.kernel.ports import Clock
+    from gateway.kernel.clock import Clock
     from gateway.kernel.stream_cursor import Cursor
 
 #: What all of them are handed in one turn of the event loop: about so many messages, which takes a few milliseconds.

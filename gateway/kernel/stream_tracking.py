@@ -7,8 +7,8 @@ from gateway.kernel.changes import EVERYTHING, Put, Removed
 from gateway.kernel.records import StreamOffsetRecord
 
 if TYPE_CHECKING:
+    from gateway.kernel.clock import Timer
     from gateway.kernel.journal import Journal
-    from gateway.kernel.ports import Timer
 
 #: How long an offset that acknowledgements moved may wait to be put, in seconds. After a crash that much comes again.
 _PUT_INTERVAL_S: Final = 1.0

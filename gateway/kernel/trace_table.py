@@ -15,10 +15,11 @@ from gateway.kernel.plain import plain_header
 if TYPE_CHECKING:
     from gateway.kernel.archive import Archive
     from gateway.kernel.archives import Archives
+    from gateway.kernel.clock import Clock
     from gateway.kernel.features.base import Reason
     from gateway.kernel.journal import Journal
     from gateway.kernel.message import Header
-    from gateway.kernel.ports import Clock, Origin
+    from gateway.kernel.ports import Origin
     from gateway.kernel.queue import Outcome, Queue
 
 Row: TypeAlias = "list[str | int | bool | None]"

@@ -40,8 +40,9 @@ from gateway.kernel.user_tallies import UserTallies, without_limits
 from gateway.kernel.wills import Wills
 
 if TYPE_CHECKING:
+    from gateway.kernel.clock import Clock
     from gateway.kernel.journal import Journal
-    from gateway.kernel.ports import Clock, ExchangeTypes, Origin
+    from gateway.kernel.ports import ExchangeTypes, Origin
 
 
 class Verdict(Enum):

@@ -9,8 +9,8 @@ from gateway.kernel.message import Message
 from gateway.kernel.records import WillRecord
 
 if TYPE_CHECKING:
+    from gateway.kernel.clock import Clock
     from gateway.kernel.journal import Journal
-    from gateway.kernel.ports import Clock
 
 
 class Wills:

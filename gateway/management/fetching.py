@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.kernel.ports import Clock
+from gateway.kernel.clock import Clock
 from gateway.kernel.queue import Outcome, Queue
 from gateway.kernel.queued_message import QueuedMessage
-from gateway.kernel.slices import in_slices
 from gateway.management.messages import message_view
 from gateway.management.routes import Pieces
 from gateway.management.views.json import encode
@@ -42,7 +41,7 @@ class Fetch:
             yield b"]"
         finally:
             if self._taken:
-                in_slices(self._clock, self._settled(Outcome.REQUEUED))
+                self._clock.background.add(self._settled(Outcome.REQUEUED))
 
     def _shown(self) -> Pieces:
         queue, size, count = self._queue, 0, 0

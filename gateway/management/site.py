@@ -17,8 +17,8 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import BaseConverter, Map, Rule
 
 from gateway.access import Principal
+from gateway.kernel.clock import PAUSE_S
 from gateway.kernel.errors import GatewayError
-from gateway.kernel.slices import PAUSE_S
 from gateway.logs import Log
 from gateway.management.authenticating import authenticated
 from gateway.management.authority import Level

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from gateway.kernel.budget import SLOW_S
+from gateway.kernel.clock import Background
 from gateway.net.syscalls import wall_ms
 
 #: A delayed call that fails is made again after this time, then after twice as long, and so on.
@@ -23,6 +24,7 @@ class ReactorClock:
         self._reactor = reactor
         self._touch = touch
         self._held: list[HeldTimer] | None = None
+        self.background = Background(self)
         self.on_fault: Callable[[Exception], None] | None = None
         self.on_slow: Callable[[str, float], None] = lambda cause, seconds: None
         #: Milliseconds since the epoch.

@@ -9,8 +9,8 @@ from twisted.internet.error import CannotListenError
 from twisted.internet.protocol import Factory
 from twisted.protocols.tls import TLSMemoryBIOFactory
 
+from gateway.kernel.clock import Clock
 from gateway.kernel.errors import ConfigurationError
-from gateway.kernel.ports import Clock
 from gateway.net.descriptors import DescriptorGate
 from gateway.net.proxied import ProxiedFactory
 

@@ -7,7 +7,7 @@ from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
 
-from gateway.kernel.ports import Clock
+from gateway.kernel.clock import Clock
 
 #: How long a client may take to say what the answer depends on, in seconds.
 _TIMEOUT_S: Final = 10.0

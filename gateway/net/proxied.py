@@ -7,8 +7,8 @@ from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
 
+from gateway.kernel.clock import Clock
 from gateway.kernel.errors import ProtocolViolation
-from gateway.kernel.ports import Clock
 from gateway.logs import Log
 from gateway.net.proxy_header import Proxied, parse
 

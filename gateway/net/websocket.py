@@ -31,7 +31,7 @@ from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from gateway.access.principals import is_loopback
-from gateway.kernel.ports import Clock
+from gateway.kernel.clock import Clock
 from gateway.logs import Log
 from gateway.logs.limiting import RateLimit
 from gateway.net.listeners import plain_host

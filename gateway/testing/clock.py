@@ -5,6 +5,8 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Final
 
+from gateway.kernel.clock import Background
+
 #: When a test begins unless it says otherwise: some moment in 2023, in milliseconds since the epoch.
 BEGINNING_MS: Final = 1_700_000_000_000
 
@@ -20,6 +22,7 @@ class FakeClock:
         self._now_s = 0.0
         self._due: list[tuple[float, int, FakeTimer]] = []
         self._order = count()
+        self.background = Background(self)
 
     def wall_ms(self) -> int:
         """Milliseconds since the epoch."""

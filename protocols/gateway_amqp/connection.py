@@ -18,7 +18,6 @@ from gateway.kernel.consumers import Resumption
 from gateway.kernel.errors import GatewayError, NotAllowed, PreconditionFailed, Refused
 from gateway.kernel.limits import require_room_for_channel
 from gateway.kernel.ports import Origin
-from gateway.kernel.slices import in_slices
 from gateway.kernel.vhost import VirtualHost
 from gateway.net.machine import Driver, Machine, Phase
 from gateway.net.outbox import Outbox
@@ -153,7 +152,7 @@ class Connection(Machine):
     def work_through(self, steps: Iterator[None], then: Callable[[], None]) -> None:
         """Do a long request of a channel in slices, and ``then`` answer it; frames that follow wait for that."""
         self.is_busy = True
-        in_slices(self.settings.broker.clock, self._working(steps, then))
+        self.settings.broker.clock.background.add(self._working(steps, then))
 
     def _working(self, steps: Iterator[None], then: Callable[[], None]) -> Iterator[None]:
         try:

@@ -11,7 +11,6 @@ from typing import Final
 from gateway.kernel.message import Message
 from gateway.kernel.queue import Queue
 from gateway.kernel.records import SubscriptionRecord
-from gateway.kernel.slices import in_slices
 from gateway_mqtt.header import retained_header
 from gateway_mqtt.scope import Scope
 
@@ -66,7 +65,7 @@ class RetainedFeed:
         self.is_waiting = False
         if self._serving and not self._is_working:
             self._is_working = True
-            in_slices(self._scope.settings.broker.clock, self._work())
+            self._scope.settings.broker.clock.background.add(self._work())
 
     def close(self) -> None:
         """The connection ends. What a queue on disk keeps for the client goes there all the same."""

@@ -9,6 +9,7 @@ import pytest
 
 from gateway.definitions import apply_definitions, parse_definitions, read_definitions
 from gateway.kernel.broker import Broker
+from gateway.kernel.clock import Background
 from gateway.kernel.errors import ConfigurationError
 from gateway.kernel.plain import PLAIN
 from gateway.kernel.records import ParameterRecord, PermissionRecord, PolicyRecord, TopicPermissionRecord
@@ -24,6 +25,9 @@ MD5, SHA256 = "rabbit_password_hashing_md5", "rabbit_password_hashing_sha256"
 
 class StoppedClock:
     """Nothing in these tests waits."""
+
+    def __init__(self) -> None:
+        self.background = Background(self)
 
     def wall_ms(self) -> int:
         return 0

@@ -5,11 +5,11 @@ from contextlib import suppress
 
 import pytest
 
+from gateway.kernel.clock import SLICE_S
 from gateway.kernel.errors import NotAllowed, NotFound, PreconditionFailed
 from gateway.kernel.message import Value
 from gateway.kernel.queue import Queue
 from gateway.kernel.records import PolicyRecord
-from gateway.kernel.slices import SLICE_S, in_slices
 from gateway.testing import MemoryBroker
 from tests.clocks import LOOK_S, TickingClock
 
@@ -31,7 +31,7 @@ def test_work_is_done_in_slices_and_in_order(clock: TickingClock) -> None:
             done.append(number)
             yield
 
-    in_slices(clock, work())
+    clock.background.add(work())
     first = len(done)
     assert 0 < first <= SLICE_S / LOOK_S + 1
     clock.advance(0)
@@ -183,8 +183,8 @@ def test_long_jobs_share_a_slice_and_take_turns(clock: TickingClock) -> None:
             done.append(name)
             yield
 
-    in_slices(clock, work("a"))
-    in_slices(clock, work("b"))
+    clock.background.add(work("a"))
+    clock.background.add(work("b"))
     assert set(done) == {"a"}
     clock.advance(0)
     assert done[: done.index("b") + 2].count("a") < 20, "one slice each, in turn"
@@ -203,8 +203,8 @@ def test_a_job_that_breaks_does_not_keep_the_others(clock: TickingClock) -> None
         done.append(1)
         yield
 
-    in_slices(clock, breaks())
-    in_slices(clock, works())
+    clock.background.add(breaks())
+    clock.background.add(works())
     for _ in range(3):
         with suppress(RuntimeError):
             clock.advance(0)
@@ -224,7 +224,7 @@ def test_long_jobs_wait_while_the_store_has_too_much_to_write(clock: TickingCloc
         done.append(len(queue))
         yield
 
-    in_slices(clock, work())
+    clock.background.add(work())
     clock.advance(1)
     assert not done
     broker.store.commit()

@@ -1,7 +1,7 @@
 """Authorizers that know users of their own: what a connection remembers of them, and how they change it."""
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,7 +9,8 @@ from pamqp import commands
 
 from gateway.access import Access
 from gateway.api import Authorizer, Permissions, Principal, hookimpl
-from gateway.plugin_registry import FoundPlugin, PluginRegistry
+from gateway.kernel.directory import Directory
+from gateway.plugin_registry import FoundPlugin, PluginRegistry, PluginView
 from tests.protocols.amqp.dialogue import Gateway
 
 
@@ -36,11 +37,10 @@ class Guarded(Gateway):
         self._registry.add(FoundPlugin("door", "here", lambda: door))
         super().__init__()
 
-    @cache  # noqa: B019 - a gateway lives as long as its test
-    def _access(self, vhost: str) -> Access:
-        view, changed = self._registry.view(vhost, {"door": {}}), partial(self.broker.permissions_changed, vhost)
-        authenticators = self._views[vhost].authenticators(self.broker.directory)
-        return Access(authenticators, view.authorizers(self.broker.directory, changed))
+    def _access_by(self, view: PluginView, directory: Directory) -> Access:
+        (vhost,) = self._views
+        guarded, changed = self._registry.view(vhost, {"door": {}}), partial(self.broker.permissions_changed, vhost)
+        return Access(view.authenticators(directory), guarded.authorizers(directory, changed))
 
 
 @pytest.fixture

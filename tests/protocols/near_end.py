@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 from gateway.access import Access
 from gateway.kernel.broker import Broker
+from gateway.kernel.clock import Clock
 from gateway.kernel.directory import Directory
 from gateway.kernel.message import HeaderFormat, Value
-from gateway.kernel.ports import Clock
 from gateway.kernel.records import PermissionRecord, UserRecord
 from gateway.kernel.recovery import recover
 from gateway.kernel.vhost import VirtualHost
@@ -53,6 +53,7 @@ class NearEnd:
         self.store = store or MemoryStore()
         self.clock = clock
         self._views: dict[str, PluginView] = {}
+        self._accesses: dict[str, Access] = {}
         formats = {format.name: format for format in self.formats}
         self.broker = Broker(
             self.store, clock, formats, self._view, node="gateway@here", compile_pattern=compile_pattern
@@ -102,9 +103,10 @@ class NearEnd:
         self._views[vhost] = view = _plugins().view(vhost, {name: dict(given) for name, given in enabled.items()})
         return view
 
-    @cache  # noqa: B019 - it lives as long as its test
     def _access(self, vhost: str) -> Access:
-        return self._access_by(self._views[vhost], self.broker.directory)
+        if vhost not in self._accesses:
+            self._accesses[vhost] = self._access_by(self._views[vhost], self.broker.directory)
+        return self._accesses[vhost]
 
     def _access_by(self, view: PluginView, directory: Directory) -> Access:
         """Return who may do what, as the plugins of a virtual host say."""

@@ -8,8 +8,8 @@ from gateway.kernel.features.base import QueueFeature, Reason
 from gateway.kernel.message import Message
 
 if TYPE_CHECKING:
+    from gateway.kernel.clock import Clock
     from gateway.kernel.features.surroundings import Surroundings
-    from gateway.kernel.ports import Clock
     from gateway.kernel.queue import Queue
     from gateway.kernel.queued_message import QueuedMessage
 

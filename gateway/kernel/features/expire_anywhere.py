@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Final
 from gateway.kernel.features.base import QueueFeature, Reason
 from gateway.kernel.features.surroundings import Surroundings
 from gateway.kernel.paging import Paging
-from gateway.kernel.slices import in_later_slices, in_slices
 
 if TYPE_CHECKING:
     from gateway.kernel.changes import Enqueued
-    from gateway.kernel.ports import Timer
+    from gateway.kernel.clock import Timer
     from gateway.kernel.queue import Queue
     from gateway.kernel.queued_message import QueuedMessage
 
@@ -67,7 +66,7 @@ class ExpireAnywhere(QueueFeature):
             self._is_complete = True
             self._expire(queue)
         else:
-            in_slices(self._clock, self._complete(queue))
+            self._clock.background.add(self._complete(queue))
 
     def retired(self, queue: "Queue") -> None:
         """Stop the timer."""
@@ -130,7 +129,7 @@ class ExpireAnywhere(QueueFeature):
 
     def _rung(self, queue: "Queue") -> None:
         self._timer = None
-        in_later_slices(self._clock, self._expiring(queue))  # many timers may ring in one turn
+        self._clock.background.add_later(self._expiring(queue))  # many timers may ring in one turn
 
     def _expiring(self, queue: "Queue") -> Iterator[None]:
         """Let go of a batch; what expired beyond that comes with the next one."""

@@ -6,11 +6,10 @@ the queue was last used and goes on for what is left.
 
 from collections.abc import Iterator
 
+from gateway.kernel.clock import Timer
 from gateway.kernel.features.base import QueueFeature
 from gateway.kernel.features.surroundings import Surroundings
-from gateway.kernel.ports import Timer
 from gateway.kernel.queue import Queue
-from gateway.kernel.slices import in_later_slices
 
 #: Timers are set for a day at most; one that rings early goes on.
 LONGEST_S = 86_400.0
@@ -58,7 +57,7 @@ class Lease(QueueFeature):
         left_s = self._left_s(queue)
         if left_s <= 0:
             self._timer = None
-            in_later_slices(self._clock, self._deleting(queue))  # many leases may end in one turn
+            self._clock.background.add_later(self._deleting(queue))  # many leases may end in one turn
         else:
             self._timer = self._clock.call_later(min(left_s, LONGEST_S), lambda: self._go_on(queue))
 

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.features.base import QueueFeature, Reason
 from gateway.kernel.features.surroundings import Surroundings
-from gateway.kernel.slices import in_slices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gateway.kernel.changes import Enqueued
+    from gateway.kernel.clock import Clock, Timer
     from gateway.kernel.message import Message
-    from gateway.kernel.ports import Clock, Timer
     from gateway.kernel.queue import Queue
     from gateway.kernel.queued_message import QueuedMessage
 
@@ -87,7 +86,7 @@ class DropHead(QueueFeature):
                 return
         if not self._is_shrinking:
             self._is_shrinking = True
-            in_slices(self._clock, self._shrinking(queue))
+            self._clock.background.add(self._shrinking(queue))
 
     def _shrinking(self, queue: "Queue") -> "Iterator[None]":
         """Drop what is too much, a message each step."""

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.features.base import QueueFeature, Reason
 from gateway.kernel.features.surroundings import Surroundings
-from gateway.kernel.slices import in_later_slices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gateway.kernel.changes import Enqueued
-    from gateway.kernel.ports import Timer
+    from gateway.kernel.clock import Timer
     from gateway.kernel.queue import Queue
     from gateway.kernel.queued_message import QueuedMessage
 
@@ -104,7 +103,7 @@ class MessageTtl(QueueFeature):
     def _expire_in_slices(self, queue: "Queue") -> None:
         if not self._is_expiring:
             self._is_expiring = True
-            in_later_slices(self._clock, self._expiring(queue))
+            self._clock.background.add_later(self._expiring(queue))
 
     def _expiring(self, queue: "Queue") -> "Iterator[None]":
         """Drop the heads that have expired, one each step."""

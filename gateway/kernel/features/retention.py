@@ -7,9 +7,9 @@ sealed once its first message is too old: a message stays as long as it should, 
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.ages import age_ms
+from gateway.kernel.clock import Clock, Timer
 from gateway.kernel.features.base import QueueFeature
 from gateway.kernel.features.surroundings import Surroundings
-from gateway.kernel.ports import Clock, Timer
 from gateway.kernel.stream import Stream
 
 if TYPE_CHECKING:

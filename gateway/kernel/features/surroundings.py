@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gateway.kernel.archives import Archives
+    from gateway.kernel.clock import Clock
     from gateway.kernel.dead_letters import DeadLetters
     from gateway.kernel.journal import Journal
-    from gateway.kernel.ports import Clock
     from gateway.kernel.queue import Queue
     from gateway.kernel.recollections import Recollections
     from gateway.kernel.trace_table import TraceTable

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.kernel.ports import Clock
+from gateway.kernel.clock import Clock
 from gateway.management.errors import HttpError
 from gateway.management.pipeline.refusals import too_large
 

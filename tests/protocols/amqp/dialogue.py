@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 from pamqp import commands
 
 from gateway.access import Access, CertificateSubject
+from gateway.kernel.clock import Background, Clock
 from gateway.kernel.connections import ChannelFacts, PeerFacts
 from gateway.kernel.message import HeaderFormat, Value
 from gateway.kernel.plain import PLAIN
-from gateway.kernel.ports import Clock
 from gateway_amqp.connection import Connection
 from gateway_amqp.handshake import PROTOCOL_HEADER
 from gateway_amqp.header import AMQP
@@ -28,6 +28,9 @@ from tests.protocols.other_end import OtherEnd
 
 class StillClock:
     """Time stands still; nothing is ever due."""
+
+    def __init__(self) -> None:
+        self.background = Background(self)
 
     def wall_ms(self) -> int:
         return 1_700_000_000_000
