@@ -120,7 +120,6 @@ class Archives:
         """Forget an archive, and whatever is still in its log."""
         archive.cancel()
         archive.waiting.clear()
-        archive.log.on_sealed.clear()
         archive.log.erase()
         archive.is_full = False
         self._archivists.held_publishers.release(archive)

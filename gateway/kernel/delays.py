@@ -227,6 +227,14 @@ class Delays:
             self._timer = None
         return len(rows)
 
+    def close(self) -> None:
+        """Forget every message, and what takes those whose time comes: the queue is gone.
+
+        The taker refers to the queue, and a deleted queue must not be left in a cycle.
+        """
+        self.clear()
+        self._release = _accept
+
     def _forget(self, rows: list[int]) -> None:
         self._journal.dequeued_segment(self._segment(row for row in rows if self._rows.content_ids[row]))
         for row in rows:
@@ -247,3 +255,8 @@ class Delays:
         for row in rows:
             segment.add(*self._rows.row(row))
         return segment
+
+
+def _accept(entry: "QueuedMessage") -> "Reason | None":
+    """Take a message whose queue is gone: it goes nowhere."""
+    return None

@@ -42,10 +42,10 @@ class HeldBack:
         else:
             self.delays.restore(change, is_redelivered)
 
-    def clear(self) -> None:
+    def close(self) -> None:
         """Forget every message: the queue is gone."""
-        self.delays.clear()
-        self.letters.clear()
+        self.delays.close()
+        self.letters.close()
 
     def hold(self, message: Message, due_at_ms: int) -> None:
         """Give a message that just came its place, where it does not take part before ``due_at_ms``."""

@@ -44,7 +44,12 @@ class HeldLetters:
         return len(self._delays)
 
     def hold(self, letter: Message, takers: "Collection[Queue]") -> None:
-        """Keep a letter that some queue has not taken; ``takers`` have it, and do not get it again."""
+        """Keep a letter that some queue has not taken; ``takers`` have it, and do not get it again.
+
+        A letter of a queue that was deleted meanwhile is gone with the queue.
+        """
+        if self._queue.is_deleted:
+            return
         entry = self._queue.enter(letter, HELD)
         self._wait(entry, takers, FIRST_RETRY_MS)
 
@@ -52,10 +57,11 @@ class HeldLetters:
         """Keep a letter that recovery found."""
         self._delays.restore(change, False)
 
-    def clear(self) -> None:
+    def close(self) -> None:
         """Forget every letter: the queue is gone."""
-        self._delays.clear()
+        self._delays.close()
         self._takers.clear()
+        self.send = None
 
     def _wait(self, entry: QueuedMessage, takers: "Collection[Queue]", delay_ms: int) -> None:
         if takers:

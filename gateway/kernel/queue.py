@@ -162,7 +162,8 @@ class Queue(Declared):
         self.is_deleted = True
         self.equip(())
         if self.held_back is not None:
-            self.held_back.clear()
+            self.held_back.close()
+            self.held_back = None
 
     # Messages in
 

@@ -160,13 +160,18 @@ class Log:
             self._journal.record(Truncated(self.id, end))
 
     def erase(self) -> int:
-        """Let go of everything, the log itself included; return how many messages there were."""
+        """Let go of everything, the log itself included; return how many messages there were.
+
+        What listens lets go too: it refers to the log's owner, and a deleted stream must not be left in a cycle.
+        """
         count = len(self)
         self._sealed.clear()
         self.first = self.durable_end = self.end
         self._begin_segment(self.end)
         self._journal.record(Truncated(self.id, EVERYTHING))
         self.tail.keep(False)
+        self.on_durable.clear()
+        self.on_sealed.clear()
         return count
 
     def _begin_segment(self, first: int) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from gateway.kernel.held_letters import FIRST_RETRY_MS, LONGEST_RETRY_MS
-from gateway.kernel.message import Value
+from gateway.kernel.message import Message, Value
+from gateway.testing import MemoryBroker, header_of
 from tests.behaviour.edges import Stage
 
 SURE: dict[str, Value] = {
@@ -163,3 +164,15 @@ def test_a_letter_is_tried_less_and_less_often(sure: Stage) -> None:
         route_counts.append(sure.vhost.exchange("dlx").published_in)
     assert route_counts[-1] - route_counts[-2] <= 1
     assert route_counts[0] >= 4
+
+
+def test_a_letter_whose_queue_is_deleted_while_it_is_sent_is_not_kept() -> None:
+    broker = MemoryBroker()
+    queue = broker.vhost.declare_queue("q", is_durable=True, arguments=SURE)
+    letters = queue.holding_back().letters
+    broker.vhost.delete_queue(queue)
+    letters.hold(Message("dlx", "q", header_of(is_persistent=True), b"m"), ())
+    broker.advance(LONGEST_RETRY_MS / 1000)
+    broker.commit()
+    assert len(letters) == 0
+    assert not broker.store.held_ids

@@ -7,9 +7,8 @@ from gateway.cli.ctl.session import Session
 from gateway.cli.ctl.users import existing_user
 from gateway.cli.ctl.values import JsonObject, compact, parse_object, part
 from gateway.cli.ctl.verb import verb
+from gateway.kernel.limits import USER_LIMITS, VHOST_LIMITS
 
-VHOST_LIMITS = ("max-connections", "max-queues", "max-bindings", "max-consumers")
-USER_LIMITS = ("max-connections", "max-channels", "max-queues", "max-bindings", "max-consumers")
 ALL = "all"
 
 

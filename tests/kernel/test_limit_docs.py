@@ -1,0 +1,39 @@
+"""The pages about limits name every limit of a virtual host and of a user, where a reader looks for it."""
+
+from pathlib import Path
+
+import pytest
+
+from gateway.config.limits import Limits
+from gateway.kernel.limits import USER_LIMITS, VHOST_LIMITS
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+#: The limits, the page with a table row that lists them, and how that row begins.
+LISTS = [
+    pytest.param(VHOST_LIMITS, "gatewayctl.md", "| `set_vhost_limits", id="gatewayctl: virtual hosts"),
+    pytest.param(USER_LIMITS, "gatewayctl.md", "| `set_user_limits", id="gatewayctl: users"),
+    pytest.param(VHOST_LIMITS, "management.md", "| `/vhost-limits/{vhost}/{limit}`", id="HTTP: virtual hosts"),
+    pytest.param(USER_LIMITS, "management.md", "| `/user-limits/{user}/{limit}`", id="HTTP: users"),
+]
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("limits", "name", "beginning"), LISTS)
+def test_a_row_names_every_limit(limits: tuple[str, ...], name: str, beginning: str) -> None:
+    [row] = [line for line in page(name).splitlines() if line.startswith(beginning)]
+    assert [limit for limit in limits if f"`{limit}`" not in row] == []
+
+
+@pytest.mark.parametrize("name", ["access.md", "management.md", "security.md"])
+def test_a_section_about_limits_names_every_limit(name: str) -> None:
+    assert [limit for limit in {*VHOST_LIMITS, *USER_LIMITS} if f"`{limit}`" not in page(name)] == []
+
+
+@pytest.mark.parametrize(("owner", "limits"), [("vhost", VHOST_LIMITS), ("user", USER_LIMITS)])
+def test_a_limit_has_a_setting_of_the_node_for_those_without_one(owner: str, limits: tuple[str, ...]) -> None:
+    settings = {f"{limit.removeprefix('max-')}_per_{owner}" for limit in limits}
+    assert settings - Limits.model_fields.keys() == set()
