@@ -72,12 +72,16 @@ def test_a_pattern_that_cannot_be_matched_in_linear_time_is_refused_by_name(patt
 EXPONENTIAL = [r"^(a|aa)+$", r"^(a+)+$", r"^(a*)*b", r"(a|b)*a(a|b){200}c", r"^(?!(a|aa)+$)", r"(.*.*.*.*)x$"]
 
 
+#: What a search in linear time stays far below, with a collection of garbage in its midst. Any other takes minutes.
+LINEAR_S = 1.0
+
+
 @pytest.mark.parametrize("pattern", EXPONENTIAL)
 def test_no_pattern_takes_long_for_a_name(pattern: str) -> None:
     compiled, name = compile_pattern(pattern), "a" * 254 + "!"
     began_s = time.thread_time()
     compiled.matches(name)
-    assert time.thread_time() - began_s < 0.05
+    assert time.thread_time() - began_s < LINEAR_S
 
 
 def test_the_empty_pattern_matches_nothing_but_the_empty_name() -> None:

@@ -13,12 +13,22 @@ from tests.durability.load import Publisher
 from tests.durability.test_killed_under_load import contents
 from tests.running import PROJECT, Gateway, gateway_in
 
+TIMEOUT_S = 30
+
 
 def backup(data: Path, target: Path) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "gateway", "backup", str(data), str(target)]
     return subprocess.run(
         command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL
     )
+
+
+def wait_until_owed(account: Account, count: int) -> None:
+    """Wait until so many messages are confirmed."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while len(account.owed) < count:
+        assert time.monotonic() < deadline, f"{len(account.owed)} of {count} messages are confirmed"
+        time.sleep(0.01)
 
 
 def test_a_backup_under_load_holds_what_was_confirmed_before_it(
@@ -30,12 +40,12 @@ def test_a_backup_under_load_holds_what_was_confirmed_before_it(
     publisher = Publisher(gateway.broker, "a", 0, "", "q", [account], 20)
     publisher.start()
     assert publisher.is_busy.wait(10)
-    time.sleep(0.3)
+    wait_until_owed(account, 100)
     before = set(account.owed)
     done = backup(gateway.data, tmp_path / "elsewhere" / "data")
     assert (done.returncode, done.stderr) == (0, "")
     assert publisher.is_alive()
-    assert len(account.owed) > len(before) > 20
+    assert len(account.owed) > len(before)
     gateway.kill()
     publisher.ended()
     with gateway_in(tmp_path / "elsewhere") as restored:
@@ -51,7 +61,7 @@ def test_a_backup_is_compact(gateway: Gateway, connect: Connect, tmp_path: Path)
     publisher = Publisher(gateway.broker, "a", 0, "", "q", [account], 20)
     publisher.start()
     assert publisher.is_busy.wait(10)
-    time.sleep(0.5)
+    wait_until_owed(account, 500)
     gateway.restart()
     publisher.ended()
     channel = connect().channel()

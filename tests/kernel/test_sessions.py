@@ -1,13 +1,12 @@
 """Sessions: who is there, who may come back and until when, and what waits for them meanwhile."""
 
-import gc
-
 import pytest
 
 from gateway.kernel.errors import NotAllowed, ResourceLocked
 from gateway.kernel.queue import Outcome
 from gateway.kernel.session import NEVER_S, Session
 from gateway.testing import MemoryBroker, Recipient
+from tests.garbage import living
 from tests.kernel.session_clients import Client, durable_entities, published
 
 TOPICS = "amq.topic"
@@ -68,19 +67,16 @@ def test_a_session_without_expiry_ends_with_its_connection(broker: MemoryBroker)
 
 
 def test_nothing_holds_on_to_a_session_that_ended(broker: MemoryBroker) -> None:
-    def count() -> int:
-        gc.collect()
-        return sum(isinstance(thing, Session) for thing in gc.get_objects())
-
-    before = count()
-    for number in range(20):
-        client = Client(broker, f"client-{number}")
-        client.connect(expiry_s=number % 2)
-        client.subscribe("t", qos=number % 3)
-        client.subscribe("$share/group/t")
-        client.leave()
-    broker.advance(2)
-    assert count() == before
+    with living(Session) as sessions:
+        for number in range(20):
+            client = Client(broker, f"client-{number}")
+            client.connect(expiry_s=number % 2)
+            client.subscribe("t", qos=number % 3)
+            client.subscribe("$share/group/t")
+            assert sessions() >= 1, "it is seen while it is there"
+            client.leave()
+        broker.advance(2)
+        assert sessions() == 0
 
 
 def test_whoever_had_the_session_is_displaced_before_another_gets_it(sensor: Client, broker: MemoryBroker) -> None:

@@ -6,11 +6,9 @@ memory is short (``gateway.collector``) frees the others. What stays is small an
 binding, message, session or policy is in it, however many there were.
 """
 
-import gc
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
@@ -20,6 +18,7 @@ from gateway.kernel.records import PolicyRecord, SubscriptionRecord
 from gateway.kernel.session import Session
 from gateway.kernel.vhost import VirtualHost
 from gateway.testing import MemoryBroker, Recipient, header_of
+from tests.garbage import left_by
 
 #: Bytes that a deleted virtual host may leave until the next collection.
 MOST_BYTES = 16 * 1024
@@ -53,30 +52,13 @@ GUARDED: dict[str, Arguments] = {
 }
 
 
-@pytest.fixture
-def broker() -> Iterator[MemoryBroker]:
-    """A broker, and no collection but those of the test."""
-    broker = MemoryBroker()
-    gc.disable()
-    yield broker
-    gc.enable()
-
-
-def garbage_of(act: Callable[[], None]) -> list[Any]:
-    """Return what an action leaves for the collector. What it makes once and keeps does not count."""
+def garbage_of(act: Callable[[], None]) -> list[object]:
+    """Return what an action leaves for the collector when it is done again. What it makes once and keeps is none."""
     act()
-    gc.collect()
-    try:
-        gc.set_debug(gc.DEBUG_SAVEALL)
-        act()
-        gc.collect()
-        return list(gc.garbage)
-    finally:
-        gc.set_debug(0)
-        gc.garbage.clear()
+    return left_by(act)
 
 
-def classes(garbage: list[Any]) -> Counter[str]:
+def classes(garbage: list[object]) -> Counter[str]:
     return Counter(type(each).__qualname__ for each in garbage if type(each).__module__.startswith("gateway"))
 
 

@@ -10,7 +10,7 @@ from gateway.kernel.names import REPLY_TO
 from gateway_amqp.handshake import PROTOCOL_HEADER
 from gateway_amqp.server import AmqpServer
 from tests.conformance.amqp.tables import CLOSE, CLOSE_CHANNEL, ack, bind, consume, get, nack, queue
-from tests.net.garbage import garbage_of
+from tests.garbage import garbage_of
 from tests.net.test_stomp_server import FarEnd
 from tests.protocols.amqp.dialogue import Gateway
 from tests.protocols.amqp.frames import asked, frame, publish, start_ok, wire

@@ -10,7 +10,7 @@ from twisted.python.failure import Failure
 
 from gateway.access import Answer, Challenge, Visitor
 from gateway_mqtt.server import MqttServer
-from tests.net.garbage import garbage_of
+from tests.garbage import garbage_of
 from tests.net.test_stomp_server import FarEnd
 from tests.protocols.mqtt.dialogue import Gateway
 from tests.protocols.mqtt.packets import (
@@ -120,9 +120,7 @@ def test_a_lost_connection_leaves_no_cycle(gateway: Gateway, said: list[bytes]) 
 
 
 @pytest.mark.parametrize("first", [OPEN, KEPT])
-def test_a_connection_that_is_taken_over_leaves_no_cycle(
-    gateway: Gateway, first: list[bytes]
-) -> None:
+def test_a_connection_that_is_taken_over_leaves_no_cycle(gateway: Gateway, first: list[bytes]) -> None:
     def taken_over() -> None:
         one = connected(gateway, [*first, *DELIVERED])
         other = connected(gateway, first)

@@ -8,7 +8,7 @@ from twisted.internet.error import ConnectionDone
 from twisted.python.failure import Failure
 
 from gateway_stomp.server import StompServer
-from tests.net.garbage import garbage_of
+from tests.garbage import garbage_of
 from tests.net.test_stomp_server import FarEnd
 from tests.protocols.stomp.dialogue import Gateway, frame
 from tests.protocols.stomp.test_stomp_late_logins import Slow

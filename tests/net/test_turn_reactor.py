@@ -42,7 +42,7 @@ def test_a_turn_that_is_touched_at_its_end_is_followed_by_another_without_delay(
         def start():
             begun = time.monotonic()
             def third():
-                say("prompt" if time.monotonic() - begun < 1 else "late")
+                say("prompt" if time.monotonic() - begun < 10 else "late")
                 reactor.stop()
             at_end_of_turn(lambda: (say("one"), at_end_of_turn(third)))
         reactor.callLater(0, start)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.net.machine import GONE
+from tests.garbage import collect
 from tests.protocols.mqtt.dialogue import Client, Gateway
 
 
@@ -36,7 +37,7 @@ def test_a_connection_that_ends_in_the_midst_of_its_work_is_freed_at_once(
     sensor.say(sensor.write.publish("t", qos=2, id=1), sensor.write.publish("t", qos=2, id=2))
     listener.hear()
     listener.say(listener.write.pubrec(1))
-    gc.collect()
+    collect()
     leave(listener)
     leave(sensor)
     del listener, sensor
@@ -45,7 +46,7 @@ def test_a_connection_that_ends_in_the_midst_of_its_work_is_freed_at_once(
 
 def test_one_that_never_said_who_it_is_is_freed_at_once(gateway: Gateway, no_collector: None) -> None:
     stranger = gateway.stranger(5)
-    gc.collect()
+    collect()
     leave(stranger)
     del stranger
     assert gc.collect() == 0
