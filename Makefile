@@ -17,6 +17,7 @@ PYTHON ?= $(shell for python in /usr/bin/python3 python3.13 python3.12 python3.1
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
+INSTALL := $(PIP) install --constraint constraints.txt
 CONFIG ?= etc/gateway.toml
 
 # The packages with their hot modules as machine code, beside the source and never among it: for benchmarks and tests.
@@ -29,7 +30,7 @@ BUILT := $(COMPILED)/.built-$(or $(PROFILE),once)
 WITH_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
 SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugins -name '*.py' -o -name '*.c')
 
-.PHONY: run test test-most test-slow test-wheel lint typecheck format bench lag soak fuzz wheel pipeline docs clean help
+.PHONY: run test test-most test-slow test-wheel lint typecheck format bench lag soak fuzz wheel pipeline docs constraints clean help
 
 run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
 	@exec $(BIN)/gateway run --config $(CONFIG) $(ARGS)
@@ -85,6 +86,11 @@ pipeline: $(VENV)/.spark $(VENV)/.java ## a year of weather: MQTT, stream, archi
 docs: $(VENV)/.installed ## write etc/gateway.toml and docs/configuration.md anew from the settings
 	@$(BIN)/python -m gateway.config.writing
 
+constraints: $(VENV)/.tested ## take the newest version of each dependency, and write them all into constraints.txt
+	@$(PIP) install --upgrade --upgrade-strategy eager --editable '.[test]' </dev/null
+	@{ echo "# What make installs, tested together. Written by make constraints."; \
+		$(BIN)/python -m pip freeze --all --exclude pip --exclude-editable; } > constraints.txt
+
 clean: ## remove what make made; data stays
 	@rm -rf $(VENV) $(COMPILED) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -108,19 +114,19 @@ $(BIN)/pip:
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: pyproject.toml | $(BIN)/pip
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/pip
 	@echo "installing the gateway into $(VENV)"
-	@$(PIP) install --editable . </dev/null
+	@$(INSTALL) --editable . </dev/null
 	@touch $@
 
 $(VENV)/.tested: pyproject.toml $(VENV)/.installed
 	@echo "installing what the tests need into $(VENV)"
-	@$(PIP) install --editable '.[test]' </dev/null
+	@$(INSTALL) --editable '.[test]' </dev/null
 	@touch $@
 
 $(VENV)/.spark: pyproject.toml $(VENV)/.installed
 	@echo "installing Spark into $(VENV): a download of 460 MB"
-	@$(PIP) install --editable '.[spark,weather]' </dev/null
+	@$(INSTALL) --editable '.[spark,weather]' </dev/null
 	@touch $@
 
 # Spark runs on the Java of the system; root may install it, others are told how.
