@@ -6,7 +6,7 @@ from typing import Any, Final
 from gateway.kernel.events import Event
 from gateway.kernel.faults import FAULT
 from gateway.logs import Log
-from gateway.logs.limiting import RateLimit
+from gateway.logs.rate_limit import RateLimit
 
 _log: Final = Log("node")
 

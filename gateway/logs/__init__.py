@@ -1,6 +1,6 @@
 """Structured logging."""
 
-from gateway.logs.limits import masked
+from gateway.logs.line_bounds import masked
 from gateway.logs.structured import Log
 
 __all__ = ["Log", "masked"]

@@ -8,7 +8,7 @@ from typing import TextIO
 from gateway.config.settings import Log as LogSettings
 from gateway.kernel.errors import ConfigurationError
 from gateway.logs.handlers import Dropping, DroppingFile
-from gateway.logs.limiting import RateFilter
+from gateway.logs.rate_limit import RateFilter
 from gateway.logs.structured import JsonFormat, TextFormat
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from gateway.logs.fields import FIELDS, fields_of
-from gateway.logs.limits import MOST_TRACEBACK_LINES, bounded
+from gateway.logs.line_bounds import MOST_TRACEBACK_LINES, bounded
 
 ROOT: Final = "gateway"
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from twisted.internet.protocol import Factory
 
 from gateway.logs import Log
-from gateway.logs.limiting import RateLimit
+from gateway.logs.rate_limit import RateLimit
 
 _log: Final = Log("listeners")
 

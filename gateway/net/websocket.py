@@ -33,7 +33,7 @@ from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 from gateway.access.principals import is_loopback
 from gateway.kernel.clock import Clock
 from gateway.logs import Log
-from gateway.logs.limiting import RateLimit
+from gateway.logs.rate_limit import RateLimit
 from gateway.net.listeners import plain_host
 from gateway.net.message_transport import MessageTransport
 from gateway.net.origins import OriginRules

@@ -13,7 +13,7 @@ from twisted.logger import Logger, LogPublisher, STDLibLogObserver
 from gateway.config.settings import Log as LogSettings
 from gateway.kernel.errors import ConfigurationError
 from gateway.logs import Log
-from gateway.logs.limits import masked
+from gateway.logs.line_bounds import masked
 from gateway.logs.setup import start_logging, stop_logging
 
 NASTY = 'a\nb\r\x1b[31mred\u2028c\x85 d"e'

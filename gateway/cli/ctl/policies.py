@@ -1,5 +1,7 @@
 """The verbs of policies and operator policies."""
 
+from collections.abc import Callable
+
 import click
 
 from gateway.cli.ctl.errors import Declined, NoSuchVirtualHost
@@ -20,13 +22,26 @@ APPLIES_TO = {
 
 QUEUE_TYPES = {"classic_queues": "classic", "quorum_queues": "quorum", "streams": "stream"}
 
+_TERMS = (
+    click.argument("name"),
+    click.argument("pattern"),
+    click.argument("definition"),
+    click.option(
+        "--priority", type=int, default=0, show_default=True, help="Of those that match, the highest applies."
+    ),
+    click.option("--apply-to", default="all", show_default=True, help="queues, exchanges, all, classic_queues, ..."),
+)
+
+
+def _with_terms(action: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the arguments and options that set a policy of either kind."""
+    for term in reversed(_TERMS):
+        action = term(action)
+    return action
+
 
 @verb
-@click.argument("name")
-@click.argument("pattern")
-@click.argument("definition")
-@click.option("--priority", type=int, default=0, show_default=True, help="Of those that match, the highest applies.")
-@click.option("--apply-to", default="all", show_default=True, help="queues, exchanges, all, classic_queues, ...")
+@_with_terms
 def set_policy(session: Session, name: str, pattern: str, definition: str, priority: int, apply_to: str) -> None:
     """Set a policy: DEFINITION, a JSON object of settings, applies to what has a name that matches PATTERN."""
     session.output.announce(
@@ -55,11 +70,7 @@ def list_policies(session: Session) -> None:
 
 
 @verb
-@click.argument("name")
-@click.argument("pattern")
-@click.argument("definition")
-@click.option("--priority", type=int, default=0, show_default=True, help="Of those that match, the highest applies.")
-@click.option("--apply-to", default="all", show_default=True, help="queues, exchanges, all, classic_queues, ...")
+@_with_terms
 def set_operator_policy(
     session: Session, name: str, pattern: str, definition: str, priority: int, apply_to: str
 ) -> None:

@@ -7,7 +7,7 @@ from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import ServerFactory
 
 from gateway.logs import Log
-from gateway.logs.limiting import RateLimit
+from gateway.logs.rate_limit import RateLimit
 from gateway.management.errors import HttpError
 from gateway.management.web.connection import HttpProtocol
 from gateway.management.web.limits import Allowance, HttpLimits

@@ -3,7 +3,7 @@
 from gateway.event_log import EventLog
 from gateway.kernel.events import Event
 from gateway.kernel.faults import FAULT
-from gateway.logs.limiting import RateLimit
+from gateway.logs.rate_limit import RateLimit
 
 
 class Time:

@@ -1,4 +1,4 @@
-"""What a log line may hold, so that no client fills the disk through the log. How often one may come: ``limiting``."""
+"""What one log line may hold, so that no client fills the disk through the log. How often: ``rate_limit``."""
 
 from typing import Final
 
