@@ -5,22 +5,18 @@ when they come back they may push a queue over its limit, and then the oldest go
 """
 
 from sys import maxsize
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from gateway.kernel.features.base import QueueFeature, Reason
+from gateway.kernel.features.dropping import Dropping
 from gateway.kernel.features.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gateway.kernel.changes import Enqueued
-    from gateway.kernel.clock import Clock, Timer
+    from gateway.kernel.clock import Clock
     from gateway.kernel.message import Message
     from gateway.kernel.queue import Queue
     from gateway.kernel.queued_message import QueuedMessage
-
-#: Messages dropped at once when one comes: more than one, so that a queue which is being shortened does not grow.
-_AT_ONCE: Final = 8
 
 
 def max_length(queue: "Queue", surroundings: Surroundings) -> QueueFeature | None:
@@ -38,30 +34,20 @@ def max_length(queue: "Queue", surroundings: Surroundings) -> QueueFeature | Non
             return DropHead(*limits, surroundings.clock)
 
 
-class DropHead(QueueFeature):
+class DropHead(Dropping):
     """Makes room by dropping the oldest waiting messages (R65).
 
     One that comes pushes a few out at once. Of very many, as when a policy sets a limit, the rest goes in slices.
     """
 
     def __init__(self, max_length: int, max_bytes: int, clock: "Clock") -> None:
+        super().__init__(clock)
         self._max_length = max_length
         self._max_bytes = max_bytes
-        self._clock = clock
-        self._is_shrinking = False
-        self._is_retired = False
-        self._timer: Timer | None = None
 
     def fitted(self, queue: "Queue") -> None:
         """Drop what is too much already."""
         self._shrink(queue)
-
-    def retired(self, queue: "Queue") -> None:
-        """Stop dropping."""
-        self._is_retired = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def enqueued(self, queue: "Queue", entry: "QueuedMessage") -> None:
         """Drop what is too much now."""
@@ -81,20 +67,8 @@ class DropHead(QueueFeature):
 
     def _shrink(self, queue: "Queue") -> None:
         """Drop the oldest until the rest is within the limits; of very many, all but a few go in slices."""
-        for _ in range(_AT_ONCE):
-            if not self._drops_one(queue):
-                return
-        if not self._is_shrinking:
-            self._is_shrinking = True
-            self._clock.background.add(self._shrinking(queue))
-
-    def _shrinking(self, queue: "Queue") -> "Iterator[None]":
-        """Drop what is too much, a message each step."""
-        try:
-            while not self._is_retired and self._drops_one(queue):
-                yield
-        finally:
-            self._is_shrinking = False
+        if self._drops_few(queue):
+            self._drop_in_slices(queue, self._clock.background.add)
 
     def _drops_one(self, queue: "Queue") -> bool:
         """Drop the oldest message if there are too many; return whether it was."""

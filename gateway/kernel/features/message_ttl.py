@@ -7,22 +7,17 @@ How long is the queue's time to live or the message's own, whichever is shorter,
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.features.base import QueueFeature, Reason
+from gateway.kernel.features.base import Reason
+from gateway.kernel.features.dropping import Dropping
 from gateway.kernel.features.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gateway.kernel.changes import Enqueued
-    from gateway.kernel.clock import Timer
     from gateway.kernel.queue import Queue
     from gateway.kernel.queued_message import QueuedMessage
 
 #: Timers are set for a day at most; one that rings early goes on.
 LONGEST_S: Final = 86_400.0
-
-#: Heads dropped at once where one is looked at; the rest goes in slices.
-_AT_ONCE: Final = 8
 
 
 def message_ttl(queue: "Queue", surroundings: Surroundings) -> "MessageTtl | None":
@@ -33,7 +28,7 @@ def message_ttl(queue: "Queue", surroundings: Surroundings) -> "MessageTtl | Non
     return MessageTtl(inf if ttl_ms is None else ttl_ms, queue.has_expirations, surroundings)
 
 
-class MessageTtl(QueueFeature):
+class MessageTtl(Dropping):
     """Drops messages ``ttl_ms`` after they came, or earlier if they asked for it: the queue ``has_expirations`` then.
 
     One timer is set for no later than the head's time; a message behind it is not looked at before it is the head
@@ -42,25 +37,15 @@ class MessageTtl(QueueFeature):
     """
 
     def __init__(self, ttl_ms: float, has_expirations: bool, surroundings: Surroundings) -> None:
+        super().__init__(surroundings.clock)
         self._ttl_ms = ttl_ms
         self._varies = has_expirations
-        self._clock = surroundings.clock
         self._journal = surroundings.journal
-        self._is_expiring = False
-        self._is_retired = False
-        self._timer: Timer | None = None
         self._rings_at_ms = inf
 
     def fitted(self, queue: "Queue") -> None:
         """Look at the messages that wait already."""
         self._look(queue)
-
-    def retired(self, queue: "Queue") -> None:
-        """Stop the timer."""
-        self._is_retired = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def enqueued(self, queue: "Queue", entry: "QueuedMessage") -> None:
         """See to it that somebody looks in time."""
@@ -93,27 +78,10 @@ class MessageTtl(QueueFeature):
 
     def _look(self, queue: "Queue") -> None:
         """Drop a few heads that have expired; set the timer for the first one that has not. The rest goes in slices."""
-        if self._is_expiring:
-            return
-        for _ in range(_AT_ONCE):
-            if not self._drops_head(queue):
-                return
-        self._expire_in_slices(queue)
+        if not self._is_dropping and self._drops_few(queue):
+            self._drop_in_slices(queue, self._clock.background.add_later)
 
-    def _expire_in_slices(self, queue: "Queue") -> None:
-        if not self._is_expiring:
-            self._is_expiring = True
-            self._clock.background.add_later(self._expiring(queue))
-
-    def _expiring(self, queue: "Queue") -> "Iterator[None]":
-        """Drop the heads that have expired, one each step."""
-        try:
-            while not self._is_retired and self._drops_head(queue):
-                yield
-        finally:
-            self._is_expiring = False
-
-    def _drops_head(self, queue: "Queue") -> bool:
+    def _drops_one(self, queue: "Queue") -> bool:
         """Drop the head if it has expired and return whether it has; if not, set the timer for it."""
         head = queue.ready.peek()
         if head is None:
@@ -127,9 +95,7 @@ class MessageTtl(QueueFeature):
         return True
 
     def _ring_at(self, queue: "Queue", at_ms: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._cancel_timer()
         self._rings_at_ms = at_ms
         if at_ms < inf:
             delay_s = max(0.0, (at_ms - self._clock.wall_ms()) / 1000)
@@ -138,4 +104,4 @@ class MessageTtl(QueueFeature):
     def _rung(self, queue: "Queue") -> None:
         self._timer = None
         self._rings_at_ms = inf
-        self._expire_in_slices(queue)  # many timers may ring in one turn
+        self._drop_in_slices(queue, self._clock.background.add_later)  # many timers may ring in one turn

@@ -1,0 +1,60 @@
+"""What the features share that drop messages from the head of their queue: a few at once, very many in slices."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.features.base import QueueFeature
+
+if TYPE_CHECKING:
+    from gateway.kernel.clock import Clock, Timer
+    from gateway.kernel.queue import Queue
+
+#: Messages dropped at once when one comes: more than one, so that a queue which is being shortened does not grow.
+_AT_ONCE: Final = 8
+
+
+class Dropping(QueueFeature):
+    """Drops the oldest messages while ``_drops_one`` finds one to drop, and stops when it retires.
+
+    It has one timer, which a subclass sets; retiring cancels it.
+    """
+
+    def __init__(self, clock: "Clock") -> None:
+        self._clock = clock
+        self._is_dropping = False
+        self._is_retired = False
+        self._timer: Timer | None = None
+
+    def retired(self, queue: "Queue") -> None:
+        """Stop dropping, and the timer."""
+        self._is_retired = True
+        self._cancel_timer()
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _drops_one(self, queue: "Queue") -> bool:
+        """Drop the oldest message if it has to go; return whether it had to."""
+        raise NotImplementedError
+
+    def _drops_few(self, queue: "Queue") -> bool:
+        """Drop a few messages; return whether there may be more to drop."""
+        for _ in range(_AT_ONCE):  # noqa: SIM110 - a generator costs as much as the look, for every message
+            if not self._drops_one(queue):
+                return False
+        return True
+
+    def _drop_in_slices(self, queue: "Queue", start: "Callable[[Iterator[None]], None]") -> None:
+        """Drop all that has to go in slices, unless that is under way. ``start`` is how the background begins it."""
+        if not self._is_dropping:
+            self._is_dropping = True
+            start(self._dropping(queue))
+
+    def _dropping(self, queue: "Queue") -> Iterator[None]:
+        try:
+            while not self._is_retired and self._drops_one(queue):
+                yield
+        finally:
+            self._is_dropping = False
