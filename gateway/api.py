@@ -18,9 +18,11 @@ from gateway.access import (
     TopicPatterns,
     Visitor,
 )
+from gateway.access.passwords import hash_password, verify_password
+from gateway.access.scram import ScramCredential, scram_credential
 from gateway.hookspecs import TracedVhost, hookimpl
-from gateway.kernel.binding import Binding, Destination
-from gateway.kernel.directory import Directory
+from gateway.kernel.archives.tracer import Tracer
+from gateway.kernel.broker.directory import Directory
 from gateway.kernel.errors import (
     AccessRefused,
     CommandInvalid,
@@ -31,14 +33,14 @@ from gateway.kernel.errors import (
     PreconditionFailed,
     Refused,
 )
-from gateway.kernel.exchange import Exchange
-from gateway.kernel.message import Arguments, Message, Properties, Value
-from gateway.kernel.ports import ExchangeFactory, ExchangeType, ExchangeTypes, Origin, Tracer
-from gateway.kernel.queue import Queue
-from gateway.kernel.records import UserRecord
-from gateway.kernel.topics import TopicTrie
-from gateway.passwords import hash_password, verify_password
-from gateway.scram import ScramCredential, scram_credential
+from gateway.kernel.journal.records import UserRecord
+from gateway.kernel.messages.message import Arguments, Message, Properties, Value
+from gateway.kernel.messages.origin import Origin
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.routing.binding import Binding, Destination
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.routing.exchange_type import ExchangeFactory, ExchangeType, ExchangeTypes
+from gateway.kernel.routing.topic_trie import TopicTrie
 from gateway.selectors import Selector, SelectorError
 
 __all__ = [

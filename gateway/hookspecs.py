@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from pluggy import HookimplMarker, HookspecMarker
 
-from gateway.kernel.message import Properties, Value
-from gateway.kernel.ports import ExchangeTypes, Tracer
+from gateway.kernel.archives.tracer import Tracer
+from gateway.kernel.messages.message import Properties, Value
+from gateway.kernel.routing.exchange_type import ExchangeTypes
 
 if TYPE_CHECKING:
     from gateway.access import AuthenticationMethod, Authenticator, Authorizer, PasswordCheck
-    from gateway.kernel.directory import Directory
+    from gateway.kernel.broker.directory import Directory
 
 PROJECT: Final = "gateway"
 """What pluggy knows us by."""

@@ -70,5 +70,5 @@ def _product(ports: Mapping[str, int]) -> str:
 
 def is_compiled() -> bool:
     """Tell whether the packages that Python finds first are those of the compiled wheel."""
-    found = importlib.util.find_spec("gateway.kernel.queue")
+    found = importlib.util.find_spec("gateway.kernel.queueing.queue")
     return found is not None and found.origin is not None and not found.origin.endswith(".py")

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from heapq import heappop
 from typing import Final
 
-from gateway.kernel.message import Header, Message, Properties, Value
-from gateway.kernel.records import PolicyRecord
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.messages.message import Header, Message, Properties, Value
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker
 from gateway.testing.clock import FakeClock
 from gateway_amqp.header import AMQP

@@ -16,12 +16,12 @@ from time import perf_counter
 from typing import Final, TypeVar
 
 from benchmarks.load.figure import Figure, at_most
-from gateway.kernel.message import Message
-from gateway.kernel.records import SubscriptionRecord
-from gateway.kernel.session import Session
+from gateway.kernel.journal.records import SubscriptionRecord
+from gateway.kernel.messages.message import Message
+from gateway.kernel.sessions.session import Session
 from gateway.testing import MemoryBroker
-from gateway_mqtt.header import mqtt_header
-from gateway_mqtt.topics import REVERSIBLE
+from gateway_mqtt.translation.header import mqtt_header
+from gateway_mqtt.translation.topics import REVERSIBLE
 
 T = TypeVar("T")
 

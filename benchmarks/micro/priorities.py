@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.kernel.message import Header, Message, Properties, Value
+from gateway.kernel.messages.message import Header, Message, Properties, Value
 from gateway.testing import FakeClock, MemoryBroker
 from gateway_amqp.header import AMQP
 from gateway_amqp.properties import encode_properties

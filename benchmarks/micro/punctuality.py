@@ -24,7 +24,7 @@ from benchmarks.load.amqp.client import connected
 from benchmarks.load.gateway import launch
 from benchmarks.load.processes import resident_bytes
 from benchmarks.load.workloads import AMQP
-from gateway.kernel.message import Properties
+from gateway.kernel.messages.message import Properties
 from gateway_amqp.properties import encode_properties
 
 HOST: Final = "127.0.0.1"

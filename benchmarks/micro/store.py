@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Lsn, Put, SetAside, Stored
-from gateway.kernel.message import Header, Message, Properties
-from gateway.kernel.records import QueueRecord
+from gateway.kernel.journal.changes import Change, Dequeued, Discarded, Enqueued, Lsn, Put, SetAside, Stored
+from gateway.kernel.journal.records import QueueRecord
+from gateway.kernel.messages.message import Header, Message, Properties
 from gateway_lmdb import LmdbStore
 
 TURN = 100

@@ -5,8 +5,8 @@ exchange or a queue of its own publish for it, so what passes messages on takes 
 """
 
 from gateway.access.permissions import Operation, Permissions
-from gateway.kernel.exchange import Exchange
-from gateway.kernel.message import Arguments, Message
+from gateway.kernel.messages.message import Arguments, Message
+from gateway.kernel.routing.exchange import Exchange
 
 
 def require_dead_letters(permissions: Permissions, queue: str, arguments: Arguments, exchange: Exchange | None) -> None:

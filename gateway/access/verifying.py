@@ -15,9 +15,9 @@ from typing import Final, Protocol, TypeVar
 
 from gateway.access.hashing import Inline, Workers
 from gateway.access.once import tell_each
-from gateway.kernel.records import UserRecord
+from gateway.access.passwords import ARGON2ID, verify_nobody, verify_password
+from gateway.kernel.journal.records import UserRecord
 from gateway.logs import Log
-from gateway.passwords import ARGON2ID, verify_nobody, verify_password
 
 _log: Final = Log("access")
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.events import Event
-from gateway.kernel.stream import Stream
+from gateway.kernel.streams.stream import Stream
 
 if TYPE_CHECKING:
-    from gateway.kernel.broker import Broker
-    from gateway.kernel.changes import StreamSegment
-    from gateway.net.child import Answer, Child
+    from gateway.kernel.broker.broker import Broker
+    from gateway.kernel.journal.changes import StreamSegment
+    from gateway.worker_process.process import Answer, Child
 
 #: How often it is looked whether the store has put a segment into a file, in seconds.
 LOOK_AGAIN_S: Final = 0.25

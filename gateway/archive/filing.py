@@ -9,16 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gateway.columnar.table_directory import shortened
-from gateway.kernel.archive import QUEUE, TRACE, Archive
-from gateway.kernel.chunks import chunk_heads
+from gateway.columnar.tables.table_directory import shortened
+from gateway.kernel.archives.archive import QUEUE, TRACE, Archive
 from gateway.kernel.events import Event
+from gateway.kernel.messages.chunks import chunk_heads
 
 if TYPE_CHECKING:
-    from gateway.columnar.framing import Head
-    from gateway.kernel.broker import Broker
-    from gateway.kernel.changes import StreamSegment
-    from gateway.net.child import Answer, Child
+    from gateway.kernel.broker.broker import Broker
+    from gateway.kernel.journal.changes import StreamSegment
+    from gateway.worker_process.framing import Head
+    from gateway.worker_process.process import Answer, Child
 
 #: How often it is looked whether the store has put a segment into a file, in seconds.
 LOOK_AGAIN_S: Final = 0.25

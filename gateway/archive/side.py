@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Final
 from gateway.archive.encoding import Encoding
 from gateway.archive.filing import Filing
 from gateway.config import Settings
-from gateway.kernel.archive import ArchiveRules
-from gateway.kernel.changes import StreamSegment
-from gateway.kernel.stream import Stream
+from gateway.kernel.archives.archive import ArchiveRules
+from gateway.kernel.journal.changes import StreamSegment
+from gateway.kernel.streams.stream import Stream
 
 if TYPE_CHECKING:
-    from gateway.kernel.broker import Broker
-    from gateway.net.child import Child
+    from gateway.kernel.broker.broker import Broker
+    from gateway.worker_process.process import Child
 
-WORKER: Final = "gateway.columnar.worker"
+WORKER: Final = "gateway.columnar.encoding.worker"
 """The module that the worker process runs."""
 
 

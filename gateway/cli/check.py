@@ -11,11 +11,11 @@ from gateway.config import Settings
 from gateway.config.writing import effective
 from gateway.definitions import read_definitions
 from gateway.kernel.errors import ConfigurationError, StorageError
-from gateway.kernel.message import Properties, Value
+from gateway.kernel.messages.message import Properties, Value
 
 if TYPE_CHECKING:
-    from gateway.kernel.records import Entity, ExchangeRecord
-    from gateway.plugin_registry import PluginView
+    from gateway.kernel.journal.records import Entity, ExchangeRecord
+    from gateway.plugins.registry import PluginView
 
 
 @click.command()
@@ -37,8 +37,8 @@ def check_plugins(settings: Settings) -> None:
 
     :raises ConfigurationError: for what is broken, missing, or dislikes its settings, in a line each.
     """
-    from gateway.kernel.records import ExchangeRecord, VhostRecord
-    from gateway.plugin_registry import load_plugins  # plugins import much that other commands do without
+    from gateway.kernel.journal.records import ExchangeRecord, VhostRecord
+    from gateway.plugins.registry import load_plugins  # plugins import much that other commands do without
 
     registry = load_plugins(settings.plugins_dir)
     kept = _kept(settings)
@@ -69,7 +69,7 @@ class _Nowhere:
 
 def _ask_all(name: str, view: "PluginView") -> None:
     """Ask every hook, as the start does. :raises ConfigurationError: when a plugin fails."""
-    from gateway.kernel.directory import Directory
+    from gateway.kernel.broker.directory import Directory
     from gateway.patterns import compile_pattern
 
     directory = Directory(lambda change: None, compile_pattern)
@@ -95,7 +95,7 @@ def _kept(settings: Settings) -> "list[Entity]":
 def _missing_type(record: "ExchangeRecord", views: "Mapping[str, PluginView]") -> list[str]:
     """Return what is wrong with the type of an exchange in the store."""
     from gateway.kernel.errors import Refused
-    from gateway.kernel.guards import routing_type
+    from gateway.kernel.features.interceptors import routing_type
 
     view = views.get(record.vhost)
     try:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from gateway.cli.options import configuration_options, settings_from
-from gateway.signals import stop_at_once
+from gateway.node.signals import stop_at_once
 
 
 @click.command()
@@ -15,6 +15,6 @@ def run(config: Path | None, data: Path | None, overrides: tuple[str, ...]) -> i
     stop_at_once()
     settings = settings_from(config, data, overrides)
     # The broker installs a reactor and loads every plugin; the other commands do without.
-    from gateway.app import run as run_broker
+    from gateway.node.app import run as run_broker
 
     return run_broker(settings, lambda: settings_from(config, data, overrides))

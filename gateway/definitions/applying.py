@@ -12,10 +12,10 @@ from typing import Final, TypeVar
 from gateway.definitions import model
 from gateway.definitions.judging import judge
 from gateway.definitions.records import Records
-from gateway.kernel.broker import Broker
+from gateway.kernel.broker.broker import Broker
 from gateway.kernel.errors import ConfigurationError, NotFound, PreconditionFailed, Refused, ResourceLocked
 from gateway.kernel.names import RESERVED_PREFIX
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.logs import Log
 
 D = TypeVar("D", bound=model.Definition)

@@ -11,15 +11,15 @@ from typing import Final, TypeVar
 from gateway.definitions import model
 from gateway.definitions.place import Place
 from gateway.definitions.records import Records
-from gateway.kernel.bounds import require_name
-from gateway.kernel.broker import Broker
-from gateway.kernel.declarations import ExchangeDeclaration, QueueDeclaration
-from gateway.kernel.entity_checks import require_valid_parameter, require_valid_user, require_valid_vhost
+from gateway.kernel.broker.broker import Broker
+from gateway.kernel.broker.entity_checks import require_valid_parameter, require_valid_user, require_valid_vhost
 from gateway.kernel.errors import ConfigurationError, NotAllowed, NotFound, Refused
-from gateway.kernel.limits import VHOST_LIMITS, require_valid_limits
+from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.messages.bounds import require_name
 from gateway.kernel.names import RESERVED_PREFIX, printable
-from gateway.kernel.policy_checks import require_valid_policy
-from gateway.kernel.records import PolicyRecord
+from gateway.kernel.settings.limits import VHOST_LIMITS, require_valid_limits
+from gateway.kernel.settings.policy_checks import require_valid_policy
+from gateway.kernel.vhosts.declarations import ExchangeDeclaration, QueueDeclaration
 
 #: Lines that an error has at most.
 MOST_LINES: Final = 1000

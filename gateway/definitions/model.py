@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from gateway.passwords import ALGORITHMS, is_password_hash
-from gateway.scram import ScramCredential
+from gateway.access.passwords import ALGORITHMS, is_password_hash
+from gateway.access.scram import ScramCredential
 
 JsonObject: TypeAlias = dict[str, Any]
 Name = Annotated[str, Field(min_length=1)]

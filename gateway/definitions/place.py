@@ -1,19 +1,19 @@
 """A virtual host as it will be: what is there, and what definitions that are being checked have brought so far."""
 
 from gateway.definitions import model
-from gateway.kernel.binding import Binding
-from gateway.kernel.bounds import require_arguments, require_binding_key
-from gateway.kernel.broker import Broker
-from gateway.kernel.declarations import ExchangeDeclaration, QueueDeclaration
+from gateway.kernel.broker.broker import Broker
 from gateway.kernel.errors import PreconditionFailed, Refused
-from gateway.kernel.exchange import Exchange
-from gateway.kernel.exchanges import factory_of
 from gateway.kernel.faults import described
-from gateway.kernel.limits import require_room_for_binding, require_room_for_queue
-from gateway.kernel.message import Value
-from gateway.kernel.queue import Queue
-from gateway.kernel.queues import require_permitted
-from gateway.kernel.values import dumps_key
+from gateway.kernel.messages.bounds import require_arguments, require_binding_key
+from gateway.kernel.messages.message import Value
+from gateway.kernel.messages.values import dumps_key
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.routing.binding import Binding
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.settings.limits import require_room_for_binding, require_room_for_queue
+from gateway.kernel.vhosts.declarations import ExchangeDeclaration, QueueDeclaration
+from gateway.kernel.vhosts.exchanges import factory_of
+from gateway.kernel.vhosts.queues import require_permitted
 
 
 class Place:

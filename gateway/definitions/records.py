@@ -2,11 +2,17 @@
 
 from typing import Final
 
-from gateway import passwords
+from gateway.access import passwords
+from gateway.access.passwords import ARGON2ID, DEFAULT_ALGORITHM, hash_password
+from gateway.access.scram import kept_credential
 from gateway.definitions import model
-from gateway.kernel.records import ParameterRecord, PermissionRecord, PolicyRecord, TopicPermissionRecord, UserRecord
-from gateway.passwords import ARGON2ID, DEFAULT_ALGORITHM, hash_password
-from gateway.scram import kept_credential
+from gateway.kernel.journal.records import (
+    ParameterRecord,
+    PermissionRecord,
+    PolicyRecord,
+    TopicPermissionRecord,
+    UserRecord,
+)
 
 MD5_UNTIL: Final = ("3.0.", "3.1.", "3.2.", "3.3.", "3.4.", "3.5.")
 """The versions of RabbitMQ that hashed with MD5 and did not say so."""

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
-from gateway.kernel.bounds import LONGEST_KEY, LONGEST_MS, LONGEST_NAME, MOST_LEVELS
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.message import Properties, Value
+from gateway.kernel.messages.bounds import LONGEST_KEY, LONGEST_MS, LONGEST_NAME, MOST_LEVELS
+from gateway.kernel.messages.message import Properties, Value
 
 #: Told by name: a compiled ``Properties`` does not know the types of its fields.
 _OTHERS: Final = frozenset({"headers", "delivery_mode", "priority", "timestamp"})

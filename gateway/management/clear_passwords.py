@@ -7,10 +7,10 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 from gateway.access import PasswordVerifier
+from gateway.access.passwords import hash_password
+from gateway.access.scram import kept_credential
 from gateway.definitions.model import Definitions, User
-from gateway.management.errors import busy
-from gateway.passwords import hash_password
-from gateway.scram import kept_credential
+from gateway.management.http.errors import busy
 
 
 def hashed_passwords(

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from gateway.kernel.binding import Binding
-from gateway.kernel.broker import Broker
-from gateway.kernel.exchange import Exchange
-from gateway.kernel.queue import Queue
-from gateway.kernel.records import UserRecord
-from gateway.kernel.vhost import VirtualHost
-from gateway.management.routes import Fields, Pieces
+from gateway.kernel.broker.broker import Broker
+from gateway.kernel.journal.records import UserRecord
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.routing.binding import Binding
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.http.routes import Fields, Pieces
 from gateway.management.views.json import encode
 from gateway.management.views.metadata import metadata_view
 from gateway.management.views.policies import policy_view, rule_view

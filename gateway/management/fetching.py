@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from gateway.kernel.clock import Clock
-from gateway.kernel.queue import Outcome, Queue
-from gateway.kernel.queued_message import QueuedMessage
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.management.http.routes import Pieces
 from gateway.management.messages import message_view
-from gateway.management.routes import Pieces
 from gateway.management.views.json import encode
 
 #: Bytes of one answer; fetching stops behind them.

@@ -6,13 +6,13 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from gateway.kernel.message import Message, Properties
-from gateway.kernel.plain import plain_header
-from gateway.kernel.queued_message import QueuedMessage
-from gateway.management.bodies import base64, integer
+from gateway.kernel.messages.message import Message, Properties
+from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.management.carriable import require_carriable
-from gateway.management.errors import bad_request
-from gateway.management.routes import Fields
+from gateway.management.http.bodies import base64, integer
+from gateway.management.http.errors import bad_request
+from gateway.management.http.routes import Fields
 
 _NUMBERS: Final = frozenset({"delivery_mode", "priority", "timestamp"})
 _NAMES: Final = tuple(field.name for field in fields(Properties))

@@ -4,15 +4,15 @@ from typing import Final
 
 from gateway.access import Operation, Permissions
 from gateway.access.passing_on import require_alternate, require_dead_letters, require_sender_topics
-from gateway.kernel.arguments import type_name
-from gateway.kernel.bounds import require_sender_keys
 from gateway.kernel.errors import AccessRefused, PreconditionFailed
-from gateway.kernel.exchange import Exchange
-from gateway.kernel.message import Arguments, Message
-from gateway.kernel.plain import PLAIN
-from gateway.kernel.vhost import VirtualHost
-from gateway.management.call import Call
-from gateway.management.errors import busy
+from gateway.kernel.messages.bounds import require_sender_keys
+from gateway.kernel.messages.message import Arguments, Message
+from gateway.kernel.messages.native_header import PLAIN
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.settings.arguments import type_name
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.http.call import Call
+from gateway.management.http.errors import busy
 
 _IMPERSONATOR: Final = "impersonator"
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gateway.access import Access, PasswordVerifier
-from gateway.kernel.broker import Broker
+from gateway.kernel.broker.broker import Broker
+from gateway.management.http.screening import Screening, screening
 from gateway.management.pipeline.side import PipelineSide
-from gateway.management.screening import Screening, screening
-from gateway.management.statistics import Statistics
+from gateway.management.statistics.sampler import Statistics
 from gateway.management.web.limits import HttpLimits
 
 

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.kernel.binding import Binding
 from gateway.kernel.errors import PreconditionFailed, Refused
-from gateway.kernel.exchange import Exchange
-from gateway.kernel.message import Arguments
-from gateway.kernel.stream import Stream
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.messages.message import Arguments
+from gateway.kernel.routing.binding import Binding
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.streams.stream import Stream
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 
 MARK: Final = "x-super-stream"
 ORDER: Final = "x-stream-partition-order"

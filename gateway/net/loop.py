@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from twisted.logger import Logger
 
-from gateway.net.antechamber import Antechamber
-from gateway.net.line import Line
+from gateway.net.connection_io import Line
+from gateway.net.login_poller import Antechamber
 from gateway.net.syscalls import MOST_EVENTS
 from gateway.net.turn import Schedule, Turn
 from gateway.net.turn_watch import LONG_PART_S, TurnWatch

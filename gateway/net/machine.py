@@ -4,7 +4,7 @@ from enum import Enum, auto
 from typing import Final, Protocol
 
 from gateway.access import CertificateSubject
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.outbox import Outbox
 from gateway.net.turn import Speaker
 

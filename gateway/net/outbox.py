@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gateway.kernel.consumers import Outlet
+from gateway.kernel.queueing.consumer import Outlet
 from gateway.net.turn import Speaker
 
 #: Bytes that may wait for a peer before its consumers are passed over. Larger than one read brings in, so that a

@@ -10,19 +10,19 @@ from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 
 from gateway.access import CertificateSubject
-from gateway.kernel.broker import Broker
-from gateway.kernel.connections import TICKS_PER_S, ChannelFacts, PeerFacts, TlsFacts
+from gateway.kernel.broker.broker import Broker
+from gateway.kernel.broker.connections import TICKS_PER_S, ChannelFacts, PeerFacts, TlsFacts
 from gateway.logs import Log
 from gateway.net.certificates import subject_of
-from gateway.net.handshakes import tls_facts
+from gateway.net.connection_io import Line
 from gateway.net.hangup import BROKEN, hang_up_of, keep_alive
-from gateway.net.line import Line
 from gateway.net.listeners import plain_host
 from gateway.net.machine import Machine, Phase
 from gateway.net.outbox import FLOOD
 from gateway.net.reactor import Guest
+from gateway.net.socket_writer import Wire
+from gateway.net.tls_info import tls_facts
 from gateway.net.turn import Turn
-from gateway.net.wire import Wire
 
 #: How long a peer may take to answer our close, or to take what it was sent last, in seconds.
 _FAREWELL_S: Final = 5

@@ -8,8 +8,8 @@ from twisted.internet import epollreactor, tcp
 from twisted.internet.main import installReactor
 from twisted.logger import Logger
 
-from gateway.net.antechamber import Antechamber
-from gateway.net.line import Line
+from gateway.net.connection_io import Line
+from gateway.net.login_poller import Antechamber
 from gateway.net.loop import LONG_TURN_S, MOST_ACCEPTED, MOST_LEAVING, Loop
 from gateway.net.turn_watch import LONG_PART_S
 

@@ -8,7 +8,7 @@ from collections import deque
 
 from gateway.kernel.budget import LOOK_EVERY, SLOW_S
 from gateway.kernel.compiling import mypyc_attr
-from gateway.kernel.journal import Journal
+from gateway.kernel.journal.journal import Journal
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gateway.kernel.message import Properties
+from gateway.kernel.messages.message import Properties
 from gateway.selectors.errors import SelectorError
 from gateway.selectors.expressions import Expression, literal
 from gateway.selectors.parser import Parser

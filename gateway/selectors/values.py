@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
-from gateway.kernel.message import Properties, Value
+from gateway.kernel.messages.message import Properties, Value
 from gateway.selectors.expressions import Opaque, Operand
 from gateway.selectors.numbers import ConvertibleText
 

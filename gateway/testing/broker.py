@@ -15,19 +15,19 @@ A test declares queues on ``vhost``, publishes, and lets a ``Recipient`` consume
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gateway.kernel.broker import Broker
-from gateway.kernel.consumers import Consumer, Credit, Outlet, Selection, Subscriber
-from gateway.kernel.ledger import Ledger, settle_all
-from gateway.kernel.message import Arguments, Header, Message, Properties, Value
-from gateway.kernel.plain import PLAIN, plain_header
-from gateway.kernel.ports import Origin
-from gateway.kernel.queue import RESIDENT_MESSAGES, Outcome, Queue
-from gateway.kernel.queue_rules import QueueRules
-from gateway.kernel.queued_message import QueuedMessage
-from gateway.kernel.recovery import recover
-from gateway.kernel.vhost import Verdict, VirtualHost
+from gateway.kernel.broker.broker import Broker
+from gateway.kernel.broker.recovery import recover
+from gateway.kernel.messages.message import Arguments, Header, Message, Properties, Value
+from gateway.kernel.messages.native_header import PLAIN, plain_header
+from gateway.kernel.messages.origin import Origin
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.consumer import Consumer, Credit, Outlet, Selection, Subscriber
+from gateway.kernel.queueing.ledger import Ledger, settle_all
+from gateway.kernel.queueing.queue import RESIDENT_MESSAGES, Outcome, Queue
+from gateway.kernel.vhosts.queue_rules import QueueRules
+from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
 from gateway.patterns import compile_pattern
-from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
+from gateway.plugins.registry import PluginRegistry, PluginView, load_plugins
 from gateway.testing.clock import FakeClock
 from gateway_memory import MemoryStore
 

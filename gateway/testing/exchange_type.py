@@ -10,12 +10,12 @@ from decimal import Decimal
 from random import Random
 from typing import Final, cast
 
-from gateway.kernel.binding import Binding, Destination
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.exchange import Exchange
-from gateway.kernel.message import Arguments, Header, Message, Properties, Value
-from gateway.kernel.plain import PlainFormat
-from gateway.kernel.ports import ExchangeFactory, ExchangeType
+from gateway.kernel.messages.message import Arguments, Header, Message, Properties, Value
+from gateway.kernel.messages.native_header import PlainFormat
+from gateway.kernel.routing.binding import Binding, Destination
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.routing.exchange_type import ExchangeFactory, ExchangeType
 
 #: Keys to bind with: empty, a number for the types that read a weight, words, wildcards, the longest AMQP allows.
 BINDING_KEYS: Final = ("", "1", "dog", "dog.puppy", "dog.*", "#", "ключ", "k" * 255)

@@ -10,9 +10,19 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
-from gateway.kernel.changes import MESSAGE, Change, Dequeued, Discarded, Enqueued, Put, Removed, SetAside, Stored
-from gateway.kernel.message import Value
-from gateway.kernel.records import BindingRecord, ExchangeRecord, ParameterRecord
+from gateway.kernel.journal.changes import (
+    MESSAGE,
+    Change,
+    Dequeued,
+    Discarded,
+    Enqueued,
+    Put,
+    Removed,
+    SetAside,
+    Stored,
+)
+from gateway.kernel.journal.records import BindingRecord, ExchangeRecord, ParameterRecord
+from gateway.kernel.messages.message import Value
 from gateway.testing.store_session import (
     StorePlace,
     StoreSession,
@@ -29,7 +39,7 @@ __all__ = ["STORE_CHECKS", "StorePlace", "check_store"]
 
 
 def check_store(new_place: Callable[[], StorePlace]) -> None:
-    """Check that an engine keeps every promise of ``gateway.kernel.ports.Store``.
+    """Check that an engine keeps every promise of ``gateway.kernel.journal.store.Store``.
 
     :param new_place: makes an empty place; called once for each check.
     :raises AssertionError: for the first promise that is broken.

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, Protocol
 
-from gateway.kernel.changes import Change, Enqueued, Lsn, Put, Recovered, SetAside, StreamSegment
-from gateway.kernel.message import Header, Message, Properties
-from gateway.kernel.plain import PlainFormat
-from gateway.kernel.ports import Store, StoredMessage
-from gateway.kernel.records import Entity, QueueRecord, VhostRecord
+from gateway.kernel.journal.changes import Change, Enqueued, Lsn, Put, Recovered, SetAside, StreamSegment
+from gateway.kernel.journal.records import Entity, QueueRecord, VhostRecord
+from gateway.kernel.journal.store import Store
+from gateway.kernel.messages.message import Header, Message, Properties
+from gateway.kernel.messages.native_header import PlainFormat
+from gateway.kernel.messages.stored_message import StoredMessage
 
 #: How many commits a store may need to move a segment into a file; each of them takes as long as the disk does.
 _COMMITS_UNTIL_FILED: Final = 200

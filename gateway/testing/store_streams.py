@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from gateway.kernel.changes import (
+from gateway.kernel.journal.changes import (
     EVERYTHING,
     Appended,
     Change,
@@ -15,8 +15,8 @@ from gateway.kernel.changes import (
     StreamSegment,
     Truncated,
 )
-from gateway.kernel.chunks import chunk_heads, entries
-from gateway.kernel.contents import decode_content
+from gateway.kernel.messages.chunks import chunk_heads, entries
+from gateway.kernel.messages.contents import decode_content
 from gateway.testing.store_session import (
     StorePlace,
     StoreSession,

@@ -8,12 +8,12 @@ from pamqp import commands
 from pamqp.base import Frame
 
 from gateway.access import Operation
-from gateway.kernel.bounds import require_sender_keys
-from gateway.kernel.connections import ChannelFacts
+from gateway.kernel.broker.connections import ChannelFacts
 from gateway.kernel.errors import AccessRefused, CommandInvalid, NotImplementedHere, PreconditionFailed
-from gateway.kernel.message import Header, Message
-from gateway.kernel.publishing import Confirms
-from gateway.kernel.queue import Outcome
+from gateway.kernel.journal.confirms import Confirms
+from gateway.kernel.messages.bounds import require_sender_keys
+from gateway.kernel.messages.message import Header, Message
+from gateway.kernel.queueing.queue import Outcome
 from gateway_amqp.consuming import Consuming
 from gateway_amqp.content import Assembly
 from gateway_amqp.deliveries import DeliveryWriter

@@ -12,13 +12,13 @@ from pamqp import commands
 from pamqp.base import Frame
 
 from gateway.access import Permissions, Principal
+from gateway.kernel.broker.connection_limits import require_room_for_channel
+from gateway.kernel.broker.connections import ChannelFacts
 from gateway.kernel.budget import LOOK_EVERY
-from gateway.kernel.connections import ChannelFacts
-from gateway.kernel.consumers import Resumption
 from gateway.kernel.errors import GatewayError, NotAllowed, PreconditionFailed, Refused
-from gateway.kernel.limits import require_room_for_channel
-from gateway.kernel.ports import Origin
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.messages.origin import Origin
+from gateway.kernel.queueing.consumer import Resumption
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.machine import Driver, Machine, Phase
 from gateway.net.outbox import Outbox
 from gateway.net.turn import Speaker
@@ -35,16 +35,16 @@ from gateway_amqp.errors import (
     too_large,
     unexpected,
 )
-from gateway_amqp.handshake import ACCEPTED_HEADERS, FRAME_MIN, PROTOCOL_HEADER, Tuning, start
+from gateway_amqp.handshake import Opening
 from gateway_amqp.holdings import Holdings
 from gateway_amqp.identity import Identity
 from gateway_amqp.incoming import Incoming
+from gateway_amqp.listener_context import AmqpSettings
 from gateway_amqp.methods import decode_method, encode_method, index_of
-from gateway_amqp.opening import Opening
 from gateway_amqp.scope import Scope
-from gateway_amqp.settings import AmqpSettings
 from gateway_amqp.state import State
 from gateway_amqp.tables import MalformedField
+from gateway_amqp.tuning import ACCEPTED_HEADERS, FRAME_MIN, PROTOCOL_HEADER, Tuning, start
 
 _frame_head = FRAME_HEAD.unpack_from
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from pamqp import commands
 
 from gateway.access import Operation
-from gateway.kernel.consumer_arguments import priority_of
-from gateway.kernel.consumers import Consumer, Credit, Resumption, Subscriber
 from gateway.kernel.errors import NotAllowed, NotImplementedHere, PreconditionFailed
-from gateway.kernel.ledger import Delivery, Ledger, settle_all
-from gateway.kernel.message import Message
+from gateway.kernel.messages.message import Message
+from gateway.kernel.messages.origin import Origin
 from gateway.kernel.names import REPLY_TO
-from gateway.kernel.patience import Patience
-from gateway.kernel.ports import Origin
-from gateway.kernel.queue import Outcome, Queue
-from gateway.kernel.tallies import Tallies
+from gateway.kernel.queueing.ack_timeout import Patience
+from gateway.kernel.queueing.channel_counters import Tallies
+from gateway.kernel.queueing.consumer import Consumer, Credit, Resumption, Subscriber
+from gateway.kernel.queueing.consumer_arguments import priority_of
+from gateway.kernel.queueing.ledger import Delivery, Ledger, settle_all
+from gateway.kernel.queueing.queue import Outcome, Queue
 from gateway_amqp.deliveries import DeliveryWriter
 from gateway_amqp.methods import table_of
 from gateway_amqp.replies import Replies
@@ -24,7 +24,7 @@ from gateway_amqp.scope import Scope
 from gateway_amqp.topology import Topology
 
 if TYPE_CHECKING:
-    from gateway.kernel.queued_message import QueuedMessage
+    from gateway.kernel.messages.queued_message import QueuedMessage
     from gateway_amqp.publishing import Transactional
 
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from struct import Struct
 from typing import Final
 
-from gateway.kernel.message import Header, Message
-from gateway.kernel.queued_message import QueuedMessage
+from gateway.kernel.messages.message import Header, Message
+from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.net.outbox import HIGH_WATER, Outbox
 from gateway_amqp.content import BASIC, BODY, FRAME_HEAD, HEADER, HEADER_HEAD, METHOD
 from gateway_amqp.header import AMQP

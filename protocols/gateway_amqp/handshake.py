@@ -1,66 +1,120 @@
-"""From the protocol header to an open connection: who it is, what both sides can take, which virtual host (2.2.4)."""
+"""From start-ok to open-ok: who the peer is, what both sides can take, and which virtual host it enters (2.2.4)."""
 
-from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pamqp import commands
 
-from gateway.kernel.message import Value
-from gateway_amqp.errors import FrameError
+from gateway.access import Principal
+from gateway.kernel.broker.connection_limits import require_room_for_connection
+from gateway.kernel.errors import GatewayError
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway_amqp.errors import reply_text
+from gateway_amqp.login import credentials
+from gateway_amqp.methods import bytes_of, table_of
+from gateway_amqp.state import State
+from gateway_amqp.tuning import Tuning
 
-PROTOCOL_HEADER: Final = b"AMQP\x00\x00\x09\x01"
-
-#: Other spellings of 0-9-1's predecessors and of 0-9-1 itself that RabbitMQ talks 0-9-1 to.
-ACCEPTED_HEADERS: Final = (PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09")
-
-#: No frame may be larger before both sides agreed on more (4.2.3: frame-min-size).
-FRAME_MIN: Final = 4096
-
-CAPABILITIES: Final[dict[str, Value]] = {
-    "publisher_confirms": True,
-    "exchange_exchange_bindings": True,
-    "basic.nack": True,
-    "consumer_cancel_notify": True,
-    "connection.blocked": True,
-    "consumer_priorities": True,
-    "authentication_failure_close": True,
-    "per_consumer_qos": True,
-    "direct_reply_to": True,
-}
+if TYPE_CHECKING:
+    from gateway_amqp.connection import Connection
 
 
-def start(server_properties: Mapping[str, Value], mechanisms: str) -> commands.Connection.Start:
-    """Return the first method of a conversation."""
-    properties = {**server_properties, "capabilities": CAPABILITIES}
-    return commands.Connection.Start(0, 9, properties, mechanisms, "en_US")  # type: ignore[arg-type]  # a table of ours
+#: What attempts to log in are counted by.
+_PROTOCOL: Final = "amqp091"
 
 
-def capabilities(client_properties: Mapping[str, Value]) -> frozenset[str]:
-    """Return what the client announced it can do."""
-    announced = client_properties.get("capabilities")
-    if not isinstance(announced, dict):
-        return frozenset()
-    return frozenset(name for name, value in announced.items() if value is True)
+class Opening:
+    """Takes one connection through its handshake. Authenticators may answer at once or later."""
 
+    __slots__ = ("_connection",)
 
-class Tuning:
-    """What both sides agreed on. A limit of 0 from the client is no limit, which the server's own does not allow."""
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
 
-    __slots__ = ("channel_max", "frame_max", "heartbeat_s")
+    def start_ok(self, method: commands.Connection.StartOk) -> None:
+        """Ask who this is (10, 11)."""
+        connection = self._connection
+        connection.identity.introduce(table_of(method.client_properties))
+        claimed = credentials(
+            method.mechanism,
+            bytes_of(method.response),
+            connection.driver.peer_host,
+            connection.driver.certificate,
+            connection.settings.mechanisms,
+        )
+        connection.state = State.AUTHENTICATING
+        connection.identity.credentials = claimed
+        connection.identity.mechanism = claimed.mechanism
+        connection.settings.login.authenticate(claimed, self._authenticated)
 
-    def __init__(self, method: commands.Connection.TuneOk, frame_max: int, channel_max: int) -> None:
-        self.frame_max = _agreed("frame_max", method.frame_max, frame_max)
-        self.channel_max = _agreed("channel_max", method.channel_max, channel_max)
-        self.heartbeat_s = method.heartbeat
-        if self.frame_max < FRAME_MIN:
-            raise _not_agreed(f"frame_max = {self.frame_max} is lower than the minimum allowed value ({FRAME_MIN})")
+    def tune_ok(self, method: commands.Connection.TuneOk) -> None:
+        """Agree on limits (10, 31)."""
+        settings = self._connection.settings
+        self._connection.agree(Tuning(method, settings.frame_max, settings.channel_max))
+        self._connection.state = State.OPENING
 
+    def open(self, method: commands.Connection.Open) -> None:
+        """Enter a virtual host (10, 40). Whom nobody knew so far, the plugins of that virtual host may know."""
+        connection = self._connection
+        vhost = connection.settings.broker.vhost(method.virtual_host)
+        if connection.identity.principal is not None:
+            self._enter(vhost)
+            return
+        assert connection.identity.credentials is not None
+        connection.state = State.AUTHENTICATING
+        access = connection.settings.access_of(vhost.name)
+        access.authenticate(connection.identity.credentials, lambda principal: self._judged(principal, vhost))
 
-def _agreed(name: str, wanted: int, offered: int) -> int:
-    if wanted > offered:
-        raise _not_agreed(f"{name} = {wanted} is higher than the maximum allowed value ({offered})")
-    return wanted or offered
+    def _authenticated(self, principal: Principal | None) -> None:
+        """Hear who it is; go on with what came in meanwhile."""
+        connection = self._connection
+        if connection.state is not State.AUTHENTICATING:
+            return
+        if principal is not None:
+            self._recognise(principal)
+        elif not connection.settings.judges_late():
+            self._refuse()
+            return
+        connection.state = State.TUNING
+        settings = connection.settings
+        connection.say(commands.Connection.Tune(settings.channel_max, settings.frame_max, settings.heartbeat_s))
+        connection.read_on()
 
+    def _judged(self, principal: Principal | None, vhost: VirtualHost) -> None:
+        """Hear from a virtual host's own authenticators who it is."""
+        connection = self._connection
+        if connection.state is not State.AUTHENTICATING:
+            return
+        if principal is None:
+            self._refuse()
+            return
+        self._recognise(principal)
+        try:
+            self._enter(vhost)
+        except GatewayError as error:
+            connection.fail(error)
+        connection.read_on()
 
-def _not_agreed(text: str) -> FrameError:
-    return FrameError(530, f"failed to negotiate connection parameters: negotiated {text}", 10, 31)
+    def _enter(self, vhost: VirtualHost) -> None:
+        connection = self._connection
+        connection.state = State.OPENING
+        require_room_for_connection(connection.settings.broker, vhost.name, connection.user_name)
+        connection.identity.enter(vhost)
+        connection.state = State.OPEN
+        connection.say(commands.Connection.OpenOk())
+        connection.driver.opened()
+
+    def _recognise(self, principal: Principal) -> None:
+        self._connection.identity.principal = principal
+        self._connection.settings.broker.connections.count_login(_PROTOCOL, True)
+        self._connection.driver.log("connection authenticated", user=principal.name)
+
+    def _refuse(self) -> None:
+        """Tell a client that can hear it why (RabbitMQ: authentication_failure_close); hang up on any other."""
+        connection = self._connection
+        connection.settings.broker.connections.count_login(_PROTOCOL, False)
+        assert connection.identity.credentials is not None
+        mechanism = connection.identity.credentials.mechanism
+        if connection.has_capability("authentication_failure_close"):
+            text = f"Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
+            connection.say(commands.Connection.Close(403, reply_text(403, text), 0, 0))
+        connection.end("authentication refused")

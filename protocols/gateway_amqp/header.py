@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.message import Header, Properties, Value
+from gateway.kernel.messages.message import Header, Properties, Value
 from gateway.kernel.names import REPLY_TO
 from gateway_amqp.properties import decode_properties, scan_properties, splice_property
 from gateway_amqp.splices import EMPTY_TABLE, fields_of, with_array, with_fields, without_fields

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from gateway.access import Credentials, Permissions, Principal
 from gateway.kernel.errors import AccessRefused, NotAllowed
-from gateway.kernel.message import Value
-from gateway.kernel.vhost import VirtualHost
-from gateway_amqp.handshake import capabilities
-from gateway_amqp.settings import AmqpSettings
+from gateway.kernel.messages.message import Value
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway_amqp.listener_context import AmqpSettings
+from gateway_amqp.tuning import capabilities
 
 
 class Identity:

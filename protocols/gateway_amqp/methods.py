@@ -18,7 +18,7 @@ from pamqp.base import Frame
 from pamqp.commands import INDEX_MAPPING
 
 from gateway.kernel.errors import ProtocolViolation
-from gateway.kernel.message import Arguments
+from gateway.kernel.messages.message import Arguments
 from gateway_amqp.tables import (
     CutShort,
     MalformedField,

@@ -11,8 +11,8 @@ from typing import Final
 from pamqp import commands
 
 from gateway_amqp.errors import reply_text
-from gateway_amqp.handshake import PROTOCOL_HEADER
 from gateway_amqp.methods import encode_method
+from gateway_amqp.tuning import PROTOCOL_HEADER
 
 CONNECTION_FORCED: Final = 320
 

@@ -3,7 +3,7 @@
 from struct import Struct
 from typing import Final
 
-from gateway.kernel.long import Long
+from gateway.kernel.messages.long import Long
 from gateway_amqp.properties import ends_at, scan_properties, splice_property
 from gateway_amqp.splices import EMPTY_TABLE, with_field
 

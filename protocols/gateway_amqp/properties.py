@@ -8,7 +8,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from gateway.kernel.message import Properties
+from gateway.kernel.messages.message import Properties
 from gateway_amqp.splices import check_table
 from gateway_amqp.tables import (
     CutShort,

@@ -5,16 +5,16 @@ from itertools import chain
 from typing import ClassVar, Final, Protocol, TypeAlias
 
 from gateway.kernel.errors import NotImplementedHere, PreconditionFailed
-from gateway.kernel.exchange import Exchange, Route
-from gateway.kernel.journal import Journal
-from gateway.kernel.ledger import MOST_AT_ONCE, Delivery, settle_all
-from gateway.kernel.message import Message
-from gateway.kernel.ports import Origin
-from gateway.kernel.publishing import Confirms
-from gateway.kernel.queue import Outcome
-from gateway.kernel.stream import Stream
-from gateway.kernel.tallies import Publishes
-from gateway.kernel.vhost import Verdict, VirtualHost
+from gateway.kernel.journal.confirms import Confirms
+from gateway.kernel.journal.journal import Journal
+from gateway.kernel.messages.message import Message
+from gateway.kernel.messages.origin import Origin
+from gateway.kernel.queueing.channel_counters import Publishes
+from gateway.kernel.queueing.ledger import MOST_AT_ONCE, Delivery, settle_all
+from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.routing.exchange import Exchange, Route
+from gateway.kernel.streams.stream import Stream
+from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
 from gateway_amqp.errors import FrameError
 from gateway_amqp.holdings import OVERHEAD, Holdings
 

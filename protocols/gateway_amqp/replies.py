@@ -1,10 +1,10 @@
 """Direct reply-to: a channel that asks waits for answers under a name of its own, without declaring a queue."""
 
-from gateway.kernel.consumers import Consumer
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.message import Header
+from gateway.kernel.messages.message import Header
 from gateway.kernel.names import REPLY_TO
-from gateway.kernel.queue import Queue
+from gateway.kernel.queueing.consumer import Consumer
+from gateway.kernel.queueing.queue import Queue
 from gateway_amqp.header import AMQP
 from gateway_amqp.properties import splice_property
 from gateway_amqp.scope import Scope

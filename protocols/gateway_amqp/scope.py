@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Protocol
 from pamqp.base import Frame
 
 from gateway.access import Permissions
-from gateway.kernel.journal import Journal
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.journal.journal import Journal
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.outbox import Outbox
 from gateway_amqp.holdings import Holdings
 from gateway_amqp.methods import encode_method
 
 if TYPE_CHECKING:
     from gateway.access import Principal
-    from gateway.kernel.ports import Origin
+    from gateway.kernel.messages.origin import Origin
 
 
 class Host(Protocol):

@@ -6,12 +6,12 @@ from typing import Final
 from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory
 
-from gateway.kernel.connections import TICKS_PER_S, ChannelFacts, PeerFacts
+from gateway.kernel.broker.connections import TICKS_PER_S, ChannelFacts, PeerFacts
 from gateway.logs import Log
 from gateway.net.peer import PeerProtocol
 from gateway.net.turn import Turn
 from gateway_amqp.connection import HEARTBEAT_FRAME, Connection
-from gateway_amqp.settings import AmqpSettings
+from gateway_amqp.listener_context import AmqpSettings
 from gateway_amqp.state import State
 
 _log: Final = Log("amqp")

@@ -6,7 +6,7 @@ Re-encoding would turn an ``i`` into an ``l`` and a ``f`` into a ``d``; consumer
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from gateway.kernel.message import Value
+from gateway.kernel.messages.message import Value
 from gateway_amqp.tables import (
     KINDS,
     CutShort,

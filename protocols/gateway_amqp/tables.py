@@ -14,8 +14,8 @@ from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from gateway.kernel.errors import ProtocolViolation
-from gateway.kernel.long import Long
-from gateway.kernel.message import Value
+from gateway.kernel.messages.long import Long
+from gateway.kernel.messages.message import Value
 
 MAX_DEPTH: Final = 64
 """Tables and arrays inside each other; RabbitMQ sets no limit, Python's stack does."""

@@ -5,12 +5,12 @@ from pamqp.base import Frame
 
 from gateway.access import Operation
 from gateway.access.passing_on import require_alternate, require_dead_letters, require_passing_on
-from gateway.kernel.binding import Destination
 from gateway.kernel.errors import NotFound
-from gateway.kernel.exchange import Exchange
-from gateway.kernel.message import Arguments
+from gateway.kernel.messages.message import Arguments
 from gateway.kernel.names import REPLY_TO, printable, require_free, require_not_default
-from gateway.kernel.queue import Queue
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.routing.binding import Destination
+from gateway.kernel.routing.exchange import Exchange
 from gateway_amqp.methods import table_of
 from gateway_amqp.scope import Scope
 

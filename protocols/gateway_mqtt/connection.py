@@ -11,25 +11,25 @@ from typing import Final
 from gateway.access import Permissions
 from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.errors import ProtocolViolation, Refused
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.machine import Driver, Machine, Phase
 from gateway.net.turn import Speaker
+from gateway_mqtt.codec.data_types import LARGEST_PACKET, require_minimal
+from gateway_mqtt.codec.decoding import check_flags, connect_version, decode_auth, decode_connect
+from gateway_mqtt.codec.encoding import connack, disconnect
+from gateway_mqtt.codec.errors import MqttError, protocol_error
+from gateway_mqtt.codec.incoming import Incoming, remaining_length
+from gateway_mqtt.codec.packet_types import PacketType, name_of
+from gateway_mqtt.codec.properties import Properties, Property
+from gateway_mqtt.codec.reasons import Reason, reason_for
 from gateway_mqtt.conversation import Conversation
-from gateway_mqtt.decoding import check_flags, connect_version, decode_auth, decode_connect
-from gateway_mqtt.encoding import connack, disconnect
-from gateway_mqtt.errors import MqttError, protocol_error
-from gateway_mqtt.incoming import Incoming, remaining_length
-from gateway_mqtt.inflight import Inflight
+from gateway_mqtt.handshake.opening import Opening
+from gateway_mqtt.listener_context import MqttSettings
 from gateway_mqtt.meter import Tally
-from gateway_mqtt.opening import Opening
-from gateway_mqtt.packet_outbox import PacketOutbox
-from gateway_mqtt.packet_types import PacketType, name_of
-from gateway_mqtt.properties import Properties, Property
-from gateway_mqtt.reasons import Reason, reason_for
 from gateway_mqtt.requests import REQUESTS
-from gateway_mqtt.settings import MqttSettings
 from gateway_mqtt.state import State
-from gateway_mqtt.wire import LARGEST_PACKET, require_minimal
+from gateway_mqtt.traffic.inflight import Inflight
+from gateway_mqtt.traffic.packet_outbox import PacketOutbox
 
 #: A number: to compare with a member of an enumeration is a call.
 _PUBLISH: Final = int(PacketType.PUBLISH)

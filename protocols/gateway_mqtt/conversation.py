@@ -2,16 +2,16 @@
 
 from typing import Final
 
-from gateway.kernel.session import Session
-from gateway_mqtt.delivering import Delivering
-from gateway_mqtt.errors import protocol_error
-from gateway_mqtt.inflight import Inflight
+from gateway.kernel.sessions.session import Session
+from gateway_mqtt.codec.errors import protocol_error
+from gateway_mqtt.handshake.will import Will
 from gateway_mqtt.meter import Tally
-from gateway_mqtt.publishing import Publishing
-from gateway_mqtt.retained_feed import RetainedFeed
 from gateway_mqtt.scope import Scope
-from gateway_mqtt.subscribing import Subscribing
-from gateway_mqtt.will import Will
+from gateway_mqtt.traffic.delivering import Delivering
+from gateway_mqtt.traffic.inflight import Inflight
+from gateway_mqtt.traffic.publishing import Publishing
+from gateway_mqtt.traffic.retained_feed import RetainedFeed
+from gateway_mqtt.traffic.subscribing import Subscribing
 
 #: The first bytes of acknowledgements, their flags included (Table 2-2).
 _PUBREC: Final = 0x50

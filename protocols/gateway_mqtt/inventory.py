@@ -4,8 +4,8 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Final
 
-from gateway.kernel.session import Session
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.sessions.session import Session
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 
 #: Sessions looked at in one step.
 _STRIDE: Final = 50

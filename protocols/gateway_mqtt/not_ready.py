@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from gateway_mqtt.connecting import connect_version
-from gateway_mqtt.encoding import connack
-from gateway_mqtt.errors import MqttError
-from gateway_mqtt.packet_types import PacketType
-from gateway_mqtt.properties import Property
-from gateway_mqtt.reasons import Reason
-from gateway_mqtt.wire import read_varint
+from gateway_mqtt.codec.connecting import connect_version
+from gateway_mqtt.codec.data_types import read_varint
+from gateway_mqtt.codec.encoding import connack
+from gateway_mqtt.codec.errors import MqttError
+from gateway_mqtt.codec.packet_types import PacketType
+from gateway_mqtt.codec.properties import Property
+from gateway_mqtt.codec.reasons import Reason
 
 #: Protocol name and level of the longest name that is known, ``MQIsdp``: the rest of a CONNECT is not read.
 _ENOUGH: Final = 2 + 6 + 1

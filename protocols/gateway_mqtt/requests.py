@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from gateway_mqtt.conversation import Conversation
-from gateway_mqtt.decoding import (
+from gateway_mqtt.codec.decoding import (
     check_flags,
     decode_ack,
     decode_auth,
@@ -12,12 +11,13 @@ from gateway_mqtt.decoding import (
     decode_subscribe,
     decode_unsubscribe,
 )
-from gateway_mqtt.encoding import PINGRESP
-from gateway_mqtt.errors import MqttError, protocol_error
-from gateway_mqtt.inflight import Inflight
-from gateway_mqtt.packet_types import PacketType
-from gateway_mqtt.properties import Property
-from gateway_mqtt.reasons import Reason
+from gateway_mqtt.codec.encoding import PINGRESP
+from gateway_mqtt.codec.errors import MqttError, protocol_error
+from gateway_mqtt.codec.packet_types import PacketType
+from gateway_mqtt.codec.properties import Property
+from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.conversation import Conversation
+from gateway_mqtt.traffic.inflight import Inflight
 
 if TYPE_CHECKING:
     from gateway_mqtt.connection import Connection

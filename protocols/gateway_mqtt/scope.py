@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from gateway.access import Operation, Permissions
-from gateway.kernel.exchange import Exchange
-from gateway.kernel.journal import Journal
-from gateway.kernel.ports import Origin
-from gateway.kernel.session import Session
-from gateway.kernel.vhost import VirtualHost
-from gateway_mqtt.packet_outbox import PacketOutbox
-from gateway_mqtt.properties import Properties
-from gateway_mqtt.settings import MqttSettings
-from gateway_mqtt.topics import TopicMapping
+from gateway.kernel.journal.journal import Journal
+from gateway.kernel.messages.origin import Origin
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.sessions.session import Session
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway_mqtt.codec.properties import Properties
+from gateway_mqtt.listener_context import MqttSettings
+from gateway_mqtt.traffic.packet_outbox import PacketOutbox
+from gateway_mqtt.translation.topics import TopicMapping
 
 #: First levels of topics that no client publishes to: what the broker tells of itself, and what is no topic.
 _OF_THE_BROKER: Final = ("$SYS", "$share")

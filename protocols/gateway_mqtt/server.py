@@ -7,15 +7,15 @@ from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory, connectionDone
 from twisted.python.failure import Failure
 
-from gateway.kernel.connections import TICKS_PER_S, PeerFacts
+from gateway.kernel.broker.connections import TICKS_PER_S, PeerFacts
 from gateway.logs import Log
 from gateway.net.message_transport import MessageTransport
 from gateway.net.peer import PeerProtocol
 from gateway.net.turn import Turn
 from gateway_mqtt.connection import Connection
+from gateway_mqtt.handshake.opening import PROTOCOLS
+from gateway_mqtt.listener_context import MqttSettings
 from gateway_mqtt.meter import Tally
-from gateway_mqtt.opening import PROTOCOLS
-from gateway_mqtt.settings import MqttSettings
 
 _log: Final = Log("mqtt")
 

@@ -9,15 +9,15 @@ Sessions, subscriptions and messages are those of the subscriber's virtual host.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from gateway.kernel.broker import Broker
-from gateway.kernel.message import Message
-from gateway.kernel.session import Session
-from gateway.kernel.vhost import VirtualHost
-from gateway_mqtt.header import mqtt_header
+from gateway.kernel.broker.broker import Broker
+from gateway.kernel.messages.message import Message
+from gateway.kernel.sessions.session import Session
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway_mqtt.inventory import Inventory, inventory_of
 from gateway_mqtt.load import Load
 from gateway_mqtt.meter import Meter
-from gateway_mqtt.topics import REVERSIBLE
+from gateway_mqtt.translation.header import mqtt_header
+from gateway_mqtt.translation.topics import REVERSIBLE
 
 #: What all topics have before their names.
 PREFIX: Final = "$SYS/broker/"

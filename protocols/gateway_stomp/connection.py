@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from gateway.access import Permissions, Principal
+from gateway.kernel.broker.connections import ChannelFacts
 from gateway.kernel.budget import LOOK_EVERY
-from gateway.kernel.connections import ChannelFacts
 from gateway.kernel.errors import GatewayError, PreconditionFailed, ProtocolViolation, Refused
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.machine import Driver, Machine, Phase
 from gateway.net.outbox import Outbox
 from gateway.net.turn import Speaker
@@ -20,8 +20,8 @@ from gateway_stomp.conversation import Conversation
 from gateway_stomp.decoder import FrameDecoder
 from gateway_stomp.errors import StompError, error_of
 from gateway_stomp.frames import Head, encode
-from gateway_stomp.opening import Opening
-from gateway_stomp.settings import StompSettings
+from gateway_stomp.handshake import Opening
+from gateway_stomp.listener_context import StompSettings
 from gateway_stomp.state import State
 from gateway_stomp.versions import SUPPORTED, Version
 

@@ -1,6 +1,6 @@
 """What a connection has once it is in its virtual host: the parts that serve it, and the order in which they end."""
 
-from gateway.kernel.connections import ChannelFacts
+from gateway.kernel.broker.connections import ChannelFacts
 from gateway_stomp.endpoints import Endpoints
 from gateway_stomp.publishing import Publishing
 from gateway_stomp.replies import Replies

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from gateway.kernel.bounds import LONGEST_NAME
+from gateway.kernel.messages.bounds import LONGEST_NAME
 from gateway_stomp.errors import StompError
 
 

@@ -6,7 +6,7 @@ last message is enough. What is a subscriber's own (its id, the destination, the
 
 from typing import Final
 
-from gateway.kernel.message import Header, Message
+from gateway.kernel.messages.message import Header, Message
 from gateway_stomp.destinations import shown
 from gateway_stomp.frames import END
 from gateway_stomp.header import STOMP, StompHeader

@@ -7,9 +7,9 @@ from typing import Final
 
 from gateway.access import Operation
 from gateway.access.passing_on import require_dead_letters
-from gateway.kernel.binding import Binding
 from gateway.kernel.names import require_free
-from gateway.kernel.queue import Queue
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.routing.binding import Binding
 from gateway_stomp.destinations import Destination, Kind
 from gateway_stomp.errors import StompError
 from gateway_stomp.queue_headers import QueueHeaders, queue_headers

@@ -1,15 +1,15 @@
 """The header of a message that came by STOMP: the lines of the SEND that are about the message, as it wrote them.
 
 What it looks like in the store: header lines as STOMP 1.2 escapes them, each with its newline, and behind a NUL, which
-no line holds, the headers that the broker added since (:func:`gateway.kernel.values.dumps`).
+no line holds, the headers that the broker added since (:func:`gateway.kernel.messages.values.dumps`).
 """
 
 from collections.abc import Collection, Mapping
 from typing import Final
 
 from gateway.kernel.errors import ProtocolViolation
-from gateway.kernel.message import Header, Properties, Value
-from gateway.kernel.values import dumps, loads
+from gateway.kernel.messages.message import Header, Properties, Value
+from gateway.kernel.messages.values import dumps, loads
 from gateway_stomp.frames import NEVER_REPEATED
 from gateway_stomp.translate import (
     OF_FRAMES,

@@ -5,11 +5,11 @@ from typing import Final
 
 from gateway.access import Operation
 from gateway.kernel.errors import AccessRefused, PreconditionFailed
-from gateway.kernel.exchange import Exchange
-from gateway.kernel.message import Message
-from gateway.kernel.publishing import Confirms
-from gateway.kernel.tallies import Publishes
-from gateway.kernel.vhost import Verdict
+from gateway.kernel.journal.confirms import Confirms
+from gateway.kernel.messages.message import Message
+from gateway.kernel.queueing.channel_counters import Publishes
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway_stomp.destinations import Destination, Kind
 from gateway_stomp.endpoints import Endpoints
 from gateway_stomp.errors import StompError

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.kernel.message import Arguments, Value
+from gateway.kernel.messages.message import Arguments, Value
 from gateway_stomp.translate import truth_of, whole_number
 
 #: Arguments that are text, and those that are numbers. ``x-overflow`` is in RabbitMQ's documentation, not in its code.

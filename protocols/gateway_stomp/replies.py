@@ -2,7 +2,7 @@
 
 from typing import Final, Protocol
 
-from gateway.kernel.queue import Queue
+from gateway.kernel.queueing.queue import Queue
 from gateway_stomp.destinations import Kind
 from gateway_stomp.endpoints import Endpoints
 from gateway_stomp.scope import Scope

@@ -3,15 +3,15 @@
 from typing import Protocol
 
 from gateway.access import Operation, Permissions, Principal
-from gateway.kernel.exchange import Exchange
-from gateway.kernel.journal import Journal
-from gateway.kernel.ports import Origin
-from gateway.kernel.tallies import Tallies
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.journal.journal import Journal
+from gateway.kernel.messages.origin import Origin
+from gateway.kernel.queueing.channel_counters import Tallies
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.outbox import Outbox
 from gateway_stomp.destinations import Destination, parse, with_wildcards
 from gateway_stomp.frames import END
-from gateway_stomp.settings import StompSettings
+from gateway_stomp.listener_context import StompSettings
 from gateway_stomp.versions import Version
 
 

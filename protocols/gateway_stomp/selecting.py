@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from gateway.kernel.consumers import Selection
-from gateway.kernel.message import Message
+from gateway.kernel.messages.message import Message
+from gateway.kernel.queueing.consumer import Selection
 from gateway.selectors import Selector, SelectorError
 from gateway_stomp.errors import StompError
-from gateway_stomp.settings import StompSettings
+from gateway_stomp.listener_context import StompSettings
 
 
 class Selecting:

@@ -6,15 +6,15 @@ from typing import Final
 from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory
 
-from gateway.kernel.connections import TICKS_PER_S, ChannelFacts, PeerFacts
-from gateway.kernel.message import Value
+from gateway.kernel.broker.connections import TICKS_PER_S, ChannelFacts, PeerFacts
+from gateway.kernel.messages.message import Value
 from gateway.logs import Log
 from gateway.net.message_transport import MessageTransport
 from gateway.net.peer import PeerProtocol
 from gateway.net.turn import Turn
 from gateway_stomp.connection import Connection
 from gateway_stomp.frames import HEARTBEAT
-from gateway_stomp.settings import StompSettings
+from gateway_stomp.listener_context import StompSettings
 
 _log: Final = Log("stomp")
 

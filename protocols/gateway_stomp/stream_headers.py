@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from gateway.kernel.message import Arguments, Value
+from gateway.kernel.messages.message import Arguments, Value
 from gateway_stomp.translate import LATEST_S, truth_of, whole_number
 
 OFFSET: Final = "x-stream-offset"

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.kernel.consumer_arguments import priority_of
-from gateway.kernel.consumers import Consumer, Credit, Resumption, Selection
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.ledger import Delivery, Ledger, settle_all
-from gateway.kernel.message import Arguments
-from gateway.kernel.queue import Outcome, Queue
-from gateway.kernel.stream import Stream
+from gateway.kernel.messages.message import Arguments
+from gateway.kernel.queueing.consumer import Consumer, Credit, Resumption, Selection
+from gateway.kernel.queueing.consumer_arguments import priority_of
+from gateway.kernel.queueing.ledger import Delivery, Ledger, settle_all
+from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.streams.stream import Stream
 from gateway_stomp.endpoints import Endpoints
 from gateway_stomp.errors import StompError
 from gateway_stomp.replies import PREFIX as REPLY_PREFIX

@@ -3,12 +3,12 @@
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.consumers import Consumer, Selection, Subscriber
 from gateway.kernel.counters import Counters
-from gateway.kernel.ledger import Ledger
-from gateway.kernel.message import Message
-from gateway.kernel.patience import Patience
-from gateway.kernel.ports import Origin
+from gateway.kernel.messages.message import Message
+from gateway.kernel.messages.origin import Origin
+from gateway.kernel.queueing.ack_timeout import Patience
+from gateway.kernel.queueing.consumer import Consumer, Selection, Subscriber
+from gateway.kernel.queueing.ledger import Ledger
 from gateway.net.outbox import HIGH_WATER
 from gateway_stomp.destinations import Destination
 from gateway_stomp.scope import Scope
@@ -16,8 +16,8 @@ from gateway_stomp.stream_headers import OFFSET
 from gateway_stomp.versions import Version
 
 if TYPE_CHECKING:
-    from gateway.kernel.queue import Queue
-    from gateway.kernel.queued_message import QueuedMessage
+    from gateway.kernel.messages.queued_message import QueuedMessage
+    from gateway.kernel.queueing.queue import Queue
 
 #: Beginnings of frames kept per subscription; when there are more, all are forgotten.
 _KEPT: Final = 256

@@ -7,13 +7,13 @@ it can be done; what is done in one turn is one step of the store (1.2, "BEGIN" 
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.kernel.ledger import Delivery, settle_all
-from gateway.kernel.queue import Outcome
-from gateway.kernel.vhost import Verdict
+from gateway.kernel.queueing.ledger import Delivery, settle_all
+from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway_stomp.errors import StompError
 from gateway_stomp.frames import Head
+from gateway_stomp.listener_context import StompSettings
 from gateway_stomp.publishing import Publishing
-from gateway_stomp.settings import StompSettings
 from gateway_stomp.settling import Settling
 
 #: About what an action takes besides the bytes of its head and body.

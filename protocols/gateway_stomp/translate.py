@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.message import Properties, Value
+from gateway.kernel.messages.message import Properties, Value
 
 MAX_EXPIRATION_MS: Final = 315_360_000_000
 """Ten years, RabbitMQ's limit."""

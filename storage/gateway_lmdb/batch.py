@@ -7,9 +7,19 @@ that may be on disk already is deleted all the same, which is why a batch knows 
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from gateway.kernel.changes import Appended, Dequeued, Discarded, Enqueued, Lsn, Put, Removed, SetAside, Stored
-from gateway.kernel.message import Message, Value
-from gateway.kernel.records import Entity
+from gateway.kernel.journal.changes import (
+    Appended,
+    Dequeued,
+    Discarded,
+    Enqueued,
+    Lsn,
+    Put,
+    Removed,
+    SetAside,
+    Stored,
+)
+from gateway.kernel.journal.records import Entity
+from gateway.kernel.messages.message import Message, Value
 from gateway_lmdb.quarantine import Quarantined, quarantined
 from gateway_lmdb.schema import entity_key
 from gateway_lmdb.staged import Append

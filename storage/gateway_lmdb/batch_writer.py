@@ -6,8 +6,8 @@ from typing import TypeVar
 
 import lmdb
 
-from gateway.kernel.contents import ContentWriter
-from gateway.kernel.writable import encode_entity
+from gateway.kernel.journal.entity_codec import encode_entity
+from gateway.kernel.messages.contents import ContentWriter
 from gateway_lmdb.batch import Batch, TableBatch
 from gateway_lmdb.quarantine import set_aside
 from gateway_lmdb.records import encode_enqueued

@@ -7,11 +7,11 @@ everything else is written.
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
-from gateway.kernel.changes import Appended
-from gateway.kernel.contents import ContentWriter
-from gateway.kernel.message import Message, Properties
-from gateway.kernel.plain import plain_header
-from gateway.kernel.writable import encode_entity
+from gateway.kernel.journal.changes import Appended
+from gateway.kernel.journal.entity_codec import encode_entity
+from gateway.kernel.messages.contents import ContentWriter
+from gateway.kernel.messages.message import Message, Properties
+from gateway.kernel.messages.native_header import plain_header
 from gateway_lmdb.batch import Batch, TableBatch
 from gateway_lmdb.records import encode_enqueued
 from gateway_lmdb.stream_batch import StreamBatch

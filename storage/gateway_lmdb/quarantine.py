@@ -13,12 +13,12 @@ from typing import Final
 
 import lmdb
 
-from gateway.kernel import values
-from gateway.kernel.changes import MESSAGE, PLACE, SetAside
-from gateway.kernel.contents import newer
 from gateway.kernel.errors import StorageError
-from gateway.kernel.message import Value
-from gateway.kernel.records import ENTITY_BY_KIND
+from gateway.kernel.journal.changes import MESSAGE, PLACE, SetAside
+from gateway.kernel.journal.records import ENTITY_BY_KIND
+from gateway.kernel.messages import values
+from gateway.kernel.messages.contents import newer
+from gateway.kernel.messages.message import Value
 from gateway_lmdb.schema import Tables, Transaction, entity_key, pack_number, unpack_number
 
 QUARANTINE_VERSION: Final = 1

@@ -1,19 +1,19 @@
 """How records look as bytes. Each begins with the version of its layout; integers are big-endian.
 
-content: as ``gateway.kernel.contents`` writes it.
+content: as ``gateway.kernel.messages.contents`` writes it.
 enqueued: version, queue id, message id, enqueued at (ms since the epoch), delivery count, body size, priority, due at,
     expires at (both ms since the epoch, 0 for none).
 segment: version, end, size, moments of the first and the last message (ms), whether it is in a file, then its bloom.
-stream: the first offset. chunk: as ``gateway.kernel.chunks`` writes it.
-entity: as ``gateway.kernel.writable`` writes it.
+stream: the first offset. chunk: as ``gateway.kernel.messages.chunks`` writes it.
+entity: as ``gateway.kernel.journal.entity_codec`` writes it.
 """
 
 import struct
 from typing import Final
 
-from gateway.kernel.changes import Enqueued, StreamSegment
-from gateway.kernel.contents import newer
 from gateway.kernel.errors import UnreadableRecord
+from gateway.kernel.journal.changes import Enqueued, StreamSegment
+from gateway.kernel.messages.contents import newer
 
 ENQUEUED_VERSION: Final = 1
 SEGMENT_VERSION: Final = 1

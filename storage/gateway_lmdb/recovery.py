@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, SetAside
 from gateway.kernel.errors import UnreadableRecord
-from gateway.kernel.records import ENTITY_BY_KIND, Entity, queue_id_of
-from gateway.kernel.writable import decode_entity
+from gateway.kernel.journal.changes import Change, Dequeued, Discarded, Enqueued, SetAside
+from gateway.kernel.journal.entity_codec import decode_entity
+from gateway.kernel.journal.records import ENTITY_BY_KIND, Entity, queue_id_of
 from gateway_lmdb import stream_tables
 from gateway_lmdb.environment import Environment
 from gateway_lmdb.quarantine import (

@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
-from gateway.kernel.changes import Lsn, SetAside
-from gateway.kernel.ports import StoreListener
+from gateway.kernel.journal.changes import Lsn, SetAside
+from gateway.kernel.journal.store import StoreListener
 
 Report: TypeAlias = Callable[[StoreListener], None]
 

@@ -23,9 +23,9 @@ from typing import Final, TypeAlias
 
 import lmdb
 
-from gateway.kernel import values
 from gateway.kernel.errors import StorageError, UnreadableRecord
-from gateway.kernel.message import Value
+from gateway.kernel.messages import values
+from gateway.kernel.messages.message import Value
 
 Transaction: TypeAlias = "lmdb.Transaction[bytes]"
 

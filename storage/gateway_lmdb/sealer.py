@@ -10,9 +10,9 @@ from queue import SimpleQueue
 from threading import Event, Thread
 from typing import Final, TypeAlias
 
-from gateway.kernel.changes import EVERYTHING, Sealed, StreamSegment, Truncated
-from gateway.kernel.chunks import merge_chunks, read_head
 from gateway.kernel.errors import StorageError
+from gateway.kernel.journal.changes import EVERYTHING, Sealed, StreamSegment, Truncated
+from gateway.kernel.messages.chunks import merge_chunks, read_head
 from gateway_lmdb.environment import Environment
 from gateway_lmdb.segment_files import SegmentFiles, write_file
 from gateway_lmdb.stream_batch import Filed, StreamBatch

@@ -15,8 +15,8 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Final
 
-from gateway.kernel.chunks import HEAD_SIZE, read_head
 from gateway.kernel.errors import StorageError
+from gateway.kernel.messages.chunks import HEAD_SIZE, read_head
 from gateway_lmdb.environment import sync_directories
 
 #: The directory beside the store's own files.

@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import NewType
 
-from gateway.kernel.changes import Change, Discarded, Lsn, SetAside, Stored
-from gateway.kernel.message import Message
-from gateway.kernel.ports import StoredMessage
+from gateway.kernel.journal.changes import Change, Discarded, Lsn, SetAside, Stored
+from gateway.kernel.messages.message import Message
+from gateway.kernel.messages.stored_message import StoredMessage
 from gateway_lmdb.quarantine import Quarantined
 from gateway_lmdb.stream_batch import Filed
 

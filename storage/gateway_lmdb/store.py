@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from gateway.kernel.changes import Changes, Enqueued, Lsn, Put, Recovered
-from gateway.kernel.contents import decode_content
 from gateway.kernel.errors import StorageError, UnreadableRecord
-from gateway.kernel.ports import StoredMessage, StoreListener
+from gateway.kernel.journal.changes import Changes, Enqueued, Lsn, Put, Recovered
+from gateway.kernel.journal.store import StoreListener
+from gateway.kernel.messages.contents import decode_content
+from gateway.kernel.messages.stored_message import StoredMessage
 from gateway_lmdb import recovery, stream_recovery
 from gateway_lmdb.compaction import Compaction, Progress, remove_unfinished
 from gateway_lmdb.environment import DEFAULT_MAP_SIZE, RECORD_SEEN, Environment, Usage

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gateway.kernel.changes import Appended, Sealed, Truncated
+from gateway.kernel.journal.changes import Appended, Sealed, Truncated
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gateway.kernel.changes import EVERYTHING, StreamSegment, Truncated
 from gateway.kernel.errors import StorageError
+from gateway.kernel.journal.changes import EVERYTHING, StreamSegment, Truncated
 from gateway_lmdb import stream_tables
 from gateway_lmdb.environment import Environment
 from gateway_lmdb.recovery import FoundEntities

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import lmdb
 
-from gateway.kernel.changes import EVERYTHING, StreamSegment
-from gateway.kernel.chunks import HEAD_SIZE, ChunkHead, read_head
+from gateway.kernel.journal.changes import EVERYTHING, StreamSegment
+from gateway.kernel.messages.chunks import HEAD_SIZE, ChunkHead, read_head
 from gateway_lmdb.records import decode_segment
 from gateway_lmdb.schema import Tables, Transaction, pack_number, pack_place, unpack_number, unpack_place
 

@@ -4,9 +4,9 @@ from typing import Final
 
 import lmdb
 
-from gateway.kernel.changes import EVERYTHING, Appended, Sealed, StreamSegment, Truncated
-from gateway.kernel.chunks import ChunkBuilder
-from gateway.kernel.contents import ContentWriter
+from gateway.kernel.journal.changes import EVERYTHING, Appended, Sealed, StreamSegment, Truncated
+from gateway.kernel.messages.chunks import ChunkBuilder
+from gateway.kernel.messages.contents import ContentWriter
 from gateway_lmdb.records import decode_segment, encode_segment
 from gateway_lmdb.schema import Tables, Transaction, pack_number, pack_place, unpack_place
 from gateway_lmdb.stream_batch import Filed, StreamBatch, StreamChange

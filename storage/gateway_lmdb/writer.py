@@ -12,8 +12,8 @@ from typing import Final
 
 import lmdb
 
-from gateway.kernel.changes import Lsn
-from gateway.kernel.ports import StoreListener
+from gateway.kernel.journal.changes import Lsn
+from gateway.kernel.journal.store import StoreListener
 from gateway_lmdb.batch import Batch, Written
 from gateway_lmdb.batch_writer import BatchWriter
 from gateway_lmdb.compaction import Compaction

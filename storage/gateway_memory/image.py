@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gateway.kernel import values
-from gateway.kernel.changes import (
+from gateway.kernel.journal.changes import (
     MESSAGE,
     PLACE,
     Appended,
@@ -22,11 +21,12 @@ from gateway.kernel.changes import (
     Stored,
     Truncated,
 )
-from gateway.kernel.chunks import Entry
-from gateway.kernel.contents import ContentWriter
-from gateway.kernel.message import Value
-from gateway.kernel.ports import StoredMessage
-from gateway.kernel.records import ENTITY_BY_KIND, Entity, queue_id_of
+from gateway.kernel.journal.records import ENTITY_BY_KIND, Entity, queue_id_of
+from gateway.kernel.messages import values
+from gateway.kernel.messages.chunks import Entry
+from gateway.kernel.messages.contents import ContentWriter
+from gateway.kernel.messages.message import Value
+from gateway.kernel.messages.stored_message import StoredMessage
 from gateway_memory.streams import StreamImage
 
 

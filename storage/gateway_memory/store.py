@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from gateway.kernel.changes import Changes, Lsn, Recovered
-from gateway.kernel.ports import StoredMessage, StoreListener
+from gateway.kernel.journal.changes import Changes, Lsn, Recovered
+from gateway.kernel.journal.store import StoreListener
+from gateway.kernel.messages.stored_message import StoredMessage
 from gateway_memory.image import Image, Step, captured
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from gateway.kernel.changes import StreamSegment
-from gateway.kernel.chunks import ENTRY_SIZE, Entry, encode_chunk
+from gateway.kernel.journal.changes import StreamSegment
+from gateway.kernel.messages.chunks import ENTRY_SIZE, Entry, encode_chunk
 
 
 class StreamImage:

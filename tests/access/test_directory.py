@@ -2,10 +2,16 @@
 
 import pytest
 
-from gateway.kernel.changes import Change, Put, Removed
-from gateway.kernel.directory import Directory
+from gateway.kernel.broker.directory import Directory
 from gateway.kernel.errors import NotFound, PreconditionFailed
-from gateway.kernel.records import PermissionRecord, SecretRecord, TopicPermissionRecord, UserRecord, VhostRecord
+from gateway.kernel.journal.changes import Change, Put, Removed
+from gateway.kernel.journal.records import (
+    PermissionRecord,
+    SecretRecord,
+    TopicPermissionRecord,
+    UserRecord,
+    VhostRecord,
+)
 from gateway.patterns import compile_pattern
 
 ANNA = UserRecord("anna", "hash", "rabbit_password_hashing_sha256", ["management"], {})

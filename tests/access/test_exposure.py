@@ -3,11 +3,11 @@
 import pytest
 
 from gateway.access import Access, Credentials, Principal
+from gateway.access.passwords import ARGON2ID, hash_password
 from gateway.config import Settings
-from gateway.exposure import open_doors
-from gateway.kernel.directory import Directory
-from gateway.kernel.records import UserRecord
-from gateway.passwords import ARGON2ID, hash_password
+from gateway.kernel.broker.directory import Directory
+from gateway.kernel.journal.records import UserRecord
+from gateway.node.exposure import open_doors
 from gateway.patterns import compile_pattern
 from tests.running import Gateway
 

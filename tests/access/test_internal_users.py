@@ -3,10 +3,10 @@
 import pytest
 
 from gateway.access import Access, CertificateSubject, Credentials, Operation, PasswordVerifier, Principal
-from gateway.kernel.directory import Directory
+from gateway.access.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.kernel.broker.directory import Directory
 from gateway.kernel.errors import ConfigurationError, NotAllowed
-from gateway.kernel.records import PermissionRecord, TopicPermissionRecord, UserRecord
-from gateway.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.kernel.journal.records import PermissionRecord, TopicPermissionRecord, UserRecord
 from gateway.patterns import compile_pattern
 from gateway_auth import certificate, internal
 

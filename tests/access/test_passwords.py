@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.passwords import DIGESTS, hash_password, is_password_hash, verify_password
+from gateway.access.passwords import DIGESTS, hash_password, is_password_hash, verify_password
 
 SALT = bytes.fromhex("908DC60A")
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.access import Answer, Challenge, Dialogue, Failure, Principal, Success, Visitor
-from gateway.kernel.directory import Directory
-from gateway.kernel.records import UserRecord
-from gateway.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.access.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.access.scram import scram_credential
+from gateway.kernel.broker.directory import Directory
+from gateway.kernel.journal.records import UserRecord
 from gateway.patterns import compile_pattern
-from gateway.scram import scram_credential
 from gateway_auth.scram import NAME, Scram, gateway_authentication_methods
 
 HERE = Visitor("/", "sensor-1", "127.0.0.1")

@@ -4,9 +4,9 @@ from base64 import b64decode
 
 import pytest
 
-from gateway.kernel.records import UserRecord
-from gateway.saslprep import saslprep
-from gateway.scram import ScramCredential, kept_credential, scram_credential
+from gateway.access.saslprep import saslprep
+from gateway.access.scram import ScramCredential, kept_credential, scram_credential
+from gateway.kernel.journal.records import UserRecord
 
 SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 

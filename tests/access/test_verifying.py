@@ -8,8 +8,8 @@ from typing import TypeVar
 import pytest
 
 from gateway.access import HashingThreads, PasswordVerifier
-from gateway.kernel.records import UserRecord
-from gateway.passwords import ALGORITHMS, ARGON2ID, DEFAULT_ALGORITHM, hash_password
+from gateway.access.passwords import ALGORITHMS, ARGON2ID, DEFAULT_ALGORITHM, hash_password
+from gateway.kernel.journal.records import UserRecord
 
 T = TypeVar("T")
 

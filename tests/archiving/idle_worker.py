@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from gateway.columnar.framing import Head
-from gateway.net.child import Answer
+from gateway.worker_process.framing import Head
+from gateway.worker_process.process import Answer
 from gateway_memory import MemoryStore
 
 

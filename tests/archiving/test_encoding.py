@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from gateway.archive.encoding import LOOK_AGAIN_S, TRY_AGAIN_S, Encoding, arrow_path
-from gateway.kernel.message import Message
-from gateway.kernel.stream import Stream
+from gateway.kernel.messages.message import Message
+from gateway.kernel.streams.stream import Stream
 from gateway.testing import MemoryBroker
 from gateway.testing.broker import header_of
 from tests.archiving.idle_worker import FilingStore, IdleWorker

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from gateway.archive.filing import LOOK_AGAIN_S, PART_SIZE, TRY_AGAIN_S, Filing
-from gateway.kernel.archive import Archive, ArchiveRules
-from gateway.kernel.chunks import chunk_heads
+from gateway.kernel.archives.archive import Archive, ArchiveRules
 from gateway.kernel.events import Event
-from gateway.kernel.message import Message
-from gateway.kernel.records import PolicyRecord
+from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.messages.chunks import chunk_heads
+from gateway.kernel.messages.message import Message
 from gateway.testing import MemoryBroker
 from gateway.testing.broker import header_of
 from tests.archiving.idle_worker import FilingStore, IdleWorker

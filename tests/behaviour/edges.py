@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 from pamqp import commands
 
-from gateway.kernel.message import Value
-from gateway.kernel.queue import Outcome, Queue
-from gateway.kernel.records import PolicyRecord
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.messages.message import Value
+from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import FakeClock
 from gateway_amqp.properties import decode_properties
 from tests.protocols.amqp.dialogue import Peer

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 
-from gateway.kernel.queue import Outcome
+from gateway.kernel.queueing.queue import Outcome
 from tests.behaviour.edges import AmqpEdge, Inexpressible, Received
 from tests.protocols.mqtt.packets import content_type, correlation_data, message_expiry, user_property
 from tests.scenarios.house import TOPICS, House

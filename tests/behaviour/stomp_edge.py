@@ -5,7 +5,7 @@ from datetime import datetime
 from itertools import count
 from typing import Any, Final
 
-from gateway.kernel.queue import Outcome
+from gateway.kernel.queueing.queue import Outcome
 from tests.behaviour.edges import AmqpEdge, Inexpressible, Received
 from tests.protocols.stomp.dialogue import receipt
 from tests.scenarios.house import House

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.kernel.held_letters import FIRST_RETRY_MS, LONGEST_RETRY_MS
-from gateway.kernel.message import Message, Value
+from gateway.kernel.messages.message import Message, Value
+from gateway.kernel.queueing.pending_dead_letters import FIRST_RETRY_MS, LONGEST_RETRY_MS
 from gateway.testing import MemoryBroker, header_of
 from tests.behaviour.edges import Stage
 

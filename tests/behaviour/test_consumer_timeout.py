@@ -3,9 +3,9 @@
 import pytest
 from pamqp import commands
 
-from gateway.kernel.message import Value
-from gateway.kernel.patience import CONSUMER_TIMEOUT_MS
-from gateway.kernel.queue import Outcome
+from gateway.kernel.messages.message import Value
+from gateway.kernel.queueing.ack_timeout import CONSUMER_TIMEOUT_MS
+from gateway.kernel.queueing.queue import Outcome
 from tests.behaviour.edges import AmqpEdge, Stage
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gateway.kernel.events import Event
-from gateway.kernel.message import Value
-from gateway.kernel.queue import Outcome
+from gateway.kernel.messages.message import Value
+from gateway.kernel.queueing.queue import Outcome
 from tests.behaviour.edges import AmqpEdge, Stage, second_of
 from tests.protocols.amqp.frames import publish
 

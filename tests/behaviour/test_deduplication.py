@@ -2,9 +2,9 @@
 
 import pytest
 
-from gateway.kernel.changes import Put
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.message import Arguments, Value
+from gateway.kernel.journal.changes import Put
+from gateway.kernel.messages.message import Arguments, Value
 from tests.behaviour.edges import Stage
 
 

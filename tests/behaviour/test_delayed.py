@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from gateway.kernel.delays import PAUSE_MS
+from gateway.kernel.backlog.delay_index import PAUSE_MS
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.message import Value
-from gateway.kernel.queue import Outcome
+from gateway.kernel.messages.message import Value
+from gateway.kernel.queueing.queue import Outcome
 from tests.behaviour.edges import Stage
 
 PLACES = [

@@ -6,8 +6,8 @@ Operator policies set limits alone, so none of it is theirs.
 import pytest
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.message import Value
-from gateway.kernel.queue import Outcome
+from gateway.kernel.messages.message import Value
+from gateway.kernel.queueing.queue import Outcome
 from tests.behaviour.edges import Stage
 
 EXTRAS: dict[str, Value] = {

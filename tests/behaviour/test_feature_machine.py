@@ -14,11 +14,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gateway.kernel.message import Message, Properties, Value
-from gateway.kernel.plain import plain_header
-from gateway.kernel.queue import Outcome
-from gateway.kernel.records import PolicyRecord
-from gateway.kernel.vhost import Verdict
+from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.messages.message import Message, Properties, Value
+from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker, Recipient
 from tests.effort import examples
 

@@ -3,7 +3,7 @@
 import pytest
 from pamqp import commands
 
-from gateway.kernel.changes import Changes, Lsn
+from gateway.kernel.journal.changes import Changes, Lsn
 from gateway_memory import MemoryStore
 from tests.clocks import TickingClock
 from tests.protocols.amqp.dialogue import Gateway, Peer

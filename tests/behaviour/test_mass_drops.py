@@ -5,7 +5,7 @@ from heapq import heappop
 
 import pytest
 
-from gateway.kernel.message import Value
+from gateway.kernel.messages.message import Value
 from gateway.testing import Recipient
 from tests.behaviour.edges import AmqpEdge, Stage
 from tests.clocks import TickingClock

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.kernel.message import Value
-from gateway.kernel.queue import Outcome
+from gateway.kernel.messages.message import Value
+from gateway.kernel.queueing.queue import Outcome
 from gateway.testing import FakeClock
 from tests.behaviour.edges import Stage
 

@@ -2,14 +2,15 @@
 
 import pytest
 
-from gateway.kernel.broker import Broker
-from gateway.kernel.connections import Connections
+from gateway.kernel.broker.broker import Broker
+from gateway.kernel.broker.connection_limits import require_room_for_channel, require_room_for_connection
+from gateway.kernel.broker.connections import Connections
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
-from gateway.kernel.limits import ConnectionLimits, require_room_for_channel, require_room_for_connection
-from gateway.kernel.queue_rules import QueueRules
-from gateway.kernel.records import UserRecord
-from gateway.kernel.user_tallies import UserRules
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.journal.records import UserRecord
+from gateway.kernel.settings.limits import ConnectionLimits
+from gateway.kernel.settings.user_counters import UserRules
+from gateway.kernel.vhosts.queue_rules import QueueRules
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import FakeClock, Recipient
 from gateway.testing.broker import MemoryBroker
 

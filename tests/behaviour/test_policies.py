@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.kernel.message import Value
+from gateway.kernel.messages.message import Value
 from tests.behaviour.edges import Stage
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.message import Value
-from gateway.kernel.queue import Outcome
+from gateway.kernel.messages.message import Value
+from gateway.kernel.queueing.queue import Outcome
 from tests.behaviour.edges import Stage
 
 

@@ -4,8 +4,8 @@ import pytest
 from pamqp import commands
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.message import Value
-from gateway.kernel.queue import Outcome
+from gateway.kernel.messages.message import Value
+from gateway.kernel.queueing.queue import Outcome
 from tests.behaviour.edges import AmqpEdge, Stage
 
 QUORUM: dict[str, Value] = {"x-queue-type": "quorum"}

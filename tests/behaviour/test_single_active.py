@@ -4,7 +4,7 @@ import pytest
 from pamqp import commands
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.queue import Outcome
+from gateway.kernel.queueing.queue import Outcome
 from gateway.testing import Recipient
 from tests.behaviour.edges import AmqpEdge, Stage
 from tests.protocols.amqp.frames import asked

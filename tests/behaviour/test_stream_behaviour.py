@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.message import Value
-from gateway.kernel.queue import Outcome
+from gateway.kernel.messages.message import Value
+from gateway.kernel.queueing.queue import Outcome
 from gateway.testing.clock import BEGINNING_MS
 from tests.behaviour.edges import Received, Stage
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from gateway.kernel.changes import Put
-from gateway.kernel.records import BindingRecord, PermissionRecord, QueueRecord, UserRecord, VhostRecord
-from gateway.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.access.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.kernel.journal.changes import Put
+from gateway.kernel.journal.records import BindingRecord, PermissionRecord, QueueRecord, UserRecord, VhostRecord
 from gateway_lmdb import LmdbStore
 
 _STEP = 5_000

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.collector import FULL_INTERVAL_S, Collector
+from gateway.node.garbage_collector import FULL_INTERVAL_S, Collector
 
 
 class Node:

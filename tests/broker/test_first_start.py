@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import cast
 
-from gateway.kernel.changes import Put
-from gateway.kernel.records import Entity, SecretRecord, UserRecord
-from gateway.passwords import verify_password
-from gateway.scram import ScramCredential, scram_credential
+from gateway.access.passwords import verify_password
+from gateway.access.scram import ScramCredential, scram_credential
+from gateway.kernel.journal.changes import Put
+from gateway.kernel.journal.records import Entity, SecretRecord, UserRecord
 from gateway_lmdb import LmdbStore
 from tests.running import Gateway
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway_amqp.handshake import PROTOCOL_HEADER
+from gateway_amqp.tuning import PROTOCOL_HEADER
 from tests.protocols.amqp.dialogue import Gateway, Peer, start_ok
 
 

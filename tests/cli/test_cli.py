@@ -25,9 +25,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
         settings.append(given)
         return 3
 
-    app = types.ModuleType("gateway.app")
+    app = types.ModuleType("gateway.node.app")
     app.run = run  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "gateway.app", app)
+    monkeypatch.setitem(sys.modules, "gateway.node.app", app)
     monkeypatch.setattr("gateway.cli.run.stop_at_once", lambda: None)  # the signals of this process are the tests'
     return settings
 
@@ -36,9 +36,9 @@ def fails_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def run(given: Settings, read_settings: Callable[[], Settings]) -> int:
         raise error
 
-    app = types.ModuleType("gateway.app")
+    app = types.ModuleType("gateway.node.app")
     app.run = run  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "gateway.app", app)
+    monkeypatch.setitem(sys.modules, "gateway.node.app", app)
     monkeypatch.setattr("gateway.cli.run.stop_at_once", lambda: None)  # the signals of this process are the tests'
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from gateway.columnar.formats import fact_finder
-from gateway.columnar.messages import MessageColumns
-from gateway.columnar.pieces import Piece
-from gateway.kernel.chunks import encode_chunk
-from gateway.kernel.contents import ContentWriter
-from gateway.kernel.message import Header, Message, Properties
+from gateway.columnar.encoding.formats import fact_finder
+from gateway.columnar.encoding.messages import MessageColumns
+from gateway.columnar.encoding.pieces import Piece
+from gateway.kernel.messages.chunks import encode_chunk
+from gateway.kernel.messages.contents import ContentWriter
+from gateway.kernel.messages.message import Header, Message, Properties
 from gateway_amqp.header import AMQP
 from gateway_amqp.properties import encode_properties
 

@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.columnar.framing import Frame, FrameReader, encode_frame
-from gateway.columnar.schema import MESSAGES, TRACE
-from gateway.columnar.sealed import SealedFile
-from gateway.kernel.message import Message, Properties
-from gateway.kernel.plain import plain_header
+from gateway.columnar.encoding.schema import MESSAGES, TRACE
+from gateway.columnar.tables.sealed import SealedFile
+from gateway.kernel.messages.message import Message, Properties
+from gateway.kernel.messages.native_header import plain_header
+from gateway.worker_process.framing import Frame, FrameReader, encode_frame
 from tests.columnar.streams import NOON_MS, chunk, message, read_stream
 
 PLACE = {"vhost": "/", "queue": "q", "partition": 0}
@@ -26,7 +26,7 @@ class Worker:
     """The process, and the frames it answers."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-m", "gateway.columnar.worker"]
+        command = [sys.executable, "-m", "gateway.columnar.encoding.worker"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._reader = FrameReader()
 
@@ -125,5 +125,5 @@ def test_the_worker_ends_with_its_input_and_not_by_ctrl_c() -> None:
 
 
 def test_the_broker_itself_never_imports_arrow() -> None:
-    program = "import sys, gateway.node, gateway.net.child; sys.exit('pyarrow' in sys.modules)"
+    program = "import sys, gateway.node.node, gateway.worker_process.process; sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.columnar.framing import Frame, FrameReader, encode_frame
+from gateway.worker_process.framing import Frame, FrameReader, encode_frame
 
 HEADS = st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), max_size=3)
 FRAMES = st.lists(st.builds(Frame, HEADS, st.binary(max_size=50)), max_size=5)

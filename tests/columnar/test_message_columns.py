@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from gateway.columnar.rows import MOST_BYTES, MOST_ROWS
-from gateway.columnar.schema import MESSAGES
-from gateway.kernel.deaths import headers_after_death
-from gateway.kernel.features.base import Reason
-from gateway.kernel.message import Header, Message, Properties, Value
-from gateway.kernel.plain import PLAIN, plain_header
-from gateway.kernel.values import loads
-from gateway_mqtt.header import mqtt_header
-from gateway_mqtt.topics import LOSSY, REVERSIBLE
+from gateway.columnar.encoding.rows import MOST_BYTES, MOST_ROWS
+from gateway.columnar.encoding.schema import MESSAGES
+from gateway.kernel.messages.death_records import Reason, headers_after_death
+from gateway.kernel.messages.message import Header, Message, Properties, Value
+from gateway.kernel.messages.native_header import PLAIN, plain_header
+from gateway.kernel.messages.values import loads
+from gateway_mqtt.translation.header import mqtt_header
+from gateway_mqtt.translation.topics import LOSSY, REVERSIBLE
 from gateway_stomp.header import STOMP
 from tests.columnar.streams import MIDNIGHT_MS, NOON_MS, amqp, chunk, message, pieces, rows
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.columnar.arrow_stream import arrow_stream, write_sealed
-from gateway.columnar.rows import MOST_ROWS
-from gateway.columnar.schema import MESSAGES
-from gateway.columnar.sealed import END_OF_STREAM, Batch, SealedFile
+from gateway.columnar.encoding.arrow_stream import arrow_stream, write_sealed
+from gateway.columnar.encoding.rows import MOST_ROWS
+from gateway.columnar.encoding.schema import MESSAGES
+from gateway.columnar.tables.sealed import END_OF_STREAM, Batch, SealedFile
 from tests.columnar.streams import chunk, message, pieces, read_stream
 
 FIRST = 1000

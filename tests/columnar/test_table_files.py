@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.columnar.manifest import NAME, KnownNames, append_line, lines
-from gateway.columnar.parquet import Source, write_table
-from gateway.columnar.pieces import Piece
-from gateway.columnar.schema import MESSAGES
-from gateway.columnar.table_directory import day_directory, owned, shortened, sweep
+from gateway.columnar.encoding.parquet import Source, write_table
+from gateway.columnar.encoding.pieces import Piece
+from gateway.columnar.encoding.schema import MESSAGES
+from gateway.columnar.tables.manifest import NAME, KnownNames, append_line, lines
+from gateway.columnar.tables.table_directory import day_directory, owned, shortened, sweep
 from tests.columnar.streams import MIDNIGHT_MS, NOON_MS, chunk, message, pieces
 
 STEM = "queue-q-18bd0"

@@ -3,11 +3,11 @@
 import pytest
 
 from gateway.access import LoginThrottle, ThrottleRules
-from gateway.access_side import apply_access_settings
 from gateway.config import Settings
 from gateway.config.live import LIVE
 from gateway.config.login import Login
 from gateway.kernel.errors import PreconditionFailed
+from gateway.node.access import apply_access_settings
 from gateway.testing import FakeClock
 from gateway.testing.broker import MemoryBroker
 

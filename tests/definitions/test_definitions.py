@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
+from gateway.access.passwords import hash_password, verify_password
+from gateway.access.scram import ScramCredential, scram_credential
 from gateway.definitions import apply_definitions, parse_definitions, read_definitions
-from gateway.kernel.broker import Broker
+from gateway.kernel.broker.broker import Broker
 from gateway.kernel.clock import Background
 from gateway.kernel.errors import ConfigurationError
-from gateway.kernel.plain import PLAIN
-from gateway.kernel.records import ParameterRecord, PermissionRecord, PolicyRecord, TopicPermissionRecord
-from gateway.passwords import hash_password, verify_password
+from gateway.kernel.journal.records import ParameterRecord, PermissionRecord, PolicyRecord, TopicPermissionRecord
+from gateway.kernel.messages.native_header import PLAIN
 from gateway.patterns import compile_pattern
-from gateway.plugin_registry import load_plugins
-from gateway.scram import ScramCredential, scram_credential
+from gateway.plugins.registry import load_plugins
 from gateway_memory.store import MemoryStore
 
 EXAMPLE = Path(__file__).parents[2] / "etc" / "definitions.json"

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.definitions import apply_definitions, parse_definitions, steps_of
 from gateway.kernel.errors import ConfigurationError
-from gateway.kernel.queue_rules import QueueRules
+from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.testing import MemoryBroker
 
 RABBITMQCTL = Path(__file__).parents[1] / "management" / "fixtures" / "rabbitmq-3.10.8-ctl.json"

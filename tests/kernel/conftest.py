@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from gateway.kernel.message import Message
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.messages.message import Message
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker
 from tests.garbage import living
 

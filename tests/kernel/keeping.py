@@ -1,6 +1,6 @@
 """What the reserve should have given out: exactly the room of the messages that are kept on it."""
 
-from gateway.kernel.kept import room_of
+from gateway.kernel.backlog.buffered_runs import room_of
 from gateway.testing import MemoryBroker
 
 

@@ -1,9 +1,9 @@
 """Clients with sessions as the kernel sees them: no protocol, no packets, only who is there and what it asked for."""
 
-from gateway.kernel.changes import Put
-from gateway.kernel.queue import Queue
-from gateway.kernel.records import Entity, SubscriptionRecord
-from gateway.kernel.session import Session
+from gateway.kernel.journal.changes import Put
+from gateway.kernel.journal.records import Entity, SubscriptionRecord
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.sessions.session import Session
 from gateway.testing import MemoryBroker
 
 

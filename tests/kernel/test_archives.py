@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from gateway.kernel.archive import Archive, ArchiveRules
-from gateway.kernel.changes import StreamSegment
-from gateway.kernel.chunks import entries
-from gateway.kernel.contents import decode_content
+from gateway.kernel.archives.archive import Archive, ArchiveRules
 from gateway.kernel.events import Event
-from gateway.kernel.message import Message, Value
-from gateway.kernel.ports import Origin
-from gateway.kernel.publishing import Confirms
-from gateway.kernel.queue import Outcome
-from gateway.kernel.records import PolicyRecord
+from gateway.kernel.journal.changes import StreamSegment
+from gateway.kernel.journal.confirms import Confirms
+from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.messages.chunks import entries
+from gateway.kernel.messages.contents import decode_content
+from gateway.kernel.messages.message import Message, Value
+from gateway.kernel.messages.origin import Origin
+from gateway.kernel.queueing.queue import Outcome
 from gateway.testing import MemoryBroker
 from gateway.testing.broker import header_of
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from gateway.kernel.arguments import type_name
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.message import Value
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.messages.message import Value
+from gateway.kernel.settings.arguments import type_name
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 
 ACCEPTED = [
     pytest.param("x-expires", 1, id="R37: a millisecond"),

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from gateway.kernel import bounds
 from gateway.kernel.errors import Refused
-from gateway.kernel.message import Value
-from gateway.kernel.records import ParameterRecord, PolicyRecord, TopicPermissionRecord, UserRecord
+from gateway.kernel.journal.records import ParameterRecord, PolicyRecord, TopicPermissionRecord, UserRecord
+from gateway.kernel.messages import bounds
+from gateway.kernel.messages.message import Value
 from gateway.testing import MemoryBroker
 
 HALF = "a\ud800"

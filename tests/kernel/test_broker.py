@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import pytest
 
 from gateway.kernel.alarms import Alarms, Resource
+from gateway.kernel.archives.tracing import Tracing
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event
-from gateway.kernel.message import Message
+from gateway.kernel.journal.records import ParameterRecord, PermissionRecord, PolicyRecord, UserRecord
+from gateway.kernel.messages.message import Message
+from gateway.kernel.messages.origin import Origin
 from gateway.kernel.names import TRACE_EXCHANGE
-from gateway.kernel.ports import Origin
-from gateway.kernel.records import ParameterRecord, PermissionRecord, PolicyRecord, UserRecord
-from gateway.kernel.tracing import Tracing
 from gateway.testing import MemoryBroker, Recipient, header_of
 
 HERE = Origin(connection="here", channel=1, user="guest", protocol="AMQP 0-9-1")

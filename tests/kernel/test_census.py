@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gateway.kernel.census import census_of
-from gateway.kernel.message import Message, Properties, Value
-from gateway.kernel.plain import plain_header
-from gateway.kernel.queue import Outcome, Queue
+from gateway.kernel.messages.message import Message, Properties, Value
+from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.vhosts.queue_stats import census_of
 from gateway.testing import MemoryBroker, Recipient
 
 KINDS: list[dict[str, Value]] = [{}, {"x-max-priority": 3}]

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kernel.chunks import (
+from gateway.kernel.errors import StorageError
+from gateway.kernel.messages.chunks import (
     CHUNK_VERSION,
     HEAD_SIZE,
     LONGEST_FILTER,
@@ -15,7 +16,6 @@ from gateway.kernel.chunks import (
     merge_chunks,
     read_head,
 )
-from gateway.kernel.errors import StorageError
 
 MOMENTS = st.integers(0, 2**48)
 ENTRY = st.tuples(MOMENTS, st.binary(max_size=LONGEST_FILTER), st.binary(max_size=200))

@@ -3,8 +3,8 @@
 import pytest
 
 from gateway.kernel.errors import AccessRefused
-from gateway.kernel.queue import Outcome, Queue
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker, Received, Recipient
 
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kernel.contents import CONTENT_VERSION, ContentWriter, body_at, decode_content
 from gateway.kernel.errors import StorageError, UnreadableRecord
-from gateway.kernel.message import Message, Properties
-from gateway.kernel.plain import PLAIN, plain_header
+from gateway.kernel.messages.contents import CONTENT_VERSION, ContentWriter, body_at, decode_content
+from gateway.kernel.messages.message import Message, Properties
+from gateway.kernel.messages.native_header import PLAIN, plain_header
 
 HEADER = plain_header(Properties())
 NAMES = st.text(max_size=50)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.stream import Stream
+from gateway.kernel.streams.stream import Stream
 from gateway.testing import MemoryBroker
 
 

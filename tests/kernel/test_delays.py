@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.kernel.delays import BATCH, PAUSE_MS, RESIDENT_DELAYED, Delays
+from gateway.kernel.backlog.delay_index import BATCH, PAUSE_MS, RESIDENT_DELAYED, Delays
 from gateway.kernel.errors import CommandInvalid, PreconditionFailed
-from gateway.kernel.features.base import Reason
-from gateway.kernel.message import Message
-from gateway.kernel.queue import Outcome, Queue
-from gateway.kernel.queued_message import QueuedMessage
-from gateway.kernel.vhost import Verdict
+from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.message import Message
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker, Recipient
 from gateway.testing.broker import header_of
 from gateway.testing.clock import FakeTimer
@@ -256,10 +256,10 @@ def test_a_delayed_exchange_survives_a_restart_with_what_it_holds(broker: Memory
     send(broker, b"transient", 1000, exchange="later", is_persistent=False)
     broker.commit()
     restarted = broker.crashed()
-    guard = restarted.vhost.exchange("later").guard
-    assert guard is not None
-    assert guard.waiting is not None
-    assert [held.message.body for held in guard.waiting.holding_back().delays.listing()] == [b"persistent"]
+    interceptor = restarted.vhost.exchange("later").interceptor
+    assert interceptor is not None
+    assert interceptor.waiting is not None
+    assert [held.message.body for held in interceptor.waiting.holding_back().delays.listing()] == [b"persistent"]
     assert ready(restarted.vhost.queue("q")) == []
     restarted.clock.advance(1)
     assert ready(restarted.vhost.queue("q")) == [b"persistent"]

@@ -11,9 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gateway.kernel import delays
-from gateway.kernel.queue import Outcome, Queue
-from gateway.kernel.queued_message import QueuedMessage
+from gateway.kernel.backlog import delay_index as delays
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.queue import Outcome, Queue
 from gateway.testing import MemoryBroker
 from tests.effort import examples
 

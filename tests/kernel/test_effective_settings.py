@@ -2,9 +2,9 @@
 
 import pytest
 
-from gateway.kernel.message import Value
-from gateway.kernel.records import PolicyRecord
-from gateway.kernel.settings import effective
+from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.messages.message import Value
+from gateway.kernel.settings.effective_settings import effective
 
 POLICY, OPERATOR, ARGUMENT = "policy p", "operator policy o", "argument"
 

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.kernel.events import Event
 from gateway.kernel.faults import FAULT, described, place_of
-from gateway.kernel.journal import Lsn
+from gateway.kernel.journal.journal import Lsn
 from gateway.testing import MemoryBroker
 
 

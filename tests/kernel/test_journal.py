@@ -2,10 +2,10 @@
 
 import pytest
 
-from gateway.kernel.changes import Changes, Lsn
-from gateway.kernel.journal import BACKLOG_LIMIT
-from gateway.kernel.message import Message
-from gateway.kernel.queue import Outcome
+from gateway.kernel.journal.changes import Changes, Lsn
+from gateway.kernel.journal.journal import BACKLOG_LIMIT
+from gateway.kernel.messages.message import Message
+from gateway.kernel.queueing.queue import Outcome
 from gateway.testing import FakeClock, MemoryBroker, Recipient
 from gateway.testing.broker import header_of
 from gateway_memory import MemoryStore

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kernel.publishing import Confirms
-from gateway.kernel.vhost import Verdict
+from gateway.kernel.journal.confirms import Confirms
+from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker, Recipient
 
 Answer = tuple[int, bool, bool]

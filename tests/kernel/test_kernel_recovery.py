@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import pytest
 
-from gateway.kernel.changes import Enqueued, Put
+from gateway.kernel.broker.recovery import Recovery, recover
 from gateway.kernel.errors import StorageError
-from gateway.kernel.queue import Outcome
-from gateway.kernel.records import Entity, ParameterRecord, PermissionRecord, PolicyRecord, UserRecord
-from gateway.kernel.recovery import Recovery, recover
+from gateway.kernel.journal.changes import Enqueued, Put
+from gateway.kernel.journal.records import Entity, ParameterRecord, PermissionRecord, PolicyRecord, UserRecord
+from gateway.kernel.queueing.queue import Outcome
 from gateway.testing import MemoryBroker, Recipient
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gateway.kernel.ledger import Ledger
-from gateway.kernel.queue import Queue
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.queueing.ledger import Ledger
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker
 
 

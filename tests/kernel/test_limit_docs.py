@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.config.limits import Limits
-from gateway.kernel.limits import USER_LIMITS, VHOST_LIMITS
+from gateway.kernel.settings.limits import USER_LIMITS, VHOST_LIMITS
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -1,9 +1,9 @@
 """Messages of the broker itself die like any other: their headers are edited, and integers keep their width."""
 
-from gateway.kernel.long import Long
-from gateway.kernel.message import Properties, Value
-from gateway.kernel.plain import PLAIN, plain_header
-from gateway.kernel.values import dumps, loads
+from gateway.kernel.messages.long import Long
+from gateway.kernel.messages.message import Properties, Value
+from gateway.kernel.messages.native_header import PLAIN, plain_header
+from gateway.kernel.messages.values import dumps, loads
 from gateway.testing import MemoryBroker, Recipient
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from gateway.kernel.clock import SLICE_S
+from gateway.kernel.journal.records import PolicyRecord
 from gateway.kernel.patterns import Compile, Pattern
-from gateway.kernel.policies import Policies
-from gateway.kernel.records import PolicyRecord
+from gateway.kernel.settings.policies import Policies
 from gateway.patterns import compile_pattern
 from gateway.testing import MemoryBroker
 from gateway.testing.clock import FakeClock, FakeTimer

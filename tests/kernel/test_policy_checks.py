@@ -3,8 +3,8 @@
 import pytest
 
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
-from gateway.kernel.message import Value
-from gateway.kernel.records import PolicyRecord
+from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.messages.message import Value
 from gateway.testing import MemoryBroker
 
 REFUSED = [

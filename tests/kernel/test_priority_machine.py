@@ -7,10 +7,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gateway.kernel.message import Message, Properties
-from gateway.kernel.plain import plain_header
-from gateway.kernel.queue import Outcome, Queue
-from gateway.kernel.queued_message import QueuedMessage
+from gateway.kernel.messages.message import Message, Properties
+from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.queue import Outcome, Queue
 from gateway.testing import MemoryBroker
 from tests.effort import examples
 from tests.kernel.keeping import room_of_what_is_kept

@@ -2,12 +2,13 @@
 
 import pytest
 
-from gateway.kernel.features.base import QueueFeature, Reason
-from gateway.kernel.message import Header, Message, Properties
-from gateway.kernel.plain import plain_header
-from gateway.kernel.queue import Outcome, Queue
-from gateway.kernel.queued_message import QueuedMessage
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.message import Header, Message, Properties
+from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.feature import QueueFeature
+from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker, Recipient
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.kernel.features.base import Reason
-from gateway.kernel.policy_checks import APPLY_TO, KEYS, OBSOLETE
-from gateway.kernel.queue_arguments import KNOWN_ARGUMENTS
+from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.settings.policy_checks import APPLY_TO, KEYS, OBSOLETE
+from gateway.kernel.settings.queue_arguments import KNOWN_ARGUMENTS
 
 DOCS = Path(__file__).parents[2] / "docs"
 QUEUES = (DOCS / "queues.md").read_text(encoding="utf-8")

@@ -13,11 +13,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gateway.kernel.census import census_of
-from gateway.kernel.consumers import Consumer
 from gateway.kernel.counters import Weight
-from gateway.kernel.queue import Outcome, Queue
-from gateway.kernel.vhost import Verdict
+from gateway.kernel.queueing.consumer import Consumer
+from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.vhosts.queue_stats import census_of
+from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker, Received, Recipient
 from tests.effort import examples
 from tests.kernel.keeping import room_of_what_is_kept

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from gateway.kernel.queue import RESIDENT_MESSAGES, Outcome
-from gateway.kernel.ready import RESIDENT_BYTES, SEGMENT_BYTES, SEGMENT_LENGTH
+from gateway.kernel.backlog.ready import RESIDENT_BYTES, SEGMENT_BYTES, SEGMENT_LENGTH
+from gateway.kernel.queueing.queue import RESIDENT_MESSAGES, Outcome
 from gateway.testing import MemoryBroker, Recipient
 
 

@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.kernel.features.base import Reason
-from gateway.kernel.kept import room_of
-from gateway.kernel.message import Message, Properties, Value
-from gateway.kernel.plain import plain_header
-from gateway.kernel.queue import RESIDENT_MESSAGES, Outcome, Queue
-from gateway.kernel.queued_message import QueuedMessage
-from gateway.kernel.ready import SEGMENT_LENGTH
-from gateway.kernel.reserve import Reserve
+from gateway.kernel.backlog.buffered_runs import room_of
+from gateway.kernel.backlog.memory_budget import Reserve
+from gateway.kernel.backlog.ready import SEGMENT_LENGTH
+from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.message import Message, Properties, Value
+from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.queue import RESIDENT_MESSAGES, Outcome, Queue
 from gateway.testing import MemoryBroker, Recipient
 from gateway.testing.broker import header_of
 from tests.kernel.keeping import room_of_what_is_kept

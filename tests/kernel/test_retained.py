@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.kernel.events import Event
-from gateway.kernel.message import Message, Properties
-from gateway.kernel.plain import plain_header
+from gateway.kernel.messages.message import Message, Properties
+from gateway.kernel.messages.native_header import plain_header
 from gateway.testing import MemoryBroker
 from tests.effort import examples
 from tests.kernel.session_clients import durable_entities

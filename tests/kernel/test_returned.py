@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.kernel.queue import Queue
-from gateway.kernel.returned import BYTES_EACH
+from gateway.kernel.backlog.requeued import BYTES_EACH
+from gateway.kernel.queueing.queue import Queue
 from gateway.testing import MemoryBroker, Recipient
 
 RESIDENT = 64

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from gateway.kernel.message import Arguments, Value
-from gateway.kernel.vhost import Verdict, VirtualHost
+from gateway.kernel.messages.message import Arguments, Value
+from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
 from gateway.testing import MemoryBroker
 
 

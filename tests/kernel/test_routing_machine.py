@@ -11,9 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gateway.kernel.exchange import Exchange
-from gateway.kernel.queue import Queue
-from gateway.kernel.vhost import Verdict
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker
 from tests.effort import examples
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.kernel.changes import Discarded
-from gateway.kernel.message import Message, Properties, Value
-from gateway.kernel.plain import plain_header
-from gateway.kernel.queue import Outcome, Queue
-from gateway.kernel.ready import RUN_LENGTH, SEGMENT_LENGTH
+from gateway.kernel.backlog.ready import RUN_LENGTH, SEGMENT_LENGTH
+from gateway.kernel.journal.changes import Discarded
+from gateway.kernel.messages.message import Message, Properties, Value
+from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.queueing.queue import Outcome, Queue
 from gateway.testing import MemoryBroker, Recipient
 from tests.kernel.test_slices import TickingClock
 from tests.kernel.wanting import Wanting

@@ -14,11 +14,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gateway.kernel.consumers import Consumer
-from gateway.kernel.features.base import Reason
-from gateway.kernel.message import Message, Properties, Value
-from gateway.kernel.plain import plain_header
-from gateway.kernel.queue import Outcome, Queue
+from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.message import Message, Properties, Value
+from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.queueing.consumer import Consumer
+from gateway.kernel.queueing.queue import Outcome, Queue
 from gateway.testing import MemoryBroker, Received, Recipient
 from tests.effort import examples
 from tests.kernel.keeping import room_of_what_is_kept

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from gateway.kernel.changes import Change, Put, Removed
-from gateway.kernel.handshakes import LAST_ID, Handshakes
-from gateway.kernel.records import HandshakeRecord
+from gateway.kernel.journal.changes import Change, Put, Removed
+from gateway.kernel.journal.records import HandshakeRecord
+from gateway.kernel.sessions.qos2_state import LAST_ID, Handshakes
 from tests.effort import examples
 
 

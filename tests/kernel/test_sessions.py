@@ -3,8 +3,8 @@
 import pytest
 
 from gateway.kernel.errors import NotAllowed, ResourceLocked
-from gateway.kernel.queue import Outcome
-from gateway.kernel.session import NEVER_S, Session
+from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.sessions.session import NEVER_S, Session
 from gateway.testing import MemoryBroker, Recipient
 from tests.garbage import living
 from tests.kernel.session_clients import Client, durable_entities, published

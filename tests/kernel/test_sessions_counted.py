@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.kernel.sessions import Sessions
+from gateway.kernel.sessions.sessions import Sessions
 from gateway.testing import MemoryBroker
 from tests.kernel.session_clients import Client, published
 

@@ -1,9 +1,9 @@
 """A stored pattern that the engine does not support is kept without effect, told at the start, and stops nothing."""
 
 from gateway.access import Operation, Principal
-from gateway.kernel.changes import Put
 from gateway.kernel.events import Event
-from gateway.kernel.records import PermissionRecord, PolicyRecord, TopicPermissionRecord, UserRecord
+from gateway.kernel.journal.changes import Put
+from gateway.kernel.journal.records import PermissionRecord, PolicyRecord, TopicPermissionRecord, UserRecord
 from gateway.testing import MemoryBroker
 from gateway_auth.internal import InternalAuthorizer
 

@@ -12,9 +12,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gateway.kernel.message import Value
-from gateway.kernel.queue import Outcome
-from gateway.kernel.stream import Stream
+from gateway.kernel.messages.message import Value
+from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.streams.stream import Stream
 from gateway.testing import MemoryBroker, Recipient
 from tests.effort import examples
 

@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kernel.chunks import encode_chunk
-from gateway.kernel.contents import ContentReader, ContentWriter
-from gateway.kernel.message import Message, Properties
-from gateway.kernel.plain import PLAIN, plain_header
-from gateway.kernel.stream_reading import queued_messages
+from gateway.kernel.messages.chunks import encode_chunk
+from gateway.kernel.messages.contents import ContentReader, ContentWriter
+from gateway.kernel.messages.message import Message, Properties
+from gateway.kernel.messages.native_header import PLAIN, plain_header
+from gateway.kernel.streams.reading import queued_messages
 
 #: Names that run into each other when they are put one behind the other.
 NAMES = st.sampled_from(["", "a", "b", "ab", "ba", "aplain", "é"])

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kernel.changes import Appended, StreamSegment
-from gateway.kernel.consumers import Consumer
 from gateway.kernel.errors import NotImplementedHere, PreconditionFailed, Refused
-from gateway.kernel.message import Value
-from gateway.kernel.queue import Outcome
-from gateway.kernel.records import PolicyRecord
-from gateway.kernel.stream import Stream
-from gateway.kernel.stream_cursor import READ_SIZE
-from gateway.kernel.stream_round import TURN_BUDGET
+from gateway.kernel.journal.changes import Appended, StreamSegment
+from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.messages.message import Value
+from gateway.kernel.queueing.consumer import Consumer
+from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.streams.cursor import READ_SIZE
+from gateway.kernel.streams.read_scheduler import TURN_BUDGET
+from gateway.kernel.streams.stream import Stream
 from gateway.testing import MemoryBroker, Recipient
 from gateway.testing.clock import BEGINNING_MS
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kernel.records import SubscriptionRecord
-from gateway.kernel.subscriptions import Subscriptions, Terms, may_match
+from gateway.kernel.journal.records import SubscriptionRecord
+from gateway.kernel.sessions.subscriptions import Subscriptions, Terms, may_match
 from tests.kernel.session_clients import subscribed
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from gateway.kernel import exchange as exchange_module
-from gateway.kernel.message import Message, Properties
-from gateway.kernel.plain import plain_header
-from gateway.kernel.tallies import Tallies
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.messages.message import Message, Properties
+from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.queueing.channel_counters import Tallies
+from gateway.kernel.routing import exchange as exchange_module
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker
 
 HEADER = plain_header(Properties())

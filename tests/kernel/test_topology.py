@@ -15,9 +15,9 @@ from gateway.kernel.errors import (
     ResourceLocked,
 )
 from gateway.kernel.events import Event
-from gateway.kernel.long import Long
-from gateway.kernel.message import Arguments, Value
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.messages.long import Long
+from gateway.kernel.messages.message import Arguments, Value
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker, Recipient
 
 Deed = Callable[[VirtualHost], object]

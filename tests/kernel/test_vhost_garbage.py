@@ -2,8 +2,8 @@
 
 The parts of a virtual host refer to each other, so the collector frees it and not a reference count. Administrators
 delete virtual hosts seldom, the young generations free one that did not live long, and the collection that comes when
-memory is short (``gateway.collector``) frees the others. What stays is small and of a fixed number: no queue, stream,
-binding, message, session or policy is in it, however many there were.
+memory is short (``gateway.node.garbage_collector``) frees the others. What stays is small and of a fixed number: no
+queue, stream, binding, message, session or policy is in it, however many there were.
 """
 
 import sys
@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.kernel.message import Arguments, Message
-from gateway.kernel.queue import Outcome
-from gateway.kernel.records import PolicyRecord, SubscriptionRecord
-from gateway.kernel.session import Session
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.journal.records import PolicyRecord, SubscriptionRecord
+from gateway.kernel.messages.message import Arguments, Message
+from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.sessions.session import Session
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker, Recipient, header_of
 from tests.garbage import left_by
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.kernel.message import Message
+from gateway.kernel.messages.message import Message
 from gateway.testing import MemoryBroker, Recipient, header_of
 from tests.kernel.session_clients import Client, durable_entities
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from gateway.kernel.errors import PreconditionFailed, StorageError, UnreadableRecord
-from gateway.kernel.message import Value
-from gateway.kernel.records import ParameterRecord, PolicyRecord, QueueRecord, UserRecord
-from gateway.kernel.writable import MOST_NESTED, decode_entity, encode_entity, require_writable, writable
+from gateway.kernel.journal.entity_codec import MOST_NESTED, decode_entity, encode_entity, require_writable, writable
+from gateway.kernel.journal.records import ParameterRecord, PolicyRecord, QueueRecord, UserRecord
+from gateway.kernel.messages.message import Value
 from gateway.testing import MemoryBroker
 
 

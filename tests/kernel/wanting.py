@@ -1,6 +1,6 @@
 """A selection by the first word of the body, which counts how often it is asked."""
 
-from gateway.kernel.message import Message
+from gateway.kernel.messages.message import Message
 
 
 class Wanting:

@@ -1,9 +1,9 @@
 """Lines of one kind are limited; what was left out is counted in the next that passes."""
 
-from gateway.event_log import EventLog
 from gateway.kernel.events import Event
 from gateway.kernel.faults import FAULT
 from gateway.logs.rate_limit import RateLimit
+from gateway.node.event_log import EventLog
 
 
 class Time:

@@ -18,17 +18,17 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
+from gateway.management.http.screening import Screening
+from gateway.management.http.site import management_site
 from gateway.management.pipeline.progress import Progress
 from gateway.management.pipeline.reading import Reading
 from gateway.management.pipeline.side import PipelineSide
 from gateway.management.pipeline.staging import Staging
 from gateway.management.scope import Surroundings
-from gateway.management.screening import Screening
-from gateway.management.site import management_site
-from gateway.management.statistics import Statistics
+from gateway.management.statistics.sampler import Statistics
 from gateway.management.web.limits import HttpLimits
 from gateway.net.origins import OriginRules
-from gateway_mqtt.topics import REVERSIBLE
+from gateway_mqtt.translation.topics import REVERSIBLE
 from tests.management.inline_worker import InlineWorker
 from tests.protocols.amqp.dialogue import Gateway
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from twisted.internet.task import Clock
 
-from gateway.columnar.framing import Frame
-from gateway.columnar.worker import Worker
-from gateway.kernel.changes import StreamSegment
-from gateway.kernel.stream import Stream
-from gateway.net.child import Answer
+from gateway.columnar.encoding.worker import Worker
+from gateway.kernel.journal.changes import StreamSegment
+from gateway.kernel.streams.stream import Stream
+from gateway.worker_process.framing import Frame
+from gateway.worker_process.process import Answer
 
 
 class InlineWorker:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from gateway.kernel.archive import ArchiveRules
-from gateway.kernel.message import Message, Properties
-from gateway.kernel.plain import plain_header
-from gateway.kernel.ports import Origin
+from gateway.kernel.archives.archive import ArchiveRules
+from gateway.kernel.messages.message import Message, Properties
+from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.origin import Origin
 from tests.management.console import Console
 
 KEEP = {"pattern": "^kept$", "apply-to": "queues", "definition": {"archive": True}}

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from gateway.access import PasswordVerifier
+from gateway.access.passwords import ARGON2ID, DEFAULT_ALGORITHM, verify_password
 from gateway.definitions.model import Definitions
 from gateway.management.clear_passwords import hashed_passwords
-from gateway.passwords import ARGON2ID, DEFAULT_ALGORITHM, verify_password
 from tests.management.console import Console
 
 T = TypeVar("T")

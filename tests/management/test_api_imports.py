@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.kernel.journal import Journal
+from gateway.kernel.journal.journal import Journal
 from tests.management.console import Console, parsed
 
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from gateway.access import Access
-from gateway.kernel.records import PermissionRecord, TopicPermissionRecord
-from gateway_mqtt.login import LoginSettings
+from gateway.kernel.journal.records import PermissionRecord, TopicPermissionRecord
+from gateway_mqtt.handshake.login import LoginSettings
+from gateway_mqtt.listener_context import MqttSettings
 from gateway_mqtt.server import MqttServer
-from gateway_mqtt.settings import MqttSettings
 from tests.conformance.mqtt.edge import transport
 from tests.management.console import Console
 from tests.protocols.mqtt.packets import FIVE, Writer, packet, reason_string, session_expiry

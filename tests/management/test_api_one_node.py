@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway_amqp.handshake import PROTOCOL_HEADER
+from gateway_amqp.tuning import PROTOCOL_HEADER
 from tests.management.console import Console
 from tests.protocols.amqp.dialogue import Peer
 from tests.protocols.amqp.frames import start_ok

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gateway.passwords import verify_password
-from gateway.scram import ScramCredential, scram_credential
+from gateway.access.passwords import verify_password
+from gateway.access.scram import ScramCredential, scram_credential
 from tests.management.console import Console
 
 MISSING = (404, {"error": "Object Not Found", "reason": "Not Found"})

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from gateway.kernel.stream import Stream
+from gateway.kernel.streams.stream import Stream
 from gateway.testing.clock import FakeClock
 from tests.management.console import Answer, Console, parsed
 from tests.protocols.amqp.dialogue import Gateway

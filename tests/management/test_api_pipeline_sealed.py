@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from gateway.columnar.framing import Frame
-from gateway.columnar.worker import Worker
-from gateway.kernel.message import Message, Properties
-from gateway.kernel.plain import plain_header
-from gateway.kernel.stream import Stream
-from gateway.management.downloads import PIECE_SIZE
-from gateway.management.sending import Sending
+from gateway.columnar.encoding.worker import Worker
+from gateway.kernel.messages.message import Message, Properties
+from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.streams.stream import Stream
+from gateway.management.http.downloads import PIECE_SIZE
+from gateway.management.http.sending import Sending
 from gateway.management.web.limits import HttpLimits
+from gateway.worker_process.framing import Frame
 from tests.management.console import Answer, Console, parsed
 
 #: Messages in the sealed segment: some batches of the file, and several pieces of an answer.

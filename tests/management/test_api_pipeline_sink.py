@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from gateway.kernel.changes import Enqueued, Put
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.message import Properties
-from gateway.kernel.records import ProducerRecord
+from gateway.kernel.journal.changes import Enqueued, Put
+from gateway.kernel.journal.records import ProducerRecord
+from gateway.kernel.messages.message import Properties
 from gateway.management.carriable import require_carriable
 from gateway.testing.clock import FakeClock
 from gateway_amqp.properties import decode_properties, encode_properties

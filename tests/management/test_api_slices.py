@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gateway.kernel.message import Message, Properties
-from gateway.kernel.plain import plain_header
+from gateway.kernel.messages.message import Message, Properties
+from gateway.kernel.messages.native_header import plain_header
 from gateway.management.fetching import MOST_MESSAGES
-from gateway.management.ordering import in_order
+from gateway.management.http.ordering import in_order
 from tests.management.console import Console
 from tests.management.http_line import LOGIN, Line
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.kernel.records import TopicPermissionRecord
+from gateway.kernel.journal.records import TopicPermissionRecord
 from tests.management.console import Console
 
 Said = tuple[int, Any]

@@ -3,9 +3,9 @@
 import pytest
 
 from gateway.kernel.alarms import Resource
-from gateway.management.authority import Level
+from gateway.management.http.authority import Level
+from gateway.management.http.routes import ANY_BODY, LONG_BODY, USUAL_BODY, Route
 from gateway.management.resources.table import ROUTES
-from gateway.management.routes import ANY_BODY, LONG_BODY, USUAL_BODY, Route
 from gateway.management.web.limits import HttpLimits
 from tests.management.console import Console
 from tests.management.http_line import LOGIN, Line

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pytest
 
+from gateway.management.http.routes import Route
 from gateway.management.resources.table import ROUTES
-from gateway.management.routes import Route
 from tests.management.console import Console
 
 #: JSON that a field may hold by mistake or malice.

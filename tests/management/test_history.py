@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.management.errors import HttpError
-from gateway.management.history import History, Span, Trend, spans_of
+from gateway.management.http.errors import HttpError
+from gateway.management.statistics.history import History, Span, Trend, spans_of
 
 SPAN = {"msg_rates": Span(20, 5)}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.management.screening import screening
+from gateway.management.http.screening import screening
 from tests.management.console import Console
 from tests.management.http_line import LOGIN, Line
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from pamqp import commands
 
-from gateway_amqp.handshake import PROTOCOL_HEADER
+from gateway_amqp.tuning import PROTOCOL_HEADER
 from tests.protocols.amqp.dialogue import Gateway, Peer
 from tests.protocols.amqp.frames import asked, start_ok
 

@@ -4,8 +4,8 @@ from itertools import count
 
 import pytest
 
-from gateway.management.errors import HttpError
-from gateway.management.name_filter import LONGEST_PATTERN, NamePattern, name_filter
+from gateway.management.http.errors import HttpError
+from gateway.management.http.name_filter import LONGEST_PATTERN, NamePattern, name_filter
 
 NAMES = ["amq.gen-1", "Orders.eu", "orders.us", "orders(old)"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pamqp import commands
 from pamqp.base import Frame
 
-from gateway_amqp.handshake import PROTOCOL_HEADER
+from gateway_amqp.tuning import PROTOCOL_HEADER
 from tests.interop.broker import Broker
 from tests.protocols.amqp.ear import Ear, Heard
 from tests.protocols.amqp.frames import Sent, start_ok, wire

@@ -7,8 +7,8 @@ from twisted.internet.error import ConnectionDone
 from twisted.python.failure import Failure
 
 from gateway.kernel.names import REPLY_TO
-from gateway_amqp.handshake import PROTOCOL_HEADER
 from gateway_amqp.server import AmqpServer
+from gateway_amqp.tuning import PROTOCOL_HEADER
 from tests.conformance.amqp.tables import CLOSE, CLOSE_CHANNEL, ack, bind, consume, get, nack, queue
 from tests.garbage import garbage_of
 from tests.net.test_stomp_server import FarEnd

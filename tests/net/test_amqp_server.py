@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pamqp import commands
 
-from gateway_amqp.handshake import PROTOCOL_HEADER
+from gateway_amqp.tuning import PROTOCOL_HEADER
 from tests.interop.broker import Broker
 from tests.net.raw_client import RawClient
 from tests.protocols.amqp.ear import Heard

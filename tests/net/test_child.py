@@ -8,15 +8,15 @@ PRELUDE = """
     import os, signal, sys
     from gateway.net.reactor import install
     reactor = install()
-    from gateway.net import child
-    from gateway.net.child import Child
+    from gateway.worker_process import process as child
+    from gateway.worker_process.process import Child
     def say(*words): print(*words, flush=True)
     reactor.callLater(30, reactor.crash)
     child._RESTART_S = 0.01
     CHUNKS = b""
     def arrow(to=0, partition=0):
         return {"do": "arrow", "vhost": "/", "queue": "q", "partition": partition, "from": 0, "to": to}
-    worker = Child(reactor, "gateway.columnar.worker")
+    worker = Child(reactor, "gateway.columnar.encoding.worker")
     def end(): worker.stop(); reactor.stop()
 """
 
@@ -95,10 +95,10 @@ def test_a_request_that_kills_its_process_twice_fails_and_the_others_are_served(
 
 def test_large_payloads_go_both_ways_while_the_reactor_goes_on() -> None:
     [size, ticks] = run("""
-        from gateway.kernel.chunks import encode_chunk
-        from gateway.kernel.contents import ContentWriter
-        from gateway.kernel.message import Message, Properties
-        from gateway.kernel.plain import plain_header
+        from gateway.kernel.messages.chunks import encode_chunk
+        from gateway.kernel.messages.contents import ContentWriter
+        from gateway.kernel.messages.message import Message, Properties
+        from gateway.kernel.messages.native_header import plain_header
         content = ContentWriter().encode(Message("", "q", plain_header(Properties()), os.urandom(1 << 20)))
         chunks = b"".join(encode_chunk(at, [(1, b"", content)]) for at in range(20))
         ticks = []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.net.handshakes import cipher_parts, tls_facts
+from gateway.net.tls_info import cipher_parts, tls_facts
 
 SUITES = [
     ("TLS_AES_256_GCM_SHA384", ("any", "aes_256_gcm", "aead")),

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 
-from gateway.net.line import Line
+from gateway.net.connection_io import Line
 from gateway.net.outbox import Outbox
+from gateway.net.socket_writer import Wire
 from gateway.net.turn import Turn
-from gateway.net.wire import Wire
 from tests.net.pairs import Pair, connected
 from tests.net.test_peer_protocol import Parrot, Peer
 from tests.net.test_turn import Scheduled

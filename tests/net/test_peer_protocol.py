@@ -6,8 +6,8 @@ import pytest
 from twisted.internet.testing import StringTransport
 
 from gateway.kernel.alarms import Resource
-from gateway.kernel.connections import TICKS_PER_S
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.broker.connections import TICKS_PER_S
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.logs import Log
 from gateway.net.machine import Driver, Machine, Phase
 from gateway.net.outbox import FLOOD, HIGH_WATER, Outbox

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.config import Settings
 from gateway.config.settings import Amqp
-from gateway.stomp_side import stomp_settings
+from gateway.node.stomp import stomp_settings
 from gateway.version import VERSION
 from tests.protocols.stomp.dialogue import Gateway
 

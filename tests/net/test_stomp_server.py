@@ -3,7 +3,7 @@
 from twisted.internet.address import IPv4Address
 from twisted.internet.testing import StringTransport
 
-from gateway.kernel.connections import TICKS_PER_S
+from gateway.kernel.broker.connections import TICKS_PER_S
 from gateway_stomp.server import StompServer
 from tests.protocols.stomp.dialogue import Gateway, frame
 

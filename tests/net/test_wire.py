@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gateway.net import wire as wires
-from gateway.net.wire import Wire
+from gateway.net import socket_writer as wires
+from gateway.net.socket_writer import Wire
 from tests.net.pairs import Pair, connected
 
 

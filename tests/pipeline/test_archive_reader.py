@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 from pyspark.sql import SparkSession
 
-from gateway.columnar.table_directory import shortened as cut
+from gateway.columnar.tables.table_directory import shortened as cut
 from gateway_spark.archive import read_archive, read_trace
 from gateway_spark.errors import OptionError
 from gateway_spark.schema import MESSAGE_SCHEMA, TRACE_SCHEMA

@@ -2,7 +2,7 @@
 
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from gateway.columnar.schema import MESSAGES, TRACE
+from gateway.columnar.encoding.schema import MESSAGES, TRACE
 from gateway_spark.schema import MESSAGE_SCHEMA, TRACE_SCHEMA
 
 

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr, lit
 
-from gateway.kernel.values import loads
+from gateway.kernel.messages.values import loads
 from gateway_spark.offsets import Key, positions
 from tests.interop.mqtt_server import MqttServer
 from tests.interop.paho_client import V5, Paho

@@ -9,10 +9,10 @@ from gateway.access import Access, Credentials, Permissions, Principal
 from gateway.api import Arguments, Binding, Destination, Message, hookimpl
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event
-from gateway.kernel.exchange import Exchange
 from gateway.kernel.faults import FAULT
-from gateway.kernel.vhost import Verdict
-from gateway.plugin_registry import FoundPlugin, PluginRegistry, find_plugins
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.vhosts.virtual_host import Verdict
+from gateway.plugins.registry import FoundPlugin, PluginRegistry, find_plugins
 from gateway.testing import MemoryBroker, Recipient
 from gateway_memory import MemoryStore
 

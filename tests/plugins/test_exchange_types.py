@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.api import Binding, Destination, ExchangeFactory, ExchangeType, PreconditionFailed, Value
-from gateway.kernel.exchange import Exchange
+from gateway.kernel.routing.exchange import Exchange
 from gateway.testing.exchange_type import StandIn, check_exchange_type, plain_message, stand_in_binding
 from gateway_exchanges.direct import Direct
 from gateway_exchanges.fanout import Fanout

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from gateway.api import Message, Origin, Properties, Tracer, Value
-from gateway.kernel.message import Header
+from gateway.kernel.messages.message import Header
 from gateway_tracing.firehose import gateway_tracers
 
 ORIGIN = Origin(connection="127.0.0.1:5001 -> 127.0.0.1:5672", channel=3, user="guest", protocol="AMQP 0-9-1")

@@ -8,10 +8,10 @@ from gateway.access import Access, Principal
 from gateway.api import ConfigurationError
 from gateway.cli.check import check_plugins
 from gateway.config import load
-from gateway.kernel.directory import Directory
+from gateway.kernel.broker.directory import Directory
 from gateway.kernel.errors import NotAllowed
 from gateway.patterns import compile_pattern
-from gateway.plugin_registry import load_plugins
+from gateway.plugins.registry import load_plugins
 
 TYPES = "from gateway.api import hookimpl\n\n@hookimpl\ndef gateway_exchange_types():\n    return {'x-mine': dict}\n"
 FAILING = "from gateway.api import hookimpl\n\n@hookimpl\ndef HOOK():\n    raise RuntimeError('down')\n"

@@ -9,8 +9,8 @@ from pamqp import commands
 
 from gateway.access import Access
 from gateway.api import Authorizer, Permissions, Principal, hookimpl
-from gateway.kernel.directory import Directory
-from gateway.plugin_registry import FoundPlugin, PluginRegistry, PluginView
+from gateway.kernel.broker.directory import Directory
+from gateway.plugins.registry import FoundPlugin, PluginRegistry, PluginView
 from tests.protocols.amqp.dialogue import Gateway
 
 

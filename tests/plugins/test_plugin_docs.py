@@ -16,7 +16,7 @@ from gateway.access import Access
 from gateway.api import Answer, Challenge, ConfigurationError, Directory, Failure, Principal, Success, Value, Visitor
 from gateway.config import load
 from gateway.patterns import compile_pattern
-from gateway.plugin_registry import ALWAYS_ON, BUILT_IN_MODULES, ENTRY_POINT_GROUP, PluginRegistry, load_plugins
+from gateway.plugins.registry import ALWAYS_ON, BUILT_IN_MODULES, ENTRY_POINT_GROUP, PluginRegistry, load_plugins
 from gateway.testing import check_exchange_type
 
 PAGES = Path(__file__).parents[2] / "docs" / "plugins"

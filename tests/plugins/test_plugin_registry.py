@@ -7,9 +7,9 @@ from types import ModuleType
 import pytest
 
 from gateway.api import ConfigurationError, Properties, Value, hookimpl
-from gateway.kernel.directory import Directory
+from gateway.kernel.broker.directory import Directory
 from gateway.patterns import compile_pattern
-from gateway.plugin_registry import (
+from gateway.plugins.registry import (
     ALWAYS_ON,
     BUILT_IN_MODULES,
     DuplicateAuthenticationMethod,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kernel.topics import TopicTrie
+from gateway.kernel.routing.topic_trie import TopicTrie
 
 WORDS = st.sampled_from(["a", "b", "", "*", "#"])
 FILTERS = st.lists(WORDS, max_size=5).map(".".join)

@@ -8,17 +8,17 @@ from functools import cache
 from typing import Any, ClassVar
 
 from gateway.access import Access
-from gateway.kernel.broker import Broker
+from gateway.access.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.kernel.broker.broker import Broker
+from gateway.kernel.broker.directory import Directory
+from gateway.kernel.broker.recovery import recover
 from gateway.kernel.clock import Clock
-from gateway.kernel.directory import Directory
-from gateway.kernel.message import HeaderFormat, Value
-from gateway.kernel.records import PermissionRecord, UserRecord
-from gateway.kernel.recovery import recover
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.journal.records import PermissionRecord, UserRecord
+from gateway.kernel.messages.message import HeaderFormat, Value
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.turn import Schedule, Turn
-from gateway.passwords import DEFAULT_ALGORITHM, hash_password
 from gateway.patterns import compile_pattern
-from gateway.plugin_registry import PluginRegistry, PluginView, load_plugins
+from gateway.plugins.registry import PluginRegistry, PluginView, load_plugins
 from gateway.testing import FakeClock
 from gateway_memory import MemoryStore
 

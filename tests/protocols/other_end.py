@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from gateway.access import CertificateSubject
-from gateway.kernel.broker import Broker
-from gateway.kernel.connections import ChannelFacts
-from gateway.net.line import Line
+from gateway.kernel.broker.broker import Broker
+from gateway.kernel.broker.connections import ChannelFacts
+from gateway.net.connection_io import Line
 from gateway.net.machine import Machine
+from gateway.net.socket_writer import Wire
 from gateway.net.turn import Turn
-from gateway.net.wire import Wire
 
 Heard = TypeVar("Heard")
 

@@ -15,15 +15,15 @@ from typing import Any, ClassVar
 
 from pamqp import commands
 
-from gateway.kernel.message import HeaderFormat, Properties, Value
-from gateway.kernel.plain import PLAIN
-from gateway.kernel.records import PolicyRecord
+from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.messages.message import HeaderFormat, Properties, Value
+from gateway.kernel.messages.native_header import PLAIN
 from gateway_amqp.header import AMQP
+from gateway_amqp.listener_context import AmqpSettings
 from gateway_amqp.properties import decode_properties
-from gateway_amqp.settings import AmqpSettings
-from gateway_mqtt.header import MQTT
+from gateway_mqtt.translation.header import MQTT
 from gateway_stomp.header import STOMP
-from gateway_stomp.settings import StompSettings
+from gateway_stomp.listener_context import StompSettings
 from tests.protocols.amqp.dialogue import Peer
 from tests.protocols.amqp.ear import Heard
 from tests.protocols.amqp.frames import Publication, Sent

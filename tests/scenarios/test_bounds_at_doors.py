@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from pamqp import commands
 
-from gateway.kernel.bounds import LONGEST_SAID_KEY
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.message import Value
+from gateway.kernel.messages.bounds import LONGEST_SAID_KEY
+from gateway.kernel.messages.message import Value
 from tests.scenarios.house import House, all_of, published, queue
 
 KEY = "k" * 60_000

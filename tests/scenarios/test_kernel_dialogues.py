@@ -1,9 +1,9 @@
 """Kernel and store together, as stories: confirmed means safe, one content for many queues, transactions whole."""
 
-from gateway.kernel.message import Message
-from gateway.kernel.publishing import Confirms
-from gateway.kernel.queue import Outcome
-from gateway.kernel.vhost import Verdict
+from gateway.kernel.journal.confirms import Confirms
+from gateway.kernel.messages.message import Message
+from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker, Recipient, header_of
 
 

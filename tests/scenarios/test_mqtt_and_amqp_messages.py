@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pamqp import commands
 
-from gateway.kernel.message import Properties
+from gateway.kernel.messages.message import Properties
 from tests.protocols.amqp.dialogue import Peer
 from tests.protocols.mqtt.packets import (
     Will,

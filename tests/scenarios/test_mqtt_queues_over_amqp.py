@@ -3,7 +3,7 @@
 import pytest
 from pamqp import commands
 
-from gateway.kernel.records import TopicPermissionRecord
+from gateway.kernel.journal.records import TopicPermissionRecord
 from tests.protocols.amqp.dialogue import Peer
 from tests.protocols.amqp.ear import Heard
 from tests.protocols.mqtt.packets import Will, content_type, message_expiry, user_property

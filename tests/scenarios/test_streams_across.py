@@ -4,7 +4,7 @@ from typing import Any
 
 from pamqp import commands
 
-from gateway.kernel.queue import Queue
+from gateway.kernel.queueing.queue import Queue
 from gateway.net.outbox import HIGH_WATER
 from gateway.testing import FakeClock
 from tests.protocols.amqp.dialogue import Peer

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from gateway.kernel.message import Properties, Value
+from gateway.kernel.messages.message import Properties, Value
 from gateway.selectors import Selector, SelectorError
 
 NOON = datetime(2024, 2, 29, 12, tzinfo=UTC)

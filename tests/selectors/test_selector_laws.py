@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kernel.message import Properties, Value
+from gateway.kernel.messages.message import Properties, Value
 from gateway.selectors import Selector, SelectorError
 from gateway.selectors.like import like_pattern
 

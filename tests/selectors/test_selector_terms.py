@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.kernel.message import Properties
+from gateway.kernel.messages.message import Properties
 from gateway.selectors import Selector, SelectorError
 
 MESSAGE = Properties(headers={"color": "blue", "weight": 2501, "quoted": 'a"b\\c', "sold": False}, type="car")

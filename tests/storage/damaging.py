@@ -6,8 +6,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from gateway.kernel.changes import Enqueued
 from gateway.kernel.errors import StorageError
+from gateway.kernel.journal.changes import Enqueued
 from gateway_lmdb import LmdbStore
 
 

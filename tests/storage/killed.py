@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import count
 from queue import SimpleQueue
 
-from gateway.kernel.changes import (
+from gateway.kernel.journal.changes import (
     Change,
     Dequeued,
     Discarded,
@@ -21,8 +21,8 @@ from gateway.kernel.changes import (
     Stored,
     Truncated,
 )
-from gateway.kernel.message import Message
-from gateway.kernel.records import VhostRecord
+from gateway.kernel.journal.records import VhostRecord
+from gateway.kernel.messages.message import Message
 from gateway.testing.store_session import message_with, queue_record, vhost_record
 from gateway.testing.store_streams import line, segment
 from gateway_lmdb import LmdbStore

@@ -1,6 +1,6 @@
 """A listener that writes down what it hears."""
 
-from gateway.kernel.changes import Lsn, SetAside
+from gateway.kernel.journal.changes import Lsn, SetAside
 
 
 class Heard:

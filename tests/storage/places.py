@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from gateway.kernel.ports import Store
+from gateway.kernel.journal.store import Store
 from gateway_lmdb import LmdbStore
 from gateway_memory import MemoryStore
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.kernel.changes import (
+from gateway.kernel.journal.changes import (
     Change,
     Dequeued,
     Discarded,
@@ -18,7 +18,7 @@ from gateway.kernel.changes import (
     StreamSegment,
     Truncated,
 )
-from gateway.kernel.chunks import entries
+from gateway.kernel.messages.chunks import entries
 from gateway.testing.store_session import entities_in, message_with, queue_record, vhost_record
 from gateway.testing.store_streams import line, segment
 from gateway_lmdb import LmdbStore, compaction

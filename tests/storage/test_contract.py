@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from gateway.kernel.ports import Store, StoredMessage
+from gateway.kernel.journal.store import Store
+from gateway.kernel.messages.stored_message import StoredMessage
 from gateway.testing.store import STORE_CHECKS, StorePlace, check_store
 from gateway_memory import MemoryStore
 from tests.storage.places import DeferringPlace, LmdbPlace, MemoryPlace

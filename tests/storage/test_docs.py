@@ -4,7 +4,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import gateway_lmdb
-from gateway.kernel.ports import Store, StoreListener
+from gateway.kernel.journal.store import Store, StoreListener
 from gateway.testing.store import StorePlace
 from gateway_lmdb.schema import Tables
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.kernel.changes import Change, Dequeued, Discarded, Enqueued, Put
+from gateway.kernel.journal.changes import Change, Dequeued, Discarded, Enqueued, Put
 from gateway.testing.store_session import queue_record
 from gateway_lmdb import LmdbStore, reserve
 from tests.storage.listeners import Heard

@@ -9,8 +9,8 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from gateway.kernel.changes import Put
 from gateway.kernel.errors import StorageError
+from gateway.kernel.journal.changes import Put
 from gateway.testing.store_session import queue_record
 from gateway_lmdb.inspection import require_sound, require_whole
 from tests.running import PROJECT

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import lmdb
 
-from gateway.kernel.changes import Recovered
-from gateway.kernel.chunks import entries
+from gateway.kernel.journal.changes import Recovered
+from gateway.kernel.messages.chunks import entries
 from gateway.testing.store_session import content_of, places_in, segments_in
 from gateway_lmdb import LmdbStore
 from gateway_memory import MemoryStore

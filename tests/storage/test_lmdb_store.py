@@ -11,13 +11,13 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from gateway.kernel import contents
-from gateway.kernel.changes import Appended, Change, Dequeued, Discarded, Enqueued, Put, Stored
-from gateway.kernel.chunks import entries
-from gateway.kernel.contents import ContentWriter, decode_content
 from gateway.kernel.errors import StorageError
-from gateway.kernel.message import Message
-from gateway.kernel.writable import decode_entity
+from gateway.kernel.journal.changes import Appended, Change, Dequeued, Discarded, Enqueued, Put, Stored
+from gateway.kernel.journal.entity_codec import decode_entity
+from gateway.kernel.messages import contents
+from gateway.kernel.messages.chunks import entries
+from gateway.kernel.messages.contents import ContentWriter, decode_content
+from gateway.kernel.messages.message import Message
 from gateway.testing.store_session import (
     content_of,
     entities_in,
@@ -347,7 +347,7 @@ def test_a_full_store_stalls_and_resumes_when_messages_leave(
 # mounting anything.
 FULL_DISK = """
 import resource, signal, sys
-from gateway.kernel.changes import Enqueued, Put
+from gateway.kernel.journal.changes import Enqueued, Put
 from gateway_lmdb import LmdbStore
 from tests.storage.listeners import Heard
 from tests.storage.places import LmdbPlace
@@ -409,7 +409,7 @@ def test_a_store_that_cannot_be_read_says_so(place: LmdbPlace, monkeypatch: pyte
 BACKLOG = """
 import gc
 from pathlib import Path
-from gateway.kernel.changes import Put
+from gateway.kernel.journal.changes import Put
 from tests.storage.listeners import Heard
 from tests.storage.places import LmdbPlace
 from tests.storage.test_lmdb_store import publishing, queue_record

@@ -10,9 +10,9 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from gateway.kernel.changes import Change, Lsn, Put, Sealed, Truncated
-from gateway.kernel.chunks import chunk_heads, entries
 from gateway.kernel.errors import StorageError
+from gateway.kernel.journal.changes import Change, Lsn, Put, Sealed, Truncated
+from gateway.kernel.messages.chunks import chunk_heads, entries
 from gateway.testing.store_session import StoreSession, queue_record, segments_in
 from gateway.testing.store_streams import line, read_all, segment
 from gateway_lmdb import LmdbStore, sealer, segment_files

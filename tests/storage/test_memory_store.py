@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gateway.kernel.changes import Enqueued, Put, Stored
+from gateway.kernel.journal.changes import Enqueued, Put, Stored
 from gateway.testing.store_session import message_with, places_in, queue_record
 from gateway_memory import MemoryStore
 from tests.storage.listeners import Heard

@@ -1,6 +1,6 @@
 """Contents stay readable from the append until the disk has them, and what was staged last counts."""
 
-from gateway.kernel.changes import Discarded, Lsn, Stored
+from gateway.kernel.journal.changes import Discarded, Lsn, Stored
 from gateway.testing.store_session import content_of, message_with
 from gateway_lmdb.staged import Append, Staged, content_key
 

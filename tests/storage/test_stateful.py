@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from gateway.kernel.changes import (
+from gateway.kernel.journal.changes import (
     EVERYTHING,
     Change,
     Dequeued,
@@ -22,7 +22,7 @@ from gateway.kernel.changes import (
     StreamSegment,
     Truncated,
 )
-from gateway.kernel.chunks import entries
+from gateway.kernel.messages.chunks import entries
 from gateway.testing.store_session import (
     entities_in,
     message_with,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kernel import values
-from gateway.kernel.message import Value
+from gateway.kernel.messages import values
+from gateway.kernel.messages.message import Value
 
 TEXTS = st.text(alphabet=st.characters(exclude_categories=()), max_size=8) | st.sampled_from(
     ["$", "\ud83d\ude00", "\x00"]

@@ -7,7 +7,7 @@ from gateway.cli.ctl.session import Session
 from gateway.cli.ctl.users import existing_user
 from gateway.cli.ctl.values import JsonObject, compact, parse_object, part
 from gateway.cli.ctl.verb import verb
-from gateway.kernel.limits import USER_LIMITS, VHOST_LIMITS
+from gateway.kernel.settings.limits import USER_LIMITS, VHOST_LIMITS
 
 ALL = "all"
 

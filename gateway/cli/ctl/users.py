@@ -4,11 +4,11 @@ import sys
 
 import click
 
+from gateway.access.passwords import hash_password as hashed
 from gateway.cli.ctl.errors import NoSuchUser, NotFound, NotPermitted, UserExists, WrongData
 from gateway.cli.ctl.session import Session
 from gateway.cli.ctl.values import Json, JsonObject, part
 from gateway.cli.ctl.verb import verb
-from gateway.passwords import hash_password as hashed
 
 NOT_FOR_MANAGEMENT = "Not management user"
 """The broker's reason when the password is right, but the user may not use the management API."""

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from gateway.kernel.archive import QUEUE
-from gateway.kernel.archives import Archives
-from gateway.kernel.features.base import QueueFeature
+from gateway.kernel.archives.archive import QUEUE
+from gateway.kernel.archives.archives import Archives
+from gateway.kernel.queueing.feature import QueueFeature
 
 if TYPE_CHECKING:
-    from gateway.kernel.features.surroundings import Surroundings
-    from gateway.kernel.message import Message
-    from gateway.kernel.queue import Queue
+    from gateway.kernel.features.context import Surroundings
+    from gateway.kernel.messages.message import Message
+    from gateway.kernel.queueing.queue import Queue
 
 
 def archiving(queue: "Queue", surroundings: "Surroundings") -> "Archiving | None":

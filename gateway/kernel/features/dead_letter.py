@@ -3,12 +3,12 @@
 from collections.abc import Collection
 from typing import Final
 
-from gateway.kernel.dead_letters import Left
-from gateway.kernel.deaths import headers_after_death, last_reason
-from gateway.kernel.features.base import QueueFeature, Reason
-from gateway.kernel.features.surroundings import Surroundings
-from gateway.kernel.message import Header, Message, Value
-from gateway.kernel.queue import Queue
+from gateway.kernel.features.context import Surroundings
+from gateway.kernel.messages.death_records import Reason, headers_after_death, last_reason
+from gateway.kernel.messages.message import Header, Message, Value
+from gateway.kernel.queueing.feature import QueueFeature
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.routing.dead_letter_publisher import Left
 
 #: Headers kept so that messages with equal ones die cheaply; when there are more, all are forgotten.
 _MOST_HEADERS: Final = 256

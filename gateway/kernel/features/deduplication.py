@@ -2,15 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from gateway.kernel.features.base import QueueFeature, Reason
-from gateway.kernel.message import Message
-from gateway.kernel.recollection import DEFAULT_SIZE, Recollection
-from gateway.kernel.recollections import QUEUE
+from gateway.kernel.features.deduplication_cache import DEFAULT_SIZE, Recollection
+from gateway.kernel.features.deduplication_caches import QUEUE
+from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.message import Message
+from gateway.kernel.queueing.feature import QueueFeature
 
 if TYPE_CHECKING:
-    from gateway.kernel.features.surroundings import Surroundings
-    from gateway.kernel.queue import Queue
-    from gateway.kernel.recollections import Recollections
+    from gateway.kernel.features.context import Surroundings
+    from gateway.kernel.features.deduplication_caches import Recollections
+    from gateway.kernel.queueing.queue import Queue
 
 
 def deduplication(queue: "Queue", surroundings: "Surroundings") -> "Deduplication | None":

@@ -3,15 +3,16 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.bounds import LONGEST_MS
-from gateway.kernel.features.base import QueueFeature, Reason
-from gateway.kernel.message import Message
+from gateway.kernel.messages.bounds import LONGEST_MS
+from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.message import Message
+from gateway.kernel.queueing.feature import QueueFeature
 
 if TYPE_CHECKING:
     from gateway.kernel.clock import Clock
-    from gateway.kernel.features.surroundings import Surroundings
-    from gateway.kernel.queue import Queue
-    from gateway.kernel.queued_message import QueuedMessage
+    from gateway.kernel.features.context import Surroundings
+    from gateway.kernel.messages.queued_message import QueuedMessage
+    from gateway.kernel.queueing.queue import Queue
 
 #: More digits than any delay has.
 _MOST_DIGITS: Final = 18

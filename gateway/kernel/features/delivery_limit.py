@@ -2,14 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from gateway.kernel.features.base import QueueFeature, Reason
-from gateway.kernel.features.surroundings import Surroundings
-from gateway.kernel.long import Long
-from gateway.kernel.message import Message
+from gateway.kernel.features.context import Surroundings
+from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.long import Long
+from gateway.kernel.messages.message import Message
+from gateway.kernel.queueing.feature import QueueFeature
 
 if TYPE_CHECKING:
-    from gateway.kernel.queue import Queue
-    from gateway.kernel.queued_message import QueuedMessage
+    from gateway.kernel.messages.queued_message import QueuedMessage
+    from gateway.kernel.queueing.queue import Queue
 
 
 def delivery_limit(queue: "Queue", surroundings: Surroundings) -> "DeliveryLimit | None":

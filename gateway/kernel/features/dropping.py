@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.features.base import QueueFeature
+from gateway.kernel.queueing.feature import QueueFeature
 
 if TYPE_CHECKING:
     from gateway.kernel.clock import Clock, Timer
-    from gateway.kernel.queue import Queue
+    from gateway.kernel.queueing.queue import Queue
 
 #: Messages dropped at once when one comes: more than one, so that a queue which is being shortened does not grow.
 _AT_ONCE: Final = 8

@@ -9,15 +9,16 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.features.base import QueueFeature, Reason
-from gateway.kernel.features.surroundings import Surroundings
-from gateway.kernel.paging import Paging
+from gateway.kernel.backlog.paging import Paging
+from gateway.kernel.features.context import Surroundings
+from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.queueing.feature import QueueFeature
 
 if TYPE_CHECKING:
-    from gateway.kernel.changes import Enqueued
     from gateway.kernel.clock import Timer
-    from gateway.kernel.queue import Queue
-    from gateway.kernel.queued_message import QueuedMessage
+    from gateway.kernel.journal.changes import Enqueued
+    from gateway.kernel.messages.queued_message import QueuedMessage
+    from gateway.kernel.queueing.queue import Queue
 
 #: How many messages are taken out in one step.
 _BATCH: Final = 100

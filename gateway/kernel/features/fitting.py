@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from gateway.kernel.features.archiving import archiving
-from gateway.kernel.features.base import QueueFeature
+from gateway.kernel.features.context import Surroundings
 from gateway.kernel.features.dead_letter import dead_letter
 from gateway.kernel.features.deduplication import deduplication
 from gateway.kernel.features.delaying import delaying
@@ -19,10 +19,10 @@ from gateway.kernel.features.lease import lease
 from gateway.kernel.features.max_length import max_length
 from gateway.kernel.features.message_ttl import message_ttl
 from gateway.kernel.features.retention import retention
-from gateway.kernel.features.surroundings import Surroundings
 from gateway.kernel.features.tracing import tracing
-from gateway.kernel.queue import Queue
-from gateway.kernel.stream import Stream
+from gateway.kernel.queueing.feature import QueueFeature
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.streams.stream import Stream
 
 Build: TypeAlias = Callable[[Queue, Surroundings], QueueFeature | None]
 """Returns the feature for a queue, ``None`` if its settings do not call for it."""

@@ -7,9 +7,9 @@ the queue was last used and goes on for what is left.
 from collections.abc import Iterator
 
 from gateway.kernel.clock import Timer
-from gateway.kernel.features.base import QueueFeature
-from gateway.kernel.features.surroundings import Surroundings
-from gateway.kernel.queue import Queue
+from gateway.kernel.features.context import Surroundings
+from gateway.kernel.queueing.feature import QueueFeature
+from gateway.kernel.queueing.queue import Queue
 
 #: Timers are set for a day at most; one that rings early goes on.
 LONGEST_S = 86_400.0

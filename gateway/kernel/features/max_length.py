@@ -7,16 +7,17 @@ when they come back they may push a queue over its limit, and then the oldest go
 from sys import maxsize
 from typing import TYPE_CHECKING
 
-from gateway.kernel.features.base import QueueFeature, Reason
+from gateway.kernel.features.context import Surroundings
 from gateway.kernel.features.dropping import Dropping
-from gateway.kernel.features.surroundings import Surroundings
+from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.queueing.feature import QueueFeature
 
 if TYPE_CHECKING:
-    from gateway.kernel.changes import Enqueued
     from gateway.kernel.clock import Clock
-    from gateway.kernel.message import Message
-    from gateway.kernel.queue import Queue
-    from gateway.kernel.queued_message import QueuedMessage
+    from gateway.kernel.journal.changes import Enqueued
+    from gateway.kernel.messages.message import Message
+    from gateway.kernel.messages.queued_message import QueuedMessage
+    from gateway.kernel.queueing.queue import Queue
 
 
 def max_length(queue: "Queue", surroundings: Surroundings) -> QueueFeature | None:

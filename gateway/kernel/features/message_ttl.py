@@ -7,14 +7,14 @@ How long is the queue's time to live or the message's own, whichever is shorter,
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.features.base import Reason
+from gateway.kernel.features.context import Surroundings
 from gateway.kernel.features.dropping import Dropping
-from gateway.kernel.features.surroundings import Surroundings
+from gateway.kernel.messages.death_records import Reason
 
 if TYPE_CHECKING:
-    from gateway.kernel.changes import Enqueued
-    from gateway.kernel.queue import Queue
-    from gateway.kernel.queued_message import QueuedMessage
+    from gateway.kernel.journal.changes import Enqueued
+    from gateway.kernel.messages.queued_message import QueuedMessage
+    from gateway.kernel.queueing.queue import Queue
 
 #: Timers are set for a day at most; one that rings early goes on.
 LONGEST_S: Final = 86_400.0

@@ -6,15 +6,15 @@ sealed once its first message is too old: a message stays as long as it should, 
 
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.ages import age_ms
 from gateway.kernel.clock import Clock, Timer
-from gateway.kernel.features.base import QueueFeature
-from gateway.kernel.features.surroundings import Surroundings
-from gateway.kernel.stream import Stream
+from gateway.kernel.features.context import Surroundings
+from gateway.kernel.queueing.feature import QueueFeature
+from gateway.kernel.settings.max_age import age_ms
+from gateway.kernel.streams.stream import Stream
 
 if TYPE_CHECKING:
-    from gateway.kernel.changes import StreamSegment
-    from gateway.kernel.queue import Queue
+    from gateway.kernel.journal.changes import StreamSegment
+    from gateway.kernel.queueing.queue import Queue
 
 #: Timers are set for a day at most; one that rings early goes on.
 _LONGEST_S: Final = 86_400.0

@@ -2,14 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from gateway.kernel.features.base import QueueFeature, Reason
+from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.queueing.feature import QueueFeature
 
 if TYPE_CHECKING:
-    from gateway.kernel.features.surroundings import Surroundings
-    from gateway.kernel.message import Message
-    from gateway.kernel.queue import Outcome, Queue
-    from gateway.kernel.queued_message import QueuedMessage
-    from gateway.kernel.trace_table import TraceTable
+    from gateway.kernel.archives.trace_table import TraceTable
+    from gateway.kernel.features.context import Surroundings
+    from gateway.kernel.messages.message import Message
+    from gateway.kernel.messages.queued_message import QueuedMessage
+    from gateway.kernel.queueing.queue import Outcome, Queue
 
 
 def tracing(queue: "Queue", surroundings: "Surroundings") -> "Tracing | None":

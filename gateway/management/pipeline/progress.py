@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.kernel.stream import Stream
-from gateway.kernel.vhost import VirtualHost
-from gateway.management.routes import Fields
+from gateway.kernel.streams.stream import Stream
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.http.routes import Fields
 
 #: Consumers that are remembered, of all users and of one; the one not heard of for longest makes room.
 MOST_CONSUMERS: Final = 1000

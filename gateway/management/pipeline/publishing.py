@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.access import Operation, Permissions
-from gateway.kernel.batches import publish_batch
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.exchange import Exchange
-from gateway.kernel.message import Message
-from gateway.kernel.ports import Origin
-from gateway.kernel.vhost import VirtualHost
-from gateway.management.call import Call
-from gateway.management.errors import HttpError, bad_request
+from gateway.kernel.messages.message import Message
+from gateway.kernel.messages.origin import Origin
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.vhosts.batch_publish import publish_batch
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.http.call import Call
+from gateway.management.http.errors import HttpError, bad_request
+from gateway.management.http.routes import Fields
 from gateway.management.pipeline.refusals import Refusal, access_refused, not_found
 from gateway.management.pipeline.rows import Address, Defaults, Row, RowReader
 from gateway.management.pipeline.staging import Staging
-from gateway.management.routes import Fields
 
 #: Rows prepared before others have their turn: about a millisecond.
 _SLICE: Final = 200

@@ -13,12 +13,12 @@ from typing import Any, Final, Protocol
 from twisted.internet.defer import Deferred, DeferredSemaphore, maybeDeferred
 from twisted.python.failure import Failure
 
-from gateway.columnar.sealed import END_OF_STREAM, SealedFile
-from gateway.kernel.changes import StreamSegment
-from gateway.kernel.chunks import chunk_heads
-from gateway.kernel.stream import Stream
-from gateway.management.downloads import Download, Extent
-from gateway.management.errors import HttpError
+from gateway.columnar.tables.sealed import END_OF_STREAM, SealedFile
+from gateway.kernel.journal.changes import StreamSegment
+from gateway.kernel.messages.chunks import chunk_heads
+from gateway.kernel.streams.stream import Stream
+from gateway.management.http.downloads import Download, Extent
+from gateway.management.http.errors import HttpError
 from gateway.management.pipeline.refusals import gone, not_there_yet
 
 ARROW: Final = "application/vnd.apache.arrow.stream"

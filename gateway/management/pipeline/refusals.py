@@ -1,7 +1,7 @@
 """What the pipeline's endpoints refuse, in words that a job's author understands."""
 
 from gateway.access import Operation, Permissions
-from gateway.management.errors import HttpError
+from gateway.management.http.errors import HttpError
 
 
 class Refusal(HttpError):

@@ -12,11 +12,11 @@ from struct import Struct
 from typing import Any, Final, NamedTuple
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.message import Header, Properties, Value
-from gateway.kernel.plain import plain_header
-from gateway.kernel.values import loads
+from gateway.kernel.messages.message import Header, Properties, Value
+from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.values import loads
 from gateway.management.carriable import require_carriable
-from gateway.management.errors import HttpError, bad_request
+from gateway.management.http.errors import HttpError, bad_request
 from gateway.management.messages import properties_of
 
 _LENGTHS: Final = Struct(">II")

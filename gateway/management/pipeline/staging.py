@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from gateway.kernel.clock import Clock
-from gateway.management.errors import HttpError
+from gateway.management.http.errors import HttpError
 from gateway.management.pipeline.refusals import too_large
 
 _MS: Final = 1000

@@ -5,14 +5,14 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from gateway.access import Operation
-from gateway.kernel.exchange import Exchange
-from gateway.kernel.queue import Queue
-from gateway.kernel.stream import Stream
-from gateway.kernel.vhost import VirtualHost
-from gateway.management.call import Call
-from gateway.management.errors import HttpError, bad_request
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.streams.stream import Stream
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.http.call import Call
+from gateway.management.http.errors import HttpError, bad_request
+from gateway.management.http.routes import Fields
 from gateway.management.pipeline.refusals import access_refused, not_found
-from gateway.management.routes import Fields
 from gateway.management.super_streams import partitions_of, super_streams
 
 Steps: TypeAlias = Generator[None, None, Fields]

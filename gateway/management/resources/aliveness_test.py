@@ -3,12 +3,12 @@
 from typing import Final
 
 from gateway.access import Operation
-from gateway.kernel.message import Message, Properties
-from gateway.kernel.plain import plain_header
-from gateway.kernel.queue import Outcome
-from gateway.management.call import Call
-from gateway.management.errors import HttpError
-from gateway.management.routes import Fields, Routes
+from gateway.kernel.messages.message import Message, Properties
+from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.queueing.queue import Outcome
+from gateway.management.http.call import Call
+from gateway.management.http.errors import HttpError
+from gateway.management.http.routes import Fields, Routes
 
 routes = Routes()
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from gateway.kernel.archive import Archive
-from gateway.kernel.vhost import VirtualHost
-from gateway.management.call import Call
-from gateway.management.listing import Listing
-from gateway.management.routes import Fields, Routes
+from gateway.kernel.archives.archive import Archive
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.http.call import Call
+from gateway.management.http.listing import Listing
+from gateway.management.http.routes import Fields, Routes
 
 routes = Routes()
 

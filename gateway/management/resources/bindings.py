@@ -3,18 +3,18 @@
 from urllib.parse import quote, unquote_plus
 
 from gateway.access.passing_on import require_passing_on
-from gateway.kernel.binding import Binding, Destination
-from gateway.kernel.exchange import Exchange
 from gateway.kernel.names import require_not_default
-from gateway.kernel.queue import Queue
-from gateway.kernel.vhost import VirtualHost
-from gateway.management.bodies import arguments, text
-from gateway.management.call import Call
-from gateway.management.errors import missing
-from gateway.management.listing import Listing, in_pieces
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.routing.binding import Binding, Destination
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.http.bodies import arguments, text
+from gateway.management.http.call import Call
+from gateway.management.http.errors import missing
+from gateway.management.http.listing import Listing, in_pieces
+from gateway.management.http.routes import Fields, Reply, Routes
 from gateway.management.permitted import require_bindable
 from gateway.management.resources.exchanges import real_name
-from gateway.management.routes import Fields, Reply, Routes
 from gateway.management.views.topology import binding_view, default_binding_view, properties_key
 
 routes = Routes()

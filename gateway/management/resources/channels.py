@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from gateway.kernel.connections import Peer
-from gateway.management.call import Call
-from gateway.management.errors import missing
-from gateway.management.listing import Listing, with_columns
+from gateway.kernel.broker.connections import Peer
+from gateway.management.http.call import Call
+from gateway.management.http.errors import missing
+from gateway.management.http.listing import Listing, with_columns
+from gateway.management.http.routes import Fields, Routes
 from gateway.management.resources.connections import existing_peer, visible_peers
-from gateway.management.routes import Fields, Routes
 from gateway.management.views.channels import OpenChannel, channel_view, consumer_view
 from gateway.management.views.splits import deliveries_of, publishes_of
 

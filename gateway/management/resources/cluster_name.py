@@ -1,11 +1,11 @@
 """/cluster-name: what the broker is called."""
 
-from gateway.kernel.records import ParameterRecord
-from gateway.management.authority import Level
-from gateway.management.bodies import require
-from gateway.management.call import Call
+from gateway.kernel.journal.records import ParameterRecord
+from gateway.management.http.authority import Level
+from gateway.management.http.bodies import require
+from gateway.management.http.call import Call
+from gateway.management.http.routes import Fields, Routes
 from gateway.management.resources.overview import cluster_name
-from gateway.management.routes import Fields, Routes
 
 routes = Routes()
 

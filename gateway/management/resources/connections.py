@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from gateway.kernel.connections import Peer
-from gateway.management.authority import Level
-from gateway.management.call import Call
-from gateway.management.errors import forbidden, missing
-from gateway.management.listing import Listing, with_columns
-from gateway.management.routes import Fields, Routes
+from gateway.kernel.broker.connections import Peer
+from gateway.management.http.authority import Level
+from gateway.management.http.call import Call
+from gateway.management.http.errors import forbidden, missing
+from gateway.management.http.listing import Listing, with_columns
+from gateway.management.http.routes import Fields, Routes
 from gateway.management.views.channels import OpenChannel, channel_view, connection_view
 
 routes = Routes()

@@ -1,10 +1,10 @@
 """/consumers: who consumes from which queue."""
 
-from gateway.kernel.consumers import Consumer
-from gateway.kernel.vhost import VirtualHost
-from gateway.management.call import Call
-from gateway.management.listing import Listing
-from gateway.management.routes import Routes
+from gateway.kernel.queueing.consumer import Consumer
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.http.call import Call
+from gateway.management.http.listing import Listing
+from gateway.management.http.routes import Routes
 from gateway.management.views.channels import consumer_view
 
 routes = Routes()

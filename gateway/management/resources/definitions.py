@@ -6,12 +6,12 @@ from typing import Final, TypeAlias
 from twisted.internet.defer import Deferred
 
 from gateway.definitions import check, scan, steps_of
-from gateway.management.authority import Level
-from gateway.management.call import Call
 from gateway.management.clear_passwords import hashed_passwords
-from gateway.management.errors import bad_request, unknown_vhost
 from gateway.management.exporting import export, export_vhost
-from gateway.management.routes import ANY_BODY, Fields, Gradual, Routes, Streamed
+from gateway.management.http.authority import Level
+from gateway.management.http.call import Call
+from gateway.management.http.errors import bad_request, unknown_vhost
+from gateway.management.http.routes import ANY_BODY, Fields, Gradual, Routes, Streamed
 
 Steps: TypeAlias = "Generator[Deferred[None] | None, None, None]"
 

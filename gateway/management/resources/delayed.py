@@ -1,15 +1,15 @@
 """/queues/.../delayed and /exchanges/.../delayed: what is held back until its time. RabbitMQ has nothing like it."""
 
 from gateway.access import Operation
-from gateway.kernel.delays import Delayed, Delays
-from gateway.management.bodies import digits, integer
-from gateway.management.call import Call
-from gateway.management.errors import missing
-from gateway.management.listing import Page
+from gateway.kernel.backlog.delay_index import Delayed, Delays
+from gateway.management.http.bodies import digits, integer
+from gateway.management.http.call import Call
+from gateway.management.http.errors import missing
+from gateway.management.http.listing import Page
+from gateway.management.http.routes import Fields, Routes
 from gateway.management.messages import content_view
 from gateway.management.resources.exchanges import existing_exchange
 from gateway.management.resources.queues import used_queue
-from gateway.management.routes import Fields, Routes
 from gateway.management.views.times import stamp
 
 routes = Routes()
@@ -68,7 +68,7 @@ def _delays_of_exchange(call: Call, vhost: str, name: str) -> Delays | None:
     place = call.vhost(vhost)
     exchange = existing_exchange(place, name)
     call.permissions(place).require(Operation.READ, "exchange", exchange.name)
-    waiting = exchange.guard.waiting if exchange.guard is not None else None
+    waiting = exchange.interceptor.waiting if exchange.interceptor is not None else None
     return waiting.delays if waiting is not None else None
 
 

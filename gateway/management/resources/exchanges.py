@@ -2,16 +2,16 @@
 
 from gateway.access import Operation
 from gateway.kernel.errors import Refused
-from gateway.kernel.exchange import Exchange
 from gateway.kernel.names import require_not_default
-from gateway.kernel.vhost import Verdict, VirtualHost
-from gateway.management.bodies import arguments, boolean, require, text
-from gateway.management.call import Call
-from gateway.management.errors import as_channel_error, missing
-from gateway.management.listing import Listing, in_columns, in_pieces
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
+from gateway.management.http.bodies import arguments, boolean, require, text
+from gateway.management.http.call import Call
+from gateway.management.http.errors import as_channel_error, missing
+from gateway.management.http.listing import Listing, in_columns, in_pieces
+from gateway.management.http.routes import ANY_BODY, Fields, Gradual, Reply, Routes, put_reply
 from gateway.management.messages import message_of
 from gateway.management.permitted import require_declarable_exchange, require_no_alarm, require_publishable
-from gateway.management.routes import ANY_BODY, Fields, Gradual, Reply, Routes, put_reply
 from gateway.management.views.topology import (
     DEFAULT_EXCHANGE,
     binding_view,

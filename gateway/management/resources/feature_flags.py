@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from gateway.management.authority import Level
-from gateway.management.call import Call
-from gateway.management.errors import missing
-from gateway.management.routes import Fields, Routes
+from gateway.management.http.authority import Level
+from gateway.management.http.call import Call
+from gateway.management.http.errors import missing
+from gateway.management.http.routes import Fields, Routes
 
 routes = Routes()
 

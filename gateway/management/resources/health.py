@@ -5,10 +5,10 @@ from typing import Final
 
 from cryptography import x509
 
-from gateway.management.bodies import digits
-from gateway.management.call import Call
-from gateway.management.errors import bad_request, missing
-from gateway.management.routes import Reply, Routes
+from gateway.management.http.bodies import digits
+from gateway.management.http.call import Call
+from gateway.management.http.errors import bad_request, missing
+from gateway.management.http.routes import Reply, Routes
 from gateway.management.views.nodes import protocol_of
 
 routes = Routes()

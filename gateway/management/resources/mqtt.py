@@ -4,15 +4,15 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway.access import Operation
-from gateway.kernel.message import Message
-from gateway.kernel.retained import RetainedMessage
-from gateway.kernel.session import NEVER_S, Session
-from gateway.kernel.vhost import VirtualHost
-from gateway.management.authority import Level
-from gateway.management.call import Call
-from gateway.management.errors import forbidden, missing
-from gateway.management.listing import Listing, with_columns
-from gateway.management.routes import Fields, Routes
+from gateway.kernel.messages.message import Message
+from gateway.kernel.sessions.retained import RetainedMessage
+from gateway.kernel.sessions.session import NEVER_S, Session
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.http.authority import Level
+from gateway.management.http.call import Call
+from gateway.management.http.errors import forbidden, missing
+from gateway.management.http.listing import Listing, with_columns
+from gateway.management.http.routes import Fields, Routes
 from gateway.management.scope import TopicNames
 from gateway.management.views.times import stamp
 

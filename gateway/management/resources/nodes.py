@@ -1,10 +1,10 @@
 """/nodes: the one node there is."""
 
-from gateway.management.authority import Level
-from gateway.management.call import Call
-from gateway.management.errors import missing
-from gateway.management.listing import with_columns
-from gateway.management.routes import Fields, Routes
+from gateway.management.http.authority import Level
+from gateway.management.http.call import Call
+from gateway.management.http.errors import missing
+from gateway.management.http.listing import with_columns
+from gateway.management.http.routes import Fields, Routes
 from gateway.management.views.nodes import memory_view, node_view, relative_memory_view
 
 routes = Routes()

@@ -1,9 +1,9 @@
 """/overview: the broker in numbers. /version and /extensions with it."""
 
-from gateway.management.authority import Level
-from gateway.management.call import Call
-from gateway.management.routes import Fields, Routes
-from gateway.management.subjects import BROKER
+from gateway.management.http.authority import Level
+from gateway.management.http.call import Call
+from gateway.management.http.routes import Fields, Routes
+from gateway.management.statistics.subjects import BROKER
 from gateway.management.views.nodes import (
     ERLANG_VERSION,
     contexts,

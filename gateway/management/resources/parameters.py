@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from gateway.kernel.records import ParameterRecord
-from gateway.management.authority import Level
-from gateway.management.bodies import require
-from gateway.management.call import Call
-from gateway.management.errors import bad_request, missing, unknown_vhost
-from gateway.management.listing import Listing
+from gateway.kernel.journal.records import ParameterRecord
+from gateway.management.http.authority import Level
+from gateway.management.http.bodies import require
+from gateway.management.http.call import Call
+from gateway.management.http.errors import bad_request, missing, unknown_vhost
+from gateway.management.http.listing import Listing
+from gateway.management.http.routes import Fields, Reply, Routes, put_reply
 from gateway.management.resources.vhost_limits import checked_limits
-from gateway.management.routes import Fields, Reply, Routes, put_reply
 from gateway.management.views.policies import rule_view
 
 routes = Routes()

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-from gateway.kernel.records import PermissionRecord
-from gateway.management.authority import Level
-from gateway.management.bodies import require, text
-from gateway.management.call import Call
-from gateway.management.errors import bad_request, missing
-from gateway.management.listing import Listing, with_columns
-from gateway.management.routes import Fields, Reply, Routes, put_reply
+from gateway.kernel.journal.records import PermissionRecord
+from gateway.management.http.authority import Level
+from gateway.management.http.bodies import require, text
+from gateway.management.http.call import Call
+from gateway.management.http.errors import bad_request, missing
+from gateway.management.http.listing import Listing, with_columns
+from gateway.management.http.routes import Fields, Reply, Routes, put_reply
 
 routes = Routes()
 

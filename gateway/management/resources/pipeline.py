@@ -6,11 +6,12 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 from gateway.access import Operation
-from gateway.kernel.vhost import VirtualHost
-from gateway.management.authority import Level
-from gateway.management.call import Call
-from gateway.management.downloads import Download
-from gateway.management.errors import bad_request
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.http.authority import Level
+from gateway.management.http.call import Call
+from gateway.management.http.downloads import Download
+from gateway.management.http.errors import bad_request
+from gateway.management.http.routes import Fields, Gradual, Routes
 from gateway.management.pipeline.progress import LONGEST_CONSUMER, MOST_PARTITIONS, Report, lag_view
 from gateway.management.pipeline.reading import Wanted
 from gateway.management.pipeline.refusals import access_refused, not_found
@@ -23,7 +24,6 @@ from gateway.management.pipeline.streams import (
     readable_stream,
     whole_number,
 )
-from gateway.management.routes import Fields, Gradual, Routes
 from gateway.management.super_streams import partitions_of
 from gateway.management.views.times import stamp
 

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from gateway.management.authority import Level
-from gateway.management.call import Call
-from gateway.management.errors import bad_request
+from gateway.management.http.authority import Level
+from gateway.management.http.call import Call
+from gateway.management.http.errors import bad_request
+from gateway.management.http.routes import ANY_BODY, LONG_BODY, Fields, Gradual, Routes
 from gateway.management.permitted import require_no_alarm
 from gateway.management.pipeline.publishing import Batch, Identity, Publication
 from gateway.management.pipeline.rows import Defaults
 from gateway.management.pipeline.staging import ATTEMPT_LIMIT
 from gateway.management.pipeline.streams import whole_number
-from gateway.management.routes import ANY_BODY, LONG_BODY, Fields, Gradual, Routes
 
 routes = Routes()
 

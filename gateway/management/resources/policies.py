@@ -1,12 +1,12 @@
 """/policies and /operator-policies: what holds for queues and exchanges by their names."""
 
-from gateway.kernel.records import PolicyRecord
-from gateway.management.authority import Level
-from gateway.management.bodies import arguments, digits, require
-from gateway.management.call import Call
-from gateway.management.errors import bad_request, missing, unknown_vhost
-from gateway.management.listing import Listing, with_columns
-from gateway.management.routes import Fields, Reply, Routes, put_reply
+from gateway.kernel.journal.records import PolicyRecord
+from gateway.management.http.authority import Level
+from gateway.management.http.bodies import arguments, digits, require
+from gateway.management.http.call import Call
+from gateway.management.http.errors import bad_request, missing, unknown_vhost
+from gateway.management.http.listing import Listing, with_columns
+from gateway.management.http.routes import Fields, Reply, Routes, put_reply
 from gateway.management.views.policies import policy_view
 
 routes = Routes()

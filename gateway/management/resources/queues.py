@@ -4,16 +4,16 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 from gateway.access import Operation
-from gateway.kernel.binding import Binding
-from gateway.kernel.queue import Outcome, Queue
-from gateway.kernel.vhost import VirtualHost
-from gateway.management.bodies import arguments, boolean, integer, require
-from gateway.management.call import Call
-from gateway.management.errors import HttpError, bad_request, missing
+from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.routing.binding import Binding
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.fetching import Fetch
-from gateway.management.listing import Listing, in_columns, in_pieces
+from gateway.management.http.bodies import arguments, boolean, integer, require
+from gateway.management.http.call import Call
+from gateway.management.http.errors import HttpError, bad_request, missing
+from gateway.management.http.listing import Listing, in_columns, in_pieces
+from gateway.management.http.routes import Gradual, Reply, Routes, Streamed, put_reply
 from gateway.management.permitted import require_declarable_queue
-from gateway.management.routes import Gradual, Reply, Routes, Streamed, put_reply
 from gateway.management.views.queues import detailed_view, listed_view
 from gateway.management.views.topology import binding_view, default_binding_view
 

@@ -3,17 +3,17 @@
 from typing import Final
 
 from gateway.access import Operation
-from gateway.kernel.consumers import Consumer
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.stream import Stream
-from gateway.kernel.stream_requests import LONGEST_NAME
-from gateway.kernel.vhost import VirtualHost
-from gateway.management.bodies import integer, require
-from gateway.management.call import Call
-from gateway.management.errors import missing
-from gateway.management.listing import Listing
+from gateway.kernel.queueing.consumer import Consumer
+from gateway.kernel.streams.requests import LONGEST_NAME
+from gateway.kernel.streams.stream import Stream
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.http.bodies import integer, require
+from gateway.management.http.call import Call
+from gateway.management.http.errors import missing
+from gateway.management.http.listing import Listing
+from gateway.management.http.routes import Fields, Reply, Routes, put_reply
 from gateway.management.resources.queues import used_queue
-from gateway.management.routes import Fields, Reply, Routes, put_reply
 from gateway.management.views.streams import stream_consumer_view, tracked_view, tracking_view
 
 routes = Routes()

@@ -4,14 +4,14 @@ from typing import Final
 
 from gateway.access import Operation
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.exchange import Exchange
-from gateway.kernel.vhost import VirtualHost
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management import super_streams
-from gateway.management.bodies import arguments, integer, text
-from gateway.management.call import Call
-from gateway.management.errors import missing
-from gateway.management.listing import Listing
-from gateway.management.routes import Fields, Reply, Routes
+from gateway.management.http.bodies import arguments, integer, text
+from gateway.management.http.call import Call
+from gateway.management.http.errors import missing
+from gateway.management.http.listing import Listing
+from gateway.management.http.routes import Fields, Reply, Routes
 from gateway.management.super_streams import SuperStream
 
 routes = Routes()

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from gateway.management.http.routes import Route
 from gateway.management.resources import (
     aliveness_test,
     archives,
@@ -35,7 +36,6 @@ from gateway.management.resources import (
     vhosts,
     whoami,
 )
-from gateway.management.routes import Route
 
 _NOUNS: Final = (
     overview, whoami, cluster_name, nodes, definitions, vhosts, vhost_limits, users, user_limits, permissions,

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from gateway.kernel.records import TopicPermissionRecord
-from gateway.management.authority import Level
-from gateway.management.bodies import require, text
-from gateway.management.call import Call
-from gateway.management.errors import missing
-from gateway.management.listing import Listing
+from gateway.kernel.journal.records import TopicPermissionRecord
+from gateway.management.http.authority import Level
+from gateway.management.http.bodies import require, text
+from gateway.management.http.call import Call
+from gateway.management.http.errors import missing
+from gateway.management.http.listing import Listing
+from gateway.management.http.routes import Fields, Reply, Routes, put_reply
 from gateway.management.resources.permissions import require_both
-from gateway.management.routes import Fields, Reply, Routes, put_reply
 
 routes = Routes()
 

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gateway.kernel.limits import USER_LIMITS
-from gateway.kernel.message import Value
-from gateway.kernel.records import UserRecord
-from gateway.management.authority import Level
-from gateway.management.bodies import require
-from gateway.management.call import Call
-from gateway.management.errors import bad_request, missing
-from gateway.management.routes import Fields, Routes
+from gateway.kernel.journal.records import UserRecord
+from gateway.kernel.messages.message import Value
+from gateway.kernel.settings.limits import USER_LIMITS
+from gateway.management.http.authority import Level
+from gateway.management.http.bodies import require
+from gateway.management.http.call import Call
+from gateway.management.http.errors import bad_request, missing
+from gateway.management.http.routes import Fields, Routes
 
 routes = Routes()
 

@@ -4,19 +4,19 @@ from dataclasses import dataclass, field
 
 from twisted.internet.defer import Deferred
 
-from gateway.kernel.directory import Directory
-from gateway.kernel.message import Value
-from gateway.kernel.records import UserRecord
-from gateway.management.authority import Level
-from gateway.management.bodies import base64, require, tags
-from gateway.management.call import Call
-from gateway.management.errors import bad_request, busy, missing
-from gateway.management.listing import Listing, with_columns
+from gateway.access.passwords import ALGORITHMS, ARGON2ID, algorithm_of, hash_password, is_password_hash
+from gateway.access.scram import kept_credential
+from gateway.kernel.broker.directory import Directory
+from gateway.kernel.journal.records import UserRecord
+from gateway.kernel.messages.message import Value
+from gateway.management.http.authority import Level
+from gateway.management.http.bodies import base64, require, tags
+from gateway.management.http.call import Call
+from gateway.management.http.errors import bad_request, busy, missing
+from gateway.management.http.listing import Listing, with_columns
+from gateway.management.http.routes import LONG_BODY, Fields, Reply, Routes, put_reply
 from gateway.management.resources.permissions import permission_listing
 from gateway.management.resources.topic_permissions import topic_permission_listing
-from gateway.management.routes import LONG_BODY, Fields, Reply, Routes, put_reply
-from gateway.passwords import ALGORITHMS, ARGON2ID, algorithm_of, hash_password, is_password_hash
-from gateway.scram import kept_credential
 
 routes = Routes()
 

@@ -1,11 +1,11 @@
 """/vhost-limits: how many connections, queues, bindings and consumers a virtual host may have."""
 
-from gateway.kernel.limits import VHOST_LIMITS
-from gateway.management.authority import Level
-from gateway.management.bodies import require
-from gateway.management.call import Call
-from gateway.management.errors import bad_request, missing, unknown_vhost
-from gateway.management.routes import Fields, Routes
+from gateway.kernel.settings.limits import VHOST_LIMITS
+from gateway.management.http.authority import Level
+from gateway.management.http.bodies import require
+from gateway.management.http.call import Call
+from gateway.management.http.errors import bad_request, missing, unknown_vhost
+from gateway.management.http.routes import Fields, Routes
 
 routes = Routes()
 

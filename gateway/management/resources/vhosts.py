@@ -1,19 +1,19 @@
 """/vhosts: the virtual hosts, who may enter them and who is in them."""
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.records import PermissionRecord
-from gateway.kernel.vhost import VirtualHost
-from gateway.management.authority import Level
-from gateway.management.bodies import boolean, tags, text
-from gateway.management.call import Call
-from gateway.management.errors import HttpError, missing
-from gateway.management.listing import Listing, with_columns
+from gateway.kernel.journal.records import PermissionRecord
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.http.authority import Level
+from gateway.management.http.bodies import boolean, tags, text
+from gateway.management.http.call import Call
+from gateway.management.http.errors import HttpError, missing
+from gateway.management.http.listing import Listing, with_columns
+from gateway.management.http.routes import Fields, Reply, Routes, put_reply
 from gateway.management.resources.channels import channel_listing
 from gateway.management.resources.connections import connection_listing
 from gateway.management.resources.permissions import permission_listing
 from gateway.management.resources.topic_permissions import topic_permission_listing
-from gateway.management.routes import Fields, Reply, Routes, put_reply
-from gateway.management.subjects import key_of
+from gateway.management.statistics.subjects import key_of
 from gateway.management.views.metadata import metadata_view
 from gateway.management.views.numbers import DELIVERIES, OCTETS, PUBLISHES, message_totals, with_rates
 

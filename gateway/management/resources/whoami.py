@@ -7,12 +7,12 @@ from urllib.parse import parse_qs
 from twisted.internet.defer import Deferred
 
 from gateway.access import Credentials, Principal
-from gateway.management.authenticating import authenticated
-from gateway.management.authority import Level
-from gateway.management.call import Call
-from gateway.management.errors import bad_request, login_failed
-from gateway.management.routes import Fields, Routes
-from gateway.passwords import hash_password
+from gateway.access.passwords import hash_password
+from gateway.management.http.authenticating import authenticated
+from gateway.management.http.authority import Level
+from gateway.management.http.call import Call
+from gateway.management.http.errors import bad_request, login_failed
+from gateway.management.http.routes import Fields, Routes
 
 routes = Routes()
 

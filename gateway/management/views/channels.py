@@ -2,14 +2,14 @@
 
 from typing import NamedTuple
 
-from gateway.kernel.connections import ChannelFacts, Peer
-from gateway.kernel.consumers import Consumer
-from gateway.kernel.ports import Origin
-from gateway.management.call import Call
-from gateway.management.counts import channel_counts, octets
-from gateway.management.routes import Fields
+from gateway.kernel.broker.connections import ChannelFacts, Peer
+from gateway.kernel.messages.origin import Origin
+from gateway.kernel.queueing.consumer import Consumer
+from gateway.management.http.call import Call
+from gateway.management.http.routes import Fields
 from gateway.management.scope import Surroundings
-from gateway.management.subjects import channel_key, key_of
+from gateway.management.statistics.counts import channel_counts, octets
+from gateway.management.statistics.subjects import channel_key, key_of
 from gateway.management.views.collection import garbage_collection
 from gateway.management.views.numbers import DELIVERIES, OCTETS, PUBLISHES, with_rates
 from gateway.management.views.times import stamp

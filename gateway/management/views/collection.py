@@ -2,7 +2,7 @@
 
 import gc
 
-from gateway.management.routes import Fields
+from gateway.management.http.routes import Fields
 
 
 def garbage_collection(runs: int) -> Fields:

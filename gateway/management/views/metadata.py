@@ -1,7 +1,7 @@
 """What an operator says of a virtual host, as the API and definitions show it."""
 
-from gateway.kernel.vhost import VirtualHost
-from gateway.management.routes import Fields
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.http.routes import Fields
 
 
 def metadata_view(vhost: VirtualHost) -> Fields:

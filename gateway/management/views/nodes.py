@@ -5,12 +5,12 @@ import resource
 from typing import Final
 
 from gateway.kernel.alarms import Resource
-from gateway.kernel.guards import DEDUPLICATED, DELAYED
-from gateway.management.call import Call
-from gateway.management.routes import Fields
+from gateway.kernel.features.interceptors import DEDUPLICATED, DELAYED
+from gateway.management.http.call import Call
+from gateway.management.http.routes import Fields
 from gateway.management.scope import Surroundings
-from gateway.management.subjects import NODE as NODE_KEY
-from gateway.management.usage import memory
+from gateway.management.statistics.subjects import NODE as NODE_KEY
+from gateway.management.statistics.usage import memory
 from gateway.management.views.numbers import NODE, with_rates
 from gateway.version import VERSION
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from gateway.management.counts import message_counts
-from gateway.management.history import Trend
-from gateway.management.routes import Fields
+from gateway.management.http.routes import Fields
+from gateway.management.statistics.counts import message_counts
+from gateway.management.statistics.history import Trend
 
 #: What is shown of deliveries, everywhere.
 DELIVERIES: Final = ("ack", "deliver", "deliver_get", "deliver_no_ack", "get", "get_empty", "get_no_ack", "redeliver")

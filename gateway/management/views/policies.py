@@ -1,8 +1,8 @@
 """Policies as the API shows them, and what they make of a queue."""
 
-from gateway.kernel.queue import Queue
-from gateway.kernel.records import PolicyRecord
-from gateway.management.routes import Fields
+from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.queueing.queue import Queue
+from gateway.management.http.routes import Fields
 
 
 def policy_view(policy: PolicyRecord, fault: str = "") -> Fields:

@@ -3,13 +3,13 @@
 from collections.abc import Generator
 from typing import Final
 
-from gateway.kernel.census import census_of
-from gateway.kernel.queue import Queue
-from gateway.kernel.stream import Stream
-from gateway.management.call import Call
-from gateway.management.counts import counted, disk_counts, message_counts
-from gateway.management.routes import Fields
-from gateway.management.subjects import key_of
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.streams.stream import Stream
+from gateway.kernel.vhosts.queue_stats import census_of
+from gateway.management.http.call import Call
+from gateway.management.http.routes import Fields
+from gateway.management.statistics.counts import counted, disk_counts, message_counts
+from gateway.management.statistics.subjects import key_of
 from gateway.management.views.channels import consumer_view
 from gateway.management.views.collection import garbage_collection
 from gateway.management.views.numbers import DELIVERIES, message_totals, with_rates

@@ -3,12 +3,12 @@
 from collections.abc import Generator, Iterator
 from typing import TypeAlias
 
-from gateway.kernel.exchange import Exchange
-from gateway.kernel.queue import Queue
-from gateway.management.call import Call
-from gateway.management.counts import counted, publish_counts
-from gateway.management.routes import Fields
-from gateway.management.subjects import deliveries_key, publishes_key, route_key
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.routing.exchange import Exchange
+from gateway.management.http.call import Call
+from gateway.management.http.routes import Fields
+from gateway.management.statistics.counts import counted, publish_counts
+from gateway.management.statistics.subjects import deliveries_key, publishes_key, route_key
 from gateway.management.views.channels import OpenChannel, channel_details
 from gateway.management.views.numbers import DELIVERIES, PUBLISHES, with_rates
 

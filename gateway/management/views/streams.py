@@ -1,9 +1,9 @@
 """A stream and its readers as the API shows them."""
 
-from gateway.kernel.consumers import Consumer
-from gateway.kernel.stream import Stream
-from gateway.management.call import Call
-from gateway.management.routes import Fields
+from gateway.kernel.queueing.consumer import Consumer
+from gateway.kernel.streams.stream import Stream
+from gateway.management.http.call import Call
+from gateway.management.http.routes import Fields
 from gateway.management.views.channels import consumer_view
 
 

@@ -1,7 +1,7 @@
 """What was agreed on in a TLS handshake, as the API shows it."""
 
-from gateway.kernel.connections import TlsFacts
-from gateway.management.routes import Fields
+from gateway.kernel.broker.connections import TlsFacts
+from gateway.management.http.routes import Fields
 
 
 def tls_fields(tls: TlsFacts | None) -> Fields:

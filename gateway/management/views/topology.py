@@ -6,14 +6,14 @@ from collections.abc import Generator
 from urllib.parse import quote_plus
 from zlib import crc32
 
-from gateway.kernel.binding import Binding
-from gateway.kernel.exchange import Exchange
-from gateway.kernel.message import Arguments
-from gateway.kernel.queue import Queue
-from gateway.management.call import Call
-from gateway.management.counts import exchange_counts
-from gateway.management.routes import Fields
-from gateway.management.subjects import key_of
+from gateway.kernel.messages.message import Arguments
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.routing.binding import Binding
+from gateway.kernel.routing.exchange import Exchange
+from gateway.management.http.call import Call
+from gateway.management.http.routes import Fields
+from gateway.management.statistics.counts import exchange_counts
+from gateway.management.statistics.subjects import key_of
 from gateway.management.views.json import plain
 from gateway.management.views.numbers import with_rates
 from gateway.management.views.splits import gathered, publishes_to, routes_from
@@ -39,7 +39,7 @@ def exchange_view(call: Call, exchange: Exchange) -> Fields:
         fields["policy"] = settings.policy.name
     if exchange.inert_reason:
         fields["inert"] = exchange.inert_reason
-    waiting = exchange.guard.waiting if exchange.guard is not None else None
+    waiting = exchange.interceptor.waiting if exchange.interceptor is not None else None
     if waiting is not None:
         fields["messages_delayed"] = len(waiting.delays or ())
     counts = exchange_counts(exchange)

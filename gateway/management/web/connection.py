@@ -17,7 +17,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer  # type: ignore[import-untyped]
 
 from gateway.access.principals import is_loopback
-from gateway.management.errors import HttpError
+from gateway.management.http.errors import HttpError
 from gateway.management.views.json import encode
 from gateway.management.web.request import Headers, Request, too_large
 from gateway.net.listeners import plain_host

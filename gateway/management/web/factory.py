@@ -8,7 +8,7 @@ from twisted.internet.protocol import ServerFactory
 
 from gateway.logs import Log
 from gateway.logs.rate_limit import RateLimit
-from gateway.management.errors import HttpError
+from gateway.management.http.errors import HttpError
 from gateway.management.web.connection import HttpProtocol
 from gateway.management.web.limits import Allowance, HttpLimits
 from gateway.management.web.request import Request

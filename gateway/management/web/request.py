@@ -5,7 +5,7 @@ from io import BytesIO
 from typing import Final, Protocol
 from urllib.parse import parse_qsl
 
-from gateway.management.errors import HttpError
+from gateway.management.http.errors import HttpError
 
 Headers = list[tuple[bytes, bytes]]
 

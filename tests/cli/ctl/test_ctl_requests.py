@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.passwords import verify_password
+from gateway.access.passwords import verify_password
 from tests.cli.ctl.fake_api import FakeApi
 from tests.cli.ctl.running import Ctl
 

@@ -7,7 +7,7 @@ from _pytest.mark import ParameterSet
 from pamqp import commands
 from pamqp.base import Frame
 
-from gateway.kernel.message import Arguments
+from gateway.kernel.messages.message import Arguments
 from gateway_amqp.methods import encode_method
 from tests.protocols.amqp.dialogue import Gateway
 from tests.protocols.amqp.frames import Sent, asked

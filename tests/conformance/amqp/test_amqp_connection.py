@@ -6,10 +6,10 @@ import pytest
 from pamqp import commands
 
 from gateway.access import Access, CertificateSubject, Credentials, Principal
-from gateway.kernel.message import Value
-from gateway_amqp.handshake import PROTOCOL_HEADER
+from gateway.kernel.messages.message import Value
 from gateway_amqp.state import State
 from gateway_amqp.tables import encode_table
+from gateway_amqp.tuning import PROTOCOL_HEADER
 from tests.conformance.amqp.tables import (
     ALIVE,
     CHANNEL_CLOSED,

@@ -3,7 +3,7 @@
 import pytest
 from pamqp import commands
 
-from gateway.kernel.message import Value
+from gateway.kernel.messages.message import Value
 from tests.conformance.amqp.tables import (
     ALIVE,
     CHANNEL_CLOSED,

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pamqp import commands
 
-from gateway.kernel.long import Long
-from gateway.kernel.message import Value
+from gateway.kernel.messages.long import Long
+from gateway.kernel.messages.message import Value
 from tests.conformance.amqp.tables import (
     ALIVE,
     PROBE,

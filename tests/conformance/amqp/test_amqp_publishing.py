@@ -6,7 +6,7 @@ import pytest
 from pamqp import commands
 
 from gateway.kernel.alarms import Resource
-from gateway.kernel.message import Properties
+from gateway.kernel.messages.message import Properties
 from gateway_amqp.properties import encode_properties
 from tests.conformance.amqp.tables import (
     ALIVE,

@@ -3,7 +3,7 @@
 import pytest
 from pamqp import commands
 
-from gateway.kernel.message import Arguments
+from gateway.kernel.messages.message import Arguments
 from gateway.testing import FakeClock
 from tests.conformance.amqp.tables import (
     Row,

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from gateway.kernel.connections import TICKS_PER_S
-from gateway.kernel.message import Value
-from gateway_mqtt.properties import Property
+from gateway.kernel.broker.connections import TICKS_PER_S
+from gateway.kernel.messages.message import Value
+from gateway_mqtt.codec.properties import Property
 from gateway_mqtt.server import MqttServer
 from tests.conformance.mqtt.edge import transport
 from tests.conformance.mqtt.tables import CLOSED, statements, worded

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway_mqtt.properties import Property
+from gateway_mqtt.codec.properties import Property
 from tests.conformance.mqtt.tables import CLOSED, MALFORMED, PROTOCOL_ERROR, Row, rows, statements, worded
 from tests.protocols.mqtt.dialogue import Gateway
 from tests.protocols.mqtt.packets import (

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.kernel.message import Value
-from gateway.kernel.records import PolicyRecord
+from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.messages.message import Value
 from tests.conformance.mqtt.tables import PROTOCOL_ERROR, statements, worded
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.packets import FIVE, message_expiry, payload_format

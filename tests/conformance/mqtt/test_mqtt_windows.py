@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway_mqtt.properties import Property
+from gateway_mqtt.codec.properties import Property
 from tests.conformance.mqtt.tables import CLOSED, statements
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.packets import FIVE, receive_maximum

@@ -6,7 +6,7 @@ import pytest
 from twisted.internet.address import IPv4Address
 from twisted.internet.testing import StringTransport
 
-from gateway.kernel.connections import TICKS_PER_S
+from gateway.kernel.broker.connections import TICKS_PER_S
 from gateway_stomp.server import StompServer
 from tests.conformance.stomp.dialogue import Gateway
 from tests.conformance.stomp.frames import connect, frame, send

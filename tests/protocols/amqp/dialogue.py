@@ -11,14 +11,14 @@ from typing import Any, ClassVar
 from pamqp import commands
 
 from gateway.access import Access, CertificateSubject
+from gateway.kernel.broker.connections import ChannelFacts, PeerFacts
 from gateway.kernel.clock import Background, Clock
-from gateway.kernel.connections import ChannelFacts, PeerFacts
-from gateway.kernel.message import HeaderFormat, Value
-from gateway.kernel.plain import PLAIN
+from gateway.kernel.messages.message import HeaderFormat, Value
+from gateway.kernel.messages.native_header import PLAIN
 from gateway_amqp.connection import Connection
-from gateway_amqp.handshake import PROTOCOL_HEADER
 from gateway_amqp.header import AMQP
-from gateway_amqp.settings import AmqpSettings
+from gateway_amqp.listener_context import AmqpSettings
+from gateway_amqp.tuning import PROTOCOL_HEADER
 from gateway_memory import MemoryStore
 from tests.protocols.amqp.ear import EOF, Ear, Heard
 from tests.protocols.amqp.frames import ALL_CAPABILITIES, Sent, asked, start_ok, wire

@@ -11,9 +11,9 @@ from pamqp import commands
 from pamqp.base import Frame
 
 from gateway_amqp.content import BODY, FRAME_END, FRAME_HEAD, HEADER, HEARTBEAT, METHOD
-from gateway_amqp.handshake import PROTOCOL_HEADER
 from gateway_amqp.methods import decode_method
 from gateway_amqp.properties import decode_properties
+from gateway_amqp.tuning import PROTOCOL_HEADER
 
 CARRIES_CONTENT: Final = (commands.Basic.Deliver, commands.Basic.GetOk, commands.Basic.Return)
 

@@ -6,11 +6,11 @@ from typing import Any, Final, TypeAlias, TypeVar
 from pamqp import commands
 from pamqp.base import Frame
 
-from gateway.kernel.message import Properties, Value
+from gateway.kernel.messages.message import Properties, Value
 from gateway_amqp.content import BODY, FRAME_HEAD, HEADER
-from gateway_amqp.handshake import PROTOCOL_HEADER
 from gateway_amqp.methods import encode_method
 from gateway_amqp.properties import encode_properties
+from gateway_amqp.tuning import PROTOCOL_HEADER
 
 ALL_CAPABILITIES: Final[dict[str, Value]] = {
     "consumer_cancel_notify": True,

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.config.settings import Amqp
 from gateway_amqp.errors import REPLY_CODES, REPLY_NAMES, VIOLATION_CODES
-from gateway_amqp.handshake import CAPABILITIES
+from gateway_amqp.tuning import CAPABILITIES
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "protocols" / "amqp.md").read_text()
 ROWS = {int(code): name for code, name in re.findall(r"^\| (\d{3}) \| (\w+) \|", PAGE, re.MULTILINE)}

@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pamqp import commands
 
-from gateway_amqp.handshake import PROTOCOL_HEADER
 from gateway_amqp.state import State
+from gateway_amqp.tuning import PROTOCOL_HEADER
 from tests.effort import examples
 from tests.protocols.amqp.dialogue import Gateway, Peer
 from tests.protocols.amqp.frames import Sent, asked, content_header, frame, handshake, publish, start_ok, wire

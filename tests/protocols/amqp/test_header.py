@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.kernel.errors import PreconditionFailed, ProtocolViolation
-from gateway.kernel.message import Header, HeaderFormat, Properties, Value
+from gateway.kernel.messages.message import Header, HeaderFormat, Properties, Value
 from gateway_amqp.header import AMQP, MAX_SHARED, MAX_SHARED_BYTES, AmqpHeaderFormat
 from gateway_amqp.properties import encode_properties
 from gateway_amqp.tables import MalformedField, encode_table

@@ -9,11 +9,11 @@ from gateway.access import CertificateSubject, Credentials
 from gateway.kernel.errors import NotImplementedHere, ProtocolViolation
 from gateway_amqp.content import Assembly, whole_content
 from gateway_amqp.errors import REPLY_CODES, FrameError, octets, reply_code, reply_text
-from gateway_amqp.handshake import Tuning, capabilities
 from gateway_amqp.login import credentials
 from gateway_amqp.methods import encode_method
 from gateway_amqp.publishing import parse_publish
 from gateway_amqp.tables import encode_table
+from gateway_amqp.tuning import Tuning, capabilities
 from tests.protocols.amqp.frames import content_header, frame
 
 # ---------------------------------------------------------------- contents

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway.kernel.message import Properties, Value
+from gateway.kernel.messages.message import Properties, Value
 from gateway_amqp.offsets import _spliced, around_offset
 from gateway_amqp.properties import decode_properties, encode_properties
 

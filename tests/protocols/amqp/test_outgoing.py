@@ -5,7 +5,7 @@ from pamqp import body as pamqp_body
 from pamqp import commands, frame, header
 from pamqp.base import Frame
 
-from gateway.kernel.message import Message, Properties
+from gateway.kernel.messages.message import Message, Properties
 from gateway.net.outbox import HIGH_WATER, Outbox
 from gateway.net.turn import Speaker
 from gateway_amqp.deliveries import DeliveryWriter

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pamqp.commands import Basic
 
-from gateway.kernel.message import Properties
+from gateway.kernel.messages.message import Properties
 from gateway_amqp.properties import (
     PROPERTIES,
     decode_properties,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway.kernel.message import Value
+from gateway.kernel.messages.message import Value
 from gateway_amqp.splices import check_table, fields_of, with_field, without_fields
 from gateway_amqp.tables import MAX_DEPTH, MalformedField, decode_table, encode_table
 

@@ -9,15 +9,15 @@ from pamqp import body as pamqp_body
 from pamqp import commands, frame, header
 from pamqp.base import Frame
 
-from gateway.kernel.long import Long
-from gateway.kernel.message import Header, Message, Properties
-from gateway.kernel.plain import plain_header
-from gateway.kernel.queued_message import QueuedMessage
+from gateway.kernel.messages.long import Long
+from gateway.kernel.messages.message import Header, Message, Properties
+from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.net.outbox import HIGH_WATER, Outbox
 from gateway_amqp.deliveries import DeliveryWriter
 from gateway_amqp.header import AMQP
 from gateway_amqp.properties import decode_properties, encode_properties
-from gateway_mqtt.header import mqtt_header
+from gateway_mqtt.translation.header import mqtt_header
 from gateway_stomp.header import STOMP
 from tests.protocols.amqp.test_outgoing import FRAME_MAX, SIZES, Woken, taken
 

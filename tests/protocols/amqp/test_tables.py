@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kernel.message import Value
+from gateway.kernel.messages.message import Value
 from gateway_amqp.tables import (
     MAX_DEPTH,
     CutShort,

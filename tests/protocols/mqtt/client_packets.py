@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 from hypothesis import strategies as st
 
-from gateway_mqtt.errors import MqttError
+from gateway_mqtt.codec.errors import MqttError
 
 T = TypeVar("T")
 

@@ -15,17 +15,17 @@ from itertools import count
 from typing import Any, ClassVar, Self
 
 from gateway.access import Access, AuthenticationMethod
-from gateway.kernel.connections import PeerFacts
-from gateway.kernel.directory import Directory
-from gateway.kernel.message import HeaderFormat
-from gateway.kernel.plain import PLAIN
-from gateway.plugin_registry import PluginView
+from gateway.kernel.broker.connections import PeerFacts
+from gateway.kernel.broker.directory import Directory
+from gateway.kernel.messages.message import HeaderFormat
+from gateway.kernel.messages.native_header import PLAIN
+from gateway.plugins.registry import PluginView
 from gateway.testing import FakeClock
 from gateway_memory import MemoryStore
 from gateway_mqtt.connection import Connection
-from gateway_mqtt.header import MQTT
-from gateway_mqtt.login import LoginSettings
-from gateway_mqtt.settings import MqttSettings
+from gateway_mqtt.handshake.login import LoginSettings
+from gateway_mqtt.listener_context import MqttSettings
+from gateway_mqtt.translation.header import MQTT
 from tests.protocols.mqtt.ear import CLOSED, Ear, Heard
 from tests.protocols.mqtt.packets import WRITERS, session_expiry
 from tests.protocols.near_end import ALL, NearEnd

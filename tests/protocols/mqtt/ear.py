@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from gateway_mqtt.packet_types import PacketType
-from gateway_mqtt.properties import Property
-from gateway_mqtt.reasons import Reason
+from gateway_mqtt.codec.packet_types import PacketType
+from gateway_mqtt.codec.properties import Property
+from gateway_mqtt.codec.reasons import Reason
 
 Said: TypeAlias = list[tuple[Property, Any]]
 """Properties in their order; a value is a number, text, bytes or a pair of texts."""

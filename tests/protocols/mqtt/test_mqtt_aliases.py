@@ -2,9 +2,9 @@
 
 import pytest
 
-from gateway_mqtt.aliases import IncomingAliases, OutgoingAliases
-from gateway_mqtt.errors import MqttError
-from gateway_mqtt.reasons import Reason
+from gateway_mqtt.codec.errors import MqttError
+from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.traffic.aliases import IncomingAliases, OutgoingAliases
 from tests.protocols.mqtt.dialogue import Gateway
 from tests.protocols.mqtt.packets import maximum_packet_size, topic_alias_maximum
 

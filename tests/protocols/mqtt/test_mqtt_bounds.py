@@ -2,9 +2,9 @@
 
 import pytest
 
-from gateway.kernel.message import Message, Properties
-from gateway.kernel.plain import plain_header
-from gateway_mqtt.topics import LOSSY, REVERSIBLE, TopicBounds
+from gateway.kernel.messages.message import Message, Properties
+from gateway.kernel.messages.native_header import plain_header
+from gateway_mqtt.translation.topics import LOSSY, REVERSIBLE, TopicBounds
 from tests.protocols.mqtt.dialogue import Gateway
 from tests.protocols.mqtt.packets import Will
 

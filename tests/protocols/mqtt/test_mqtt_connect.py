@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_mqtt.decoding import connect_version, decode_connect
-from gateway_mqtt.errors import MqttError
-from gateway_mqtt.packets import Connect, WillPacket
-from gateway_mqtt.properties import Property
-from gateway_mqtt.reasons import Reason
+from gateway_mqtt.codec.decoding import connect_version, decode_connect
+from gateway_mqtt.codec.errors import MqttError
+from gateway_mqtt.codec.packets import Connect, WillPacket
+from gateway_mqtt.codec.properties import Property
+from gateway_mqtt.codec.reasons import Reason
 from tests.protocols.mqtt.client_packets import block, connect, mqtt_text, text, tried, user_property
 
 USERNAME, PASSWORD, WILL_RETAIN, WILL_QOS_2, WILL_QOS_1, WILL, CLEAN = 0x80, 0x40, 0x20, 0x10, 0x08, 0x04, 0x02

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_mqtt.decoding import (
+from gateway_mqtt.codec.decoding import (
     check_flags,
     decode_ack,
     decode_auth,
@@ -16,12 +16,12 @@ from gateway_mqtt.decoding import (
     decode_subscribe,
     decode_unsubscribe,
 )
-from gateway_mqtt.encoding import ack
-from gateway_mqtt.errors import MqttError
-from gateway_mqtt.packet_types import PacketType
-from gateway_mqtt.packets import Auth, Disconnect, SubscriptionRequest, Unsubscribe
-from gateway_mqtt.properties import Property
-from gateway_mqtt.reasons import SERVERS_ALONE, Reason, carried_by
+from gateway_mqtt.codec.encoding import ack
+from gateway_mqtt.codec.errors import MqttError
+from gateway_mqtt.codec.packet_types import PacketType
+from gateway_mqtt.codec.packets import Auth, Disconnect, SubscriptionRequest, Unsubscribe
+from gateway_mqtt.codec.properties import Property
+from gateway_mqtt.codec.reasons import SERVERS_ALONE, Reason, carried_by
 from tests.protocols.mqtt.client_packets import block, filters, mqtt_text, text, tried, user_property
 
 ACKS = [PacketType.PUBACK, PacketType.PUBREC, PacketType.PUBREL, PacketType.PUBCOMP]

@@ -2,10 +2,10 @@
 
 import pytest
 
-from gateway.kernel.message import Message
-from gateway_mqtt.encoder import Encoder
-from gateway_mqtt.header import mqtt_header
-from gateway_mqtt.topics import LOSSY, REVERSIBLE
+from gateway.kernel.messages.message import Message
+from gateway_mqtt.traffic.encoder import Encoder
+from gateway_mqtt.translation.header import mqtt_header
+from gateway_mqtt.translation.topics import LOSSY, REVERSIBLE
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.packets import WRITERS, Writer, user_property
 

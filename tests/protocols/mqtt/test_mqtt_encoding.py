@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_mqtt.encoding import ack, auth, connack, disconnect, packet, pingresp, suback, unsuback
-from gateway_mqtt.packet_types import PacketType
-from gateway_mqtt.properties import Properties, Property, decode_properties
-from gateway_mqtt.reasons import Reason
-from gateway_mqtt.wire import read_varint
+from gateway_mqtt.codec.data_types import read_varint
+from gateway_mqtt.codec.encoding import ack, auth, connack, disconnect, packet, pingresp, suback, unsuback
+from gateway_mqtt.codec.packet_types import PacketType
+from gateway_mqtt.codec.properties import Properties, Property, decode_properties
+from gateway_mqtt.codec.reasons import Reason
 
 SAID: Properties = {Property.REASON_STRING: "why"}
 SAID_BYTES = "061f0003776879"

@@ -6,13 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kernel.long import Long
-from gateway.kernel.message import Header, HeaderFormat, Value
-from gateway_mqtt.errors import MqttError
-from gateway_mqtt.facts import Facts, facts_of, is_plain
-from gateway_mqtt.header import MAX_SHARED, MQTT, MqttHeader, MqttHeaderFormat, mqtt_header, retained_header
-from gateway_mqtt.properties import Property, write_block
-from gateway_mqtt.topics import LOSSY
+from gateway.kernel.messages.long import Long
+from gateway.kernel.messages.message import Header, HeaderFormat, Value
+from gateway_mqtt.codec.errors import MqttError
+from gateway_mqtt.codec.properties import Property, write_block
+from gateway_mqtt.translation.delivery_view import Facts, facts_of, is_plain
+from gateway_mqtt.translation.header import (
+    MAX_SHARED,
+    MQTT,
+    MqttHeader,
+    MqttHeaderFormat,
+    mqtt_header,
+    retained_header,
+)
+from gateway_mqtt.translation.topics import LOSSY
 from tests.protocols.mqtt.client_packets import mqtt_text, text, tried, user_property
 
 EXPIRES = b"\x02\0\0\0\x0a"

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway_mqtt.codec.errors import MqttError
+from gateway_mqtt.codec.incoming import Incoming, remaining_length
+from gateway_mqtt.codec.reasons import Reason
 from gateway_mqtt.connection import Connection
-from gateway_mqtt.errors import MqttError
-from gateway_mqtt.incoming import Incoming, remaining_length
-from gateway_mqtt.reasons import Reason
 from tests.protocols.mqtt.dialogue import Gateway
 from tests.protocols.mqtt.packets import FIVE, varint
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.kernel.message import Value
-from gateway.kernel.records import PolicyRecord
+from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.messages.message import Value
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.packets import message_expiry, options, receive_maximum
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.kernel.session import Session
-from gateway_mqtt.properties import MOST_REPEATED
+from gateway.kernel.sessions.session import Session
+from gateway_mqtt.codec.properties import MOST_REPEATED
 from tests.clocks import TickingClock
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.packets import FIVE, session_expiry, user_property

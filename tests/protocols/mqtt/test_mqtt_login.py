@@ -19,16 +19,16 @@ from gateway.access import (
     Success,
     Visitor,
 )
-from gateway.kernel.records import ParameterRecord, PermissionRecord, UserRecord
-from gateway.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.access.passwords import DEFAULT_ALGORITHM, hash_password
+from gateway.kernel.journal.records import ParameterRecord, PermissionRecord, UserRecord
 from gateway.testing import MemoryBroker
 from gateway_auth import certificate, internal
-from gateway_mqtt.errors import MqttError
-from gateway_mqtt.login import Login, LoginSettings, TurnedAway, Verdict, Welcome
-from gateway_mqtt.packets import Auth, Connect
-from gateway_mqtt.places import Arrival
-from gateway_mqtt.properties import Property
-from gateway_mqtt.reasons import CONNACK_3, Reason
+from gateway_mqtt.codec.errors import MqttError
+from gateway_mqtt.codec.packets import Auth, Connect
+from gateway_mqtt.codec.properties import Property
+from gateway_mqtt.codec.reasons import CONNACK_3, Reason
+from gateway_mqtt.handshake.login import Login, LoginSettings, TurnedAway, Verdict, Welcome
+from gateway_mqtt.handshake.places import Arrival
 
 HERE = Arrival("127.0.0.1", 1883)
 AFAR = Arrival("192.0.2.7", 1883)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gateway.kernel.changes import Put
+from gateway.kernel.journal.changes import Put
 from tests.effort import examples
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.people import Link, Person

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.kernel.changes import Put
-from gateway.kernel.records import PermissionRecord, SessionRecord
+from gateway.kernel.journal.changes import Put
+from gateway.kernel.journal.records import PermissionRecord, SessionRecord
 from gateway_memory import MemoryStore
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.packets import Will

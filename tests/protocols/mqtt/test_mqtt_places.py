@@ -3,9 +3,9 @@
 import pytest
 
 from gateway.access import CertificateSubject
-from gateway.kernel.message import Value
-from gateway.kernel.records import ParameterRecord
-from gateway_mqtt.places import Arrival, Place, place_of
+from gateway.kernel.journal.records import ParameterRecord
+from gateway.kernel.messages.message import Value
+from gateway_mqtt.handshake.places import Arrival, Place, place_of
 
 SUBJECT = CertificateSubject("robot", "CN=robot,O=Example")
 PORT = ("mqtt_port_to_vhost_mapping", {"1883": "by-port"})

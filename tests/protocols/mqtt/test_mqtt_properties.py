@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_mqtt.errors import MqttError
-from gateway_mqtt.packet_types import PacketType
-from gateway_mqtt.properties import (
+from gateway_mqtt.codec.data_types import LARGEST_VARINT
+from gateway_mqtt.codec.errors import MqttError
+from gateway_mqtt.codec.packet_types import PacketType
+from gateway_mqtt.codec.properties import (
     DEFINITIONS,
     Properties,
     Property,
@@ -18,8 +19,7 @@ from gateway_mqtt.properties import (
     read_block,
     write_block,
 )
-from gateway_mqtt.reasons import Reason
-from gateway_mqtt.wire import LARGEST_VARINT
+from gateway_mqtt.codec.reasons import Reason
 from tests.protocols.mqtt.client_packets import mqtt_text, tried
 
 ANSWERS = "CONNACK PUBACK PUBREC PUBREL PUBCOMP SUBACK UNSUBACK DISCONNECT AUTH"

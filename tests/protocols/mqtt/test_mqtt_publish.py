@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_mqtt.errors import MqttError
-from gateway_mqtt.packet_types import PacketType
-from gateway_mqtt.properties import Property, read_block, write_block
-from gateway_mqtt.publish import (
+from gateway_mqtt.codec.data_types import varint
+from gateway_mqtt.codec.errors import MqttError
+from gateway_mqtt.codec.packet_types import PacketType
+from gateway_mqtt.codec.properties import Property, read_block, write_block
+from gateway_mqtt.codec.publish import (
     PublishProperties,
     decode_publish,
     scan_publish_properties,
@@ -18,8 +19,7 @@ from gateway_mqtt.publish import (
     without_alias,
     without_expiry,
 )
-from gateway_mqtt.reasons import Reason
-from gateway_mqtt.wire import varint
+from gateway_mqtt.codec.reasons import Reason
 from tests.protocols.mqtt.client_packets import mqtt_text, text, topics, tried, user_property
 
 MALFORMED, PROTOCOL_ERROR = Reason.MALFORMED_PACKET, Reason.PROTOCOL_ERROR

@@ -4,8 +4,8 @@ import pytest
 
 from gateway.kernel import errors
 from gateway.kernel.errors import AccessRefused, GatewayError, InternalError, NotAllowed, NotFound, Refused
-from gateway_mqtt.packet_types import PacketType
-from gateway_mqtt.reasons import CARRIERS, CONNACK_3, REFUSALS, SERVERS_ALONE, Reason, carried_by, reason_for
+from gateway_mqtt.codec.packet_types import PacketType
+from gateway_mqtt.codec.reasons import CARRIERS, CONNACK_3, REFUSALS, SERVERS_ALONE, Reason, carried_by, reason_for
 
 #: Table 2-6, turned round: what each packet may say.
 BY_PACKET = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.kernel.changes import Enqueued
+from gateway.kernel.journal.changes import Enqueued
 from gateway.net.outbox import HIGH_WATER
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.packets import options

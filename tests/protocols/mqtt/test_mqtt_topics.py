@@ -4,10 +4,18 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gateway.kernel.topics import TopicTrie
-from gateway_mqtt.errors import MqttError
-from gateway_mqtt.reasons import Reason
-from gateway_mqtt.topics import LOSSY, REVERSIBLE, Shared, TopicMapping, check_filter, check_topic, parse_filter
+from gateway.kernel.routing.topic_trie import TopicTrie
+from gateway_mqtt.codec.errors import MqttError
+from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.translation.topics import (
+    LOSSY,
+    REVERSIBLE,
+    Shared,
+    TopicMapping,
+    check_filter,
+    check_topic,
+    parse_filter,
+)
 from tests.protocols.mqtt.client_packets import filters, topics
 
 TOPICS = ["a", "/", "//", "/a", "a/", "a//b", "sport/tennis", " ", "$SYS/x", "a b/é", "\ufeff", "x" * 65_535]

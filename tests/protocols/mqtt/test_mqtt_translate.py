@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kernel.message import Header, Properties, Value
-from gateway.kernel.plain import plain_header
-from gateway_mqtt.facts import facts_of, is_plain
-from gateway_mqtt.properties import Property
-from gateway_mqtt.publish import PublishProperties, scan_publish_properties
-from gateway_mqtt.topics import REVERSIBLE
-from gateway_mqtt.translate import kernel_properties, mqtt_properties
+from gateway.kernel.messages.message import Header, Properties, Value
+from gateway.kernel.messages.native_header import plain_header
+from gateway_mqtt.codec.properties import Property
+from gateway_mqtt.codec.publish import PublishProperties, scan_publish_properties
+from gateway_mqtt.translation.delivery_view import facts_of, is_plain
+from gateway_mqtt.translation.properties import kernel_properties, mqtt_properties
+from gateway_mqtt.translation.topics import REVERSIBLE
 from tests.protocols.mqtt.client_packets import mqtt_text, text, user_property
 
 

@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_mqtt.errors import MqttError
-from gateway_mqtt.reasons import Reason
-from gateway_mqtt.wire import (
+from gateway_mqtt.codec.data_types import (
     LARGEST_VARINT,
     LONGEST_STRING,
     binary,
@@ -27,6 +25,8 @@ from gateway_mqtt.wire import (
     utf8,
     varint,
 )
+from gateway_mqtt.codec.errors import MqttError
+from gateway_mqtt.codec.reasons import Reason
 from tests.protocols.mqtt.client_packets import mqtt_text, tried
 
 #: Table 1-1: the first and the last number of each size.

@@ -16,17 +16,17 @@ from itertools import count
 from typing import Any, ClassVar
 
 from gateway.access import Access, Authenticator
-from gateway.kernel.connections import ChannelFacts, PeerFacts
-from gateway.kernel.directory import Directory
-from gateway.kernel.message import Header, HeaderFormat, Message, Properties
-from gateway.kernel.plain import PLAIN, plain_header
-from gateway.kernel.records import TopicPermissionRecord
-from gateway.plugin_registry import PluginView
+from gateway.kernel.broker.connections import ChannelFacts, PeerFacts
+from gateway.kernel.broker.directory import Directory
+from gateway.kernel.journal.records import TopicPermissionRecord
+from gateway.kernel.messages.message import Header, HeaderFormat, Message, Properties
+from gateway.kernel.messages.native_header import PLAIN, plain_header
+from gateway.plugins.registry import PluginView
 from gateway.testing import FakeClock
 from gateway_memory import MemoryStore
 from gateway_stomp.connection import Connection
 from gateway_stomp.header import STOMP
-from gateway_stomp.settings import StompSettings
+from gateway_stomp.listener_context import StompSettings
 from tests.protocols.near_end import ALL, NearEnd
 from tests.protocols.other_end import OtherEnd
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.kernel.message import Properties
+from gateway.kernel.messages.message import Properties
 from tests.protocols.stomp.dialogue import Client, Gateway
 from tests.protocols.stomp.test_stomp_connecting import refusal
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.message import Message, Properties, Value
-from gateway.kernel.plain import plain_header
+from gateway.kernel.messages.message import Message, Properties, Value
+from gateway.kernel.messages.native_header import plain_header
 from gateway_stomp.encoder import Encoder
 from gateway_stomp.header import STOMP, StompHeader
 from gateway_stomp.translate import headers_of, properties_of

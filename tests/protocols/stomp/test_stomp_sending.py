@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.kernel.message import Arguments, Properties
+from gateway.kernel.messages.message import Arguments, Properties
 from gateway_stomp.state import State
 from tests.protocols.stomp.dialogue import CLOSED, Gateway, frame, receipt
 from tests.protocols.stomp.test_stomp_connecting import refusal

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gateway.kernel.message import Properties
+from gateway.kernel.messages.message import Properties
 from gateway_stomp.stream_headers import stream_arguments
 from tests.protocols.stomp.dialogue import Client, Gateway, Heard
 

@@ -1,0 +1,45 @@
+"""Columns as an Arrow stream: as bytes for a reader, or as the file of a sealed segment."""
+
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import pyarrow as pa
+
+from gateway.columnar.encoding.pieces import Piece
+from gateway.columnar.encoding.schema import MESSAGES
+from gateway.columnar.tables.files import replaced
+from gateway.columnar.tables.sealed import Batch, index_of
+
+#: Columns that repeat themselves take next to no room with LZ4, and it next to no time.
+_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
+
+_SCHEMA_SIZE: Final = MESSAGES.serialize().size
+
+
+def arrow_stream(pieces: Iterable[Piece]) -> bytes:
+    """Return an Arrow stream of these pieces, which may be none."""
+    sink = io.BytesIO()
+    _write(sink, pieces)
+    return sink.getvalue()
+
+
+def write_sealed(path: Path, pieces: Iterable[Piece]) -> int:
+    """Write the file of a sealed segment, there whole or not at all; return its size in bytes."""
+    with replaced(path) as file:
+        file.write(index_of(*_write(file, pieces)))
+        return file.tell()
+
+
+def _write(sink: BinaryIO, pieces: Iterable[Piece]) -> tuple[int, list[Batch]]:
+    """Write an Arrow stream; return the size of its schema and where its batches lie."""
+    written: list[Batch] = []
+    with pa.ipc.new_stream(sink, MESSAGES, options=_OPTIONS) as writer:
+        position = _SCHEMA_SIZE  # the writer waits with the schema for the first batch
+        for piece in pieces:
+            writer.write_batch(piece.batch)
+            end = sink.tell()
+            written.append(Batch(piece.first, piece.batch.num_rows, position, end - position))
+            position = end
+    return _SCHEMA_SIZE, written

@@ -1,0 +1,173 @@
+"""What was said about a message, as the values of its columns.
+
+A message's *envelope* is its content record without the body: exchange, routing key, header. Publishers repeat
+themselves, so facts are worked out once for each envelope and many rows share them.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Final, NamedTuple, TypeAlias
+
+from gateway.kernel.errors import GatewayError
+from gateway.kernel.messages.death_records import deaths_of
+from gateway.kernel.messages.message import Header, HeaderFormat, Properties, Value
+from gateway.kernel.messages.stored_message import StoredMessage
+from gateway.kernel.messages.values import dumps
+
+Death: TypeAlias = dict[str, str | int | datetime | list[str] | None]
+Mqtt: TypeAlias = dict[str, str | int | bool]
+
+NOTHING: Final = Properties()
+
+
+class Facts(NamedTuple):
+    """One value for each column of ``schema.ENVELOPE``, in that order."""
+
+    exchange: str
+    routing_key: str
+    protocol: str
+    user_id: str | None
+    client_id: str | None
+    message_id: str | None
+    correlation_id: str | None
+    reply_to: str | None
+    content_type: str | None
+    content_encoding: str | None
+    type: str | None
+    app_id: str | None
+    priority: int | None
+    delivery_mode: int | None
+    expiration: str | None
+    redelivered: bool
+    message_timestamp: datetime | None
+    headers: list[tuple[str, str | None]]
+    headers_json: str
+    x_death: list[Death] | None
+    mqtt: Mqtt | None
+
+
+class Specialities(NamedTuple):
+    """What one protocol knows of a message beyond the properties that all of them share."""
+
+    client_id: str | None = None
+    mqtt: Mqtt | None = None
+
+
+Speciality: TypeAlias = Callable[[Header, str], Specialities]
+"""Returns the specialities of a header and routing key; one for each protocol that has any, by name of its format."""
+
+
+class FactFinder:
+    """Works out the facts of envelopes: by the header formats of the protocols, each by its name."""
+
+    def __init__(self, formats: Mapping[str, HeaderFormat], specialities: Mapping[str, Speciality]) -> None:
+        self._formats = formats
+        self._specialities = specialities
+
+    def facts(self, stored: StoredMessage) -> Facts:
+        """Return the facts of a message, its body left out.
+
+        What this version cannot read costs the columns made of it, never the message.
+        """
+        try:
+            header = self._formats[stored.header_format].header(stored.header)
+            properties = header.properties
+            speciality = self._specialities.get(stored.header_format)
+            special = speciality(header, stored.routing_key) if speciality is not None else Specialities()
+        except (GatewayError, KeyError, ValueError):  # an unknown format, or bytes that its adapter refuses
+            properties, special = NOTHING, Specialities()
+        return _facts(stored, properties, special)
+
+
+def _facts(stored: StoredMessage, said: Properties, special: Specialities) -> Facts:
+    headers = said.headers
+    return Facts(
+        exchange=text(stored.exchange),
+        routing_key=text(stored.routing_key),
+        protocol=stored.header_format,
+        user_id=_text(said.user_id),
+        client_id=_text(special.client_id),
+        message_id=_text(said.message_id),
+        correlation_id=_text(said.correlation_id),
+        reply_to=_text(said.reply_to),
+        content_type=_text(said.content_type),
+        content_encoding=_text(said.content_encoding),
+        type=_text(said.type),
+        app_id=_text(said.app_id),
+        priority=said.priority,
+        delivery_mode=said.delivery_mode,
+        expiration=_text(said.expiration),
+        redelivered=False,
+        message_timestamp=said.timestamp,
+        headers=[(text(name), as_text(value)) for name, value in headers.items()],
+        headers_json=as_json(headers),
+        x_death=_deaths(headers),
+        mqtt=special.mqtt,
+    )
+
+
+def text(said: str) -> str:
+    """Return text that UTF-8 can hold: a lone surrogate, which the wire may bring, becomes its escape."""
+    return said if said.isascii() else said.encode("utf-8", "backslashreplace").decode()
+
+
+def _text(said: str | None) -> str | None:
+    return None if said is None else text(said)
+
+
+def as_json(headers: Mapping[str, Value]) -> str:
+    """Write headers so that ``gateway.kernel.messages.values.loads`` reads the very same values back."""
+    if not headers:
+        return "{}"
+    written = dumps(dict(headers)).decode("utf-8", "surrogatepass")
+    try:
+        written.encode()
+    except UnicodeEncodeError:  # a lone surrogate: JSON has an escape for it
+        return json.dumps(json.loads(written), separators=(",", ":"))
+    return written
+
+
+def as_text(value: Value) -> str | None:
+    """Write one header so that people and SQL can read it; ``headers_json`` is for those who want it back.
+
+    Bytes that are text are that text, other bytes hexadecimal. Tables and lists are JSON.
+    """
+    match value:
+        case None:
+            return None
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return text(value)
+        case bytes():
+            try:
+                return value.decode()
+            except UnicodeDecodeError:
+                return value.hex()
+        case datetime():
+            return value.isoformat()
+        case dict():
+            return as_json(value)
+        case list():
+            return as_json({"": value})[4:-1]
+        case _:
+            return str(value)
+
+
+def _deaths(headers: Mapping[str, Value]) -> list[Death] | None:
+    """Return the chain of deaths, newest first; what a client wrote there that is none is passed over."""
+    if "x-death" not in headers:
+        return None
+    return [_death(entry) for entry in deaths_of(headers) if isinstance(entry, dict)]
+
+
+def _death(entry: Mapping[str, Value]) -> Death:
+    count, time, keys = entry.get("count"), entry.get("time"), entry.get("routing-keys")
+    named = {name: entry.get(name) for name in ("queue", "reason", "exchange")}
+    return {
+        **{name: text(value) if isinstance(value, str) else None for name, value in named.items()},
+        "count": int(count) if isinstance(count, int) and abs(count) < 2**63 else None,
+        "time": time if isinstance(time, datetime) else None,
+        "routing_keys": [text(key) for key in keys if isinstance(key, str)] if isinstance(keys, list) else None,
+    }

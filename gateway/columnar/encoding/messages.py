@@ -1,0 +1,75 @@
+"""From rows to columns of messages: what was said is worked out once for each envelope, and repeated."""
+
+from array import array
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+
+from gateway.columnar.encoding.envelope_columns import FactFinder, Facts, text
+from gateway.columnar.encoding.pieces import Piece
+from gateway.columnar.encoding.rows import Rows, rows_between
+from gateway.columnar.encoding.schema import ENVELOPE, MESSAGES, TIMESTAMP
+from gateway.kernel.messages.contents import decode_content
+
+#: Envelopes whose facts are kept; when so many have gathered, all are forgotten, which costs less than choosing.
+_MOST_KEPT: Final = 8192
+
+_ENVELOPE_SCHEMA: Final = pa.schema(ENVELOPE)
+
+
+class MessageColumns:
+    """Makes columns of the messages of any stream. Keeps the facts of the envelopes it met."""
+
+    schema = MESSAGES
+
+    def __init__(self, finder: FactFinder) -> None:
+        self._finder = finder
+        self._facts: dict[bytes, Facts] = {}
+
+    def pieces(
+        self, chunks: Iterable[bytes], first: int, end: int, *, vhost: str, queue: str | None, partition: int = 0
+    ) -> Iterator[Piece]:
+        """Yield the messages from ``first`` to before ``end``; the others say whose they are."""
+        place = (_text(vhost), _text(queue), pa.scalar(partition, pa.int32()))
+        for rows in rows_between(chunks, first, end):
+            times = rows.timestamps
+            batch = self._batch(rows, place)
+            yield Piece(rows.first, rows.first + len(rows), times[0] // 1000, times[-1] // 1000, batch)
+
+    def _batch(self, rows: Rows, place: tuple[pa.Scalar, ...]) -> pa.RecordBatch:
+        count = len(rows)
+        offsets = array("q", range(rows.first, rows.first + count))
+        origin = [
+            *(pa.repeat(value, count) for value in place),
+            _over(pa.int64(), offsets),
+            _over(TIMESTAMP, rows.timestamps),
+        ]
+        said = self._said(rows.envelopes)
+        if len(rows.envelopes) < count:
+            said = said.take(_over(pa.int32(), rows.codes))
+        bodies = pa.array(rows.bodies, pa.binary())
+        return pa.RecordBatch.from_arrays([*origin, *said.columns, bodies], schema=MESSAGES)
+
+    def _said(self, envelopes: Iterable[bytes]) -> pa.RecordBatch:
+        """Return the columns of what was said, a row for each envelope."""
+        facts = [self._facts.get(envelope) or self._learn(envelope) for envelope in envelopes]
+        columns = zip(*facts, strict=True)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, _ENVELOPE_SCHEMA, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=_ENVELOPE_SCHEMA)
+
+    def _learn(self, envelope: bytes) -> Facts:
+        facts = self._finder.facts(decode_content(envelope))
+        if len(self._facts) >= _MOST_KEPT:
+            self._facts.clear()
+        self._facts[envelope] = facts
+        return facts
+
+
+def _text(said: str | None) -> pa.Scalar:
+    return pa.scalar(None if said is None else text(said), pa.string())
+
+
+def _over(kind: pa.DataType, numbers: "array[Any]") -> pa.Array:
+    """Return an array over the very memory of these numbers."""
+    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])

@@ -1,0 +1,92 @@
+"""Columns as Parquet files of a table, one for each day that they touch.
+
+A file is written under a temporary name, made durable, renamed, and then named by a line of the manifest; what the
+manifest names is never written again. So a conversion may be repeated after a crash at any point, and nothing doubles.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gateway.columnar.encoding.pieces import DAY_MS, Piece
+from gateway.columnar.tables.files import make_directory, replaced
+from gateway.columnar.tables.manifest import KnownNames, Line, append_line
+from gateway.columnar.tables.table_directory import day_directory, file_name
+
+#: Rows and bytes that one row group gathers: what a reader of one column has to fetch at once.
+_GROUP_ROWS: Final = 131_072
+_GROUP_BYTES: Final = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Whose rows they are. ``stem`` is how the names of the files begin; ``says`` goes into the manifest as it is."""
+
+    table: Path
+    vhost: str
+    stem: str
+    says: Line
+
+
+def write_table(source: Source, schema: pa.Schema, pieces: Iterable[Piece], known: KnownNames) -> list[str]:
+    """Write what is not there yet, in order; return the paths of all the files, relative to the table."""
+    written = []
+    for _, of_day in groupby(pieces, key=lambda piece: piece.first_ms // DAY_MS):
+        part = list(of_day)
+        directory = day_directory(source.table, source.vhost, _day(part[0]))
+        name = file_name(source.stem, part[0].first, part[-1].end)
+        if name not in known.names_in(directory):
+            make_directory(directory)
+            size = _write(directory / name, schema, part)
+            append_line(directory, {"file": name, **source.says, **_figures(part), "bytes": size})
+        written.append(str((directory / name).relative_to(source.table)))
+    return written
+
+
+def _day(piece: Piece) -> date:
+    return datetime.fromtimestamp(piece.first_ms / 1000, UTC).date()
+
+
+def _figures(part: list[Piece]) -> Line:
+    """Return what the manifest says of the rows of a file."""
+    return {
+        "rows": sum(piece.batch.num_rows for piece in part),
+        "first": part[0].first,
+        "next": part[-1].end,
+        "first_ms": part[0].first_ms,
+        "last_ms": part[-1].last_ms,
+    }
+
+
+def _write(path: Path, schema: pa.Schema, part: list[Piece]) -> int:
+    with replaced(path) as file, _writer(file, schema) as writer:
+        for group in _groups(part):
+            writer.write_table(pa.Table.from_batches(group, schema), row_group_size=_GROUP_ROWS)
+    return path.stat().st_size
+
+
+def _writer(file: BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
+    """Return who writes a file. A dictionary of bodies would be built in vain: they seldom repeat."""
+    repeating = [field.name for field in schema if field.name not in ("body", "offset", "timestamp", "monotonic_ns")]
+    return pq.ParquetWriter(file, schema, compression="zstd", use_dictionary=repeating)
+
+
+def _groups(part: list[Piece]) -> Iterator[list[pa.RecordBatch]]:
+    """Yield the batches of each row group."""
+    group: list[pa.RecordBatch] = []
+    rows = size = 0
+    for piece in part:
+        group.append(piece.batch)
+        rows += piece.batch.num_rows
+        size += piece.batch.nbytes
+        if rows >= _GROUP_ROWS or size >= _GROUP_BYTES:
+            yield group
+            group, rows, size = [], 0, 0
+    if group:
+        yield group

@@ -1,0 +1,68 @@
+"""From the chunks of a stream to rows: what lies between two offsets, cut into batches.
+
+Nothing is decoded here but lengths. A row is a body and the number of its *envelope*, what stands before the body, so
+that the costly part is done once for all rows with the same one.
+"""
+
+from array import array
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from gateway.columnar.encoding.pieces import DAY_MS
+from gateway.kernel.messages.chunks import entries
+from gateway.kernel.messages.contents import body_at
+
+#: Rows in one batch: what is copied out of a sealed file for one who wants a single row.
+MOST_ROWS: Final = 8192
+
+#: Bytes of bodies in one batch at which it ends, so that large messages make small batches.
+MOST_BYTES: Final = 4 * 1024 * 1024
+
+
+class Rows:
+    """Some rows in a row, all of one day. ``codes`` tells of each the place of its envelope among ``envelopes``.
+
+    ``timestamps`` are in µs since the epoch.
+    """
+
+    __slots__ = ("bodies", "codes", "day", "envelopes", "first", "room", "timestamps")
+
+    def __init__(self, first: int, day: int) -> None:
+        self.first = first
+        self.day = day
+        self.room = MOST_BYTES
+        self.timestamps = array("q")
+        self.codes = array("i")
+        self.envelopes: dict[bytes, int] = {}
+        self.bodies: list[bytes] = []
+
+    def __len__(self) -> int:
+        return len(self.bodies)
+
+    def add(self, timestamp_ms: int, content: bytes) -> None:
+        """Take one more row in."""
+        at = body_at(content)
+        envelope, body = content[:at], content[at:]
+        code = self.envelopes.get(envelope)
+        if code is None:
+            code = self.envelopes[envelope] = len(self.envelopes)
+        self.codes.append(code)
+        self.timestamps.append(timestamp_ms * 1000)
+        self.bodies.append(body)
+        self.room -= len(body)
+
+
+def rows_between(chunks: Iterable[bytes], first: int, end: int) -> Iterator[Rows]:
+    """Yield the rows from ``first`` to before ``end`` that are in these pieces of a stream, in batches."""
+    rows = Rows(first, 0)
+    for data in chunks:
+        for offset, timestamp_ms, _, content in entries(data, first):
+            if offset >= end:
+                break
+            if rows.room <= 0 or len(rows.bodies) >= MOST_ROWS or timestamp_ms // DAY_MS != rows.day:
+                if rows.bodies:
+                    yield rows
+                rows = Rows(offset, timestamp_ms // DAY_MS)
+            rows.add(timestamp_ms, content)
+    if rows.bodies:
+        yield rows

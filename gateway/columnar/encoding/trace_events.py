@@ -1,0 +1,66 @@
+"""From the stream of a trace to columns of events: each message of it holds the events of one turn, as JSON."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from gateway.columnar.encoding.envelope_columns import text
+from gateway.columnar.encoding.pieces import DAY_MS, Piece
+from gateway.columnar.encoding.rows import MOST_ROWS
+from gateway.columnar.encoding.schema import TRACE
+from gateway.kernel.messages.chunks import entries
+from gateway.kernel.messages.contents import body_at
+from gateway.kernel.messages.message import Value
+
+_TIME = TRACE.get_field_index("timestamp")
+
+
+class TraceColumns:
+    """Makes columns of the events of any virtual host."""
+
+    schema = TRACE
+
+    def pieces(self, chunks: Iterable[bytes], first: int, end: int, *, vhost: str) -> Iterator[Piece]:
+        """Yield the events in the stream's messages from ``first`` to before ``end``."""
+        name, events = text(vhost), _Gathered(first, 0)
+        for data in chunks:
+            for offset, timestamp_ms, _, content in entries(data, first):
+                if offset >= end:
+                    break
+                if len(events.rows) >= MOST_ROWS or timestamp_ms // DAY_MS != events.first_ms // DAY_MS:
+                    if events.rows:
+                        yield events.piece(name)
+                    events = _Gathered(offset, timestamp_ms)
+                events.take(offset, timestamp_ms, json.loads(content[body_at(content) :]))
+        if events.rows:
+            yield events.piece(name)
+
+
+class _Gathered:
+    """Events of some turns of one day."""
+
+    def __init__(self, first: int, first_ms: int) -> None:
+        self.first = self.end = first
+        self.first_ms = self.last_ms = first_ms
+        self.rows: list[list[Value]] = []
+
+    def take(self, offset: int, timestamp_ms: int, rows: list[list[Value]]) -> None:
+        self.end = offset + 1
+        self.last_ms = timestamp_ms
+        self.rows += rows
+
+    def piece(self, vhost: str) -> Piece:
+        columns = [[vhost] * len(self.rows), *map(list, zip(*self.rows, strict=True))]
+        columns[_TIME] = [ms * 1000 for ms in columns[_TIME]]
+        arrays = [_array(column, field) for column, field in zip(columns, TRACE, strict=True)]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=TRACE)
+        return Piece(self.first, self.end, self.first_ms, self.last_ms, batch)
+
+
+def _array(column: list[Any], field: pa.Field) -> pa.Array:
+    try:
+        return pa.array(column, field.type)
+    except UnicodeEncodeError:  # a lone surrogate, which a name from the wire may hold
+        return pa.array([text(value) if isinstance(value, str) else value for value in column], field.type)

@@ -1,0 +1,118 @@
+"""The columnar worker: a process beside the broker that makes Arrow and Parquet of what lies in streams.
+
+It reads frames (:mod:`gateway.worker_process.framing`) from standard input, does one after another, answers each on
+standard output, and ends when its input does. What it is asked to do:
+
+* ``arrow`` (``vhost``, ``queue``, ``partition``, ``from``, ``to``): answers with an Arrow stream of these offsets, from
+  the chunks in the payload;
+* ``segment`` (``vhost``, ``queue``, ``partition``, ``path``): writes the ``.arrow`` file beside a ``.chunks`` file;
+* ``table`` (``table``, ``kind``, ``vhost``, ``queue``, ``stem``, ``says``, ``from``, ``to``, ``path``): writes Parquet
+  files into the directory ``table`` of the chunks at ``path``, or of those in the payload where that is null.
+
+An answer has the ``id`` of its request, and ``error`` in words if it failed.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from gateway.columnar.encoding.arrow_stream import arrow_stream, write_sealed
+from gateway.columnar.encoding.formats import fact_finder
+from gateway.columnar.encoding.messages import MessageColumns
+from gateway.columnar.encoding.parquet import Source, write_table
+from gateway.columnar.encoding.trace_events import TraceColumns
+from gateway.columnar.tables.manifest import KnownNames
+from gateway.columnar.tables.table_directory import owned, sweep
+from gateway.worker_process.framing import Frame, FrameReader, Head, encode_frame
+
+#: An offset behind all others.
+_EVERYTHING: Final = sys.maxsize
+
+#: The broker goes first where there is but one processor.
+_NICENESS: Final = 5
+
+
+class Worker:
+    """Does what the broker asks for. Owns what is remembered between requests."""
+
+    def __init__(self) -> None:
+        self._messages = MessageColumns(fact_finder())
+        self._trace = TraceColumns()
+        self._known = KnownNames()
+        self._swept: set[Path] = set()
+        self._deeds: Mapping[str, Callable[[Head, bytes], Frame]] = {
+            "arrow": self._arrow,
+            "segment": self._segment,
+            "table": self._table,
+        }
+
+    def answer(self, request: Frame) -> Frame:
+        """Do what is asked; a failure is an answer too, since the next request has nothing to do with it."""
+        head = request.head
+        try:
+            done = self._deeds[head["do"]](head, request.payload)
+        except Exception as error:  # the seam between two processes: the broker decides what a failure means
+            return Frame({"id": head.get("id"), "error": f"{type(error).__name__}: {error}"}, b"")
+        return Frame({"id": head.get("id"), **done.head}, done.payload)
+
+    def _arrow(self, head: Head, chunks: bytes) -> Frame:
+        pieces = self._messages.pieces([chunks], head["from"], head["to"], **_place(head))
+        return Frame({}, arrow_stream(pieces))
+
+    def _segment(self, head: Head, _: bytes) -> Frame:
+        path = Path(head["path"])
+        pieces = self._messages.pieces([path.read_bytes()], 0, _EVERYTHING, **_place(head))
+        return Frame({"bytes": write_sealed(path.with_suffix(".arrow"), pieces)}, b"")
+
+    def _table(self, head: Head, payload: bytes) -> Frame:
+        table = Path(head["table"])
+        source = Source(table, head["vhost"], head["stem"], head["says"])
+        with owned(table):
+            if table not in self._swept:
+                sweep(table)
+                self._swept.add(table)
+            chunks = Path(head["path"]).read_bytes() if head.get("path") else payload
+            return Frame({"files": self._written(source, head, chunks)}, b"")
+
+    def _written(self, source: Source, head: Head, chunks: bytes) -> list[str]:
+        between = [chunks], head["from"], head["to"]
+        if head["kind"] == "trace":
+            events = self._trace.pieces(*between, vhost=source.vhost)
+            return write_table(source, self._trace.schema, events, self._known)
+        pieces = self._messages.pieces(*between, vhost=source.vhost, queue=head["queue"])
+        return write_table(source, self._messages.schema, pieces, self._known)
+
+
+def _place(head: Head) -> dict[str, Any]:
+    return {name: head[name] for name in ("vhost", "queue", "partition")}
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer requests until there are no more."""
+    worker = Worker()
+    for request in _frames(requests):
+        answers.write(encode_frame(*worker.answer(request)))
+        answers.flush()
+
+
+def _frames(requests: BinaryIO) -> Iterator[Frame]:
+    reader = FrameReader()
+    while data := os.read(requests.fileno(), 1 << 20):
+        yield from reader.feed(data)
+
+
+def main() -> None:
+    """Serve the broker at standard input and output."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the broker, which closes the pipe once it is done with us
+    os.nice(_NICENESS)
+    try:
+        serve(sys.stdin.buffer, sys.stdout.buffer)
+    except (BrokenPipeError, ConnectionResetError):  # the broker died: nobody waits for the answer
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""The archives of one virtual host: of which exchanges and queues there are any, and who is told about them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gateway.kernel.archives.archive import Archive, ArchiveRules
+from gateway.kernel.archives.blocked_publishers import HeldPublishers
+from gateway.kernel.events import Event
+from gateway.kernel.journal.changes import Put, Removed
+from gateway.kernel.journal.records import ArchiveRecord
+from gateway.kernel.streams.stream_log import Log
+
+if TYPE_CHECKING:
+    from gateway.kernel.clock import Clock
+    from gateway.kernel.events import Events
+    from gateway.kernel.journal.changes import StreamSegment
+    from gateway.kernel.journal.journal import Journal
+    from gateway.kernel.messages.message import Message
+    from gateway.kernel.messages.origin import Origin
+
+
+@dataclass(slots=True)
+class Archivists:
+    """What the archives of all virtual hosts share.
+
+    ``on_sealed`` is told of each segment that is complete for good. ``held_publishers`` are the connections that
+    publish faster than files are made.
+    """
+
+    rules: ArchiveRules = field(default_factory=ArchiveRules)
+    on_sealed: "Callable[[Archive, StreamSegment], None]" = lambda archive, segment: None
+    held_publishers: HeldPublishers = field(default_factory=HeldPublishers)
+
+
+class Archives:
+    """The archives of one virtual host. Told by exchanges and queues what is theirs to be kept.
+
+    ``overflowing`` are full and kept a message all the same, of late; with the message, to find the publisher by.
+    ``on_change`` is called when there is one more or less.
+    """
+
+    def __init__(
+        self,
+        vhost_name: str,
+        journal: "Journal",
+        clock: "Clock",
+        events: "Events",
+        next_id: Callable[[], int],
+        archivists: Archivists,
+    ) -> None:
+        self.overflowing: dict[Archive, Message] = {}
+        self.clock = clock
+        self.on_change: Callable[[], None] = lambda: None
+        self._vhost_name = vhost_name
+        self._journal = journal
+        self._events = events
+        self._next_id = next_id
+        self._archivists = archivists
+        self._archive_by_source: dict[tuple[str, str], Archive] = {}
+
+    def __iter__(self) -> Iterator[Archive]:
+        return iter(tuple(self._archive_by_source.values()))
+
+    def __len__(self) -> int:
+        return len(self._archive_by_source)
+
+    @property
+    def rules(self) -> ArchiveRules:
+        """How archives are cut."""
+        return self._archivists.rules
+
+    @property
+    def now_ms(self) -> int:
+        """Wall time in milliseconds."""
+        return self._journal.now_ms
+
+    # Which there are
+
+    def open(self, source: str, name: str = "") -> Archive:
+        """Return the archive of an exchange or queue, made now if need be."""
+        archive = self._archive_by_source.get((source, name))
+        if archive is None:
+            record = ArchiveRecord(self._vhost_name, source, name, self._next_id(), self.now_ms)
+            archive = self._install(record)
+            self._journal.record(Put(record))
+            self._emit("archive.opened", archive)
+        archive.is_retired = False
+        return archive
+
+    def install(self, record: ArchiveRecord) -> Log:
+        """Build an archive from its record; return the log, for recovery to fill."""
+        return self._install(record).log
+
+    def retire(self, source: str, name: str = "") -> None:
+        """Nothing more is to be kept of this: put what there is into files, then forget it.
+
+        At once would be too soon: what is equipped anew retires and comes back in one breath.
+        """
+        archive = self._archive_by_source.get((source, name))
+        if archive is not None and not archive.is_retired:
+            archive.is_retired = True
+            self.clock.call_later(0, lambda: self._wind_up(archive))
+
+    def reclaim(self) -> None:
+        """Go on after recovery. What no exchange and no queue claimed by then retires."""
+        for archive in self:
+            archive.go_on()
+            for segment in archive.waiting:
+                self.sealed(archive, segment)
+            if archive.is_retired:
+                self._wind_up(archive)
+
+    def retire_all(self) -> None:
+        """The virtual host goes, and with it what is in no file yet."""
+        for archive in self:
+            self.close(archive)
+
+    def close(self, archive: Archive) -> None:
+        """Forget an archive, and whatever is still in its log."""
+        archive.cancel()
+        archive.waiting.clear()
+        archive.log.erase()
+        archive.is_full = False
+        self._archivists.held_publishers.release(archive)
+        del self._archive_by_source[archive.record.source, archive.record.name]
+        self._journal.record(Removed(archive.record.kind, archive.record.key))
+        self._emit("archive.closed", archive)
+        self.on_change()
+
+    def _install(self, record: ArchiveRecord) -> Archive:
+        log = Log(record.id, self._journal, self.rules.segment_size)
+        archive = Archive(record, self, log)
+        archive.is_retired = True  # until an exchange or a queue claims it
+        self._archive_by_source[record.source, record.name] = archive
+        self.on_change()
+        return archive
+
+    def _wind_up(self, archive: Archive) -> None:
+        if not archive.is_retired or archive not in self._archive_by_source.values():
+            return
+        archive.log.seal()
+        if not len(archive.log):
+            self.close(archive)
+
+    # Messages
+
+    def published(self, kept_by: "Iterable[Archive]", message: "Message", origin: "Origin | None") -> None:
+        """A message was offered to its queues: keep it for the exchanges it came by, and see to its publisher."""
+        for archive in kept_by:
+            archive.keep(message)
+        if self.overflowing:
+            full = [archive for archive, kept in self.overflowing.items() if kept is message]
+            self.overflowing.clear()
+            if full and origin is not None:
+                self._archivists.held_publishers.hold(origin.connection, full)
+
+    # What archives tell
+
+    def sealed(self, archive: Archive, segment: "StreamSegment") -> None:
+        """A segment is complete for good."""
+        self._archivists.on_sealed(archive, segment)
+
+    def weighed(self, archive: Archive) -> None:
+        """An archive became full, or has room again."""
+        self._emit("archive.full" if archive.is_full else "archive.has_room", archive)
+        if not archive.is_full:
+            self._archivists.held_publishers.release(archive)
+
+    def _emit(self, event: str, archive: Archive) -> None:
+        details = {"source": archive.record.source, "waiting_bytes": archive.waiting_bytes}
+        self._events.emit(Event(event, self._vhost_name, archive.record.name, details))

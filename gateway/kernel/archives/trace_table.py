@@ -1,0 +1,160 @@
+"""What happens to the messages of one virtual host, event by event, written down in a stream of its own.
+
+The events of a turn are one message of the stream, so they survive together with what they tell of. A virtual host
+that does not ask for it pays nothing: queues have the feature that tells of them only while the table is on.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from gateway.kernel.archives.archive import TRACE
+from gateway.kernel.messages.message import Message, Properties
+from gateway.kernel.messages.native_header import plain_header
+
+if TYPE_CHECKING:
+    from gateway.kernel.archives.archive import Archive
+    from gateway.kernel.archives.archives import Archives
+    from gateway.kernel.clock import Clock
+    from gateway.kernel.journal.journal import Journal
+    from gateway.kernel.messages.death_records import Reason
+    from gateway.kernel.messages.message import Header
+    from gateway.kernel.messages.origin import Origin
+    from gateway.kernel.queueing.queue import Outcome, Queue
+
+Row: TypeAlias = "list[str | int | bool | None]"
+"""One event, in the order of columns that ``TraceTable`` documents."""
+
+#: The numbers of messages begin with the time in milliseconds, so that those of two runs are never the same.
+_NUMBERS_PER_MS: Final = 1 << 20
+
+_ENCODE: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
+
+class TracedMessage(Message):
+    """A message with the number under which its events are found. One that was only on disk meanwhile has lost it."""
+
+    __slots__ = ("trace_id",)
+
+    def __init__(self, exchange: str, routing_key: str, header: "Header", body: bytes, trace_id: int) -> None:
+        super().__init__(exchange, routing_key, header, body)
+        self.trace_id = trace_id
+
+    def restated(self, exchange: str, routing_key: str, header: "Header") -> "TracedMessage":
+        """Return the same content with another address and header, under the same number."""
+        return TracedMessage(exchange, routing_key, header, self.body, self.trace_id)
+
+
+class TraceTable:
+    """Writes events down while it ``is_on``.
+
+    Columns of an event: what it is, wall time (ms), monotonic time (ns), protocol, connection, user, queue, exchange,
+    routing key, message id, the message's number, its position in the queue, outcome, reason, whether it is
+    redelivered, size of the body. What an event has nothing to say of is ``None``.
+    """
+
+    def __init__(self, archives: "Archives", journal: "Journal", clock: "Clock") -> None:
+        self._archives = archives
+        self._journal = journal
+        self._clock = clock
+        self._archive: Archive | None = None
+        self._rows: list[Row] = []
+        self._number = 0
+        self._header = plain_header(Properties())
+        self.dropped = 0
+
+    @property
+    def is_on(self) -> bool:
+        """Whether events are written down."""
+        return self._archive is not None
+
+    def turn(self, is_on: bool) -> None:
+        """Begin, or end; once begun it is also what keeps the events of an earlier run."""
+        if is_on and self._archive is None:
+            self._archive = self._archives.open(TRACE)
+            self._number = max(self._number, self._clock.wall_ms() * _NUMBERS_PER_MS)
+        elif not is_on and self._archive is not None:
+            self._flush()
+            self._archive = None
+            self._archives.retire(TRACE)
+
+    # Events
+
+    def published(self, message: Message, queues: "Sequence[Queue]", origin: "Origin | None") -> Message:
+        """A message was published and goes to these queues: return it with its number."""
+        self._number += 1
+        numbered = TracedMessage(message.exchange, message.routing_key, message.header, message.body, self._number)
+        # the publisher knows the message by another object, and must not take it for one that nobody stores
+        self._journal.moved_lsn = self._journal.lsn
+        self._add("publish", numbered, origin=origin)
+        for queue in queues:
+            self._add("route", numbered, queue.name)
+        return numbered
+
+    def enqueued(self, queue: "Queue", message: Message, position: int | None) -> None:
+        """A queue took a message, at a position unless it handed it over at once and for good."""
+        self._add("enqueue", message, queue.name, position)
+
+    def delivered(
+        self, message: Message, queue: "Queue", redelivered: bool, origin: "Origin", position: int | None
+    ) -> None:
+        """A message was handed out."""
+        self._add("deliver", message, queue.name, position, origin=origin, redelivered=redelivered)
+
+    def settled(self, queue: "Queue", message: Message, position: int, outcome: "Outcome") -> None:
+        """A delivery was concluded; what was requeued came back."""
+        word = outcome.name.lower()
+        self._add("requeue" if word == "requeued" else "settle", message, queue.name, position, outcome=word)
+
+    def dropped_from(self, queue: "Queue", message: Message, reason: "Reason") -> None:
+        """A queue let go of a message that nobody consumed, or did not take it."""
+        self._add("expire" if reason.value == "expired" else "drop", message, queue.name, reason=reason.value)
+
+    def dead_lettered(self, letter: Message, reason: "Reason") -> None:
+        """A dead letter was published."""
+        self._add("dead-letter", letter, reason=reason.value)
+
+    def _add(
+        self,
+        event: str,
+        message: Message,
+        queue: str | None = None,
+        position: int | None = None,
+        *,
+        origin: "Origin | None" = None,
+        outcome: str | None = None,
+        reason: str | None = None,
+        redelivered: bool | None = None,
+    ) -> None:
+        if not self._rows:
+            self._journal.at_end_of_turn(self._flush)
+        self._rows.append(
+            [
+                event,
+                self._journal.now_ms,
+                int(self._clock.monotonic_s() * 1e9),
+                None if origin is None else origin.protocol,
+                None if origin is None else origin.connection,
+                None if origin is None else origin.user,
+                queue,
+                message.exchange,
+                message.routing_key,
+                message.properties.message_id,
+                message.trace_id if isinstance(message, TracedMessage) else None,
+                position,
+                outcome,
+                reason,
+                redelivered,
+                len(message.body),
+            ]
+        )
+
+    def _flush(self) -> None:
+        """Write the events of this turn down. While the files are far behind they are counted only: nobody waits."""
+        rows, self._rows = self._rows, []
+        if self._archive is None or not rows:
+            return
+        if self._archive.is_full:
+            self.dropped += len(rows)
+            return
+        self._archive.keep(Message("", "", self._header, _ENCODE(rows).encode()))

@@ -1,0 +1,262 @@
+"""Messages that are held back until their time: an index of numbers by due time, the contents in the store.
+
+The index is a heap in memory, some 90 bytes a message whatever its size, and is rebuilt from the places recovery finds.
+What the store is told, and in which step, is the business of whoever holds and releases.
+"""
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush, nsmallest
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.backlog.paging import Paging
+from gateway.kernel.messages.message import Message
+from gateway.kernel.messages.paged_segment import DURABLE, REDELIVERED, Segment
+
+if TYPE_CHECKING:
+    from gateway.kernel.clock import Clock, Timer
+    from gateway.kernel.journal.changes import Enqueued
+    from gateway.kernel.journal.journal import Journal
+    from gateway.kernel.messages.death_records import Reason
+    from gateway.kernel.messages.queued_message import QueuedMessage
+
+#: How many messages are let go in one step, so that a million due at once do not stop everything else.
+BATCH: Final = 200
+
+#: How long nothing is let go after there was no room for a message, in milliseconds.
+PAUSE_MS: Final = 100
+
+#: How many contents are kept in memory, so that a few short delays cost no reading.
+RESIDENT_DELAYED: Final = 2048
+
+#: The longest sleep in seconds: somebody may set the calendar meanwhile.
+_LONGEST_SLEEP_S: Final = 60.0
+
+#: The flag of a row whose message was cancelled and whose key is still in the heap.
+_CANCELLED: Final = 4
+
+_ROW_BITS: Final = 32
+_POSITION_BITS: Final = 64
+_ROW_MASK: Final = (1 << _ROW_BITS) - 1
+_POSITION_MASK: Final = (1 << _POSITION_BITS) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Delayed:
+    """One message that is held back, for listings. ``position`` names it; ``due_at_ms`` is wall time."""
+
+    position: int
+    due_at_ms: int
+    message: Message
+
+
+class Delays:
+    """Owns the messages of one queue that are held back, and lets each go once, oldest due time first.
+
+    ``release`` takes a message whose time has come, or returns why there is no room for it; those of one moment come
+    in the order of their positions. Without room all wait on, this one first, and after a pause a few are tried.
+    A key of the heap is one integer, due time, position and row, so that it compares fast and needs no tuple.
+    """
+
+    __slots__ = (
+        "_batch",
+        "_clock",
+        "_due",
+        "_free",
+        "_journal",
+        "_paging",
+        "_paused_until_ms",
+        "_release",
+        "_resident",
+        "_rows",
+        "_timer",
+        "length",
+    )
+
+    def __init__(self, journal: "Journal", release: "Callable[[QueuedMessage], Reason | None]") -> None:
+        self._journal = journal
+        self._clock: Clock = journal.clock
+        self._paging = Paging(journal)
+        self._release = release
+        self._due: list[int] = []
+        self._rows = Segment()
+        self._free: list[int] = []
+        self._resident: dict[int, QueuedMessage] = {}
+        self._timer: tuple[int, Timer] | None = None
+        self._batch = BATCH
+        self._paused_until_ms = 0
+        self.length = 0
+
+    def __len__(self) -> int:
+        return self.length
+
+    # In
+
+    def hold(self, entry: "QueuedMessage", due_at_ms: int) -> None:
+        """Keep a message back until then. A durable one is in the store already; any other goes there if many wait."""
+        is_resident = len(self._resident) < RESIDENT_DELAYED
+        content_id = entry.message.id
+        if not entry.is_durable:
+            content_id = 0 if is_resident else self._journal.spilled(entry.message)
+        flags = (DURABLE if entry.is_durable else 0) | (REDELIVERED if entry.is_redelivered else 0)
+        size = len(entry.message.body)
+        row = self._row(entry.position, content_id, entry.enqueued_at_ms, entry.deliveries, size, flags)
+        if is_resident:
+            self._resident[row] = entry
+        self._index(due_at_ms, entry.position, row)
+
+    def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
+        """Keep a message back that recovery found held back."""
+        flags = DURABLE | REDELIVERED if is_redelivered else DURABLE
+        place = change.position, change.message_id, change.enqueued_at_ms, change.delivery_count, change.body_size
+        self._index(change.due_at_ms, change.position, self._row(*place, flags))
+
+    def _row(self, *place: int) -> int:
+        """Write down a message's numbers in a free row; return which."""
+        if not self._free:
+            self._rows.add(*place)
+            return len(self._rows) - 1
+        row = self._free.pop()
+        self._rows.replace(row, *place)
+        return row
+
+    def _index(self, due_at_ms: int, position: int, row: int) -> None:
+        heappush(self._due, ((due_at_ms << _POSITION_BITS | position) << _ROW_BITS) | row)
+        self.length += 1
+        self.wake()
+
+    # Out
+
+    def wake(self) -> None:
+        """Make sure that somebody looks again when the next message is due."""
+        if not self._due:
+            return
+        due_at_ms = max(self._due[0] >> (_POSITION_BITS + _ROW_BITS), self._paused_until_ms)
+        if self._timer is not None:
+            if self._timer[0] <= due_at_ms:
+                return
+            self._timer[1].cancel()
+        delay_s = max(0, due_at_ms - self._clock.wall_ms()) / 1000
+        self._timer = due_at_ms, self._clock.call_later(min(delay_s, _LONGEST_SLEEP_S), self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        self._clock.background.add_later(self._releasing())  # many queues may let messages go in one turn
+
+    def _releasing(self) -> Iterator[None]:
+        """Let a batch go; what is due beyond that comes with the next one."""
+        waiting = deque(self._entries(list(self._take_due(self._clock.wall_ms()))))
+        try:
+            while waiting and self._release(waiting[0][1]) is None:
+                waiting.popleft()
+        finally:
+            self._pace(is_refused=bool(waiting))
+            for due_at_ms, entry in waiting:
+                self.hold(entry, due_at_ms)
+            self.wake()
+        yield
+
+    def _pace(self, is_refused: bool) -> None:
+        """Pause and begin anew with one message at a time if there was no room; twice as many after each success."""
+        self._paused_until_ms = self._clock.wall_ms() + PAUSE_MS if is_refused else 0
+        self._batch = 1 if is_refused else min(2 * self._batch, BATCH)
+
+    def _take_due(self, now_ms: int) -> Iterator[tuple[int, int]]:
+        """Yield due time and row of the messages that are due, a batch at most."""
+        end = (now_ms + 1) << (_POSITION_BITS + _ROW_BITS)
+        count = 0
+        while self._due and self._due[0] < end and count < self._batch:
+            key = heappop(self._due)
+            row = key & _ROW_MASK
+            if self._rows.flags[row] & _CANCELLED:
+                self._free.append(row)
+            else:
+                count += 1
+                yield key >> (_POSITION_BITS + _ROW_BITS), row
+
+    def _entries(self, due: list[tuple[int, int]]) -> "Iterator[tuple[int, QueuedMessage]]":
+        """Return the messages of these rows in the same order, each with its due time, and free the rows."""
+        rows = [row for _, row in due]
+        paged = self._segment(row for row in rows if row not in self._resident)
+        found = {entry.position: entry for entry in self._paging.page_in(paged)}
+        positions = [self._rows.positions[row] for row in rows]
+        for row in rows:
+            if (entry := self._resident.pop(row, None)) is not None:
+                found[entry.position] = entry
+        self._free += rows
+        self.length -= len(rows)
+        for (due_at_ms, _), position in zip(due, positions, strict=True):
+            if position in found:  # one may have lost its content
+                yield due_at_ms, found[position]
+
+    # For operators
+
+    def listing(self, first: int = 0, count: int = 100) -> list[Delayed]:
+        """Return some of the messages, those due soonest first."""
+        keys = nsmallest(first + count, (key for key in self._due if not self._is_cancelled(key)))[first:]
+        listed = ((key >> (_POSITION_BITS + _ROW_BITS), key & _ROW_MASK) for key in keys)
+        return [
+            Delayed(self._rows.positions[row], due_at_ms, message)
+            for due_at_ms, row in listed
+            if (message := self._message(row)) is not None
+        ]
+
+    def cancel(self, positions: Collection[int]) -> int:
+        """Forget these messages for good; return how many of them were there."""
+        wanted = set(positions)
+        rows = [
+            key & _ROW_MASK
+            for key in self._due
+            if key >> _ROW_BITS & _POSITION_MASK in wanted and not self._is_cancelled(key)
+        ]
+        self._forget(rows)
+        for row in rows:
+            self._rows.flags[row] |= _CANCELLED
+        return len(rows)
+
+    def clear(self) -> int:
+        """Forget every message; return how many there were."""
+        rows = [key & _ROW_MASK for key in self._due if not self._is_cancelled(key)]
+        self._forget(rows)
+        self._due.clear()
+        self._free.clear()
+        self._rows = Segment()
+        if self._timer is not None:
+            self._timer[1].cancel()
+            self._timer = None
+        return len(rows)
+
+    def close(self) -> None:
+        """Forget every message, and what takes those whose time comes: the queue is gone.
+
+        The taker refers to the queue, and a deleted queue must not be left in a cycle.
+        """
+        self.clear()
+        self._release = _accept
+
+    def _forget(self, rows: list[int]) -> None:
+        self._journal.dequeued_segment(self._segment(row for row in rows if self._rows.content_ids[row]))
+        for row in rows:
+            self._resident.pop(row, None)
+        self.length -= len(rows)
+
+    def _message(self, row: int) -> Message | None:
+        if row in self._resident:
+            return self._resident[row].message
+        stored = self._journal.contents([self._rows.content_ids[row]])[0]
+        return None if stored is None else self._paging.message(stored, self._rows.content_ids[row])
+
+    def _is_cancelled(self, key: int) -> bool:
+        return bool(self._rows.flags[key & _ROW_MASK] & _CANCELLED)
+
+    def _segment(self, rows: "Iterator[int]") -> Segment:
+        segment = Segment()
+        for row in rows:
+            segment.add(*self._rows.row(row))
+        return segment
+
+
+def _accept(entry: "QueuedMessage") -> "Reason | None":
+    """Take a message whose queue is gone: it goes nowhere."""
+    return None

@@ -1,0 +1,58 @@
+"""The paged part of a long queue: its segments, oldest first, and what is found in the midst of them."""
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from itertools import accumulate
+
+from gateway.kernel.messages.paged_segment import Segment
+
+
+class Segments(deque[Segment]):
+    """Segments in the order of their positions, none of them empty."""
+
+    @property
+    def newest(self) -> int:
+        """The last position; there has to be one."""
+        return self[-1].positions[-1]
+
+    def run_after(self, position: int, most: int, most_bytes: int) -> Segment:
+        """Return a copy of what follows a position, at least one message, and no more than that many and so large.
+
+        All of it is of one segment. :raises IndexError: when nothing follows.
+        """
+        segment = self[bisect_right(self, position, key=_last_position)]
+        first = bisect_right(segment.positions, position)
+        sizes = accumulate(segment.body_sizes[first : first + most])
+        return segment.part(first, first + max(1, sum(size <= most_bytes for size in sizes)))
+
+    def take_one(self, position: int) -> Segment | None:
+        """Remove the message at a position and return it as a segment of its own; ``None`` when it is not here."""
+        at = bisect_left(self, position, key=_last_position)
+        if at == len(self):
+            return None
+        segment = self[at]
+        row = bisect_left(segment.positions, position)
+        if segment.positions[row] != position:
+            return None
+        taken = segment.part(row, row + 1)
+        segment.remove(row)
+        if not len(segment):
+            del self[at]
+        return taken
+
+    def take(self, positions: set[int]) -> list[Segment]:
+        """Remove the messages at these positions, those of each segment as one; the segments become shorter."""
+        wanted = sorted(positions)
+        taken = []
+        for segment in self:
+            first = bisect_left(wanted, segment.positions[0])
+            if first < len(wanted) and wanted[first] <= segment.positions[-1]:
+                taken.append(segment.split(positions))
+        left = [segment for segment in self if len(segment)]
+        self.clear()
+        self.extend(left)
+        return [segment for segment in taken if len(segment)]
+
+
+def _last_position(segment: Segment) -> int:
+    return segment.positions[-1]

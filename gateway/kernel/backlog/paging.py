@@ -1,0 +1,84 @@
+"""How the messages of a long queue leave memory for the store and come back."""
+
+from typing import TYPE_CHECKING
+
+from gateway.kernel.errors import GatewayError
+from gateway.kernel.messages.message import Message
+from gateway.kernel.messages.paged_segment import DURABLE, REDELIVERED, Segment
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.messages.stored_message import StoredMessage
+
+if TYPE_CHECKING:
+    from gateway.kernel.journal.journal import Journal
+
+
+class Paging:
+    """Moves runs of waiting messages out of memory and back.
+
+    A durable message is in the store already. Any other is *spilled* there, to be read back once by this process.
+    ``reads`` and ``spills`` count messages since the start.
+    """
+
+    __slots__ = ("_journal", "reads", "spills")
+
+    def __init__(self, journal: "Journal") -> None:
+        self._journal = journal
+        self.reads = 0
+        self.spills = 0
+
+    def page_out(self, entries: list[QueuedMessage]) -> Segment:
+        """Return a segment that stands for these entries, whose contents may be forgotten now."""
+        segment = Segment()
+        for entry in entries:
+            content_id = entry.message.id if entry.is_durable else self._spilled(entry.message)
+            flags = (DURABLE if entry.is_durable else 0) | (REDELIVERED if entry.is_redelivered else 0)
+            size = len(entry.message.body)
+            segment.add(entry.position, content_id, entry.enqueued_at_ms, entry.deliveries, size, flags)
+        return segment
+
+    def page_in(self, segment: Segment) -> list[QueuedMessage]:
+        """Return the entries of a segment with their contents; spilled contents leave the store."""
+        entries = []
+        for row, entry in enumerate(self.look(segment)):
+            if entry is None:  # removed behind the kernel's back: nothing is left to deliver
+                self._journal.lost(segment.positions[row])
+                continue
+            self.reads += 1
+            if not entry.is_durable:
+                self._journal.unspilled(segment.content_ids[row])
+            entries.append(entry)
+        return entries
+
+    def look(self, segment: Segment) -> list[QueuedMessage | None]:
+        """Return the same for somebody who only looks: all stays as it is. ``None`` stands for a lost content."""
+        contents = self._journal.contents(segment.content_ids.tolist())
+        return [None if stored is None else self._entry(segment, row, stored) for row, stored in enumerate(contents)]
+
+    def _entry(self, segment: Segment, row: int, stored: StoredMessage) -> QueuedMessage | None:
+        message = self.message(stored, segment.content_ids[row])
+        if message is None:
+            return None
+        flags = segment.flags[row]
+        is_durable = bool(flags & DURABLE)
+        if is_durable:
+            message.id = segment.content_ids[row]
+        entry = QueuedMessage(message, segment.positions[row], segment.enqueued_at_ms[row], is_durable)
+        entry.is_redelivered = bool(flags & REDELIVERED)
+        entry.deliveries = segment.delivery_counts[row]
+        return entry
+
+    def _spilled(self, message: Message) -> int:
+        self.spills += 1
+        return self._journal.spilled(message)
+
+    def message(self, stored: StoredMessage, content_id: int) -> Message | None:
+        """Return the message of a content, as its publisher sent it.
+
+        One whose header cannot be read is set aside in the store, and counts as lost.
+        """
+        try:
+            header = self._journal.formats[stored.header_format].header(stored.header)
+        except (GatewayError, LookupError, ValueError) as error:
+            self._journal.set_aside(content_id, f"{type(error).__name__}: {error}")
+            return None
+        return Message(stored.exchange, stored.routing_key, header, stored.body)

@@ -1,0 +1,338 @@
+"""The messages of a queue that wait for a consumer, in order; of a long queue, most of them as numbers only.
+
+In order of position: the *head* in memory; what is *kept* in memory because the reserve of all queues has room for it;
+the *paged* segments whose contents are in the store; and the *tail* in memory, which is kept or paged out next. A short
+queue is all head. A paged message costs some 30 bytes, whatever its size. Those that were *returned* by a consumer are
+set apart and go first where their positions say so.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.backlog.buffered_runs import Kept
+from gateway.kernel.backlog.paged_segments import Segments
+from gateway.kernel.backlog.requeued import Returned
+from gateway.kernel.backlog.waiting import Waiting
+from gateway.kernel.messages.paged_segment import DURABLE, REDELIVERED, Segment
+
+if TYPE_CHECKING:
+    from gateway.kernel.backlog.memory_budget import Reserve
+    from gateway.kernel.backlog.paging import Paging
+    from gateway.kernel.journal.changes import Enqueued
+    from gateway.kernel.messages.queued_message import QueuedMessage
+
+#: How many messages leave memory, and come back to it, at a time; fewer where fewer may be resident.
+SEGMENT_LENGTH: Final = 512
+
+#: How many bytes of bodies stay in memory, and leave it at a time: large messages reach these before their numbers. A
+#: queue of messages of 16 KB reaches both at once.
+RESIDENT_BYTES: Final = 32 * 2**20
+SEGMENT_BYTES: Final = 8 * 2**20
+
+#: How many messages are shown at a time to somebody who looks for one, and, paged, how many bytes of them.
+RUN_LENGTH: Final = 64
+RUN_BYTES: Final = 2**20
+
+
+class Ready(Waiting):
+    """Waiting messages in the order of their positions: a *row*.
+
+    ``paging`` moves contents to the store and back. ``resident`` is how many messages gather in memory before others
+    need room in the ``reserve`` or are paged out. ``returns`` counts how often a message came back. ``_gathered`` are
+    the bytes of bodies in the tail, or in the segment that recovery fills.
+    """
+
+    __slots__ = (
+        "_gathered",
+        "_head",
+        "_kept",
+        "_paged",
+        "_paging",
+        "_reserve",
+        "_resident",
+        "_returned",
+        "_segment_length",
+        "_tail",
+        "returns",
+    )
+
+    def __init__(self, paging: "Paging", resident: int, reserve: "Reserve") -> None:
+        super().__init__()
+        self._paging = paging
+        self._reserve = reserve
+        self._resident = resident
+        self._segment_length = min(SEGMENT_LENGTH, resident)
+        self.returns = 0
+        self._returned: Returned | None = None
+        self._head: deque[QueuedMessage] = deque()
+        self._kept: Kept | None = None
+        self._paged: Segments | None = None
+        self._tail: list[QueuedMessage] = []
+        self._gathered = 0
+
+    # At the ends
+
+    def append(self, entry: "QueuedMessage") -> None:
+        """Add the youngest message."""
+        self.length += 1
+        self.bytes += len(entry.message.body)
+        if self._paged is None:
+            self._head.append(entry)
+            if len(self._head) >= self._resident or self.bytes >= RESIDENT_BYTES:
+                self._paged = Segments()
+        else:
+            self._tail.append(entry)
+            self._gathered += len(entry.message.body)
+            if len(self._tail) >= self._segment_length or self._gathered >= SEGMENT_BYTES:
+                self._put_away_tail(self._paged)
+
+    def popleft(self) -> "QueuedMessage":
+        """Remove and return the oldest message. :raises IndexError: when there is none."""
+        if not self._head and self._paged is not None:
+            self._refill()
+        returned = self._returned
+        if returned is None or (self._head and returned.first > self._head[0].position):
+            entry = self._head.popleft()
+        else:
+            entry = self._pop_first(returned)
+        self.length -= 1
+        self.bytes -= len(entry.message.body)
+        return entry
+
+    def peek(self) -> "QueuedMessage | None":
+        """Return the oldest message, and leave it where it is; ``None`` when there is none."""
+        if not self._head and self._paged is not None:
+            self._refill()
+        returned = self._returned
+        if returned is not None and (not self._head or returned.first < self._head[0].position):
+            first = returned.peek()
+            if self._without_lost(returned):
+                return self.peek()
+            return first
+        return self._head[0] if self._head else None
+
+    def put_back(self, entry: "QueuedMessage") -> None:
+        """Return a message to the place it was taken from (R88)."""
+        self.length += 1
+        self.bytes += len(entry.message.body)
+        self.returns += 1
+        if self._returned is None:
+            self._returned = Returned(self._paging, self._resident, self._segment_length)
+        self._returned.add(entry, self.returns)
+
+    def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
+        """Add the youngest message as recovery finds it: in the store."""
+        if self._paged is None:
+            self._paged = Segments()
+        is_full = len(self._paged[-1]) >= self._segment_length if self._paged else True
+        if is_full or self._gathered >= SEGMENT_BYTES:
+            self._paged.append(Segment())
+            self._gathered = 0
+        self._gathered += change.body_size
+        flags = DURABLE | REDELIVERED if is_redelivered else DURABLE
+        self._paged[-1].add(
+            change.position, change.message_id, change.enqueued_at_ms, change.delivery_count, change.body_size, flags
+        )
+        self.length += 1
+        self.bytes += change.body_size
+
+    # In the midst
+
+    @property
+    def newest(self) -> int:
+        """The last position, that of a message which came back not counted; 0 when there is none."""
+        if self._tail:
+            return self._tail[-1].position
+        if self._paged:
+            return self._paged.newest
+        if self._kept is not None and not self._kept.is_empty:
+            return self._kept.newest
+        return self._head[-1].position if self._head else 0
+
+    def after(self, position: int) -> "list[QueuedMessage]":
+        """Return the next few messages behind a position, those that came back left out; all stay where they are."""
+        head = self._head
+        if head and head[-1].position > position:
+            first = bisect_right(head, position, key=_position)
+            return list(islice(head, first, first + RUN_LENGTH))
+        kept = self._kept
+        if kept is not None and not kept.is_empty and kept.newest > position:
+            return kept.after(position, RUN_LENGTH)
+        while self._paged and self._paged.newest > position:
+            run = self._paged.run_after(position, RUN_LENGTH, RUN_BYTES)
+            seen = [entry for entry in self._paging.look(run) if entry is not None]
+            if len(seen) == len(run):
+                return seen
+            self.remove(set(run.positions) - {entry.position for entry in seen})  # they lost their contents
+        first = bisect_right(self._tail, position, key=_position)
+        return self._tail[first : first + RUN_LENGTH]
+
+    def came_back(self, position: int) -> "QueuedMessage | None":
+        """Return the message that came back to a position; ``None`` when none waits there."""
+        if (returned := self._returned) is None:
+            return None
+        entry = returned.find(position)
+        self._without_lost(returned)
+        return entry
+
+    def came_back_since(self, number: int) -> list[int]:
+        """Return the positions of those that came back after so many ``returns`` and wait still."""
+        return [] if self._returned is None else self._returned.since(number)
+
+    def take_out(self, seen: "QueuedMessage") -> "QueuedMessage | None":
+        """Remove and return the message that was seen here; ``None`` when it is gone."""
+        entry = self._pop_returned(seen.position) or self._out_of_the_midst(seen.position)
+        if entry is not None:
+            self.length -= 1
+            self.bytes -= len(entry.message.body)
+            if not self._head and self._paged is not None:
+                self._refill()
+        return entry
+
+    def rows(self) -> "Iterator[Ready]":
+        """Iterate over this row, there being no other."""
+        yield self
+
+    def remove(self, positions: set[int]) -> "list[QueuedMessage]":
+        """Remove those messages that are there, wherever they stand; return them in the order of their positions."""
+        removed = [entry for entry in (*self._head, *self._tail) if entry.position in positions]
+        if removed:
+            self._head = deque(entry for entry in self._head if entry.position not in positions)
+            self._tail = [entry for entry in self._tail if entry.position not in positions]
+        if self._returned is not None:
+            came_back = [self._pop_returned(position) for position in sorted(positions)]
+            removed += [entry for entry in came_back if entry is not None]
+        if self._kept is not None:
+            removed += self._kept.take(positions)
+        if self._paged is not None:
+            for segment in self._paged.take(positions):
+                removed += self._paged_in(segment)
+        self.length -= len(removed)
+        self.bytes -= sum(len(entry.message.body) for entry in removed)
+        return sorted(removed, key=_position)
+
+    def _pop_returned(self, position: int) -> "QueuedMessage | None":
+        if self._returned is None:
+            return None
+        returned = self._returned
+        entry = returned.pop(position)
+        self._without_lost(returned)
+        if not len(returned):
+            self._returned = None
+        return entry
+
+    def _pop_first(self, returned: Returned) -> "QueuedMessage":
+        """Remove and return the first that came back. :raises IndexError: when all lost their contents."""
+        first = returned.peek()
+        if self._without_lost(returned) or first is None:
+            entry = self.popleft()  # the first of those that are left, who may stand elsewhere
+            self.length += 1  # which the caller counts
+            self.bytes += len(entry.message.body)
+            return entry
+        self._pop_returned(first.position)
+        return first
+
+    def _without_lost(self, returned: Returned) -> bool:
+        """Count those off whose contents were lost while they were paged out; return whether there are any."""
+        lost = returned.lost
+        self.length -= lost
+        self.bytes -= returned.lost_bytes
+        returned.lost = returned.lost_bytes = 0
+        if not len(returned):
+            self._returned = None
+        return lost > 0
+
+    def _out_of_the_midst(self, position: int) -> "QueuedMessage | None":
+        """Remove and return the message at a position of the head, the kept or paged ones or the tail."""
+        part: deque[QueuedMessage] | list[QueuedMessage]
+        for part in (self._head, self._tail):
+            index = bisect_left(part, position, key=_position)
+            if index < len(part) and (entry := part[index]).position == position:
+                del part[index]
+                return entry
+        if self._kept is not None and (kept := self._kept.take_one(position)) is not None:
+            return kept
+        taken = None if self._paged is None else self._paged.take_one(position)
+        return None if taken is None else next(iter(self._paged_in(taken)), None)
+
+    # All of it
+
+    def positions(self) -> Iterator[int]:
+        """Iterate over the positions of all messages, in no particular order."""
+        yield from (entry.position for entry in self.resident())
+        for segment in self.paged():
+            yield from segment.positions
+
+    def heads(self) -> "Iterator[QueuedMessage]":
+        """Iterate over the oldest message, if there is one."""
+        if (head := self.peek()) is not None:
+            yield head
+
+    def kept(self) -> "Iterator[QueuedMessage]":
+        """Iterate over the messages that are in memory on the reserve, oldest first."""
+        return iter(self._kept or ())
+
+    def paged(self) -> Iterator[Segment]:
+        """Iterate over the messages that are not in memory, oldest first."""
+        if self._returned is not None:
+            yield from self._returned.segments()
+        yield from self._paged or ()
+
+    def clear(self) -> "tuple[list[QueuedMessage], list[Segment]]":
+        """Remove everything; return the entries that were in memory and the segments that were not."""
+        entries = sorted(self._returned or (), key=_position)
+        entries += self._head
+        if self._kept is not None:
+            entries += self._kept.clear()
+        entries += self._tail
+        segments = list(self.paged())
+        self._returned, self._tail, self._kept, self._paged, self.length, self.bytes = None, [], None, None, 0, 0
+        self._gathered = 0
+        self._head.clear()
+        return entries, segments
+
+    def resident(self) -> "Iterator[QueuedMessage]":
+        """Iterate over the messages in memory, oldest first but for those that came back."""
+        yield from self._returned or ()
+        yield from self._head
+        yield from self.kept()
+        yield from self._tail
+
+    def _put_away_tail(self, paged: Segments) -> None:
+        """Keep the tail in memory if the reserve has room, else page it out; behind what is paged out it goes too."""
+        tail, self._tail, self._gathered = self._tail, [], 0
+        if not paged:
+            if self._kept is None:
+                self._kept = Kept(self._reserve)
+            if self._kept.keep(tail):
+                return
+        paged.append(self._paging.page_out(tail))
+
+    def _refill(self) -> None:
+        """Bring the next messages into the head: what was kept first, else the oldest segment, else the tail."""
+        assert self._paged is not None
+        if self._kept is not None and not self._kept.is_empty:
+            self._head.extend(self._kept.popleft())
+            return
+        while not self._head and self._paged:
+            self._head.extend(self._paged_in(self._paged.popleft()))
+        if not self._head:
+            self._head.extend(self._tail)
+            self._tail, self._gathered = [], 0
+            if len(self._head) < self._resident:
+                self._kept = self._paged = None
+
+    def _paged_in(self, segment: Segment) -> "list[QueuedMessage]":
+        """Return the messages of a segment, having forgotten those that lost their contents."""
+        entries = self._paging.page_in(segment)
+        if len(entries) < len(segment):
+            self.length -= len(segment) - len(entries)
+            self.bytes -= sum(segment.body_sizes) - sum(len(entry.message.body) for entry in entries)
+        return entries
+
+
+def _position(entry: "QueuedMessage") -> int:
+    return entry.position

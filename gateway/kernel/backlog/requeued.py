@@ -1,0 +1,169 @@
+"""Messages that came back from consumers: each waits in the place it was taken from; of many, most are paged out."""
+
+from heapq import heappop, heappush
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.messages.paged_segment import Segment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gateway.kernel.backlog.paging import Paging
+    from gateway.kernel.messages.queued_message import QueuedMessage
+
+#: How many bytes stay in memory for each message that may be resident, before some are paged out: 64 MiB by default.
+#: Several hundred thousand small messages that come back at once stay, since paging them would take longer.
+BYTES_EACH: Final = 32 * 1024
+
+#: What a message costs besides its body, about, in bytes.
+MESSAGE_SIZE: Final = 100
+
+#: How many bytes leave memory at a time.
+SEGMENT_BYTES: Final = 2**20
+
+
+class Returned:
+    """Messages by position, and in the order they came back.
+
+    ``first`` is the lowest position; while nothing is there it means nothing. When they take more memory than as many
+    as ``resident`` may, the higher half of them leaves it, ``segment_length`` at a time, and comes back so.
+    ``lost`` and ``lost_bytes`` count those whose contents were gone then; who owns this takes them over.
+    """
+
+    __slots__ = (
+        "_bytes",
+        "_entries",
+        "_most_bytes",
+        "_numbers",
+        "_paging",
+        "_positions",
+        "_segment_length",
+        "_segments",
+        "first",
+        "lost",
+        "lost_bytes",
+    )
+
+    def __init__(self, paging: "Paging", resident: int, segment_length: int) -> None:
+        self._paging = paging
+        self._most_bytes = resident * BYTES_EACH
+        self._segment_length = segment_length
+        self._numbers: dict[int, int] = {}  # which return each was, by position; the latest last
+        self._entries: dict[int, QueuedMessage] = {}
+        self._segments: dict[int, Segment] = {}  # by each of their positions
+        self._positions: list[int] = []  # a heap; whose message was taken out of the middle is passed over
+        self._bytes = 0
+        self.first = 0
+        self.lost = 0
+        self.lost_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __iter__(self) -> "Iterator[QueuedMessage]":
+        """Iterate over the messages in memory in the order they came back."""
+        for position in self._numbers:  # a generator expression would be a list once compiled
+            entry = self._entries.get(position)
+            if entry is not None:
+                yield entry
+
+    def add(self, entry: "QueuedMessage", number: int) -> None:
+        """Take a message in; ``number`` says which return it is, and rises."""
+        self._numbers[entry.position] = number
+        self._entries[entry.position] = entry
+        self._bytes += _size(entry)
+        heappush(self._positions, entry.position)
+        self.first = self._positions[0]
+        if self._bytes > self._most_bytes:
+            self._page_out()
+
+    def peek(self) -> "QueuedMessage | None":
+        """Return the message at the first position; ``None`` when nothing is left, because contents were lost."""
+        while self._numbers:
+            entry = self._entries.get(self.first)
+            if entry is not None:
+                return entry
+            self._page_in(self._segments[self.first])
+            self._advance()
+        return None
+
+    def find(self, position: int) -> "QueuedMessage | None":
+        """Return the message at a position, ``None`` if there is none."""
+        segment = self._segments.get(position)
+        if segment is not None:
+            self._page_in(segment)
+            self._advance()
+        return self._entries.get(position)
+
+    def pop(self, position: int) -> "QueuedMessage | None":
+        """Remove and return the message at a position, ``None`` if there is none."""
+        entry = self.find(position)
+        if entry is not None:
+            del self._numbers[position], self._entries[position]
+            self._bytes -= _size(entry)
+            self._advance()
+        return entry
+
+    def since(self, number: int) -> list[int]:
+        """Return the positions of what came back after the return of this number."""
+        latest_first = reversed(self._numbers.items())
+        return [position for position, _ in takewhile(lambda each: each[1] > number, latest_first)]
+
+    def segments(self) -> list[Segment]:
+        """Return what is paged out."""
+        return list({id(segment): segment for segment in self._segments.values()}.values())
+
+    def _advance(self) -> None:
+        """Find the first position anew."""
+        positions = self._positions
+        while positions and positions[0] not in self._numbers:
+            heappop(positions)
+        if positions:
+            self.first = positions[0]
+
+    def _page_out(self) -> None:
+        """Page all out but the lowest positions, which are half of what may be in memory."""
+        entries = sorted(self._entries.values(), key=_position)
+        kept, size = 0, 0
+        while kept < len(entries) and size < self._most_bytes // 2:
+            size += _size(entries[kept])
+            kept += 1
+        run: list[QueuedMessage] = []
+        run_bytes = 0
+        for entry in entries[kept:]:
+            run.append(entry)
+            run_bytes += len(entry.message.body)
+            if len(run) >= self._segment_length or run_bytes >= SEGMENT_BYTES:
+                self._page_out_run(run)
+                run, run_bytes = [], 0
+        if run:
+            self._page_out_run(run)
+
+    def _page_out_run(self, run: "list[QueuedMessage]") -> None:
+        segment = self._paging.page_out(run)
+        for entry in run:
+            del self._entries[entry.position]
+            self._segments[entry.position] = segment
+            self._bytes -= _size(entry)
+
+    def _page_in(self, segment: Segment) -> None:
+        """Bring a segment back into memory; what lost its content is counted and forgotten."""
+        for position in segment.positions:
+            del self._segments[position]
+        for entry in self._paging.page_in(segment):
+            self._entries[entry.position] = entry
+            self._bytes += _size(entry)
+        for position, size in zip(segment.positions, segment.body_sizes, strict=True):
+            if position not in self._entries:
+                del self._numbers[position]
+                self.lost += 1
+                self.lost_bytes += size
+
+
+def _size(entry: "QueuedMessage") -> int:
+    return len(entry.message.body) + MESSAGE_SIZE
+
+
+def _position(entry: "QueuedMessage") -> int:
+    return entry.position

@@ -1,0 +1,76 @@
+"""What a queue asks of the place where its messages wait, however they are ordered there."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gateway.kernel.backlog.ready import Ready
+    from gateway.kernel.journal.changes import Enqueued
+    from gateway.kernel.messages.paged_segment import Segment
+    from gateway.kernel.messages.queued_message import QueuedMessage
+
+
+class Waiting:
+    """The waiting messages of one queue. ``length`` is how many, ``bytes`` the sum of their bodies' sizes."""
+
+    __slots__ = ("bytes", "length")
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        """Return ``length``."""
+        return self.length
+
+    def append(self, entry: "QueuedMessage") -> None:
+        """Add the youngest message."""
+        raise NotImplementedError
+
+    def popleft(self) -> "QueuedMessage":
+        """Remove and return the message that is next. :raises IndexError: when there is none."""
+        raise NotImplementedError
+
+    def peek(self) -> "QueuedMessage | None":
+        """Return the message that is next, and leave it where it is; ``None`` when there is none."""
+        raise NotImplementedError
+
+    def put_back(self, entry: "QueuedMessage") -> None:
+        """Return a message to the place it was taken from (R88)."""
+        raise NotImplementedError
+
+    def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
+        """Add the youngest message as recovery finds it: in the store."""
+        raise NotImplementedError
+
+    def take_out(self, seen: "QueuedMessage") -> "QueuedMessage | None":
+        """Remove and return the message that was ``seen`` in one of the rows, ``None`` when it is gone."""
+        raise NotImplementedError
+
+    def rows(self) -> "Iterator[Ready]":
+        """Iterate over the rows of messages it is made of, in the order they are served."""
+        raise NotImplementedError
+
+    def remove(self, positions: set[int]) -> "list[QueuedMessage]":
+        """Remove those messages that are there, wherever they stand; return them in the order of their positions."""
+        raise NotImplementedError
+
+    def positions(self) -> Iterator[int]:
+        """Iterate over the positions of all messages, in no particular order."""
+        raise NotImplementedError
+
+    def heads(self) -> "Iterator[QueuedMessage]":
+        """Iterate over the oldest message of each priority there is."""
+        raise NotImplementedError
+
+    def paged(self) -> "Iterator[Segment]":
+        """Iterate over the messages that are not in memory."""
+        raise NotImplementedError
+
+    def clear(self) -> "tuple[list[QueuedMessage], list[Segment]]":
+        """Remove everything; return the entries that were in memory and the segments that were not."""
+        raise NotImplementedError
+
+    def resident(self) -> "Iterator[QueuedMessage]":
+        """Iterate over the messages in memory, oldest first within each part."""
+        raise NotImplementedError

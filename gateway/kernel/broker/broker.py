@@ -1,0 +1,418 @@
+"""The kernel of one node: all virtual hosts, the users, the alarms, and the turns in which everything happens."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gateway.kernel.alarms import Alarms, Resource
+from gateway.kernel.archives.archive import ArchiveRules
+from gateway.kernel.archives.archives import Archivists
+from gateway.kernel.archives.tracing import Tracing
+from gateway.kernel.backlog.memory_budget import Reserve
+from gateway.kernel.broker.connections import Connections
+from gateway.kernel.broker.directory import Directory
+from gateway.kernel.broker.entity_checks import require_valid_parameter, require_valid_vhost
+from gateway.kernel.counters import Traffic
+from gateway.kernel.errors import NotAllowed, PreconditionFailed
+from gateway.kernel.events import Event, Events
+from gateway.kernel.faults import Faults
+from gateway.kernel.journal.changes import Lsn, Put, Removed, SetAside
+from gateway.kernel.journal.entity_codec import writable
+from gateway.kernel.journal.journal import Journal
+from gateway.kernel.journal.records import CleanStopRecord, ParameterRecord, PolicyRecord, VhostRecord
+from gateway.kernel.messages.bounds import require_arguments
+from gateway.kernel.messages.message import HeaderFormat, Value
+from gateway.kernel.patterns import Compile
+from gateway.kernel.settings.limits import VHOST_LIMITS, require_valid_limits
+from gateway.kernel.settings.policy_checks import require_valid_policy
+from gateway.kernel.settings.user_counters import UserTallies
+from gateway.kernel.vhosts.queue_rules import QueueRules
+from gateway.kernel.vhosts.traced_vhost import TracedVhost
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+
+if TYPE_CHECKING:
+    from gateway.kernel.clock import Clock
+    from gateway.kernel.journal.store import Store
+    from gateway.kernel.routing.exchange_type import ExchangeTypes
+    from gateway.kernel.vhosts.plugins import Plugins, PluginView
+
+
+class Broker:
+    """Owns everything that lives on one node. No sockets, no threads; it hears of time and disk through its ports.
+
+    ``doubtful_up_to`` is the last position that was taken when this node was last killed: nobody knows which of the
+    messages up to there had been handed out. ``on_vhost`` is called with each virtual host while it is still empty.
+    The ``reserve`` is memory that all queues share. ``compile_pattern`` is the engine of regular expressions.
+    ``set_aside`` lists the records of the store that cannot be used.
+    """
+
+    def __init__(
+        self,
+        store: "Store",
+        clock: "Clock",
+        formats: Mapping[str, HeaderFormat],
+        plugins: "Plugins",
+        *,
+        node: str,
+        compile_pattern: Compile,
+        queue_rules: QueueRules | None = None,
+        archive_rules: ArchiveRules | None = None,
+    ) -> None:
+        self.node = node
+        self.clock = clock
+        self.events = Events()
+        self.faults = Faults(self.events, self._plugin_of)
+        self.events.on_fault = partial(self.faults.contain, "event listener")
+        self.alarms = Alarms()
+        self.connections = Connections()
+        self.journal = Journal(store, clock, formats)
+        self.journal.on_fault = partial(self.faults.contain, "turn")
+        self.directory = Directory(self.journal.record, compile_pattern)
+        self.user_tallies = UserTallies(self._limits_of_user)
+        self.vhost_by_name: dict[str, VirtualHost] = {}
+        self.policies: dict[tuple[Value, ...], PolicyRecord] = {}
+        self.parameters: dict[tuple[Value, ...], ParameterRecord] = {}
+        self.departed_traffic = Traffic()
+        self.doubtful_up_to = 0
+        self.set_aside: list[SetAside] = []
+        self.on_failure: Callable[[str], None] = lambda reason: None
+        self.on_vhost: Callable[[VirtualHost], None] = lambda vhost: None
+        self._plugins = plugins
+        self.compile_pattern = compile_pattern
+        self._tracing_by_vhost: dict[str, Tracing] = {}
+        self._view_by_vhost: dict[str, PluginView] = {}
+        self._queue_id = 0
+        self._departing: set[str] = set()  # virtual hosts that are being deleted
+        self.queue_rules = queue_rules or QueueRules()
+        self.reserve = Reserve(self.queue_rules.reserve)
+        self.archivists = Archivists(archive_rules or ArchiveRules())
+        self.archivists.held_publishers.on_change = self._weigh_publishing_of
+        self.directory.on_change(self._forget_permissions)
+        self.journal.on_backlog = self._weigh_publishing
+        self.journal.on_set_aside = self.on_set_aside
+        self.alarms.subscribe(self._weigh_publishing)
+        clock.background.is_paused = partial(getattr, self.journal, "is_filling")
+        store.listen(self)
+
+    # Virtual hosts
+
+    def vhost(self, name: str) -> VirtualHost:
+        """Return a virtual host. :raises NotAllowed: when there is none of this name (R2)."""
+        vhost = self.vhost_by_name.get(name)
+        if name in self._departing:
+            raise NotAllowed(f"vhost {name} is being deleted")
+        if vhost is None:
+            raise NotAllowed(f"vhost {name} not found")
+        return vhost
+
+    def exchange_types_of(self, name: str) -> "ExchangeTypes":
+        """Return the exchange types of a virtual host; those that it would have, while there is none."""
+        vhost = self.vhost_by_name.get(name)
+        return vhost.exchange_types if vhost is not None else self._plugins(name, {}).exchange_types
+
+    def declare_vhost(
+        self,
+        name: str,
+        *,
+        description: str = "",
+        tags: Sequence[str] = (),
+        default_queue_type: str = "",
+        plugins: Mapping[str, Mapping[str, Value]] | None = None,
+    ) -> VirtualHost:
+        """Return the virtual host of this name, made now if need be.
+
+        ``default_queue_type`` is empty for that of the node.
+
+        :raises PreconditionFailed: when there is no such type, or a virtual host of this name is being deleted.
+        """
+        if name in self._departing:
+            raise PreconditionFailed(f"vhost '{name}' is being deleted, try again later")
+        if name in self.vhost_by_name:
+            return self.vhost_by_name[name]
+        require_valid_vhost(name, description, tags, default_queue_type)
+        enabled: dict[str, Value] = {plugin: dict(settings) for plugin, settings in (plugins or {}).items()}
+        require_arguments(f"vhost '{name}'", enabled)
+        record = VhostRecord(name, description, list(tags), default_queue_type, False, enabled, {})
+        put = writable(record)
+        vhost = self.install_vhost(record)
+        self.journal.record(put)
+        self.events.emit(Event("vhost.created", name, name))
+        return vhost
+
+    def install_vhost(self, record: VhostRecord) -> VirtualHost:
+        """Build a virtual host from its record, with the plugins it enables."""
+        enabled = {plugin: dict(settings) for plugin, settings in record.plugins.items() if isinstance(settings, dict)}
+        view = self._view_by_vhost[record.name] = self._plugins(record.name, enabled)
+        vhost = VirtualHost(
+            record,
+            self.journal,
+            self.clock,
+            view.exchange_types,
+            self.events,
+            self.next_queue_id,
+            self.queue_rules,
+            self.reserve,
+            self.archivists,
+            self.faults,
+            self.user_tallies,
+            compile_pattern=self.compile_pattern,
+        )
+        self.on_vhost(vhost)
+        self.vhost_by_name[record.name] = vhost
+        tracers = view.tracers(TracedVhost(vhost.name, self.node, vhost.publish_trace))
+        self._tracing_by_vhost[record.name] = Tracing(record.name, tracers, vhost.trace_table, self.faults)
+        self._apply_tracing(vhost)
+        return vhost
+
+    def _limits_of_user(self, name: str) -> Mapping[str, Value]:
+        user = self.directory.user(name)
+        return {} if user is None else user.limits
+
+    def _plugin_of(self, vhost: str, part: object) -> str:
+        """Return the plugin that supplies a part of a virtual host; ``""`` where none is known."""
+        view = self._view_by_vhost.get(vhost)
+        return view.plugin_of(part) if view is not None else ""
+
+    def delete_vhost(self, name: str) -> None:
+        """Delete a virtual host with everything in it.
+
+        :raises NotAllowed: when there is none of this name.
+        :raises PreconditionFailed: when it is protected.
+        """
+        vhost = self.vhost(name)
+        if vhost.record.is_protected:
+            raise PreconditionFailed(f"Refusing to delete virtual host '{name}' because it is protected from deletion")
+        if name in self._departing:
+            return
+        self._departing.add(name)
+        self.clock.background.add(self._deleting_vhost(vhost))
+
+    def _deleting_vhost(self, vhost: VirtualHost) -> Iterator[None]:
+        """Delete what is in a virtual host, and then the virtual host: a crash in between leaves it with the rest."""
+        name = vhost.name
+        yield from self.connections.force_closes(f"vhost '{name}' is deleted", lambda peer: peer.vhost_name == name)
+        vhost.wills.erase()
+        yield from vhost.sessions.ending_all()
+        vhost.sessions.groups.erase()
+        vhost.retained.erase()
+        vhost.producers.erase()
+        yield from vhost.queues.deleting_all()
+        yield from vhost.exchanges.deleting_all()
+        self._forget_vhost(vhost)
+
+    def _forget_vhost(self, vhost: VirtualHost) -> None:
+        name = vhost.name
+        self.events.emit(Event("vhost.deleted", name, name))
+        vhost.trace_table.turn(False)
+        vhost.archives.retire_all()
+        for policy in [policy for policy in self.policies.values() if policy.vhost == name]:
+            self.remove_policy(policy)
+        for parameter in [parameter for parameter in self.parameters.values() if parameter.vhost == name]:
+            self.remove_parameter(parameter)
+        self.directory.remove_vhost(name)
+        del self.vhost_by_name[name], self._tracing_by_vhost[name], self._view_by_vhost[name]
+        self.departed_traffic.add(vhost.traffic)
+        self.journal.record(Removed("vhost", (name,)))
+        self._departing.discard(name)
+
+    def trace(self, name: str, is_on: bool) -> None:
+        """Turn the tracers of a virtual host on or off. :raises NotAllowed: when there is none of this name."""
+        self._amend(replace(self.vhost(name).record, tracing=is_on))
+        self._apply_tracing(self.vhost(name))
+
+    def trace_to_table(self, name: str, is_on: bool) -> None:
+        """Write what happens to messages of a virtual host into its trace table from now on, or no more.
+
+        :raises NotAllowed: when there is none of this name.
+        """
+        self._amend(replace(self.vhost(name).record, trace_table=is_on))
+        vhost = self.vhost(name)
+        if vhost.trace_table.is_on != is_on:
+            vhost.trace_table.turn(is_on)
+            self._apply_tracing(vhost)
+            vhost.equipment.refit_queues()
+
+    def resume_archives(self, vhost: VirtualHost) -> None:
+        """Go on keeping and tracing where an earlier run of the node ended; called once, after recovery."""
+        if vhost.record.trace_table:
+            vhost.trace_table.turn(True)
+            self._apply_tracing(vhost)
+            vhost.equipment.refit_queues()
+        vhost.archives.reclaim()
+
+    def _apply_tracing(self, vhost: VirtualHost) -> None:
+        """Let a virtual host tell what happens in it, if anybody wants to know."""
+        tracing = self._tracing_by_vhost[vhost.name]
+        tracing.tells_tracers = vhost.record.tracing
+        vhost.tracing = tracing if tracing.is_needed else None
+
+    def describe_vhost(
+        self,
+        name: str,
+        description: str | None = None,
+        tags: Sequence[str] | None = None,
+        default_queue_type: str | None = None,
+    ) -> None:
+        """Say something else of a virtual host, and leave the rest; a new default type is for queues yet to come.
+
+        :raises NotAllowed: when there is none of this name.
+        :raises PreconditionFailed: when there is no such type of queues.
+        """
+        known = self.vhost(name).record
+        require_valid_vhost(name, description or "", tags or (), default_queue_type or "")
+        self._amend(
+            replace(
+                known,
+                description=known.description if description is None else description,
+                tags=known.tags if tags is None else list(tags),
+                default_queue_type=known.default_queue_type if default_queue_type is None else default_queue_type,
+            )
+        )
+
+    def limit_vhost(self, name: str, limits: Mapping[str, Value]) -> None:
+        """Replace the limits of a virtual host.
+
+        :raises NotAllowed: when there is none of this name.
+        :raises PreconditionFailed: when one is unknown or no number.
+        """
+        require_valid_limits("limits", VHOST_LIMITS, limits)
+        self._amend(replace(self.vhost(name).record, limits=dict(limits)))
+
+    def protect_vhost(self, name: str, is_protected: bool) -> None:
+        """Let nobody delete a virtual host, or anybody again. :raises NotAllowed: when there is none of this name."""
+        self._amend(replace(self.vhost(name).record, is_protected=is_protected))
+
+    def _amend(self, record: VhostRecord) -> None:
+        """Keep another record of a virtual host that is there."""
+        vhost = self.vhost(record.name)
+        if record != vhost.record:
+            put = writable(record)
+            vhost.amend(record)
+            self.journal.record(put)
+
+    def next_queue_id(self) -> int:
+        """Return a number no durable queue ever had."""
+        self._queue_id += 1
+        return self._queue_id
+
+    def skip_queue_ids(self, highest: int) -> None:
+        """Make sure that numbers up to ``highest`` are not given again."""
+        self._queue_id = max(self._queue_id, highest)
+
+    def permissions_changed(self, vhost_name: str) -> None:
+        """Make everybody in a virtual host look permissions up again; one that is gone has nobody in it."""
+        if (vhost := self.vhost_by_name.get(vhost_name)) is not None:
+            vhost.outdate()
+
+    def _forget_permissions(self, user: str) -> None:
+        """Make everybody look permissions up again, and end the connections of a user that is gone."""
+        for vhost in self.vhost_by_name.values():
+            vhost.outdate()
+        if self.directory.user(user) is None:
+            closing = self.connections.force_closes(f"user '{user}' is deleted", lambda peer: peer.user_name == user)
+            self.clock.background.add(closing)
+
+    def _weigh_publishing_of(self, connection: str) -> None:
+        for peer in self.connections:
+            if peer.name == connection:
+                peer.weigh_publishing()
+
+    def _weigh_publishing(self) -> None:
+        for peer in self.connections:
+            peer.weigh_publishing()
+
+    # Policies and parameters
+
+    def put_policy(self, record: PolicyRecord) -> None:
+        """Set a policy, for what there is and what there will be.
+
+        :raises NotAllowed: when its virtual host does not exist.
+        :raises PreconditionFailed: when it makes no sense, in RabbitMQ's words.
+        """
+        vhost = self.vhost(record.vhost)
+        require_valid_policy(record, self.compile_pattern)
+        put = writable(record)
+        self.install_policy(record)
+        self.journal.record(put)
+        self.events.emit(Event(f"{_policy_kind(record)}.set", record.vhost, record.name))
+        vhost.equipment.policies_changed()
+
+    def install_policy(self, record: PolicyRecord) -> None:
+        """Put a policy in its place; what is installed afterwards sees it."""
+        self.policies[record.key] = record
+        policies = self.vhost(record.vhost).policies
+        policies.put(record)
+        if fault := policies.fault(record):
+            name = f"{_policy_kind(record)}.without_effect"
+            self.events.emit(Event(name, record.vhost, record.name, {"reason": fault}))
+
+    def remove_policy(self, record: PolicyRecord) -> None:
+        """Remove a policy; what it held for is under the next one from now on."""
+        del self.policies[record.key]
+        self.journal.record(Removed(record.kind, record.key))
+        self.events.emit(Event(f"{_policy_kind(record)}.cleared", record.vhost, record.name))
+        vhost = self.vhost_by_name[record.vhost]
+        vhost.policies.remove(record)
+        vhost.equipment.policies_changed()
+
+    def put_parameter(self, record: ParameterRecord) -> None:
+        """Set a runtime parameter. :raises PreconditionFailed: when its name or value is out of bounds."""
+        require_valid_parameter(record)
+        put = writable(record)
+        self.parameters[record.key] = record
+        self.journal.record(put)
+
+    def remove_parameter(self, record: ParameterRecord) -> None:
+        """Remove a runtime parameter."""
+        del self.parameters[record.key]
+        self.journal.record(Removed(record.kind, record.key))
+
+    def stop(self) -> None:
+        """Leave a note in the store that it was closed in order; call once nobody holds a delivery any more."""
+        for vhost in self.vhost_by_name.values():
+            vhost.queues.rest()
+        self.journal.record(Put(CleanStopRecord(self.node, self.doubtful_up_to)))
+        self.journal.flush()
+
+    # The store, as its listener
+
+    def on_durable(self, watermark: Lsn) -> None:
+        """Everything up to ``watermark`` survives a crash."""
+        self.journal.on_durable(watermark)
+
+    def on_refused(self, reason: str) -> None:
+        """The store left out a change that it cannot write: nothing that waits for it is confirmed."""
+        for peer in self.connections:
+            peer.fail_confirms()
+        self.events.emit(Event("store.refused", details={"reason": reason}))
+
+    def on_set_aside(self, aside: SetAside) -> None:
+        """A record of the store cannot be used and is kept aside."""
+        self.set_aside.append(aside)
+        key = [str(part) for part in aside.key]
+        details = {"kind": aside.kind, "key": key, "reason": aside.reason}
+        self.events.emit(Event("store.set_aside", details=details))
+
+    def on_stalled(self, reason: str) -> None:
+        """The store cannot write for now: hold publishers back (their confirms wait)."""
+        self.alarms.set(Resource.STORE, True, reason)
+        self.events.emit(Event("store.stalled", details={"reason": reason}))
+
+    def on_resumed(self) -> None:
+        """The store writes again."""
+        self.alarms.set(Resource.STORE, False)
+        self.events.emit(Event("store.resumed"))
+
+    def on_failed(self, reason: str) -> None:
+        """The store gave up: nothing is confirmed any more, and the node has to stop."""
+        self.journal.has_failed = True
+        for peer in self.connections:
+            peer.fail_confirms()
+        self.alarms.set(Resource.STORE, True, reason)
+        self.events.emit(Event("store.failed", details={"reason": reason}))
+        self.on_failure(reason)
+
+
+def _policy_kind(record: PolicyRecord) -> str:
+    return "operator_policy" if record.is_operator else "policy"

@@ -1,0 +1,34 @@
+"""Limits of connections and channels, checked when one is opened."""
+
+from gateway.kernel.broker.broker import Broker
+from gateway.kernel.errors import NotAllowed
+from gateway.kernel.settings.limits import limit_of
+
+
+def require_room_for_connection(broker: Broker, vhost_name: str, user_name: str) -> None:
+    """Refuse one more connection of a user to a virtual host. :raises NotAllowed: at the limit of either."""
+    connections = broker.connections
+    limits = broker.vhost(vhost_name).record.limits
+    limit = limit_of(limits, "max-connections", connections.limits.per_vhost)
+    if limit is not None and connections.count_in(vhost_name) >= limit:
+        raise NotAllowed(
+            f"access to vhost '{vhost_name}' refused for user '{user_name}': connection limit ({limit}) is reached"
+        )
+    limit = _user_limit(broker, user_name, "max-connections", connections.limits.per_user)
+    if limit is not None and connections.count_of(user_name) >= limit:
+        raise NotAllowed(f"connection refused for user '{user_name}': user connection limit ({limit}) is reached")
+
+
+def require_room_for_channel(broker: Broker, user_name: str) -> None:
+    """Refuse one more channel of a user. :raises NotAllowed: at the limit."""
+    connections = broker.connections
+    limit = _user_limit(broker, user_name, "max-channels", connections.limits.channels_per_user)
+    if limit is not None and connections.channels_of(user_name) >= limit:
+        raise NotAllowed(
+            f"number of channels opened for user '{user_name}' has reached the maximum allowed user limit of ({limit})"
+        )
+
+
+def _user_limit(broker: Broker, user_name: str, name: str, default: int) -> int | None:
+    user = broker.directory.user(user_name)
+    return limit_of({} if user is None else user.limits, name, default)

@@ -1,0 +1,215 @@
+"""The users of the internal database, and what they may do; beside them the secrets that checking them needs.
+
+The kernel keeps them because they live in the store beside the topology; checking a password or a permission is the
+business of ``gateway.access`` and of plugins. State changes only through ``apply``, live and in recovery alike.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from types import MethodType
+from weakref import WeakMethod
+
+from gateway.kernel.broker.entity_checks import require_valid_user
+from gateway.kernel.errors import NotFound, PreconditionFailed
+from gateway.kernel.journal.changes import Change, Put, Removed
+from gateway.kernel.journal.entity_codec import writable
+from gateway.kernel.journal.records import Entity, PermissionRecord, SecretRecord, TopicPermissionRecord, UserRecord
+from gateway.kernel.messages.bounds import require_name
+from gateway.kernel.messages.message import Value
+from gateway.kernel.patterns import Compile
+
+Listener = Callable[[str], None]
+"""Called with the name of a user whose tags, password or permissions are no longer what they were."""
+
+
+class Directory:
+    """Owns users, permissions, topic permissions, secrets; every change is recorded and then told to listeners."""
+
+    def __init__(self, record: Callable[[Change], None], compile_pattern: Compile) -> None:
+        self._record = record
+        self._compile_pattern = compile_pattern
+        self._listeners: list[Callable[[], Listener | None]] = []
+        self._user_by_name: dict[str, UserRecord] = {}
+        self._permission_by_key: dict[tuple[Value, ...], PermissionRecord] = {}
+        self._topic_permission_by_key: dict[tuple[Value, ...], TopicPermissionRecord] = {}
+        self._secrets: dict[str, SecretRecord] = {}
+
+    # Looking up
+
+    @property
+    def user_by_name(self) -> Mapping[str, UserRecord]:
+        """Every user."""
+        return self._user_by_name
+
+    @property
+    def permissions(self) -> Collection[PermissionRecord]:
+        """Every permission."""
+        return self._permission_by_key.values()
+
+    @property
+    def topic_permissions(self) -> Collection[TopicPermissionRecord]:
+        """Every topic permission."""
+        return self._topic_permission_by_key.values()
+
+    def user(self, name: str) -> UserRecord | None:
+        """Return the user of this name."""
+        return self._user_by_name.get(name)
+
+    def permission(self, vhost: str, user: str) -> PermissionRecord | None:
+        """Return what a user may do in a virtual host; ``None`` when it may not even enter."""
+        return self._permission_by_key.get((vhost, user))
+
+    def topic_permissions_of(self, vhost: str, user: str) -> list[TopicPermissionRecord]:
+        """Return a user's topic permissions in a virtual host; none means that all routing keys are allowed."""
+        return [record for record in self.topic_permissions if record.vhost == vhost and record.user == user]
+
+    def secret(self, name: str) -> bytes | None:
+        """Return a secret of this store; ``None`` for one that nobody has set."""
+        record = self._secrets.get(name)
+        return None if record is None else record.value
+
+    def usable(self, pattern: str) -> str:
+        """Return a pattern of a permission, or the empty one, which matches nothing, where it does not compile.
+
+        What an earlier version stored may hold a pattern that the engine does not support.
+        """
+        try:
+            self._compile_pattern(pattern)
+        except PreconditionFailed:
+            return ""
+        return pattern
+
+    def faults(self) -> Iterator[tuple[PermissionRecord | TopicPermissionRecord, str]]:
+        """Yield each permission with a pattern that does not compile, and why; it allows nothing."""
+        for record in self._all_permissions():
+            try:
+                for pattern in _patterns_of(record):
+                    self._compile_pattern(pattern)
+            except PreconditionFailed as refusal:
+                yield record, str(refusal)
+
+    # Changing
+
+    def put_secret(self, name: str, value: bytes) -> None:
+        """Keep random bytes under a name."""
+        self._change(Put(SecretRecord(name, value)))
+
+    def put_user(self, user: UserRecord) -> None:
+        """Create the user, or replace what is known of it.
+
+        :raises PreconditionFailed: when a name, a tag or a limit is out of bounds.
+        """
+        require_valid_user(user)
+        self._change(writable(user))
+
+    def remove_user(self, name: str) -> None:
+        """Remove the user and its permissions. :raises NotFound: when there is no such user."""
+        self._require_user(name)
+        for permission in self._all_permissions():
+            if permission.user == name:
+                self._change(removal(permission))
+        self._change(Removed(UserRecord.kind, (name,)))
+
+    def put_permission(self, permission: PermissionRecord) -> None:
+        """Set what a user may do in a virtual host.
+
+        :raises NotFound: when there is no such user.
+        :raises PreconditionFailed: when a pattern is not a regular expression.
+        """
+        self._require_user(permission.user)
+        for pattern in _patterns_of(permission):
+            self._compile_pattern(pattern)
+        self._change(writable(permission))
+
+    def remove_permission(self, vhost: str, user: str) -> None:
+        """Shut a user out of a virtual host. Harmless when it was not let in."""
+        if (permission := self.permission(vhost, user)) is not None:
+            self._change(removal(permission))
+
+    def put_topic_permission(self, permission: TopicPermissionRecord) -> None:
+        """Set the routing keys a user may use with one topic exchange. Raises as ``put_permission`` does."""
+        self._require_user(permission.user)
+        require_name("exchange", permission.exchange)
+        for pattern in _patterns_of(permission):
+            self._compile_pattern(pattern)
+        self._change(writable(permission))
+
+    def remove_topic_permission(self, vhost: str, user: str, exchange: str) -> None:
+        """Allow a user all routing keys of a topic exchange again. Harmless when it was so."""
+        if (permission := self._topic_permission_by_key.get((vhost, user, exchange))) is not None:
+            self._change(removal(permission))
+
+    def remove_vhost(self, vhost: str) -> None:
+        """Remove all permissions in a virtual host that is going away."""
+        for permission in self._all_permissions():
+            if permission.vhost == vhost:
+                self._change(removal(permission))
+
+    def _all_permissions(self) -> list[PermissionRecord | TopicPermissionRecord]:
+        return [*self.permissions, *self.topic_permissions]
+
+    def _require_user(self, name: str) -> None:
+        if name not in self._user_by_name:
+            raise NotFound(f"no user '{name}'")
+
+    def _change(self, change: Put | Removed) -> None:
+        self.apply(change)
+        self._record(change)
+
+    # Taking effect
+
+    def apply(self, change: Change) -> None:
+        """Let a change take effect, a live one or one that recovery read back; others than ours are ignored."""
+        for name in self._applied(change):
+            for heard_by in tuple(self._listeners):
+                if (listener := heard_by()) is None:
+                    self._listeners.remove(heard_by)
+                else:
+                    listener(name)
+
+    def on_change(self, listener: Listener) -> None:
+        """Call ``listener`` after each change, so that it can drop what it remembers of the user.
+
+        A method is let go of with its object: who listens for a virtual host goes when that does.
+        """
+        self._listeners.append(WeakMethod(listener) if isinstance(listener, MethodType) else lambda: listener)
+
+    def entities(self) -> Iterator[Entity]:
+        """Yield everything known, as the store would give it back."""
+        yield from self._user_by_name.values()
+        yield from self._all_permissions()
+        yield from self._secrets.values()
+
+    def _applied(self, change: Change) -> Iterator[str]:
+        """Apply a change and yield the name of the user it concerns, if it concerns one."""
+        match change:
+            case Put(UserRecord() as user):
+                self._user_by_name[user.name] = user
+                yield user.name
+            case Put(PermissionRecord() as permission):
+                self._permission_by_key[permission.key] = permission
+                yield permission.user
+            case Put(TopicPermissionRecord() as topic_permission):
+                self._topic_permission_by_key[topic_permission.key] = topic_permission
+                yield topic_permission.user
+            case Put(SecretRecord() as secret):
+                self._secrets[secret.name] = secret
+            case Removed(UserRecord.kind, (str(name),)):
+                self._user_by_name.pop(name, None)
+                yield name
+            case Removed(PermissionRecord.kind, (_, str(name)) as key):
+                self._permission_by_key.pop(key, None)
+                yield name
+            case Removed(TopicPermissionRecord.kind, (_, str(name), _) as key):
+                self._topic_permission_by_key.pop(key, None)
+                yield name
+
+
+def _patterns_of(permission: PermissionRecord | TopicPermissionRecord) -> tuple[str, ...]:
+    if isinstance(permission, PermissionRecord):
+        return permission.configure, permission.write, permission.read
+    return permission.write, permission.read
+
+
+def removal(entity: Entity) -> Removed:
+    """Return the change that removes an entity."""
+    return Removed(entity.kind, entity.key)

@@ -1,0 +1,82 @@
+"""The deduplication windows of one virtual host: opened by place, kept in the store where the place survives."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.features.deduplication_cache import Recollection
+from gateway.kernel.journal.changes import Removed
+from gateway.kernel.journal.records import SeenRecord
+
+if TYPE_CHECKING:
+    from gateway.kernel.journal.journal import Journal
+    from gateway.kernel.messages.message import Message
+
+#: Where a window is.
+QUEUE: Final = "queue"
+EXCHANGE: Final = "exchange"
+
+
+class Recollections:
+    """Owns the windows. One that is retired and not opened again in the same turn is forgotten, in the store too."""
+
+    def __init__(self, vhost_name: str, journal: "Journal") -> None:
+        self._vhost_name = vhost_name
+        self._journal = journal
+        self._windows: dict[tuple[str, str], Recollection] = {}
+        self._retired: dict[tuple[str, str], Recollection] = {}
+        self._recovered: dict[tuple[str, str], list[SeenRecord]] = {}
+
+    def open(self, place: str, name: str, size: int, ttl_ms: int | None, *, survives: bool) -> Recollection:
+        """Return the window of a queue or exchange, with what it remembers, from now on of this size and time."""
+        key = place, name
+        window = self._retired.pop(key, None) or self._windows.get(key)
+        if window is None:
+            window = Recollection(self._journal, self._vhost_name, place, name, survives=survives)
+        self._windows[key] = window
+        window.resize(size, ttl_ms)
+        return window
+
+    def retire(self, place: str, name: str) -> None:
+        """Forget a window, unless it is opened again before the next turn, as a change of policy does."""
+        window = self._windows.pop((place, name), None)
+        if window is not None:
+            self._retired[place, name] = window
+            self._journal.clock.call_later(0, lambda: self._bury(place, name, window))
+
+    def close(self, place: str, name: str) -> None:
+        """Forget a window for good: its place is gone."""
+        window = self._windows.pop((place, name), None)
+        if window is not None:
+            self._journal.clock.background.add(self._erasing(place, name, window))
+
+    def refused(self, message: "Message") -> None:
+        """Forget a message that exchanges let pass just now and a queue refused: its publisher will send it again."""
+        for (place, _), window in self._windows.items():
+            if place == EXCHANGE:
+                window.forget_if_latest(message)
+
+    def install(self, record: SeenRecord) -> None:
+        """Take what recovery found, in no order, until ``settle``."""
+        self._recovered.setdefault((record.place, record.name), []).append(record)
+
+    def settle(self) -> None:
+        """Give windows back what they remembered; what no window is there for leaves the store."""
+        recovered, self._recovered = self._recovered, {}
+        for key, records in recovered.items():
+            window = self._windows.get(key)
+            if window is not None:
+                window.restore(sorted(records, key=lambda record: record.number))
+            else:
+                for record in records:
+                    self._journal.record(Removed(record.kind, record.key))
+
+    def _bury(self, place: str, name: str, window: Recollection) -> None:
+        if self._retired.get((place, name)) is window:
+            del self._retired[place, name]
+            self._journal.clock.background.add(self._erasing(place, name, window))
+
+    def _erasing(self, place: str, name: str, window: Recollection) -> Iterator[None]:
+        """Forget a window key by key, but for what a new one of the same place remembers under the same record."""
+        while len(window):
+            window.forget_oldest(besides=self._windows.get((place, name)))
+            yield

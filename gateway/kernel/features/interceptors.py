@@ -1,0 +1,148 @@
+"""Exchange interceptors that delay or deduplicate publishes.
+
+Two types that RabbitMQ knows from plugins are ordinary exchanges with an interceptor: ``x-delayed-message`` routes
+as its ``x-delayed-type`` says, ``x-message-deduplication`` as a fanout. The argument ``x-message-deduplication`` adds
+an interceptor to an exchange of any type.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.features.deduplication_cache import DEFAULT_SIZE, Recollection, positive
+from gateway.kernel.features.deduplication_caches import EXCHANGE, Recollections
+from gateway.kernel.features.delaying import Delaying, delay_ms
+from gateway.kernel.journal.records import ExchangeRecord
+from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.message import Arguments, Message
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.feature import QueueFeature
+from gateway.kernel.queueing.queue import Queue
+
+if TYPE_CHECKING:
+    from gateway.kernel.journal.journal import Journal
+
+DELAYED: Final = "x-delayed-message"
+DEDUPLICATED: Final = "x-message-deduplication"
+
+
+def routing_type(type: str, arguments: Arguments) -> str:
+    """Return the exchange type that does the routing for a declared type.
+
+    :raises PreconditionFailed: when a delayed exchange does not name another one.
+    """
+    if type == DEDUPLICATED:
+        return "fanout"
+    if type != DELAYED:
+        return type
+    routing = arguments.get("x-delayed-type")
+    if not isinstance(routing, str) or routing in (DELAYED, DEDUPLICATED):
+        raise PreconditionFailed("Invalid argument, 'x-delayed-type' must be an existing exchange type")
+    return routing
+
+
+def holds_messages(type: str) -> bool:
+    """Return whether exchanges of this type need a place for messages in the store."""
+    return type == DELAYED
+
+
+def require_valid_interceptor(type: str, arguments: Arguments) -> None:
+    """Refuse invalid arguments of an interceptor. :raises PreconditionFailed: in the words of RabbitMQ's plugin."""
+    deduplicates = arguments.get(DEDUPLICATED, False)
+    if not isinstance(deduplicates, bool):
+        raise PreconditionFailed(f"Invalid argument, '{DEDUPLICATED}' must be a boolean")
+    if "x-cache-size" in arguments or type == DEDUPLICATED:
+        _require_positive(arguments, "x-cache-size", "Missing or invalid argument")
+    if "x-cache-ttl" in arguments:
+        _require_positive(arguments, "x-cache-ttl", "Invalid argument")
+
+
+def _require_positive(arguments: Arguments, name: str, complaint: str) -> None:
+    value = arguments.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+        raise PreconditionFailed(f"{complaint}, '{name}' must be an integer greater than 0")
+
+
+class DelayingDeduplicator:
+    """An interceptor that holds delayed messages back and drops repeated ones.
+
+    ``waiting`` is the unnamed queue that holds delayed messages, ``None`` where nothing is delayed.
+    """
+
+    __slots__ = ("_forget", "_nowhere", "_recollection", "waiting")
+
+    def __init__(
+        self,
+        waiting: Queue | None,
+        recollection: Recollection | None,
+        nowhere: Queue,
+        forget: Callable[[], None],
+    ) -> None:
+        self.waiting = waiting
+        self._recollection = recollection
+        self._nowhere = nowhere
+        self._forget = forget
+
+    def takes(self, message: Message) -> Queue | None:
+        """Return the queue that gets a message in place of its routes; ``None`` to route it as usual."""
+        if self._recollection is not None and self._recollection.is_repeated(message):
+            return self._nowhere
+        if self.waiting is not None and delay_ms(message):
+            return self.waiting
+        return None
+
+    def close(self) -> None:
+        """Drop what is held back and forget what was seen: the exchange is deleted."""
+        if self.waiting is not None:
+            self.waiting.close()
+        if self._recollection is not None:
+            self._forget()
+
+
+class _Swallowing(QueueFeature):
+    """Takes every message and keeps none."""
+
+    def diverts(self, queue: Queue, message: Message) -> bool:
+        """Take a message."""
+        return True
+
+
+def interceptor_for(
+    record: ExchangeRecord,
+    journal: "Journal",
+    recollections: Recollections,
+    *,
+    is_durable: bool,
+    let_go: Callable[[Message], None],
+    is_inert: bool = False,
+) -> DelayingDeduplicator | None:
+    """Return the interceptor of an exchange, ``None`` where it needs none. ``let_go`` routes a message that is due.
+
+    An inert exchange lets nothing go: what it holds back waits until its type is there again.
+    """
+    deduplicates = record.type == DEDUPLICATED or record.arguments.get(DEDUPLICATED) is True
+    if record.type != DELAYED and not deduplicates:
+        return None
+    waiting = None
+    if record.type == DELAYED:
+
+        def release(entry: QueuedMessage) -> Reason | None:
+            if is_inert:
+                return Reason.MAXLEN  # as if there were no room anywhere: it waits on
+            let_go(entry.message)
+            place.forget(entry)  # in the step in which others took it: it is never in neither, nor in both
+            return None
+
+        feature = Delaying(journal.clock, delays_arrivals=True, release=release)
+        place = Queue(record.vhost, "", journal, id=record.queue_id, is_durable=is_durable, features=(feature,))
+        waiting = place
+    recollection = _opened(record, recollections, is_durable) if deduplicates else None
+    nowhere = Queue(record.vhost, "", journal, features=(_Swallowing(),))
+    return DelayingDeduplicator(waiting, recollection, nowhere, lambda: recollections.close(EXCHANGE, record.name))
+
+
+def _opened(record: ExchangeRecord, recollections: Recollections, is_durable: bool) -> Recollection:
+    """Return the window of an exchange, as its arguments say."""
+    size = positive(record.arguments.get("x-cache-size")) or DEFAULT_SIZE
+    ttl_ms = positive(record.arguments.get("x-cache-ttl"))
+    return recollections.open(EXCHANGE, record.name, size, ttl_ms, survives=is_durable)

@@ -1,0 +1,352 @@
+"""The kernel's pen: gathers the changes of one turn, hands them to the store as one step, and knows what is durable.
+
+A *turn* is one round of the event loop. Everything recorded in a turn gets the same log position, so it survives a
+crash whole or not at all; whoever must not answer before that waits for the position.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.budget import TurnBudget
+from gateway.kernel.journal.changes import (
+    MESSAGE,
+    Appended,
+    Change,
+    Dequeued,
+    Discarded,
+    Enqueued,
+    Lsn,
+    SetAside,
+    Stored,
+)
+from gateway.kernel.journal.open_step import OpenStep
+from gateway.kernel.messages.contents import ContentReader
+from gateway.kernel.messages.message import Message
+from gateway.kernel.messages.paged_segment import DURABLE
+from gateway.kernel.messages.stored_message import StoredMessage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gateway.kernel.clock import Clock
+    from gateway.kernel.journal.store import Store
+    from gateway.kernel.messages.message import HeaderFormat
+    from gateway.kernel.messages.paged_segment import Segment
+    from gateway.kernel.messages.queued_message import QueuedMessage
+
+#: Bytes that may wait for the disk before publishers are held back. Keeps a publisher without confirms, who
+#: outruns the disk, from filling the memory; large enough for many commits in a row.
+BACKLOG_LIMIT: Final = 32 * 1024 * 1024
+
+#: About what a change takes besides a body, in bytes. Without it a million small messages that expire at once would
+#: fill the memory and hold the reactor up for half a second, the disk being that far behind.
+CHANGE_SIZE: Final = 256
+
+#: Bytes that may wait for the disk before long work pauses. Well below the limit: long work holds no publisher back.
+FILLING_LIMIT: Final = BACKLOG_LIMIT // 8
+
+
+class Journal:
+    """Owns the counters of positions and message ids, the changes of the turn, and those who wait for the disk.
+
+    ``position`` is the last place given to a message: queues count it up, and so have one order for all of them.
+    ``formats`` reads the headers of stored messages: format name to format; ``reader`` reads whole messages.
+    ``moved_lsn`` is the position of the last turn in which a dead letter was stored. ``turn_ms`` is ``now_ms`` once
+    somebody asked for it in this turn, else 0. ``budget`` is what is left of the turn. ``on_fault`` is called with what
+    a callback raises.
+    """
+
+    def __init__(self, store: "Store", clock: "Clock", formats: "Mapping[str, HeaderFormat]") -> None:
+        self._store = store
+        self.clock = clock
+        self.budget = TurnBudget(clock.monotonic_s)
+        self._wall_ms: Callable[[], int] = clock.wall_ms
+        self.formats = formats
+        self.reader = ContentReader(formats)
+        self._changes: list[Change] = []
+        self.position, self._message_id = store.highest_ids()
+        self._flushed_id = self._message_id
+        self._sharers: dict[int, int] = {}
+        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        self._last_words: list[Callable[[], None]] = []
+        self._open_steps: list[OpenStep] = []
+        self._step: OpenStep | None = None
+        self.turn_ms = 0
+        self._turn_bytes = 0
+        self._gathered = 0  # changes of this turn that are no backlog
+        self._backlog: deque[tuple[int, int]] = deque()
+        self._backlog_bytes = 0
+        self.is_backlogged = False
+        self.has_failed = False
+        self.on_backlog: Callable[[], None] = lambda: None
+        self.on_fault: Callable[[Exception], None] | None = None
+        self.on_set_aside: Callable[[SetAside], None] = lambda aside: None
+        self.moved_lsn = Lsn(0)
+        self.lsn = Lsn(1)
+        self.watermark = Lsn(0)
+
+    def record(self, change: Change) -> None:
+        """Add a change to this turn."""
+        self._changes.append(change)
+
+    # Messages in durable queues
+
+    def enqueued(self, queue_id: int, entry: "QueuedMessage", due_at_ms: int = 0) -> None:
+        """Record that a durable queue took the message; its content is stored with the first of them.
+
+        With ``due_at_ms`` it is held back until then, and a restart holds it back too.
+        """
+        message = entry.message
+        if message.id:
+            self._sharers[message.id] = self._sharers.get(message.id, 1) + 1
+        else:
+            self._message_id += 1
+            message.id = self._message_id
+            self._turn_bytes += len(message.body)
+            self._changes.append(Stored(message))
+        self._enter(queue_id, entry, due_at_ms)
+
+    def requeued(self, queue_id: int, entry: "QueuedMessage", due_at_ms: int = 0) -> None:
+        """Record that a message came back to its place in a durable queue, so that the count of its tries survives.
+
+        ``due_at_ms`` is as in ``enqueued``.
+        """
+        self._enter(queue_id, entry, due_at_ms)
+
+    def _enter(self, queue_id: int, entry: "QueuedMessage", due_at_ms: int = 0) -> None:
+        message = entry.message
+        header = message.header
+        expiration_ms = header.expiration_ms
+        changes = self._changes_of(message.id) if self._open_steps else self._changes
+        changes.append(
+            Enqueued(
+                queue_id,
+                entry.position,
+                message.id,
+                entry.enqueued_at_ms,
+                entry.deliveries,
+                len(message.body),
+                header.priority,
+                due_at_ms,
+                0 if expiration_ms is None else entry.enqueued_at_ms + expiration_ms,
+            )
+        )
+
+    def dequeued(self, position: int, message: Message) -> None:
+        """Record that a durable queue let go of a message; its content goes with the last of them."""
+        if self._released(position, message.id):
+            message.id = 0
+
+    def dequeued_segment(self, segment: "Segment") -> None:
+        """Record the same of a whole segment, whose spilled contents go too."""
+        for position, content_id, flags in zip(segment.positions, segment.content_ids, segment.flags, strict=True):
+            if flags & DURABLE:
+                self._released(position, content_id)
+            else:
+                self.unspilled(content_id)
+
+    def _released(self, position: int, message_id: int) -> bool:
+        changes = self._changes_of(message_id) if self._open_steps else self._changes
+        changes.append(Dequeued(position))
+        sharers = self._sharers.get(message_id)
+        if sharers is None:
+            changes.append(Discarded(message_id))
+            return True
+        if sharers > 2:
+            self._sharers[message_id] = sharers - 1
+        else:
+            del self._sharers[message_id]
+        return False
+
+    def shared(self, message_id: int) -> None:
+        """Count one more durable queue that holds the message; recovery calls this for each beyond the first."""
+        self._sharers[message_id] = self._sharers.get(message_id, 1) + 1
+
+    # Contents that leave memory while their message waits
+
+    def spilled(self, message: Message) -> int:
+        """Store content that need not survive a restart; return the id to read it back by."""
+        self._message_id += 1
+        copy = message.keyed(message.routing_key)
+        copy.id = self._message_id
+        self._turn_bytes += len(message.body)
+        self._changes.append(Stored(copy, is_spilled=True))
+        return copy.id
+
+    def unspilled(self, message_id: int) -> None:
+        """Record that spilled content is no longer needed."""
+        self._changes.append(Discarded(message_id, is_spilled=True))
+
+    def contents(self, message_ids: list[int]) -> "list[StoredMessage | None]":
+        """Read stored contents back, those of this very turn included; a turn is never handed over half done."""
+        found = self._store.messages(message_ids)
+        if max(message_ids, default=0) > self._flushed_id:
+            fresh = {change.message_id: change.message for change in self._changes if isinstance(change, Stored)}
+            for index, message_id in enumerate(message_ids):
+                if message_id in fresh:
+                    found[index] = _as_stored(fresh[message_id])
+        for step in self._open_steps:
+            for index, message_id in enumerate(message_ids):
+                if message_id in step.contents:
+                    found[index] = _as_stored(step.contents[message_id])
+        return found
+
+    def set_aside(self, message_id: int, reason: str) -> None:
+        """Record that a stored content cannot be used: the store keeps it aside."""
+        aside = SetAside(MESSAGE, (message_id,), reason)
+        self._changes.append(aside)
+        self.on_set_aside(aside)
+
+    def lost(self, position: int) -> None:
+        """Record that the content of a message is not to be found: its place goes too."""
+        self._changes.append(Dequeued(position))
+
+    # Messages in streams
+
+    def appended(self, change: Appended, size: int) -> None:
+        """Record that a stream took a message, which takes about ``size`` bytes in the store.
+
+        Its publisher cannot tell by the message, which has no place of its own in the store.
+        """
+        self.moved_lsn = self.lsn
+        self._turn_bytes += size
+        self._changes.append(change)
+
+    def stream_chunks(self, stream_id: int, offset: int, most_bytes: int) -> bytes | None:
+        """Read durable messages of a stream back, as ``Store.stream_chunks`` does."""
+        return self._store.stream_chunks(stream_id, offset, most_bytes)
+
+    def segment_path(self, stream_id: int, first: int) -> "Path | None":
+        """Return the file of a sealed segment, if it is in one."""
+        return self._store.segment_path(stream_id, first)
+
+    # Steps of several turns
+
+    def open_step(self) -> OpenStep:
+        """Begin a step that takes several turns; ``enter`` it for each part of it."""
+        step = OpenStep()
+        self._open_steps.append(step)
+        return step
+
+    def enter(self, step: OpenStep) -> None:
+        """Add what is recorded from now on to a step, until ``leave``; the turn must not end in between."""
+        self._step = step
+        self._changes, step.changes = step.changes, self._changes
+        self._turn_bytes, step.size = step.size, self._turn_bytes
+
+    def leave(self) -> None:
+        """Add what is recorded to the turn again."""
+        step, self._step = self._step, None
+        assert step is not None
+        self._changes, step.changes = step.changes, self._changes
+        self._turn_bytes, step.size = step.size, self._turn_bytes
+        step.note_contents()
+
+    def close_step(self, step: OpenStep) -> None:
+        """Make a step part of this turn, all of it.
+
+        It is no backlog: what one client may gather is bounded already, and the others would wait until it is written.
+        """
+        self._open_steps.remove(step)
+        self._changes += step.changes
+        self._gathered += len(step.changes)
+
+    def _changes_of(self, message_id: int) -> list[Change]:
+        """Return where a change to a message belongs while steps are open."""
+        if self._step is not None and not any(message_id in step.message_ids for step in self._open_steps):
+            self._step.message_ids.add(message_id)
+        for step in self._open_steps:
+            if message_id in step.message_ids:
+                return self._changes if step is self._step else step.changes
+        return self._changes
+
+    # Turns and the watermark
+
+    @property
+    def now_ms(self) -> int:
+        """Wall time in milliseconds, read once a turn."""
+        if not self.turn_ms:
+            self.turn_ms = self._wall_ms()
+        return self.turn_ms
+
+    def at_end_of_turn(self, call: Callable[[], None]) -> None:
+        """Call once before this turn is handed over, so that what is recorded then is part of it."""
+        self._last_words.append(call)
+
+    def _end_turn(self) -> None:
+        calls, self._last_words = self._last_words, []
+        for call in calls:
+            self._call(call)
+
+    def _call(self, call: Callable[[], None]) -> None:
+        """Make a call that was asked for; what it raises keeps no other from being made."""
+        try:
+            call()
+        except Exception as error:  # the turn ends and the others are answered, whatever failed in one of them
+            if self.on_fault is None:
+                raise
+            self.on_fault(error)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether something happened in this turn that its ``flush`` has to do with."""
+        return bool(self._changes) or self.turn_ms != 0 or bool(self._last_words)
+
+    def flush(self) -> None:
+        """End the turn: hand everything recorded to the store as one step."""
+        if self._last_words:
+            self._end_turn()
+        self.turn_ms = 0
+        if not self._changes:
+            return
+        changes, self._changes = self._changes, []
+        self._flushed_id = self._message_id
+        lsn = self._store.append(changes)
+        self.lsn = Lsn(lsn + 1)
+        size = self._turn_bytes + (len(changes) - self._gathered) * CHANGE_SIZE
+        self._turn_bytes = self._gathered = 0
+        self._backlog.append((lsn, size))
+        self._backlog_bytes += size
+        self._weigh_backlog()
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether so much waits for the disk that long work had better pause."""
+        return self._backlog_bytes > FILLING_LIMIT
+
+    @property
+    def pending_lsn(self) -> Lsn:
+        """The position at which everything recorded so far will be durable."""
+        return self.lsn if self._changes else Lsn(self.lsn - 1)
+
+    def when_durable(self, lsn: int, answer: Callable[[], None]) -> None:
+        """Call ``answer`` once everything up to ``lsn`` is durable; at once if it is."""
+        if lsn <= self.watermark:
+            answer()
+        else:
+            self._waiting.append((lsn, answer))
+
+    def on_durable(self, watermark: Lsn) -> None:
+        """The store got as far as ``watermark``: release those who waited for it.
+
+        Positions are waited for in rising order, since nobody waits for less than the present turn.
+        """
+        self.watermark = watermark
+        while self._backlog and self._backlog[0][0] <= watermark:
+            self._backlog_bytes -= self._backlog.popleft()[1]
+        self._weigh_backlog()
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= watermark:
+            self._call(waiting.popleft()[1])
+
+    def _weigh_backlog(self) -> None:
+        is_backlogged = self._backlog_bytes > (BACKLOG_LIMIT // 2 if self.is_backlogged else BACKLOG_LIMIT)
+        if is_backlogged != self.is_backlogged:
+            self.is_backlogged = is_backlogged
+            self.on_backlog()
+
+
+def _as_stored(message: Message) -> StoredMessage:
+    header = message.header
+    return StoredMessage(message.exchange, message.routing_key, header.format.name, header.kept, message.body)

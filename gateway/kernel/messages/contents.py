@@ -1,0 +1,165 @@
+"""How the content of a message looks as bytes, the same in every place where it is kept.
+
+content: version, lengths of exchange, routing key, header format and header, then those four and the body. Integers are
+big-endian. What stands before the body is the *envelope*; publishers repeat it, so both directions remember it.
+
+There are two layouts. Version 1 has two bytes for the length of a name; version 2 has four, and is written only where a
+name is longer than 65,535 bytes. So every message can be written, whatever name was derived for it.
+"""
+
+import struct
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.errors import StorageError, UnreadableRecord
+from gateway.kernel.messages.message import Message
+from gateway.kernel.messages.stored_message import StoredMessage
+
+if TYPE_CHECKING:
+    from gateway.kernel.messages.message import Header, HeaderFormat
+
+CONTENT_VERSION: Final = 2
+"""The newest layout."""
+
+_NARROW: Final = 1
+_WIDE: Final = 2
+
+_LENGTHS: Final = struct.Struct(">BHHBI")
+_WIDE_LENGTHS: Final = struct.Struct(">BIIBI")
+
+#: How many bytes of a content of version 1 are neither names nor header nor body.
+LENGTHS_SIZE: Final = _LENGTHS.size
+
+#: The longest name that version 1 can hold, in bytes.
+LONGEST_NARROW_NAME: Final = 0xFFFF
+
+#: Names come from the wire; whatever Python can hold in a string can be stored.
+_TEXT: Final = ("utf-8", "surrogatepass")
+
+_MOST_ENVELOPES: Final = 4096
+
+#: Longer headers are not remembered: what is long is seldom repeated, and would fill the memory.
+_LONGEST_HEADER: Final = 512
+
+
+class ContentWriter:
+    """Encodes contents, remembering what stands before the body.
+
+    Publishers repeat exchange, routing key and header; remembering their bytes makes a record one lookup and one join
+    (0.25 instead of 0.7 µs). What is remembered is bounded in number, and forgotten all at once when that is reached.
+    """
+
+    def __init__(self) -> None:
+        self._envelopes: dict[tuple[str, str, str, bytes], bytes] = {}
+
+    def encode(self, message: Message) -> bytes:
+        """Return the record of a message's content."""
+        return self.envelope(message) + message.body
+
+    def envelope(self, message: Message) -> bytes:
+        """Return what stands before the body in the record of a message's content."""
+        header = message.header
+        identity = (message.exchange, message.routing_key, header.format.name, header.kept)
+        envelope = self._envelopes.get(identity)
+        return self._remember(identity) if envelope is None else envelope
+
+    def _remember(self, identity: tuple[str, str, str, bytes]) -> bytes:
+        envelope = _envelope(*identity)
+        if len(identity[-1]) <= _LONGEST_HEADER:
+            if len(self._envelopes) >= _MOST_ENVELOPES:
+                self._envelopes.clear()
+            self._envelopes[identity] = envelope
+        return envelope
+
+
+def _envelope(exchange: str, routing_key: str, header_format: str, header: bytes) -> bytes:
+    names = exchange.encode(*_TEXT), routing_key.encode(*_TEXT), header_format.encode()
+    is_wide = max(len(names[0]), len(names[1])) > LONGEST_NARROW_NAME
+    lengths, version = (_WIDE_LENGTHS, _WIDE) if is_wide else (_LENGTHS, _NARROW)
+    return b"".join((lengths.pack(version, *map(len, names), len(header)), *names, header))
+
+
+def is_narrow(record: bytes, position: int = 0) -> bool:
+    """Return whether the content that begins at ``position`` has the layout of version 1."""
+    return record[position] == _NARROW
+
+
+def body_at(record: bytes, position: int = 0) -> int:
+    """Return where the body begins in the content that begins at ``position``.
+
+    :raises UnreadableRecord: when it is torn.
+    :raises StorageError: when a newer gateway wrote it.
+    """
+    lengths, exchange_size, key_size, format_size, header_size = _lengths(record, position)
+    at: int = position + lengths + exchange_size + key_size + format_size + header_size
+    return at
+
+
+def _lengths(record: bytes, position: int = 0) -> tuple[int, int, int, int, int]:
+    """Return the size of the lengths in front of a content, and those lengths."""
+    try:
+        version, exchange, key, header_format, header = _LENGTHS.unpack_from(record, position)
+        if version == _NARROW:
+            return LENGTHS_SIZE, exchange, key, header_format, header
+        if version == _WIDE:
+            _, exchange, key, header_format, header = _WIDE_LENGTHS.unpack_from(record, position)
+            return _WIDE_LENGTHS.size, exchange, key, header_format, header
+    except struct.error:
+        raise UnreadableRecord("the content of a message is torn") from None
+    raise newer("a message", version, CONTENT_VERSION)
+
+
+def decode_content(record: bytes) -> StoredMessage:
+    """Return the content a record holds.
+
+    :raises UnreadableRecord: when it is torn.
+    :raises StorageError: when a newer gateway wrote it.
+    """
+    lengths, exchange_size, key_size, format_size, header_size = _lengths(record)
+    key = lengths + exchange_size
+    header_format = key + key_size
+    header = header_format + format_size
+    body = header + header_size
+    if body > len(record):
+        raise UnreadableRecord("the content of a message is torn")
+    try:
+        return StoredMessage(
+            record[lengths:key].decode(*_TEXT),
+            record[key:header_format].decode(*_TEXT),
+            record[header_format:header].decode(),
+            record[header:body],
+            record[body:],
+        )
+    except UnicodeDecodeError:
+        raise UnreadableRecord("a name in the content of a message is not UTF-8") from None
+
+
+class ContentReader:
+    """Makes messages of contents, remembering what stands before the body, so that messages alike share one header.
+
+    ``formats`` reads headers: format name to format. What is remembered is bounded as in ``ContentWriter``.
+    """
+
+    def __init__(self, formats: "Mapping[str, HeaderFormat]") -> None:
+        self._formats = formats
+        self._known: dict[bytes, tuple[str, str, Header]] = {}
+
+    def said(self, envelope: bytes) -> "tuple[str, str, Header]":
+        """Return exchange, routing key and header of contents that begin like this."""
+        known = self._known.get(envelope)
+        return self._remember(envelope) if known is None else known
+
+    def _remember(self, envelope: bytes) -> "tuple[str, str, Header]":
+        stored = decode_content(envelope)
+        header = self._formats[stored.header_format].header(stored.header)
+        known = stored.exchange, stored.routing_key, header
+        if len(stored.header) <= _LONGEST_HEADER:
+            if len(self._known) >= _MOST_ENVELOPES:
+                self._known.clear()
+            self._known[envelope] = known
+        return known
+
+
+def newer(what: str, written: int, known: int) -> StorageError:
+    """Return the refusal of something that a newer gateway wrote."""
+    return StorageError(f"{what} has layout {written}, written by a newer gateway; this one reads up to {known}")

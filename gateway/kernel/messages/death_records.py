@@ -1,0 +1,126 @@
+"""What a dead letter says of its deaths: the ``x-death`` header and its companions (R107-R111)."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Final
+
+from gateway.kernel.messages.long import Long
+from gateway.kernel.messages.message import Message, Value
+
+
+class Reason(Enum):
+    """Why a message left its queue, or never entered it, without being consumed; the wire name (R100)."""
+
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    MAXLEN = "maxlen"
+    DELIVERY_LIMIT = "delivery_limit"
+
+
+#: A count beyond this begins anew: one more would not fit into 64 bits.
+_MOST: Final = 2**63 - 1
+
+_COMPANIONS: Final = ("reason", "queue", "exchange")
+
+
+def deaths_of(headers: Mapping[str, Value]) -> list[Value]:
+    """Return the entries of ``x-death``. A client may have written them: some may be no tables, or say more."""
+    entries = headers.get("x-death")
+    return entries if isinstance(entries, list) else []
+
+
+def headers_after_death(message: Message, queue_name: str, reason: Reason, at_s: int) -> dict[str, Value]:
+    """Return the headers that change when a message dies in a queue at a second of Unix time."""
+    headers = message.headers
+    death = {"reason": reason.value, "queue": queue_name, "exchange": message.exchange}
+    earlier = deaths_of(headers)
+    entry, others = _entry_for(death, earlier)
+    if not entry:
+        entry = {
+            "count": Long(0),
+            "reason": reason.value,
+            "queue": queue_name,
+            "time": datetime.fromtimestamp(at_s, UTC),
+            "exchange": message.exchange,
+            "routing-keys": [message.routing_key, *carbon_copies(headers)],
+        }
+        if message.properties.expiration is not None:
+            entry["original-expiration"] = message.properties.expiration
+    deaths: list[Value] = [{**entry, "count": Long(_count(entry) + 1)}, *map(_with_long_count, others)]
+    changed: dict[str, Value] = {"x-death": deaths}
+    for name in _COMPANIONS:
+        if not earlier:
+            changed[f"x-first-death-{name}"] = death[name]
+        changed[f"x-last-death-{name}"] = death[name]
+    return changed
+
+
+def is_cycle(deaths: Iterable[Value], queue_name: str) -> bool:
+    """Tell whether a message comes back to a queue it died in, and no consumer rejected it since (R111).
+
+    What is no entry was written by a client, so the cycle did not close by itself.
+    """
+    for death in deaths:
+        if not isinstance(death, dict):
+            return False
+        if death.get("reason") == Reason.REJECTED.value:
+            return False
+        if death.get("queue") == queue_name:
+            return True
+    return False
+
+
+def last_reason(headers: Mapping[str, Value]) -> Reason:
+    """Return why a dead letter died last."""
+    return next((reason for reason in Reason if reason.value == headers.get("x-last-death-reason")), Reason.REJECTED)
+
+
+def carbon_copies(headers: Mapping[str, Value]) -> list[Value]:
+    """Return the further routing keys that consumers may see (R29)."""
+    keys = headers.get("CC")
+    return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []
+
+
+def _entry_for(death: Mapping[str, str], earlier: list[Value]) -> tuple[dict[str, Value], list[Value]]:
+    """Return the entry of this queue and reason, empty if there is none, and the others, as they are.
+
+    Of several entries of one queue and reason, which a client may bring, the first stays for all of them; if it has no
+    count, their number is its count, as RabbitMQ has it.
+    """
+    number_by_place: dict[tuple[str, str], int] = {}
+    for entry in earlier:
+        if isinstance(entry, dict):
+            place = _place_of(entry)
+            number_by_place[place] = number_by_place.get(place, 0) + 1
+    found: dict[str, Value] = {}
+    others: list[Value] = []
+    for entry in earlier:
+        if isinstance(entry, dict):
+            number = number_by_place.pop(_place_of(entry), 0)
+            if not number:
+                continue
+            if "count" not in entry and number > 1:
+                entry = {**entry, "count": Long(number)}
+            if entry.get("queue") == death["queue"] and entry.get("reason") == death["reason"]:
+                found = entry
+                continue
+        others.append(entry)
+    return found, others
+
+
+def _with_long_count(entry: Value) -> Value:
+    """Return an entry whose count keeps its width: protocols tell it, the kernel's values do not."""
+    if not isinstance(entry, dict) or type(count := entry.get("count")) is not int:
+        return entry
+    return {**entry, "count": Long(count)}
+
+
+def _place_of(entry: Mapping[str, Value]) -> tuple[str, str]:
+    """Return where and why this happened, as text, since a client may have written anything."""
+    return repr(entry.get("queue")), repr(entry.get("reason"))
+
+
+def _count(entry: Mapping[str, Value]) -> int:
+    count = entry.get("count", 0)
+    return count if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < _MOST else 0

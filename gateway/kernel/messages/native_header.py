@@ -1,0 +1,62 @@
+"""The header format of messages that the broker itself publishes: properties, written down only to leave memory."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import fields
+from typing import Any, Final, cast
+
+from gateway.kernel.messages.message import Header, Properties, Value
+from gateway.kernel.messages.values import dumps, loads
+
+
+class PlainFormat:
+    """Keeps properties as a table of values."""
+
+    name = "plain"
+
+    def header(self, raw: bytes) -> Header:
+        """Return the header of these bytes; a ``BCC`` is in its ``sender_keys`` and ``kept``, not in its ``raw``."""
+        properties = self.properties(raw)
+        expiration = properties.expiration
+        headers = properties.headers
+        header = Header(
+            self,
+            raw if "BCC" not in headers else self.edited(raw, {}, ("BCC",), False),
+            is_persistent=properties.delivery_mode == 2,
+            priority=properties.priority or 0,
+            expiration_ms=None if expiration is None else int(expiration),
+            sender_keys=(*_keys(headers, "CC"), *_keys(headers, "BCC")),
+        )
+        header.kept = raw
+        return header
+
+    def properties(self, raw: bytes) -> Properties:
+        """Read the properties back."""
+        return Properties(**cast(Mapping[str, Any], loads(raw)))
+
+    def edited(
+        self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
+    ) -> bytes:
+        """Return the bytes that say the same, but for these headers and the expiration."""
+        said = loads(raw)
+        earlier = said["headers"]
+        assert isinstance(earlier, dict)
+        said["headers"] = {name: value for name, value in earlier.items() if name not in without} | dict(headers)
+        if drops_expiration:
+            said["expiration"] = None
+        return dumps(said)
+
+
+def _keys(headers: Mapping[str, Value], name: str) -> list[str]:
+    """Return the further routing keys in a header; what is not a text among them is left out, as in RabbitMQ."""
+    keys = headers.get(name)
+    return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []
+
+
+PLAIN: Final = PlainFormat()
+
+
+def plain_header(properties: Properties) -> Header:
+    """Return a header that says this."""
+    said: dict[str, Value] = {f.name: getattr(properties, f.name) for f in fields(Properties)}
+    said["headers"] = dict(properties.headers)
+    return PLAIN.header(dumps(said))

@@ -1,0 +1,129 @@
+"""Values as bytes and back: compact JSON, with a tag for everything that JSON lacks.
+
+A tagged value is an object with the single key ``$``: ``{"$": ["bytes", "aGk="]}``. A mapping that has such a key
+itself is tagged too, so every ``Value`` comes back equal and of the same type. A time zone comes back as its offset.
+"""
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from math import isfinite
+from typing import Final, TypeAlias, cast
+
+from gateway.kernel.messages.long import Long
+from gateway.kernel.messages.message import Value
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+_TAG: Final = "$"
+_MICROSECOND: Final = timedelta(microseconds=1)
+_PLAIN: Final = frozenset({type(None), bool, str})
+
+#: Longer integers become hexadecimal: Python refuses to read very long decimal ones.
+_LARGEST_PLAIN_INTEGER: Final = 2**64
+
+#: Text may hold lone surrogates; they are written as they are, as three bytes each.
+_TEXT: Final = ("utf-8", "surrogatepass")
+
+
+def dumps(fields: dict[str, Value]) -> bytes:
+    """Encode the fields of a record. :raises TypeError: when something inside is not a ``Value``."""
+    return json.dumps(_to_json(fields), ensure_ascii=False, separators=(",", ":")).encode(*_TEXT)
+
+
+def loads(data: bytes) -> dict[str, Value]:
+    """Decode what ``dumps`` wrote. :raises ValueError: when it did not write this."""
+    fields = _from_json(json.loads(data.decode(*_TEXT)))
+    if not isinstance(fields, dict):
+        raise ValueError("the fields of a record are a mapping")
+    return fields
+
+
+def dumps_key(key: Sequence[Value]) -> bytes:
+    """Encode a key so that equal keys give equal bytes, in whatever order their mappings were filled."""
+    plain = [_to_json(value) for value in key]
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode(*_TEXT)
+
+
+def _to_json(value: Value) -> Json:
+    if type(value) in _PLAIN:
+        return cast(Json, value)
+    for kind in type(value).__mro__:  # a codec may mark values by types of its own
+        if (encode := _ENCODERS.get(kind)) is not None:
+            return encode(value)
+    raise TypeError(f"{type(value).__name__} is not a kind of value that can be stored")
+
+
+def _from_json(value: Json) -> Value:
+    if isinstance(value, list):
+        return [_from_json(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if _TAG not in value:
+        return {name: _from_json(item) for name, item in value.items()}
+    match value:
+        case {"$": [str(tag), content]} if tag in _DECODERS and len(value) == 1:
+            return _DECODERS[tag](content)
+    raise ValueError("a tag that no version of this module wrote")
+
+
+def _tagged(tag: str, content: Json) -> Json:
+    return {_TAG: [tag, content]}
+
+
+def _dict_to_json(value: dict[str, Value]) -> Json:
+    if not all(type(name) is str for name in value):
+        raise TypeError("the names in a mapping are strings")
+    plain: Json = {name: _to_json(item) for name, item in value.items()}
+    return _tagged("dict", plain) if _TAG in value else plain
+
+
+def _dict_from_json(content: dict[str, Json]) -> Value:
+    return {name: _from_json(item) for name, item in content.items()}
+
+
+def _int_to_json(value: int) -> Json:
+    return value if abs(value) < _LARGEST_PLAIN_INTEGER else _tagged("int", hex(value))
+
+
+def _float_to_json(value: float) -> Json:
+    return value if isfinite(value) else _tagged("float", repr(value))
+
+
+def _datetime_to_json(value: datetime) -> Json:
+    offset = value.utcoffset()
+    microseconds = None if offset is None else offset // _MICROSECOND
+    return _tagged("datetime", [value.replace(tzinfo=None).isoformat(), microseconds])
+
+
+def _datetime_from_json(content: tuple[str, int | None]) -> Value:
+    # The offset stands apart because fromisoformat takes one below a second for none.
+    text, microseconds = content
+    value = datetime.fromisoformat(text)
+    return value if microseconds is None else value.replace(tzinfo=timezone(microseconds * _MICROSECOND))
+
+
+# ---- One row for each type of Value ---------------------------------------------------------------------------------
+
+_ENCODERS: Final[dict[type, Callable[..., Json]]] = {
+    int: _int_to_json,
+    float: _float_to_json,
+    bytes: lambda value: _tagged("bytes", b64encode(value).decode()),
+    Decimal: lambda value: _tagged("decimal", str(value)),
+    datetime: _datetime_to_json,
+    Long: lambda value: _tagged("long", str(value)),
+    list: lambda value: [_to_json(item) for item in value],
+    dict: _dict_to_json,
+}
+
+_DECODERS: Final[dict[str, Callable[..., Value]]] = {
+    "int": lambda content: int(content, 16),
+    "long": lambda content: Long(content),
+    "float": float,
+    "bytes": b64decode,
+    "decimal": Decimal,
+    "datetime": _datetime_from_json,
+    "dict": _dict_from_json,
+}

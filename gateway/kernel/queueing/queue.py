@@ -1,0 +1,551 @@
+"""Messages waiting in order, and the consumers they go to.
+
+A queue knows order and the moments of a message's stay (``features/base.py``), and no feature by name. A message is in
+one of three places: among the ``ready``, *unsettled* with a consumer, or gone. On the way of every message small steps
+are written out where they are taken: a call costs more than they do.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.backlog.memory_budget import NO_RESERVE, Reserve
+from gateway.kernel.backlog.paging import Paging
+from gateway.kernel.backlog.priorities import ready_for
+from gateway.kernel.counters import Counters, Weight
+from gateway.kernel.errors import AccessRefused, NotImplementedHere
+from gateway.kernel.journal.changes import Enqueued
+from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.message import Arguments, Message
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.consumer import Consumer
+from gateway.kernel.queueing.declared import Declared
+from gateway.kernel.queueing.delayed_messages import HeldBack
+from gateway.kernel.queueing.feature import QueueFeature
+from gateway.kernel.queueing.feature_dispatch import NO_MOMENTS, Moments
+from gateway.kernel.queueing.scheduler import Round
+from gateway.kernel.queueing.selective_dispatch import Selecting
+from gateway.kernel.queueing.single_active import consumers_for
+from gateway.kernel.settings.effective_settings import effective
+
+if TYPE_CHECKING:
+    from gateway.kernel.backlog.delay_index import Delays
+    from gateway.kernel.clock import Clock
+    from gateway.kernel.journal.journal import Journal
+    from gateway.kernel.messages.paged_segment import Segment
+    from gateway.kernel.settings.user_counters import ConsumerTally
+
+#: How many messages of a long queue stay in memory (R134).
+RESIDENT_MESSAGES: Final = 2048
+
+#: Messages that are forgotten between two looks at the clock.
+_STEP: Final = 64
+
+#: How many messages that expired are dropped on the way to one that has not.
+_MOST_DUE: Final = 500
+
+
+class Outcome(Enum):
+    """What became of a delivery."""
+
+    ACCEPTED = auto()
+    REQUEUED = auto()
+    REJECTED = auto()
+
+
+class Queue(Declared):
+    """One queue of one virtual host. Owns its waiting messages and its round of consumers.
+
+    ``settings`` are what its arguments and the policies make of it; ``held_back`` is there once messages are held back,
+    ``selecting`` while some consumer does not want everything. ``has_expirations`` says that some message asked to
+    expire. ``unsettled`` counts the messages with consumers, ``unsettled_durable`` those of them that survive, and
+    ``stored`` all that were written down to. ``used_at_ms`` is when somebody last had to do with the queue itself.
+    ``refit`` is called when it needs other features than it has.
+    """
+
+    __slots__ = (
+        "_journal",
+        "_moments",
+        "_paging",
+        "_refit",
+        "_settlements",
+        "consumer_tally",
+        "consumers",
+        "counters",
+        "had_consumer",
+        "has_expirations",
+        "held_back",
+        "is_deleted",
+        "ready",
+        "selecting",
+        "settings",
+        "stored",
+        "unsettled",
+        "unsettled_bytes",
+        "unsettled_durable",
+        "used_at_ms",
+        "user",
+    )
+
+    def __init__(
+        self,
+        vhost_name: str,
+        name: str,
+        journal: "Journal",
+        *,
+        id: int = 0,
+        is_durable: bool = False,
+        is_auto_delete: bool = False,
+        owner: object | None = None,
+        arguments: Arguments | None = None,
+        features: tuple[QueueFeature, ...] = (),
+        resident_messages: int = RESIDENT_MESSAGES,
+        reserve: Reserve = NO_RESERVE,
+        refit: "Callable[[Queue], None]" = lambda queue: None,
+    ) -> None:
+        super().__init__(vhost_name, name, id, is_durable, is_auto_delete, owner, arguments)
+        self.consumers: Round = consumers_for(self.arguments)
+        self.selecting: Selecting | None = None
+        self.counters = Counters()
+        self.had_consumer = False
+        self.consumer_tally: ConsumerTally | None = None
+        self.user = ""
+        self.has_expirations = False
+        self.held_back: HeldBack | None = None
+        self.is_deleted = False
+        self.settings = effective(self.arguments)
+        self.stored = 0
+        self.unsettled = 0
+        self.unsettled_bytes = 0
+        self.unsettled_durable = Weight()
+        self.used_at_ms = journal.now_ms
+        self._journal = journal
+        self._refit = refit
+        self._settlements = 0
+        self._moments = NO_MOMENTS
+        self._paging = Paging(journal)
+        self.ready = ready_for(self.arguments, self._paging, resident_messages, reserve)
+        self.equip(features)
+
+    def __len__(self) -> int:
+        """How many messages wait, those with consumers not counted."""
+        return len(self.ready)
+
+    @property
+    def clock(self) -> "Clock":
+        """The clock that long work on the queue goes by."""
+        return self._journal.clock
+
+    @property
+    def disk_writes(self) -> int:
+        """How many messages were written to the store: to survive a restart, or to make room in memory."""
+        return self.stored + self._paging.spills
+
+    @property
+    def disk_reads(self) -> int:
+        """How many waiting messages came back from the store into memory."""
+        return self._paging.reads
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether messages wait though somebody consumes: nobody may have another one now."""
+        return bool(self.ready.length and len(self.consumers)) and not any(
+            consumer.has_capacity for consumer in self.consumers if self.consumers.is_active(consumer)
+        )
+
+    def equip(self, features: tuple[QueueFeature, ...]) -> None:
+        """Replace the features, as a change of policy does; those that stay in kind keep what they know."""
+        earlier, self._moments = self._moments, Moments(features) if features else NO_MOMENTS
+        self._moments.succeed(self, earlier)
+
+    def close(self) -> None:
+        """End: no feature does anything any more, and what was held back is gone. Waiting messages are purged apart."""
+        self.is_deleted = True
+        self.equip(())
+        if self.held_back is not None:
+            self.held_back.close()
+            self.held_back = None
+
+    # Messages in
+
+    def offer(self, message: Message, *, has_waited: bool = False) -> Reason | None:
+        """Take the message in, or return the reason it was refused. What ``has_waited`` is not held back again."""
+        moments = self._moments
+        if moments.diverting and not has_waited and moments.diverts(self, message):
+            return None
+        if moments.admitting and (refusal := moments.admit(self, message)) is not None:
+            moments.refused(self, message, refusal)
+            return refusal
+        self.counters.publish += 1
+        consumer = None if self.ready.length else self.consumers.next()
+        if consumer is None and self.selecting is not None:
+            consumer = self.selecting.taker(message)
+        if consumer is not None and not consumer.needs_settling:
+            self.counters.deliver_no_ack += 1
+            if moments.accepting:
+                moments.accepted(self, message, None)
+            consumer.subscriber.deliver(consumer, message, False, None)
+            return None
+        entry = self.enter(message)
+        if moments.accepting:
+            moments.accepted(self, message, entry.position)
+        if consumer is not None:
+            self.unsettled += 1
+            self.unsettled_bytes += len(message.body)
+            if entry.is_durable:
+                self.unsettled_durable.put(len(message.body))
+            self.counters.deliver += 1
+            consumer.charge()
+            consumer.subscriber.deliver(consumer, message, False, entry)
+            return None
+        self.ready.append(entry)
+        if message.header.expiration_ms is not None and not self.has_expirations:
+            self._expect_expirations()
+            moments = self._moments
+        if moments.enqueuing:
+            moments.enqueued(self, entry)
+        return None
+
+    def _expect_expirations(self) -> None:
+        """A message will expire on its own: no policy says so, so the queue may lack what it takes (R51)."""
+        self.has_expirations = True
+        self._refit(self)
+
+    def enter(self, message: Message, due_at_ms: int = 0) -> QueuedMessage:
+        """Give a message its place, in the store too if it has to survive; who calls puts it there."""
+        journal = self._journal
+        journal.position = position = journal.position + 1
+        now_ms = journal.turn_ms or journal.now_ms
+        if self.id and (message.header.is_persistent or self.stores_all):
+            entry = QueuedMessage(message, position, now_ms, True)
+            journal.enqueued(self.id, entry, due_at_ms)
+            self.stored += 1
+            return entry
+        return QueuedMessage(message, position, now_ms, False)
+
+    def restore(self, change: Enqueued, is_redelivered: bool) -> None:
+        """Take in a message that recovery found in the store. Nothing is dropped before all of them are there."""
+        if change.due_at_ms:
+            self.holding_back().restore(change, is_redelivered)
+            return
+        self.ready.restore(change, is_redelivered)
+        if change.expires_at_ms and not self.has_expirations:
+            self.has_expirations = True
+            self._journal.clock.call_later(0, self._refit_restored)
+        self._moments.restored(self, change)
+
+    def _refit_restored(self) -> None:
+        if not self.is_deleted:
+            self._refit(self)
+
+    # Messages held back
+
+    @property
+    def delays(self) -> "Delays | None":
+        """What is held back, ``None`` where that never happened."""
+        return None if self.held_back is None else self.held_back.delays
+
+    @property
+    def letters_held(self) -> int:
+        """How many dead letters wait here because nobody could take them."""
+        return 0 if self.held_back is None else len(self.held_back.letters)
+
+    def holding_back(self, release: "Callable[[QueuedMessage], Reason | None] | None" = None) -> HeldBack:
+        """Return the place for what is held back, from now on there; ``release`` is as ``HeldBack`` has it."""
+        if self.held_back is None:
+            self.held_back = HeldBack(self, self._journal, release)
+        return self.held_back
+
+    def offer_late(self, message: Message) -> Reason | None:
+        """Take in a message whose time has come, or return why it has to wait on.
+
+        Nobody is left to refuse it to: without room it is a dead letter; where those go nowhere it must not be lost.
+        """
+        refusal = self._moments.admit(self, message)
+        if refusal is None:
+            return self.offer(message, has_waited=True)
+        if not self._moments.dropping:
+            return refusal
+        self.drop(message, refusal)
+        return None
+
+    # Messages out
+
+    def get(self) -> QueuedMessage | None:
+        """Take a message for a client that does not consume (R90).
+
+        ``None`` may also mean that many messages before it have expired: then the queue is not empty, and the caller
+        takes the steps of ``dropping_due`` and asks again.
+        """
+        self.use()
+        return self.take()
+
+    def dropping_due(self) -> Iterator[None]:
+        """Return the steps in which everything before the first message worth delivering is discarded."""
+        while self.ready.length:
+            head = self.ready.peek()
+            if head is None or (reason := self._moments.due(self, head)) is None:
+                return
+            self.discard_head(reason)
+            yield
+
+    def take(self) -> QueuedMessage | None:
+        """Remove and return the oldest message still worth delivering; the caller settles it later."""
+        ready, moments = self.ready, self._moments
+        most_due = _MOST_DUE
+        while ready.length:
+            try:
+                entry = ready.popleft()
+            except IndexError:  # what was left had lost its content
+                return None
+            if moments.due_asking and (reason := moments.due(self, entry)) is not None:
+                self.discard(entry, reason)
+                most_due -= 1
+                if not most_due:  # that goes on in slices (``message_ttl``); consumers are served behind it
+                    self._journal.clock.call_later(0, self.dispatch)
+                    return None
+                moments = self._moments  # a dead letter that comes back here may have brought others
+                continue
+            self._hold(entry)
+            if moments.taking:
+                moments.taken(self)
+            return entry
+        return None
+
+    def pick(self, seen: QueuedMessage) -> QueuedMessage | None:
+        """Take a message out of the midst of the waiting ones, if it is still there; the caller settles it later."""
+        entry = self.ready.take_out(seen)
+        if entry is not None:
+            self._hold(entry)
+            self._moments.taken(self)
+        return entry
+
+    def drops_if_due(self, seen: QueuedMessage) -> bool:
+        """Discard a waiting message that is not worth delivering any more; return whether it is such a one."""
+        reason = self._moments.due(self, seen)
+        if reason is not None and (entry := self.ready.take_out(seen)) is not None:
+            self.discard(entry, reason)
+        return reason is not None
+
+    def dispatch(self) -> None:
+        """Hand waiting messages out for as long as some consumer has capacity."""
+        while self.ready.length and not self._settlements:
+            consumer = self.consumers.next()
+            if consumer is None:
+                if self.selecting is not None:
+                    self.selecting.search()
+                return
+            entry = self.take()
+            if entry is None:
+                return
+            self.hand_over(consumer, entry)
+
+    def hold_dispatch(self) -> None:
+        """Hand nothing out while messages come back in steps."""
+        self._settlements += 1
+
+    def release_dispatch(self) -> None:
+        """Hand messages out again: those that came back are all there."""
+        self._settlements -= 1
+        self.dispatch()
+
+    def hand_over(self, consumer: Consumer, entry: QueuedMessage) -> None:
+        """Give a message that was taken to a consumer; with that it is consumed where no settling is needed."""
+        redelivered = entry.is_redelivered
+        if redelivered:
+            self.counters.redeliver += 1
+        message = self._moments.shown(self, entry) if entry.deliveries else entry.message
+        if consumer.needs_settling:
+            self.counters.deliver += 1
+            consumer.charge()
+            consumer.subscriber.deliver(consumer, message, redelivered, entry)
+            return
+        self.counters.deliver_no_ack += 1
+        self.consumed(entry)
+        consumer.subscriber.deliver(consumer, message, redelivered, None)
+
+    def shown(self, entry: QueuedMessage) -> Message:
+        """Return the message of a delivery as the consumer is to see it: what is stored stays as it was published."""
+        return self._moments.shown(self, entry)
+
+    # Messages settled
+
+    def accept(self, entry: QueuedMessage) -> None:
+        """Conclude a delivery: the message is consumed."""
+        if self._moments.settling:
+            self._moments.settled(self, entry, Outcome.ACCEPTED)
+        self.unsettled -= 1
+        self.unsettled_bytes -= len(entry.message.body)
+        if entry.is_durable:
+            self.unsettled_durable.take(len(entry.message.body))
+        self.counters.ack += 1
+        if entry.is_durable:
+            self._journal.dequeued(entry.position, entry.message)
+
+    def consumed(self, entry: QueuedMessage) -> None:
+        """Conclude a message that was taken and needs no settling."""
+        self._let_go(entry)
+        self.forget(entry)
+
+    def settle(self, entry: QueuedMessage, outcome: Outcome) -> None:
+        """Conclude a delivery: the message is consumed, comes back to its place, or is refused for good.
+
+        A message that came back waits for the next ``dispatch``, so that many can come back in order first. One that
+        comes back to a deleted queue is gone with it.
+        """
+        if outcome is Outcome.ACCEPTED or self.is_deleted:
+            self.accept(entry)
+            return
+        if self._moments.settling:
+            self._moments.settled(self, entry, outcome)
+        self._let_go(entry)
+        if outcome is Outcome.REQUEUED:
+            entry.deliveries += 1
+            entry.is_redelivered = True
+            self.come_back(entry)
+        elif not self._moments.retries(self, entry):
+            self.discard(entry, Reason.REJECTED)
+
+    def _hold(self, entry: QueuedMessage) -> None:
+        self.unsettled += 1
+        self.unsettled_bytes += len(entry.message.body)
+        if entry.is_durable:
+            self.unsettled_durable.put(len(entry.message.body))
+
+    def _let_go(self, entry: QueuedMessage) -> None:
+        self.unsettled -= 1
+        self.unsettled_bytes -= len(entry.message.body)
+        if entry.is_durable:
+            self.unsettled_durable.take(len(entry.message.body))
+
+    def come_back(self, entry: QueuedMessage) -> None:
+        """Let a message wait again in the place it was taken from; the next ``dispatch`` hands it out."""
+        if (reason := self._moments.returning(self, entry)) is not None:
+            self.discard(entry, reason)
+            return
+        if entry.is_durable:
+            self._journal.requeued(self.id, entry)
+        self.ready.put_back(entry)
+        if entry.message.header.expiration_ms is not None and not self.has_expirations:
+            self._expect_expirations()
+        self._moments.enqueued(self, entry)
+
+    # Messages gone
+
+    def reserve(self, positions: set[int]) -> list[QueuedMessage]:
+        """Take those of the messages at these positions that wait, for somebody with a claim on them to settle."""
+        entries = self.ready.remove(positions)
+        for entry in entries:
+            self._hold(entry)
+        return entries
+
+    def discard_head(self, reason: Reason) -> None:
+        """Discard the oldest waiting message."""
+        self.discard(self.ready.popleft(), reason)
+
+    def discard_these(self, positions: set[int], reason: Reason) -> None:
+        """Discard those of the messages at these positions that wait, wherever they stand."""
+        for entry in self.ready.remove(positions):
+            self.discard(entry, reason)
+
+    def discard(self, entry: QueuedMessage, reason: Reason) -> None:
+        """Let go of a message that is in none of the queue's places any more, and tell the features why."""
+        if reason is Reason.MAXLEN:
+            self.counters.dropped += 1
+        self.forget(entry)
+        self._moments.dropped(self, entry.message, reason)
+
+    def drop(self, message: Message, reason: Reason) -> None:
+        """Tell the features that a message is gone, or stayed out, for this reason."""
+        self._moments.dropped(self, message, reason)
+
+    def forget(self, entry: QueuedMessage) -> None:
+        """Let go of a message that is in none of the queue's places any more."""
+        if entry.is_durable:
+            self._journal.dequeued(entry.position, entry.message)
+
+    def purge(self) -> int:
+        """Forget every waiting message; return how many there were. None is dead-lettered (R39).
+
+        All are gone at once for whoever looks. The store lets go of very many in turns to come.
+        """
+        count = len(self.ready)
+        self._journal.clock.background.add(self.emptying())
+        return count
+
+    def emptying(self) -> Iterator[None]:
+        """Take every waiting message out; return the steps in which the store lets go of them."""
+        return self._forgetting(*self.ready.clear())
+
+    def _forgetting(self, entries: list[QueuedMessage], segments: "list[Segment]") -> Iterator[None]:
+        for start in range(0, len(entries), _STEP):
+            for entry in entries[start : start + _STEP]:
+                self.forget(entry)
+            yield
+        for segment in segments:
+            self._journal.dequeued_segment(segment)
+            yield
+
+    # Consumers
+
+    def consume(self, consumer: Consumer) -> None:
+        """Add a consumer that was made for this queue; deliveries start with the next ``dispatch``.
+
+        :raises AccessRefused: when this is exclusive and not the only one it can be, or a present one is (R95, R97).
+        :raises NotImplementedHere: when it is to share a limit and this queue has none of that (R141).
+        """
+        if consumer.shared_credit is not None and not self.shares_credit:
+            raise NotImplementedHere(f"{self.entity} does not support global qos")
+        is_shared = len(self.consumers) or not self.consumers.permits_exclusive
+        if any(each.is_exclusive for each in self.consumers) or (consumer.is_exclusive and is_shared):
+            raise AccessRefused(f"{self.entity} in exclusive use")
+        if consumer.selection is not None and self.selecting is None:
+            self.consumers = self.selecting = Selecting(self, self.consumers, self._journal)
+        self.consumers.add(consumer)
+        self._consumed_from(consumer)
+
+    def _consumed_from(self, consumer: Consumer) -> None:
+        """Note that there is one more consumer."""
+        if self.consumer_tally is not None:
+            self.consumer_tally.added(consumer.subscriber.origin.user)
+        self.had_consumer = True
+        self.used_at_ms = self._journal.now_ms
+
+    def cancel(self, consumer: Consumer) -> None:
+        """Take a consumer away; what it holds unsettled stays with it.
+
+        Another may take its place, and is served by the next ``dispatch``: what comes back goes first (R96).
+        """
+        if consumer in self.consumers:
+            self.consumers.remove(consumer)
+            self._consumed_less(consumer)
+            if self.selecting is not None and not self.selecting.is_needed:
+                self.consumers, self.selecting = self.selecting.end(), None
+            self.use()
+
+    def _consumed_less(self, consumer: Consumer) -> None:
+        """Note that there is one consumer less."""
+        if self.consumer_tally is not None:
+            self.consumer_tally.removed(consumer.subscriber.origin.user)
+
+    def declared_again(self) -> None:
+        """Note that somebody declared the queue that is there: its lease begins anew, except a quorum queue's (R38)."""
+        if self.arguments.get("x-queue-type") != "quorum":
+            self.use()
+
+    def use(self) -> None:
+        """Note that somebody had to do with the queue itself: a lease begins anew (R37, R38)."""
+        self.used_at_ms = self._journal.now_ms
+        self._moments.used(self)
+
+    def reconsider(self, consumer: Consumer) -> None:
+        """Let a consumer that waited take part again if it has capacity, and serve it."""
+        if consumer.is_waiting and consumer in self.consumers and consumer.has_capacity:
+            self.consumers.resume(consumer)
+            if len(self.ready):
+                self.dispatch()
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether an auto-delete queue has lived its life: it had a consumer and the last one is gone (R32)."""
+        return self.had_consumer and not len(self.consumers)

@@ -1,0 +1,205 @@
+"""All bindings of a virtual host, found by where they start and by where they end, and kept in the store."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.errors import PreconditionFailed, Refused
+from gateway.kernel.events import Event, Events
+from gateway.kernel.faults import Faults, described
+from gateway.kernel.journal.changes import Removed
+from gateway.kernel.journal.entity_codec import require_writable, writable
+from gateway.kernel.journal.records import BindingRecord
+from gateway.kernel.messages.message import Arguments
+from gateway.kernel.routing.binding import Binding, Destination
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.settings.user_counters import UserTally
+
+if TYPE_CHECKING:
+    from gateway.kernel.journal.journal import Journal
+
+#: Bindings that are removed in one turn with their queue or exchange; of more, some in each of several.
+MOST_AT_ONCE: Final = 256
+
+#: Bindings that are removed between two looks at the clock.
+_STEP: Final = 16
+
+
+class Bindings:
+    """Owns the bindings of one virtual host and keeps the index of each exchange's type in step.
+
+    ``require_room`` refuses a new one of a user where there are too many; ``by_user`` counts them. ``changed`` is
+    called after every change, so that remembered routes are forgotten. ``on_abandoned`` is called with an auto-delete
+    exchange whose last binding went (R28).
+    """
+
+    def __init__(
+        self,
+        journal: "Journal",
+        events: Events,
+        changed: Callable[[], None],
+        faults: Faults,
+        by_user: UserTally,
+    ) -> None:
+        self._journal = journal
+        self._events = events
+        self._changed = changed
+        self._faults = faults
+        self._by_user = by_user
+        self.on_abandoned: Callable[[Exchange], None] = lambda exchange: None
+        self._by_source: dict[Exchange, dict[object, Binding]] = {}
+        self._by_destination: dict[Destination, dict[Binding, None]] = {}
+        self._unheeded: set[Binding] = set()
+        self.count = 0
+        self.require_room: Callable[[str], None] = lambda user: None
+
+    def __iter__(self) -> Iterator[Binding]:
+        for bindings in self._by_source.values():
+            yield from bindings.values()
+
+    def of(self, source: Exchange) -> list[Binding]:
+        """Return the bindings that start at an exchange."""
+        return list(self._by_source.get(source, {}).values())
+
+    def to(self, destination: Destination) -> list[Binding]:
+        """Return the bindings that end at a queue or exchange."""
+        return list(self._by_destination.get(destination, ()))
+
+    def find(
+        self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments
+    ) -> Binding | None:
+        """Return the binding that is this rule, if there is one."""
+        key = Binding(source, destination, routing_key, arguments).key()
+        return self._by_source.get(source, {}).get(key)
+
+    def declare(
+        self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments, user: str = ""
+    ) -> Binding:
+        """Return the binding that is this rule, made now if need be (R7).
+
+        :raises PreconditionFailed: when the exchange type cannot use it, or it cannot be stored.
+        """
+        require_writable(arguments)
+        binding = self.find(source, destination, routing_key, arguments)
+        if binding is None:
+            rule = Binding(source, destination, routing_key, arguments, user)
+            self.require_room(user)
+            put = writable(_record(rule)) if _is_recorded(rule) else None
+            binding = self.install(source, destination, routing_key, arguments, user)
+            if put is not None:
+                self._journal.record(put)
+            self._events.emit(_event("binding.created", binding))
+        return binding
+
+    def install(
+        self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments, user: str = ""
+    ) -> Binding:
+        """Build a binding between two ends.
+
+        :raises PreconditionFailed: when the exchange type cannot use it, or fails.
+        """
+        binding = Binding(source, destination, routing_key, arguments, user)
+        try:
+            source.type.bind(binding)
+        except Refused:
+            raise
+        except Exception as error:  # foreign code: the binding is refused, and nothing else is disturbed
+            self._contain("bind", source, error)
+            failed = f"exchange type '{source.type_name}' failed to bind '{destination.name}': {described(error)}"
+            raise PreconditionFailed(failed) from None
+        return self._keep(binding)
+
+    def restore(
+        self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments, user: str = ""
+    ) -> Binding:
+        """Build a binding of an earlier run. One that the exchange type refuses is kept, and takes no effect."""
+        try:
+            return self.install(source, destination, routing_key, arguments, user)
+        except Refused as refusal:
+            binding = self._keep(Binding(source, destination, routing_key, arguments, user))
+            self._unheeded.add(binding)
+            self._events.emit(_event("binding.inert", binding, reason=str(refusal)))
+            return binding
+
+    def _keep(self, binding: Binding) -> Binding:
+        source, destination = binding.source, binding.destination
+        self._by_source.setdefault(source, {})[binding.key()] = binding
+        self._by_destination.setdefault(destination, {})[binding] = None
+        self.count += 1
+        self._by_user.added(binding.user)
+        self._changed()
+        return binding
+
+    def removing(self, end: Destination) -> Iterator[None]:
+        """Return the steps in which every binding that starts or ends there now is removed."""
+        found = self.to(end) + (self.of(end) if isinstance(end, Exchange) else [])
+        return self._removing(found)
+
+    def _removing(self, found: list[Binding]) -> Iterator[None]:
+        for number, binding in enumerate(found):
+            if binding in self._by_destination.get(binding.destination, ()):
+                self.remove(binding)
+            if number % _STEP == 0:
+                yield
+
+    def count_at(self, end: Destination) -> int:
+        """Return how many bindings start or end there."""
+        starting = self._by_source.get(end, ()) if isinstance(end, Exchange) else ()
+        return len(self._by_destination.get(end, ())) + len(starting)
+
+    def remove(self, binding: Binding) -> None:
+        """Let a binding take effect no longer."""
+        self._unbind(binding)
+        source, destination = binding.source, binding.destination
+        del self._by_source[source][binding.key()]
+        self.count -= 1
+        self._by_user.removed(binding.user)
+        if not self._by_source[source]:
+            del self._by_source[source]
+        del self._by_destination[destination][binding]
+        if not self._by_destination[destination]:
+            del self._by_destination[destination]
+        self._changed()
+        if _is_recorded(binding):
+            record = _record(binding)
+            self._journal.record(Removed(record.kind, record.key))
+        self._events.emit(_event("binding.deleted", binding))
+        if source.is_auto_delete and source not in self._by_source:
+            self.on_abandoned(source)
+
+    def _unbind(self, binding: Binding) -> None:
+        """Take a binding out of the index of its exchange type, if it is in there."""
+        if binding in self._unheeded:
+            self._unheeded.remove(binding)
+            return
+        try:
+            binding.source.type.unbind(binding)
+        except Exception as error:  # foreign code: the binding goes whatever its exchange type thinks of it
+            self._contain("unbind", binding.source, error)
+
+    def _contain(self, verb: str, source: Exchange, error: Exception) -> None:
+        function = getattr(type(source.type), verb, None)
+        self._faults.contain_in_type(verb, error, source.vhost_name, source.name, source.type_name, function)
+
+
+def _is_recorded(binding: Binding) -> bool:
+    """Whether a binding survives a restart: both of its ends do, and an exclusive queue never does (R27)."""
+    return binding.is_durable and getattr(binding.destination, "owner", None) is None
+
+
+def _record(binding: Binding) -> BindingRecord:
+    kind = "exchange" if isinstance(binding.destination, Exchange) else "queue"
+    source, destination = binding.source, binding.destination
+    return BindingRecord(
+        source.vhost_name,
+        source.name,
+        kind,
+        destination.name,
+        binding.routing_key,
+        dict(binding.arguments),
+        binding.user,
+    )
+
+
+def _event(name: str, binding: Binding, **more: object) -> Event:
+    details = {"source": binding.source.name, "routing_key": binding.routing_key, **more}
+    return Event(name, binding.source.vhost_name, binding.destination.name, details)

@@ -1,0 +1,119 @@
+"""How dead letters of one virtual host are published: at once, in the turn of their death, and never in a circle."""
+
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from gateway.kernel.events import Event
+from gateway.kernel.messages.death_records import Reason, deaths_of, is_cycle
+
+if TYPE_CHECKING:
+    from gateway.kernel.archives.trace_table import TraceTable
+    from gateway.kernel.events import Events
+    from gateway.kernel.faults import Faults
+    from gateway.kernel.journal.journal import Journal
+    from gateway.kernel.messages.message import Message
+    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.routing.exchange import Exchange
+    from gateway.kernel.routing.router import Router
+
+Left: TypeAlias = "Callable[[Collection[Queue]], None]"
+"""Is told which queues have a letter that not all of its queues have."""
+
+#: Cycles remembered so that each is told once; when there are more, all are forgotten.
+_MOST_CYCLES: Final = 1000
+
+
+class DeadLetters:
+    """Publishes dead letters. One that kills another on its way waits for it, so that chains need no deep stack.
+
+    Death and publishing are changes of one turn, so of one step of the store: a crash neither loses a dead letter nor
+    doubles it.
+    """
+
+    def __init__(
+        self,
+        vhost_name: str,
+        exchange_by_name: "Mapping[str, Exchange]",
+        router: "Router",
+        journal: "Journal",
+        events: "Events",
+        faults: "Faults",
+    ) -> None:
+        self._vhost_name = vhost_name
+        self._exchange_by_name = exchange_by_name
+        self._router = router
+        self._journal = journal
+        self._events = events
+        self._faults = faults
+        self.trace_table: TraceTable | None = None
+        self._waiting: deque[tuple[Message, Reason, Collection[Queue], Left | None]] = deque()
+        self._is_publishing = False
+        self._cycles: set[tuple[str, str]] = set()
+
+    def is_deliverable(self, exchange_name: str) -> bool:
+        """Tell whether the exchange is there; if not, the message is gone without a trace (R103)."""
+        return exchange_name in self._exchange_by_name
+
+    def publish(
+        self, letter: "Message", reason: Reason, takers: "Collection[Queue]" = (), left: "Left | None" = None
+    ) -> None:
+        """Publish a letter to its exchange, or after those that are being published.
+
+        ``takers`` have it and do not get it again. ``left`` is called with all that have it when some queue does not:
+        its exchange is missing, it is routed to none, or one refused it.
+        """
+        self._waiting.append((letter, reason, takers, left))
+        if self._is_publishing:
+            return
+        self._is_publishing = True
+        try:
+            while self._waiting:
+                self._route(*self._waiting.popleft())
+        finally:
+            self._is_publishing = False
+
+    def _route(self, letter: "Message", reason: Reason, takers: "Collection[Queue]", left: "Left | None") -> None:
+        exchange = self._exchange_by_name.get(letter.exchange)
+        if exchange is None:
+            if left is not None:
+                left(takers)
+            return
+        deaths = () if reason is Reason.REJECTED else deaths_of(letter.headers)
+        route = self._router.route(exchange, letter)
+        route.count += 1
+        have_it = {*takers}
+        for queue in route.queues:
+            if queue in have_it:
+                continue
+            if deaths and is_cycle(deaths, queue.name):
+                self._tell(letter.exchange, queue)
+                have_it.add(queue)
+            elif self._offer(queue, letter):
+                have_it.add(queue)
+        for archive in route.archives:
+            archive.keep(letter)
+        if self.trace_table is not None and self.trace_table.is_on:
+            self.trace_table.dead_lettered(letter, reason)
+        is_routed = bool(route.queues or route.archives)
+        if left is not None and not (is_routed and have_it.issuperset(route.queues)):
+            left(have_it)
+        if letter.id:
+            self._journal.moved_lsn = self._journal.lsn
+
+    def _offer(self, queue: "Queue", letter: "Message") -> bool:
+        """Offer a letter to a queue, return whether it has it. What the queue raises keeps it from no other."""
+        try:
+            return queue.offer(letter) is None
+        except Exception as error:  # the queue in which it died is in the middle of letting it go
+            self._faults.contain("dead letter", error, vhost=self._vhost_name, subject=queue.name)
+            return False
+
+    def _tell(self, exchange_name: str, queue: "Queue") -> None:
+        """Say once that messages die in a circle: they are dropped where it closes."""
+        if (exchange_name, queue.name) in self._cycles:
+            return
+        if len(self._cycles) >= _MOST_CYCLES:
+            self._cycles.clear()
+        self._cycles.add((exchange_name, queue.name))
+        self._events.emit(Event("dead_letter.cycle", self._vhost_name, queue.name, details={"exchange": exchange_name}))

@@ -1,0 +1,151 @@
+"""From a message to the queues that get it: through bindings, exchange-to-exchange bindings and alternate exchanges."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from gateway.kernel.budget import LOOK_EVERY, SLOW_S, TurnBudget
+from gateway.kernel.faults import BadAnswer, Faults, shown
+from gateway.kernel.messages.message import Message
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.routing.exchange import Exchange, Route
+
+if TYPE_CHECKING:
+    from gateway.kernel.archives.archive import Archive
+
+
+class Router:
+    """Walks the exchanges of one virtual host. Each exchange is visited once, so cycles end (R22, R24).
+
+    An exchange type that fails routes nowhere, and ``faults`` counts it. Its route is not remembered.
+    """
+
+    def __init__(self, exchange_by_name: Mapping[str, Exchange], budget: TurnBudget, faults: Faults) -> None:
+        self._exchange_by_name = exchange_by_name
+        self._budget = budget
+        self._faults = faults
+        self._has_failed = False
+        self._remembering: set[Exchange] = set()
+
+    def route(self, exchange: Exchange, message: Message) -> Route:
+        """Return the way to every queue the message goes to, each once (R7), in the order found."""
+        if exchange.interceptor is not None and (taker := exchange.interceptor.takes(message)) is not None:
+            return self._kept(exchange, (taker,), () if exchange.archive is None else (exchange.archive,))
+        return self.route_past_interceptor(exchange, message)
+
+    def route_past_interceptor(self, exchange: Exchange, message: Message) -> Route:
+        """Return the same, as if nobody stood before this exchange."""
+        if message.header.sender_keys:
+            keys = dict.fromkeys((message.routing_key, *message.header.sender_keys))
+            queues, archives, _ = self._walk(exchange, tuple([message.keyed(key) for key in keys]))
+            return self._kept(exchange, queues, archives)
+        route = exchange.routes.get(message.routing_key)
+        if route is None:
+            queues, archives, is_memorable = self._timed_walk(exchange, (message,))
+            route = self._kept(exchange, queues, archives)
+            if is_memorable:
+                exchange.remember(message, route)
+        return route
+
+    def forget(self) -> None:
+        """Forget every remembered route: a binding, an exchange or a queue changed."""
+        for exchange in self._remembering:
+            exchange.forget()
+        self._remembering.clear()
+
+    def _kept(self, exchange: Exchange, queues: "tuple[Queue, ...]", archives: "tuple[Archive, ...]") -> Route:
+        """Return the route to these queues, kept by the exchange until the next change."""
+        route = exchange.route_by_ends.get((*queues, *archives) if archives else queues)
+        if route is None:
+            self._remembering.add(exchange)
+            route = exchange.route_to(queues, archives)
+        return route
+
+    def _timed_walk(
+        self, start: Exchange, messages: tuple[Message, ...]
+    ) -> "tuple[tuple[Queue, ...], tuple[Archive, ...], bool]":
+        """Walk, and tell of exchanges whose types take long to route."""
+        budget = self._budget
+        starts_s = budget.monotonic_s()
+        found = self._walk(start, messages)
+        seconds = budget.monotonic_s() - starts_s
+        if seconds > SLOW_S:
+            budget.on_slow(f"routing in exchange '{start.name}' of type {start.type_name}", seconds)
+        return found
+
+    def _walk(
+        self, start: Exchange, messages: tuple[Message, ...]
+    ) -> "tuple[tuple[Queue, ...], tuple[Archive, ...], bool]":
+        """Return the queues, the archives on the way, and whether every exchange there looks at the key alone.
+
+        ``messages`` are one message under each of its sender's keys. Every exchange on the way tries all of them, as in
+        RabbitMQ: the key that leads on from one exchange need not be the one that led there (R29).
+        """
+        self._budget.work += LOOK_EVERY * len(messages)  # what a type does for a message may take milliseconds
+        found: dict[Queue, None] = {}
+        archives: tuple[Archive, ...] = ()
+        seen = {start}
+        to_visit = [start]
+        is_memorable = True
+        self._has_failed = False
+        while to_visit:
+            exchange = to_visit.pop()
+            is_memorable = is_memorable and exchange.routes_by_key
+            if exchange.archive is not None:
+                archives = (*archives, exchange.archive)
+            interceptor = exchange.interceptor if exchange is not start else None
+            if interceptor is not None and (taker := interceptor.takes(messages[0])) is not None:
+                found[taker] = None
+                continue
+            destinations = self._destinations(exchange, messages)
+            has_wrong = False
+            for destination in destinations:
+                if isinstance(destination, Exchange) and self._exchange_by_name.get(destination.name) is destination:
+                    if destination not in seen:
+                        seen.add(destination)
+                        to_visit.append(destination)
+                elif isinstance(destination, Queue) and not destination.is_deleted:
+                    found[destination] = None
+                else:
+                    has_wrong = True
+            if has_wrong:
+                self._contain_wrong(exchange, destinations)
+                if len(self._wrong(destinations)) == len(destinations):
+                    to_visit.extend(alternate for alternate in self._alternates(exchange) if alternate not in seen)
+                    seen.update(to_visit)
+        return tuple(found), archives, is_memorable and not self._has_failed
+
+    def _destinations(self, exchange: Exchange, messages: tuple[Message, ...]) -> "tuple[object, ...]":
+        """Return what the exchange type chose, which may be wrong; what it raises is contained here."""
+        try:
+            destinations: tuple[object, ...] = tuple(
+                [found for message in messages for found in exchange.type.route(message)]
+            )
+        except Exception as error:  # foreign code: the message is unroutable, and nothing else is disturbed
+            self._contain(exchange, error)
+            destinations = ()
+        return destinations or self._alternates(exchange)
+
+    def _alternates(self, exchange: Exchange) -> tuple[Exchange, ...]:
+        """Return where messages go that the exchange has no destination for, if it is there."""
+        if exchange.alternate is None:
+            return ()
+        alternate = self._exchange_by_name.get(exchange.alternate)
+        return () if alternate is None else (alternate,)
+
+    # Exchange types that fail
+
+    def _wrong(self, destinations: tuple[object, ...]) -> list[object]:
+        """Return what is neither a queue nor an exchange of this virtual host, or was deleted."""
+        exchanges, queues = self._exchange_by_name, [d for d in destinations if isinstance(d, Queue)]
+        sound = {id(queue) for queue in queues if not queue.is_deleted}
+        sound |= {id(d) for d in destinations if isinstance(d, Exchange) and exchanges.get(d.name) is d}
+        return [destination for destination in destinations if id(destination) not in sound]
+
+    def _contain_wrong(self, exchange: Exchange, destinations: tuple[object, ...]) -> None:
+        wrong = shown(self._wrong(destinations)[0])
+        self._contain(exchange, BadAnswer(f"route() returned {wrong}, which is no queue or exchange that is there"))
+
+    def _contain(self, exchange: Exchange, error: Exception) -> None:
+        self._has_failed = True
+        function = getattr(type(exchange.type), "route", None)
+        self._faults.contain_in_type("route", error, exchange.vhost_name, exchange.name, exchange.type_name, function)

@@ -1,0 +1,93 @@
+"""The groups of one virtual host that share messages: who is a member, and whose queue goes with the last one."""
+
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.journal.changes import Put, Removed
+from gateway.kernel.journal.records import GroupRecord, SubscriptionRecord
+from gateway.kernel.sessions.session import shared_queue_name
+
+if TYPE_CHECKING:
+    from gateway.kernel.clock import Clock
+    from gateway.kernel.journal.journal import Journal
+    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.sessions.host import SessionHost
+    from gateway.kernel.sessions.session import Session
+
+#: How long the queue of a group waits after a start for somebody to come back to it, in seconds.
+_REJOIN_S: Final = 300
+
+
+class Groups:
+    """Owns who is in which group, by the name of its queue, and which queues were made for groups.
+
+    Only those are deleted with their last member: a queue of such a name that an operator declared is the operator's.
+    That is recorded with the queue's number, so that a later queue of the same name is not taken for it.
+    """
+
+    def __init__(self, vhost: "SessionHost", journal: "Journal") -> None:
+        self._vhost = vhost
+        self._journal = journal
+        self._members: dict[str, dict[Session, None]] = {}
+        self._made: dict[str, int] = {}
+
+    def made(self, queue: "Queue") -> None:
+        """A queue was declared for a group."""
+        self._made[queue.name] = queue.id
+        self._journal.record(Put(GroupRecord(self._vhost.name, queue.name, queue.id)))
+
+    def joined(self, session: "Session", subscription: SubscriptionRecord) -> None:
+        """Count a member."""
+        name = shared_queue_name(subscription.group, subscription.binding_key)
+        self._members.setdefault(name, {})[session] = None
+
+    def left(self, session: "Session", subscription: SubscriptionRecord) -> None:
+        """A member left its group; the queue goes with the last one, unless others consume from it."""
+        name = shared_queue_name(subscription.group, subscription.binding_key)
+        members = self._members.get(name, {})
+        members.pop(session, None)
+        if members:
+            return
+        self._members.pop(name, None)
+        queue = self._vhost.queue_by_name.get(name)
+        if queue is not None:
+            self._vhost.delete_queue_if_done(queue)
+
+    def is_over(self, queue: "Queue") -> bool:
+        """Whether a queue was made for a group and nobody is left: no member, wherever it is, and no consumer."""
+        is_made = self._made.get(queue.name) == queue.id
+        return is_made and queue.name not in self._members and not len(queue.consumers)
+
+    def deleted(self, queue: "Queue") -> None:
+        """Forget a queue that somebody deleted."""
+        if self._made.get(queue.name) == queue.id:
+            self._forget(queue.name)
+
+    def erase(self) -> None:
+        """Forget all of them: the virtual host goes."""
+        for name in list(self._made):
+            self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        del self._made[name]
+        self._journal.record(Removed(GroupRecord.kind, (self._vhost.name, name)))
+
+    # Recovery
+
+    def install(self, record: GroupRecord) -> None:
+        """Bring back that a queue was made for a group."""
+        self._made[record.queue] = record.queue_id
+
+    def reclaim(self, clock: "Clock") -> None:
+        """Wait for members whose sessions ended with the broker: their queues are deleted if nobody comes back."""
+        for name, queue_id in list(self._made.items()):
+            queue = self._vhost.queue_by_name.get(name)
+            if queue is None or queue.id != queue_id:
+                self._forget(name)
+        if self._made:
+            clock.call_later(_REJOIN_S, self._delete_abandoned)
+
+    def _delete_abandoned(self) -> None:
+        for name in list(self._made):
+            queue = self._vhost.queue_by_name.get(name)
+            if queue is not None:
+                self._vhost.delete_queue_if_done(queue)

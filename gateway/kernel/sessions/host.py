@@ -1,0 +1,71 @@
+"""The virtual host as its sessions use it: the interface that ``VirtualHost`` implements for them."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from gateway.kernel.messages.message import Arguments
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.routing.binding import Binding, Destination
+from gateway.kernel.routing.exchange import Exchange
+
+
+class HostQueues(Protocol):
+    """The queues of the virtual host; the methods are those of ``Queues``."""
+
+    @property
+    def default_type(self) -> str:
+        """The type of a queue that is declared without one."""
+        ...
+
+    def deleting(self, queue: Queue) -> Iterator[None]:
+        """Delete a queue in steps."""
+        ...
+
+
+class SessionHost(Protocol):
+    """The virtual host that sessions belong to; the methods are those of ``VirtualHost``."""
+
+    name: str
+    queue_by_name: dict[str, Queue]
+
+    @property
+    def queues(self) -> HostQueues:
+        """The queues of the virtual host."""
+        ...
+
+    def declare_queue(
+        self,
+        name: str,
+        *,
+        is_durable: bool = False,
+        owner: object | None = None,
+        arguments: Arguments | None = None,
+        user: str = "",
+    ) -> Queue:
+        """Return the queue that is declared; create it if there is none."""
+        ...
+
+    def delete_queue_if_done(self, queue: Queue) -> None:
+        """Delete a queue that its last consumer or its group has left."""
+        ...
+
+    def bind(
+        self,
+        source: Exchange,
+        destination: Destination,
+        routing_key: str,
+        arguments: Arguments | None = None,
+        user: str = "",
+    ) -> Binding:
+        """Return the binding that is this rule; create it if there is none."""
+        ...
+
+    def unbind(
+        self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments | None = None
+    ) -> bool:
+        """Remove the binding that is this rule; return whether there was one."""
+        ...
+
+    def release(self, owner: object) -> None:
+        """Delete the exclusive queues of an owner that is gone."""
+        ...

@@ -1,0 +1,253 @@
+"""The sessions of one virtual host: who is there, who left and may come back, and until when."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.deadlines import Deadlines
+from gateway.kernel.errors import AccessRefused, NotAllowed
+from gateway.kernel.journal.records import HandshakeRecord, SessionRecord, SubscriptionRecord
+from gateway.kernel.messages.message import Arguments
+from gateway.kernel.sessions.groups import Groups
+from gateway.kernel.sessions.session import NEVER_S, Holder, Session
+
+if TYPE_CHECKING:
+    from gateway.kernel.clock import Clock
+    from gateway.kernel.journal.journal import Journal
+    from gateway.kernel.sessions.host import SessionHost
+    from gateway.kernel.sessions.wills import Wills
+
+#: With more subscriptions than this a session ends in slices.
+_FEW: Final = 64
+
+
+class Sessions:
+    """Owns the sessions of a virtual host and the clockwork of their ends.
+
+    ``groups`` are those that share messages. ``max_per_user`` bounds the sessions of one user. ``limits`` are the
+    arguments of the queues it declares, by level: 0 for QoS 0, 1 for those above. ``connected`` have a client now,
+    ``most_connected`` had one at the same time; ``expired`` ended because theirs stayed away. ``dropped`` are messages
+    that there was no room for in the queues of sessions that ended.
+    """
+
+    def __init__(self, vhost: "SessionHost", journal: "Journal", clock: "Clock", wills: "Wills") -> None:
+        self._vhost = vhost
+        self._journal = journal
+        self._clock = clock
+        self._wills = wills
+        self._session_by_client: dict[str, Session] = {}
+        self._count_by_user: dict[str, int] = {}
+        self._expiries = Deadlines(clock, self._expired)
+        self._ending: dict[str, list[Callable[[], None]]] = {}
+        self.groups = Groups(vhost, journal)
+        self.limits: dict[int, Arguments] = {0: {}, 1: {}}
+        self.max_per_user = 50_000
+        self.connected = 0
+        self.most_connected = 0
+        self.expired = 0
+        self.dropped = 0
+
+    def __len__(self) -> int:
+        return len(self._session_by_client)
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(tuple(self._session_by_client.values()))
+
+    def get(self, client_id: str) -> Session | None:
+        """Return the session of a client, if it has one."""
+        return self._session_by_client.get(client_id)
+
+    # Connections come and go
+
+    def open(
+        self, client_id: str, is_clean: bool, expiry_s: int, holder: Holder, user: str = ""
+    ) -> tuple[Session, bool]:
+        """Return the session of a client that connected, and whether it was there before (MQTT 5.0, 3.1.2.4).
+
+        The connection that held it is displaced. ``is_clean`` starts over. ``expiry_s`` is how long it outlives this
+        connection; it belongs to ``user`` from now on.
+
+        :raises AccessRefused: when it belongs to another user; nothing happens to it then.
+        :raises NotAllowed: when the user has as many sessions as it may have.
+        """
+        session = self._session_by_client.get(client_id)
+        if session is not None and not session.belongs_to(user):
+            raise AccessRefused(f"the session of client '{client_id}' belongs to another user")
+        if session is not None and session.holder is not None:
+            session.holder.displaced()
+            session = self._session_by_client.get(client_id)  # one without expiry ended with its connection
+        if session is not None and is_clean:
+            self.end(session)
+            session = None
+        is_present = session is not None
+        if session is None:
+            self._require_room(user)
+            is_durable = expiry_s > 0
+            session = self._new_session(client_id, expiry_s, is_durable=is_durable)
+            self._session_by_client[client_id] = session
+        self._owned_by(session, user)
+        self._wills.cancel(client_id)
+        self._expiries.drop(client_id)
+        session.holder = holder
+        self.connected += 1
+        self.most_connected = max(self.most_connected, self.connected)
+        session.expiry_s = expiry_s
+        session.record(ended_at_ms=0)
+        return session, is_present
+
+    def close(self, session: Session) -> None:
+        """Let a session wait for its client, for as long as it said; one that was not to wait ends."""
+        session.holder = None
+        self.connected -= 1
+        if session.expiry_s == 0:
+            self.end(session)
+            return
+        session.record(ended_at_ms=self._journal.now_ms)
+        self._expire_later(session, session.expiry_s)
+
+    def end(self, session: Session) -> None:
+        """Forget a session with everything that waits for it; a will that waits is due now (MQTT-3.1.2-8)."""
+        del self._session_by_client[session.client_id]
+        self._owned_by(session, "")
+        self._expiries.drop(session.client_id)
+        self._wills.hurry(session.client_id)
+        session.forget()
+        if len(session.subscriptions) <= _FEW:
+            for _ in self._erasing(session):
+                pass
+        else:
+            self._ending[session.client_id] = []
+            self._clock.background.add(self._ending_slowly(session))
+
+    def prepare(self, client_id: str, is_clean: bool, user: str, ready: Callable[[], None]) -> bool:
+        """Return whether a session may be opened now; if not, ``ready`` is called once the last one is gone.
+
+        The connection that holds it is displaced. A session with very many subscriptions ends in slices, as it may
+        when a client starts over.
+        """
+        session = self._session_by_client.get(client_id)
+        if session is not None and session.belongs_to(user):
+            if session.holder is not None:
+                session.holder.displaced()
+                session = self._session_by_client.get(client_id)  # one without expiry ended with its connection
+            if session is not None and is_clean:
+                self.end(session)
+        if client_id not in self._ending:
+            return True
+        self._ending[client_id].append(ready)
+        return False
+
+    def _ending_slowly(self, session: Session) -> Iterator[None]:
+        """Return the steps in which a session goes that has much, then tell those who wait for that."""
+        try:
+            yield from self._erasing(session)
+        finally:
+            for ready in self._ending.pop(session.client_id, ()):
+                ready()
+
+    def _erasing(self, session: Session) -> Iterator[None]:
+        """Return the steps in which its queues go, and it leaves its groups, whose queues may go with it."""
+        for subscription in session.subscriptions:
+            if subscription.group:
+                self.groups.left(session, subscription)
+                yield
+        yield from session.erasing(self._count_dropped)
+
+    def expel(self, session: Session, reason: str) -> None:
+        """End a session for its operator; a client that is connected hears the reason."""
+        if session.holder is not None:
+            session.holder.force_close(reason)
+        if self._session_by_client.get(session.client_id) is session:
+            self.end(session)
+
+    def ending_all(self) -> Iterator[None]:
+        """Return the steps in which all of them are forgotten: the virtual host goes."""
+        for session in list(self):
+            self.end(session)
+            yield
+
+    def _new_session(self, client_id: str, expiry_s: int, *, is_durable: bool) -> Session:
+        return Session(
+            self._vhost, self.groups, self._journal, client_id, expiry_s, self.limits, is_durable=is_durable
+        )
+
+    def _count_dropped(self, count: int) -> None:
+        self.dropped += count
+
+    # Recovery
+
+    def install(self, record: SessionRecord) -> None:
+        """Bring a session back: it waits for its client from its end on, or from now if the broker ended first."""
+        client_id, expiry_s = record.client_id, record.expiry_s
+        session = self._new_session(client_id, expiry_s, is_durable=True)
+        self._session_by_client[record.client_id] = session
+        self._owned_by(session, record.user)
+        waited_s = 0.0
+        if record.ended_at_ms:
+            waited_s = (self._clock.wall_ms() - record.ended_at_ms) / 1000
+        else:
+            session.record(ended_at_ms=self._clock.wall_ms())
+        self._expire_later(session, max(0.0, record.expiry_s - waited_s))
+
+    def install_subscription(self, record: SubscriptionRecord) -> None:
+        """Bring a subscription back; its queue and binding are there already."""
+        session = self._session_by_client[record.client_id]
+        session.subscriptions.put(record)
+        if record.group:
+            self.groups.joined(session, record)
+
+    def install_handshake(self, record: HandshakeRecord) -> None:
+        """Bring an unfinished delivery back."""
+        self._session_by_client[record.client_id].handshakes.install(record)
+
+    def reclaim(self) -> None:
+        """Keep what was sent exactly once for whom it was sent to; call once messages are back.
+
+        It is taken out of the queue of a group, and does not expire in one of the session's own.
+        """
+        self.groups.reclaim(self._clock)
+        for session in self:
+            positions = set(session.handshakes.remembered)
+            if not positions:
+                continue
+            for own in session.own_queues():
+                for entry in own.ready.remove(positions):
+                    entry.outlast()
+                    own.ready.put_back(entry)
+            for subscription in session.subscriptions:
+                queue = self._vhost.queue_by_name.get(session.queue_name(subscription)) if subscription.group else None
+                for entry in queue.reserve(positions) if queue is not None else ():
+                    packet_id, _ = session.handshakes.remembered.pop(entry.position)
+                    assert queue is not None
+                    session.held[packet_id] = (queue, entry)
+
+    # Time
+
+    def _expire_later(self, session: Session, delay_s: float) -> None:
+        if session.expiry_s < NEVER_S:
+            self._expiries.set(session.client_id, delay_s)
+
+    def _expired(self, client_id: str) -> None:
+        session = self._session_by_client.get(client_id)
+        if session is not None and session.holder is None:
+            self.expired += 1
+            self.end(session)
+
+    # Users
+
+    def _require_room(self, user: str) -> None:
+        if self._count_by_user.get(user, 0) >= self.max_per_user:
+            raise NotAllowed(
+                f"user '{user}' has {self.max_per_user} sessions in vhost '{self._vhost.name}': none may be added"
+            )
+
+    def _owned_by(self, session: Session, user: str) -> None:
+        """Let a session belong to a user; to none when it ends."""
+        if session.user == user:
+            return
+        if session.user:
+            count = self._count_by_user.pop(session.user) - 1
+            if count:
+                self._count_by_user[session.user] = count
+        if user:
+            self._count_by_user[user] = self._count_by_user.get(user, 0) + 1
+        session.user = user

@@ -1,0 +1,196 @@
+"""What one session asked for, and on which terms a message that came for it is to be delivered."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from gateway.kernel.journal.records import SubscriptionRecord
+from gateway.kernel.routing.topic_trie import TopicTrie
+
+#: How the keys of topics begin that a broker tells about itself.
+_OF_THE_BROKER: Final = "$SYS"
+
+#: Routing keys whose terms are remembered before the memory is emptied.
+_TERMS_KEPT: Final = 256
+
+#: The terms of longer routing keys are worked out each time: 256 of 64 KB would be 16 MB for one session.
+_LONGEST_KEPT: Final = 512
+
+#: With more subscriptions than this the index is kept from the start: making it at once would hold up everybody else.
+_FEW: Final = 32
+
+
+class Terms:
+    """How a message is delivered: the most QoS, the identifiers to tell, whether it shows that it was retained.
+
+    ``is_plain`` says that the client sees the message as every other one of its QoS does; all such terms are one of a
+    few objects. ``own`` are the terms for a message that the session's client published itself, ``None`` when it wants
+    none of them (MQTT 5.0, 3.8.3.1).
+    """
+
+    __slots__ = ("identifiers", "is_plain", "own", "qos", "retain_as_published")
+
+    def __init__(self, qos: int = 0, retain_as_published: bool = False, identifiers: tuple[int, ...] = ()) -> None:
+        self.qos = qos
+        self.retain_as_published = retain_as_published
+        self.identifiers = identifiers
+        self.own: Terms | None = self
+        self.is_plain = not identifiers
+
+    @staticmethod
+    def of(subscription: SubscriptionRecord) -> "Terms":
+        """Return the terms of a message that one subscription matches."""
+        if not subscription.identifier and not subscription.no_local:
+            return _PLAIN[subscription.qos][subscription.retain_as_published]
+        identifiers = (subscription.identifier,) if subscription.identifier else ()
+        terms = Terms(subscription.qos, subscription.retain_as_published, identifiers)
+        if subscription.no_local:
+            terms._tell_apart(None)
+        return terms
+
+    @staticmethod
+    def together(each: "Sequence[Terms]") -> "Terms":
+        """Return the terms of a message that several subscriptions match: it is delivered once (MQTT-3.3.4-2)."""
+        qos, retain_as_published, is_plain = 0, False, True
+        for terms in each:
+            if terms.qos > qos:
+                qos = terms.qos
+            if terms.retain_as_published:
+                retain_as_published = True
+            if not terms.is_plain:
+                is_plain = False
+        if is_plain:
+            return _PLAIN[qos][retain_as_published]
+        together = Terms(qos, retain_as_published, tuple(number for terms in each for number in terms.identifiers))
+        not_local = [terms for terms in each if terms.own is not None]
+        if len(not_local) < len(each):
+            together._tell_apart(Terms.together(not_local) if not_local else None)
+        return together
+
+    def _tell_apart(self, own: "Terms | None") -> None:
+        """Deliver what the session's client published on its ``own`` terms."""
+        self.own = own
+        self.is_plain = False
+
+
+#: The plain terms, by QoS and by whether they show what was retained.
+_PLAIN: Final = tuple((Terms(qos), Terms(qos, True)) for qos in range(3))
+
+#: What is remembered of a routing key that was not looked at yet.
+_UNKNOWN: Final = Terms()
+
+
+class Subscriptions:
+    """The subscriptions of one session by filter; those it shares with others are kept, but match nothing here.
+
+    ``shared`` counts these, ``to_broker`` the others that ask for topics of the broker itself. ``_alike`` are the terms
+    of all others while those are the same, as they are for most clients: nobody need look which of them match. The
+    ``_index`` by words is made when somebody does, or when there are many.
+    """
+
+    __slots__ = ("_alike", "_by_filter", "_index", "_terms", "shared", "to_broker")
+
+    def __init__(self) -> None:
+        self.shared = 0
+        self.to_broker = 0
+        self._alike: Terms | None = None
+        self._by_filter: dict[str, SubscriptionRecord] = {}
+        self._index: TopicTrie[str, Terms] | None = None
+        self._terms: dict[str, Terms | None] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_filter)
+
+    def __iter__(self) -> Iterator[SubscriptionRecord]:
+        return iter(tuple(self._by_filter.values()))
+
+    def get(self, filter: str) -> SubscriptionRecord | None:
+        """Return what was asked for under this filter, if anything was."""
+        return self._by_filter.get(filter)
+
+    def put(self, subscription: SubscriptionRecord) -> None:
+        """Keep a subscription, in place of an earlier one under the same filter."""
+        self.remove(subscription.filter)
+        self._by_filter[subscription.filter] = subscription
+        if subscription.group:
+            self.shared += 1
+            return
+        terms = Terms.of(subscription)
+        is_first = len(self) - self.shared == 1
+        if is_first:
+            self._alike = terms
+        elif self._alike is not terms:
+            self._alike = None
+        self.to_broker += subscription.binding_key.startswith(_OF_THE_BROKER)
+        if self._index is not None:
+            self._index.insert(subscription.binding_key, subscription.filter, terms)
+        elif len(self) > _FEW:
+            self._make_index()
+
+    def remove(self, filter: str) -> SubscriptionRecord | None:
+        """Forget a subscription; return it, if there was one."""
+        self._terms.clear()
+        subscription = self._by_filter.pop(filter, None)
+        if subscription is None:
+            return None
+        if subscription.group:
+            self.shared -= 1
+            return subscription
+        self.to_broker -= subscription.binding_key.startswith(_OF_THE_BROKER)
+        if self._index is not None:
+            self._index.remove(subscription.binding_key, filter)
+        return subscription
+
+    def has_key(self, binding_key: str, is_acknowledged: bool) -> bool:
+        """Whether some subscription that is not shared has this binding key, and QoS 0 or one above it."""
+        if self._index is not None:
+            return any(bool(terms.qos) is is_acknowledged for terms in self._index.at(binding_key))
+        return any(
+            other.binding_key == binding_key and bool(other.qos) is is_acknowledged and not other.group
+            for other in self._by_filter.values()
+        )
+
+    def terms(self, routing_key: str) -> Terms | None:
+        """Return on which terms a message is delivered; ``None`` when no subscription matches its key."""
+        terms = self._terms.get(routing_key, _UNKNOWN)
+        return self._learn(routing_key) if terms is _UNKNOWN else terms
+
+    def terms_of_a_match(self, routing_key: str) -> Terms | None:
+        """Return the same of a message that some subscription matches, as do all that a binding brought.
+
+        Those that match a pattern of the exchange's need not match that of a subscription if they are the server's
+        (``may_match``), so these are looked up nevertheless.
+        """
+        if self._alike is not None and not routing_key.startswith("$"):
+            return self._alike
+        return self.terms(routing_key)
+
+    def _learn(self, routing_key: str) -> Terms | None:
+        index = self._make_index() if self._index is None else self._index
+        matching = index.match(routing_key, begins_with_its_word=routing_key[:1] == "$")  # MQTT-4.7.2-1
+        terms = Terms.together(matching) if matching else None
+        if len(routing_key) <= _LONGEST_KEPT:
+            if len(self._terms) >= _TERMS_KEPT:
+                self._terms.clear()
+            self._terms[routing_key] = terms
+        return terms
+
+    def _make_index(self) -> TopicTrie[str, Terms]:
+        """Return the terms of all subscriptions that are not shared, by their words."""
+        index = self._index = TopicTrie[str, Terms]()
+        for subscription in self._by_filter.values():
+            if not subscription.group:
+                index.insert(subscription.binding_key, subscription.filter, Terms.of(subscription))
+        return index
+
+
+def is_pattern(binding_key: str) -> bool:
+    """Whether a binding key holds a word that stands for others."""
+    return ("*" in binding_key or "#" in binding_key) and not {"*", "#"}.isdisjoint(binding_key.split("."))
+
+
+def may_match(binding_key: str, routing_key: str) -> bool:
+    """Whether a key that the pattern fits is meant by it: none that starts with ``$`` if it starts with a wildcard.
+
+    Topics of the server are seen only by those who ask for them (MQTT-4.7.2-1).
+    """
+    return routing_key[:1] != "$" or binding_key[:1] not in ("*", "#")

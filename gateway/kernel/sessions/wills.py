@@ -1,0 +1,87 @@
+"""What clients wanted published should they vanish, where it may wait whether they come back (MQTT 5.0, 3.1.3.2.2)."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gateway.kernel.deadlines import Deadlines
+from gateway.kernel.journal.changes import Put, Removed
+from gateway.kernel.journal.records import WillRecord
+from gateway.kernel.messages.message import Message
+
+if TYPE_CHECKING:
+    from gateway.kernel.clock import Clock
+    from gateway.kernel.journal.journal import Journal
+
+
+class Wills:
+    """Owns the wills of one virtual host that wait. ``publish(message, is_retained)`` is called when one is due.
+
+    They survive restarts: one that fell due meanwhile is published at the start.
+    """
+
+    def __init__(
+        self, vhost_name: str, journal: "Journal", clock: "Clock", publish: Callable[[Message, bool], None]
+    ) -> None:
+        self._vhost_name = vhost_name
+        self._journal = journal
+        self._clock = clock
+        self._publish = publish
+        self._waiting: dict[str, tuple[Message, bool]] = {}
+        self._deadlines = Deadlines(clock, self.hurry)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def leave(self, client_id: str, message: Message, is_retained: bool, delay_s: float) -> None:
+        """Publish a will now, or later unless the client comes back before."""
+        if delay_s <= 0:
+            self._publish(message, is_retained)
+            return
+        due_at_ms = self._journal.now_ms + int(delay_s * 1000)
+        header = message.header
+        record = WillRecord(
+            self._vhost_name,
+            client_id,
+            message.exchange,
+            message.routing_key,
+            header.format.name,
+            header.raw,
+            message.body,
+            is_retained,
+            due_at_ms,
+        )
+        self._journal.record(Put(record))
+        self._wait(client_id, message, is_retained, delay_s)
+
+    def cancel(self, client_id: str) -> None:
+        """Forget a client's will: it came back (MQTT-3.1.3-9)."""
+        self._take(client_id)
+
+    def hurry(self, client_id: str) -> None:
+        """Publish a client's will now if one waits: its session ends."""
+        taken = self._take(client_id)
+        if taken is not None:
+            self._publish(*taken)
+
+    def install(self, record: WillRecord) -> None:
+        """Bring a will back that was waiting."""
+        header = self._journal.formats[record.header_format].header(record.header)
+        message = Message(record.exchange, record.routing_key, header, record.body)
+        delay_s = max(0.0, (record.due_at_ms - self._clock.wall_ms()) / 1000)
+        self._wait(record.client_id, message, record.is_retained, delay_s)
+
+    def erase(self) -> None:
+        """Forget all of them: the virtual host goes."""
+        for client_id in list(self._waiting):
+            self._take(client_id)
+
+    def _wait(self, client_id: str, message: Message, is_retained: bool, delay_s: float) -> None:
+        self._waiting[client_id] = (message, is_retained)
+        self._deadlines.set(client_id, delay_s)
+
+    def _take(self, client_id: str) -> tuple[Message, bool] | None:
+        waiting = self._waiting.pop(client_id, None)
+        if waiting is not None:
+            self._deadlines.drop(client_id)
+            self._journal.record(Removed(WillRecord.kind, (self._vhost_name, client_id)))
+        return waiting

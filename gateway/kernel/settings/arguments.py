@@ -1,0 +1,114 @@
+"""What declarers ask for by name and value: when two declarations mean the same, and how a difference is told."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.messages.message import Arguments, Value
+
+#: The arguments a redeclaration must repeat; RabbitMQ, too, lets unknown ones differ (rabbit_amqqueue: declare_args).
+COMPARED_QUEUE_ARGUMENTS: Final = (
+    "x-expires",
+    "x-message-ttl",
+    "x-dead-letter-exchange",
+    "x-dead-letter-routing-key",
+    "x-dead-letter-strategy",
+    "x-max-length",
+    "x-max-length-bytes",
+    "x-max-in-memory-length",
+    "x-max-in-memory-bytes",
+    "x-max-priority",
+    "x-overflow",
+    "x-queue-mode",
+    "x-queue-version",
+    "x-single-active-consumer",
+    "x-queue-type",
+    "x-quorum-initial-group-size",
+    "x-delivery-limit",
+    "x-max-age",
+    "x-stream-max-segment-size-bytes",
+    "x-initial-cluster-size",
+    "x-queue-leader-locator",
+    # what RabbitMQ does not know, or knows from plugins
+    "x-consumer-timeout",
+    "x-expire-mode",
+    "x-delayed-delivery",
+    "x-message-deduplication",
+    "x-cache-size",
+    "x-cache-ttl",
+    "x-retry-delays",
+)
+COMPARED_EXCHANGE_ARGUMENTS: Final = (
+    "alternate-exchange",
+    "x-delayed-type",
+    "x-message-deduplication",
+    "x-cache-size",
+    "x-cache-ttl",
+)
+
+_MISSING: Final = object()
+
+#: What an argument stands for when it is absent.
+_DEFAULTS: Final[Arguments] = {"x-queue-type": "classic"}
+
+
+def require_equal(entity: str, property: str, received: object, current: object) -> None:
+    """Refuse a redeclaration whose fixed property differs (R10). ``entity`` reads ``queue 'q' in vhost '/'``."""
+    if received != current:
+        difference = f"received '{spelled(received)}' but current is '{spelled(current)}'"
+        raise PreconditionFailed(f"inequivalent arg '{property}' for {entity}: {difference}")
+
+
+def require_equivalent(entity: str, names: Iterable[str], received: Arguments, current: Arguments) -> None:
+    """Refuse a redeclaration in which one of the named arguments has another value, whatever its width (R50)."""
+    for name in names:
+        default = _DEFAULTS.get(name, _MISSING)
+        new, old = received.get(name, default), current.get(name, default)
+        if _same(new, old):
+            continue
+        if name in received and name in current:
+            difference = f"received '{spelled(new)}' but current is '{spelled(old)}'"
+        else:
+            difference = f"received {_described(name, received)} but current is {_described(name, current)}"
+        raise PreconditionFailed(f"inequivalent arg '{name}' for {entity}: {difference}")
+
+
+def type_name(value: Value) -> str:
+    """Return what RabbitMQ calls the type of a table value."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "signedint" if -(2**31) <= value < 2**31 else "long"
+    names: dict[type, str] = {
+        float: "double",
+        str: "longstr",
+        bytes: "binary",
+        Decimal: "decimal",
+        datetime: "timestamp",
+        list: "array",
+        dict: "table",
+    }
+    return next((name for kind, name in names.items() if isinstance(value, kind)), "void")
+
+
+def spelled(value: object) -> str:
+    """Return a value as RabbitMQ writes it in its replies."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _same(new: object, old: object) -> bool:
+    """Compare two values by their class and by value: 10, 10.0 and ``True`` are three values, whatever their width."""
+    return _class_of(new) == _class_of(old) and new == old
+
+
+def _class_of(value: object) -> type:
+    """Return what makes numbers comparable: whole numbers of every width are of one class."""
+    return int if isinstance(value, int) and not isinstance(value, bool) else type(value)
+
+
+def _described(name: str, arguments: Arguments) -> str:
+    if name not in arguments:
+        return "none"
+    return f"the value '{spelled(arguments[name])}' of type '{type_name(arguments[name])}'"

@@ -1,0 +1,155 @@
+"""What holds for one queue or exchange, computed in one place that can say where each value comes from.
+
+A setting has one name everywhere, RabbitMQ's of the policy: the argument ``x-max-length`` and the policy key
+``max-length`` are both the setting ``max-length``. Where both an argument and a policy speak, most limits take the
+smaller value and everything else the argument's; an operator policy merges with the policy before (R51, R62, R101,
+R139, R140).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.messages.message import Arguments, Value
+from gateway.kernel.settings.max_age import age_ms
+
+Merge = Callable[[int, int], int]
+"""Returns which of two values holds."""
+
+
+def _delivery_limit(one: int, other: int) -> int:
+    """Return the smaller of two limits; a negative one means no limit, and then the larger (R140)."""
+    return max(one, other) if one < 0 or other < 0 else min(one, other)
+
+
+#: Settings of which the stricter value holds, whoever set it. Of all others one side simply wins.
+MERGED: Final[Mapping[str, Merge]] = {
+    "consumer-timeout": min,
+    "delivery-limit": _delivery_limit,
+    "expires": min,
+    "max-age": min,
+    "max-in-memory-bytes": min,
+    "max-in-memory-length": min,
+    "max-length": min,
+    "max-length-bytes": min,
+    "message-ttl": min,
+}
+
+#: Arguments that are settings under their own name, without ``x-``.
+UNPREFIXED: Final = frozenset({"alternate-exchange"})
+
+QUORUM_DEFAULTS: Final[Arguments] = {"delivery-limit": 20}
+"""What holds for a quorum queue of which nobody says otherwise (R113)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One value, and who set it: ``argument``, ``policy NAME``, ``operator policy NAME`` or ``default``."""
+
+    name: str
+    value: Value
+    source: str
+
+
+class Settings(Mapping[str, Setting]):
+    """The settings of one queue or exchange, by name. Immutable.
+
+    ``policy`` and ``operator_policy`` are those that match it, ``None`` where none does.
+    """
+
+    __slots__ = ("_by_name", "operator_policy", "policy")
+
+    def __init__(
+        self, settings: list[Setting], policy: PolicyRecord | None = None, operator_policy: PolicyRecord | None = None
+    ) -> None:
+        self._by_name = {setting.name: setting for setting in settings}
+        self.policy = policy
+        self.operator_policy = operator_policy
+
+    def __getitem__(self, name: str) -> Setting:
+        return self._by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def number(self, name: str) -> int | None:
+        """Return an integer setting; ``None`` if nobody set it."""
+        setting = self._by_name.get(name)
+        return setting.value if setting is not None and isinstance(setting.value, int) else None
+
+    def text(self, name: str) -> str | None:
+        """Return a setting that is a name or a choice; ``None`` if nobody set it."""
+        setting = self._by_name.get(name)
+        return setting.value if setting is not None and isinstance(setting.value, str) else None
+
+    def is_on(self, name: str) -> bool:
+        """Tell whether a setting that is true or false is true."""
+        return self.value(name) is True
+
+    def value(self, name: str) -> Value:
+        """Return a setting of any type; ``None`` if nobody set it."""
+        setting = self._by_name.get(name)
+        return None if setting is None else setting.value
+
+    def orders(self, name: str) -> bool:
+        """Tell whether a policy says that something be done; a client that asks for it by an argument is not heard."""
+        return self.policy_definition.get(name) is True
+
+    @property
+    def policy_definition(self) -> dict[str, Value]:
+        """What the policy and the operator policy say together: RabbitMQ's ``effective_policy_definition``."""
+        return {setting.name: setting.value for setting in _policies_said(self.policy, self.operator_policy).values()}
+
+
+NONE: Final = Settings([])
+"""What holds where nobody says anything: one object for all, since most queues of most brokers are plain."""
+
+
+def effective(
+    arguments: Arguments,
+    policy: PolicyRecord | None = None,
+    operator_policy: PolicyRecord | None = None,
+) -> Settings:
+    """Return what holds for something declared with these arguments, under these policies."""
+    if not arguments and policy is None and operator_policy is None:
+        return NONE
+    said = _policies_said(policy, operator_policy)
+    for name, value in arguments.items():
+        setting = Setting(name if name in UNPREFIXED else name.removeprefix("x-"), value, "argument")
+        said[setting.name] = _merged(said.get(setting.name), setting)
+    if arguments.get("x-queue-type") == "quorum":
+        for name, value in QUORUM_DEFAULTS.items():
+            said.setdefault(name, Setting(name, value, "default"))
+    return Settings(list(said.values()), policy, operator_policy)
+
+
+def _policies_said(policy: PolicyRecord | None, operator_policy: PolicyRecord | None) -> dict[str, Setting]:
+    """Merge the two policies; where nothing merges, the operator's value holds (R140)."""
+    said: dict[str, Setting] = {}
+    if policy is not None:
+        said = {name: Setting(name, value, f"policy {policy.name}") for name, value in policy.definition.items()}
+    if operator_policy is not None:
+        for name, value in operator_policy.definition.items():
+            setting = Setting(name, value, f"operator policy {operator_policy.name}")
+            said[name] = _merged(said.get(name), setting)
+    return said
+
+
+def _merged(earlier: Setting | None, setting: Setting) -> Setting:
+    """Return which of two settings of one name holds; without a rule of its own, the later one."""
+    merge = MERGED.get(setting.name)
+    if earlier is None or merge is None:
+        return setting
+    one, other = _measure(earlier.value), _measure(setting.value)
+    if one is None or other is None:
+        return setting
+    return earlier if merge(one, other) == one else setting
+
+
+def _measure(value: Value) -> int | None:
+    """Return a limit as a number: how many, or how long."""
+    return value if isinstance(value, int) else age_ms(value)

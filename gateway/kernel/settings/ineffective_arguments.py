@@ -1,0 +1,21 @@
+"""Arguments of a queue that are accepted and do nothing, or less than their declarer may hope: worth a line of log."""
+
+from collections.abc import Iterator
+
+from gateway.kernel.messages.message import Arguments
+
+#: More priorities than this cost memory and seldom help.
+MANY_PRIORITIES = 10
+
+
+def advice_on(arguments: Arguments) -> Iterator[tuple[str, str]]:
+    """Yield the argument and what to know of it, for each that is worth it."""
+    if "x-queue-mode" in arguments:
+        yield "x-queue-mode", "deprecated and ignored: every queue keeps the contents of most messages on disk"
+    if arguments.get("x-queue-version") == 1:
+        yield "x-queue-version", "deprecated: version 1 is the same as version 2"
+    if "x-queue-master-locator" in arguments:
+        yield "x-queue-master-locator", "deprecated and ignored: use x-queue-leader-locator"
+    priorities = arguments.get("x-max-priority")
+    if isinstance(priorities, int) and priorities > MANY_PRIORITIES:
+        yield "x-max-priority", f"more than {MANY_PRIORITIES} priorities cost memory; 2 to 5 are usual"

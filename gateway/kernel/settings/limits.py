@@ -1,0 +1,99 @@
+"""How many connections, channels, queues, bindings and consumers there may be.
+
+Virtual hosts and users have limits of their own, in RabbitMQ's words; where these say nothing, those of the node hold.
+A limit that is negative is none, and so is one of the node that is 0.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.messages.bounds import LARGEST_COUNT, LEAST_INTEGER
+from gateway.kernel.messages.message import Value
+
+if TYPE_CHECKING:
+    pass
+
+#: The first two of each are RabbitMQ's.
+VHOST_LIMITS: Final = ("max-connections", "max-queues", "max-bindings", "max-consumers")
+USER_LIMITS: Final = ("max-connections", "max-channels", "max-queues", "max-bindings", "max-consumers")
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """The node's limits of connections and channels; ``unauthenticated`` counts those that have not logged in."""
+
+    per_vhost: int = 0
+    per_user: int = 0
+    channels_per_user: int = 0
+    unauthenticated: int = 0
+
+
+def require_valid_limits(what: str, names: tuple[str, ...], limits: Mapping[str, Value]) -> None:
+    """Refuse limits that are unknown or no numbers. ``what`` reads ``user-limits``.
+
+    :raises PreconditionFailed: in RabbitMQ's words.
+    """
+    for name, value in limits.items():
+        if name not in names:
+            raise PreconditionFailed(
+                f'Unrecognised terms [{{<<"{ascii(name)[1:-1][:80]}">>,{_brief(value)}}}] in {what}'
+            )
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise PreconditionFailed(f"{name} should be a number, actually was {_brief(value)}")
+        if not LEAST_INTEGER <= value <= LARGEST_COUNT:
+            raise PreconditionFailed(f"{name} is a number of more than 64 bits")
+
+
+def _brief(value: Value) -> str:
+    if isinstance(value, int) and not LEAST_INTEGER <= value <= LARGEST_COUNT:
+        return "a number of more than 64 bits"
+    return "..." if isinstance(value, dict | list) else ascii(value)[:80]
+
+
+def limit_of(limits: Mapping[str, Value], name: str, default: int = 0) -> int | None:
+    """Return a limit, ``None`` for none: the one of these limits, or where they say nothing the ``default``."""
+    limit = limits.get(name)
+    if not isinstance(limit, int) or isinstance(limit, bool):
+        return default or None
+    return limit if limit >= 0 else None
+
+
+def require_room_for_queue(
+    vhost_name: str, limits: Mapping[str, Value], name: str, count: int, default: int = 0
+) -> None:
+    """Refuse one more queue where there are ``count`` already. :raises PreconditionFailed: at the limit."""
+    limit = limit_of(limits, "max-queues", default)
+    if limit is not None and count >= limit:
+        raise PreconditionFailed(
+            f"cannot declare queue '{name}': queue limit in vhost '{vhost_name}' ({limit}) is reached"
+        )
+
+
+def require_room_for_exclusive(name: str, count: int, limit: int) -> None:
+    """Refuse one more exclusive queue of a connection that has ``count``. :raises PreconditionFailed: at the limit."""
+    if limit and count >= limit:
+        raise PreconditionFailed(
+            f"cannot declare queue '{name}': limit of exclusive queues per connection ({limit}) is reached"
+        )
+
+
+def require_room_for_binding(vhost_name: str, limits: Mapping[str, Value], count: int, default: int = 0) -> None:
+    """Refuse one more binding where there are ``count`` already. :raises PreconditionFailed: at the limit."""
+    limit = limit_of(limits, "max-bindings", default)
+    if limit is not None and count >= limit:
+        raise PreconditionFailed(f"cannot bind: binding limit in vhost '{vhost_name}' ({limit}) is reached")
+
+
+def require_room_for_consumer(vhost_name: str, limits: Mapping[str, Value], count: int, default: int = 0) -> None:
+    """Refuse one more consumer where there are ``count`` already. :raises PreconditionFailed: at the limit."""
+    limit = limit_of(limits, "max-consumers", default)
+    if limit is not None and count >= limit:
+        raise PreconditionFailed(f"cannot consume: consumer limit in vhost '{vhost_name}' ({limit}) is reached")
+
+
+
+
+
+

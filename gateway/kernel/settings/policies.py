@@ -1,0 +1,100 @@
+"""The policies of one virtual host: which of them holds for a queue or an exchange (R139, R140)."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.messages.message import Arguments
+from gateway.kernel.patterns import EVERYTHING, Compile, NeverMatching, Pattern
+from gateway.kernel.settings.effective_settings import Settings, effective
+from gateway.kernel.settings.policy_checks import idle_keys_of, require_valid_policy
+
+EXCHANGE: Final = "exchanges"
+"""The kind of object every exchange is."""
+
+#: Kind of object to what a policy for it may say it applies to. A queue's kind follows from its type.
+APPLIES: Final = {
+    EXCHANGE: frozenset({"all", "exchanges"}),
+    "classic_queues": frozenset({"all", "queues", "classic_queues"}),
+    "quorum_queues": frozenset({"all", "queues", "quorum_queues"}),
+    "streams": frozenset({"all", "queues", "streams"}),
+}
+_KIND_BY_QUEUE_TYPE: Final = {"quorum": "quorum_queues", "stream": "streams"}
+
+
+def kind_of_queue(arguments: Arguments) -> str:
+    """Return what policies call a queue with these arguments."""
+    return _KIND_BY_QUEUE_TYPE.get(str(arguments.get("x-queue-type", "classic")), "classic_queues")
+
+
+class Rule(NamedTuple):
+    """A policy ready for matching. ``fault`` says why it, or some of it, takes no effect; empty for one that does."""
+
+    record: PolicyRecord
+    pattern: Pattern
+    fault: str = ""
+
+    def matches(self, kind: str, name: str) -> bool:
+        """Tell whether an object of this kind and name is meant."""
+        return self.record.apply_to in APPLIES[kind] and self.pattern.matches(name)
+
+
+class Policies:
+    """Owns the policies and operator policies of one virtual host, those that rank highest first.
+
+    ``version`` rises with every change. Of equal priority the policy whose name comes first in order wins, so that the
+    answer does not depend on the order in which they were set.
+    """
+
+    def __init__(self, compile_pattern: Compile) -> None:
+        self.version = 0
+        self._compile_pattern = compile_pattern
+        self._rules: list[Rule] = []
+        self._operator_rules: list[Rule] = []
+
+    def __iter__(self) -> Iterator[PolicyRecord]:
+        return (rule.record for rule in (*self._rules, *self._operator_rules))
+
+    def put(self, record: PolicyRecord) -> None:
+        """Set a policy, instead of any of its name; one that would be refused matches nothing."""
+        self.remove(record)
+        rules = self._ranked(record.is_operator)
+        rules.append(self._rule(record))
+        rules.sort(key=lambda rule: (-rule.record.priority, rule.record.name))
+
+    def remove(self, record: PolicyRecord) -> None:
+        """Remove the policy of this name, if there is one."""
+        rules = self._ranked(record.is_operator)
+        rules[:] = [rule for rule in rules if rule.record.name != record.name]
+        self.version += 1
+
+    def fault(self, record: PolicyRecord) -> str:
+        """Return why a policy, or some of it, takes no effect; empty for one that does."""
+        return next((rule.fault for rule in self._ranked(record.is_operator) if rule.record is record), "")
+
+    def settings(self, kind: str, name: str, arguments: Arguments) -> Settings:
+        """Return what holds for an object declared with these arguments."""
+        return effective(arguments, _first(self._rules, kind, name), _first(self._operator_rules, kind, name))
+
+    def changed(self, settings: Settings, kind: str, name: str, arguments: Arguments) -> Settings | None:
+        """Return what holds for an object now, ``None`` while the same policies hold as when it was computed."""
+        policy, operator_policy = _first(self._rules, kind, name), _first(self._operator_rules, kind, name)
+        if policy is settings.policy and operator_policy is settings.operator_policy:
+            return None
+        return effective(arguments, policy, operator_policy)
+
+    def _rule(self, record: PolicyRecord) -> Rule:
+        """Compile a policy. What an earlier version stored may be refused by this one."""
+        try:
+            require_valid_policy(record, self._compile_pattern)
+            return Rule(record, self._compile_pattern(record.pattern or EVERYTHING), idle_keys_of(record))
+        except PreconditionFailed as refusal:
+            return Rule(record, NeverMatching(), str(refusal))
+
+    def _ranked(self, is_operator: bool) -> list[Rule]:
+        return self._operator_rules if is_operator else self._rules
+
+
+def _first(rules: list[Rule], kind: str, name: str) -> PolicyRecord | None:
+    return next((rule.record for rule in rules if rule.matches(kind, name)), None)

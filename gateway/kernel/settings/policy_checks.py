@@ -1,0 +1,168 @@
+"""What a policy may say: its keys and their values, refused in RabbitMQ's words (R139, R140)."""
+
+from collections.abc import Callable, Mapping
+from typing import Final, NoReturn
+
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.messages.bounds import (
+    LARGEST_COUNT,
+    LEAST_INTEGER,
+    LONGEST_MS,
+    is_said_key,
+    require_arguments,
+    require_name,
+)
+from gateway.kernel.messages.message import Value
+from gateway.kernel.patterns import Compile
+from gateway.kernel.settings.effective_settings import MERGED
+from gateway.kernel.settings.max_age import age_ms
+from gateway.kernel.settings.queue_arguments import LARGEST_FILTER, LARGEST_SEGMENT, SMALLEST_FILTER
+
+#: What a policy may be for.
+APPLY_TO: Final = ("all", "exchanges", "queues", "classic_queues", "quorum_queues", "streams")
+
+Claim = Callable[[Value], bool]
+"""Whether a value makes sense."""
+
+
+def _integer(least: int, most: int = LARGEST_COUNT) -> Claim:
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def _one_of(*allowed: Value) -> Claim:
+    return lambda value: not isinstance(value, bool) and value in allowed
+
+
+def _is_age(value: Value) -> bool:
+    return age_ms(value) is not None
+
+
+def _is_truth(value: Value) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_delay(value: Value) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LONGEST_MS
+
+
+def _are_delays(value: Value) -> bool:
+    return isinstance(value, list) and all(map(_is_delay, value))
+
+
+#: Policy key to what its values are like, and what they are not otherwise.
+KEYS: Final[Mapping[str, tuple[Claim, str]]] = {
+    "alternate-exchange": (is_said_key, "is not a valid alternate exchange name"),
+    "consumer-timeout": (_integer(0, LONGEST_MS), "is not a valid consumer timeout"),
+    "dead-letter-exchange": (is_said_key, "is not a valid dead letter exchange name"),
+    "dead-letter-routing-key": (is_said_key, "is not a valid dead letter routing key"),
+    "dead-letter-strategy": (_one_of("at-most-once", "at-least-once"), "is not a valid dead letter strategy"),
+    "delivery-limit": (_integer(-1), "is not a valid delivery limit"),
+    "expires": (_integer(1, LONGEST_MS), "is not a valid queue expiry"),
+    "initial-cluster-size": (_integer(1), "is not a valid initial cluster size"),
+    "max-age": (_is_age, "is not a valid max age"),
+    "max-in-memory-bytes": (_integer(0), "is not a valid maximum memory in bytes"),
+    "max-in-memory-length": (_integer(0), "is not a valid maximum memory in bytes"),
+    "max-length": (_integer(0), "is not a valid maximum length"),
+    "max-length-bytes": (_integer(0), "is not a valid maximum length in bytes"),
+    "message-ttl": (_integer(0, LONGEST_MS), "is not a valid message TTL"),
+    "overflow": (_one_of("drop-head", "reject-publish", "reject-publish-dlx"), "is not a valid overflow value"),
+    "queue-leader-locator": (
+        _one_of("client-local", "balanced", "least-leaders", "random"),
+        "is not a valid queue leader locator value",
+    ),
+    "queue-master-locator": (
+        _one_of("min-masters", "client-local", "random"),
+        "invalid queue-master-locator value",
+    ),
+    "queue-mode": (_one_of("default", "lazy"), "is not a valid queue-mode value"),
+    "queue-version": (_one_of(1, 2), "is not a valid queue-version value"),
+    "stream-filter-size-bytes": (_integer(SMALLEST_FILTER, LARGEST_FILTER), "is not a valid filter size"),
+    "stream-max-segment-size-bytes": (_integer(0, LARGEST_SEGMENT), "is not a valid segment size"),
+    # what RabbitMQ does not know
+    "archive": (_is_truth, "is not a valid archive value"),
+    "cache-size": (_integer(1), "is not a valid cache size"),
+    "cache-ttl": (_integer(1, LONGEST_MS), "is not a valid cache TTL"),
+    "delayed-delivery": (_is_truth, "is not a valid delayed-delivery value"),
+    "expire-mode": (_one_of("head", "anywhere"), "is not a valid expire mode"),
+    "message-deduplication": (_is_truth, "is not a valid message-deduplication value"),
+    "retry-delays": (_are_delays, "is not a valid list of retry delays"),
+}
+
+#: Keys of classic mirroring, which is gone: accepted, so that definitions of older brokers can be imported (R142).
+OBSOLETE: Final = frozenset(
+    {
+        "ha-mode",
+        "ha-params",
+        "ha-promote-on-failure",
+        "ha-promote-on-shutdown",
+        "ha-sync-batch-size",
+        "ha-sync-mode",
+    }
+)
+
+#: Keys of federation, which this broker does not have: accepted, so that definitions with them can be imported.
+FEDERATION: Final = frozenset({"federation-upstream", "federation-upstream-pattern", "federation-upstream-set"})
+
+#: What is accepted and does nothing here.
+IDLE: Final = OBSOLETE | FEDERATION
+
+#: Characters of a wrong value that a refusal repeats.
+_SHOWN_AT_MOST: Final = 200
+
+#: What an operator policy may say: limits, no more (R140).
+OPERATOR_KEYS: Final = frozenset(MERGED)
+
+
+def require_valid_policy(record: PolicyRecord, compile_pattern: Compile) -> None:
+    """Refuse a policy that could not be applied. :raises PreconditionFailed: saying what is wrong, as RabbitMQ does."""
+    entity = f"{'operator policy' if record.is_operator else 'policy'} '{record.name}' in vhost '{record.vhost}'"
+    require_name("policy", record.name)
+    if not LEAST_INTEGER <= record.priority <= LARGEST_COUNT:
+        _refuse("priority is a number of more than 64 bits")
+    require_arguments(entity, record.definition)
+    try:
+        compile_pattern(record.pattern)
+    except PreconditionFailed as refusal:
+        _refuse(f"pattern should be regular expression but is invalid: {refusal}")
+    if record.apply_to not in APPLY_TO:
+        _refuse(f"apply-to '{record.apply_to}' unrecognised; should be one of {', '.join(APPLY_TO)}")
+    if not record.definition:
+        _refuse("no policy provided")
+    unknown = {}
+    for key, value in record.definition.items():
+        if not _is_known(key, record.is_operator):
+            unknown[key] = value
+        elif key in KEYS and not KEYS[key][0](value):
+            _refuse(f"{_as_erlang(value)} {KEYS[key][1]}")
+    if unknown:
+        terms = ",".join(f"{{{_as_erlang(key)},{_as_erlang(value)}}}" for key, value in unknown.items())
+        _refuse(f"[{terms}] are not recognised policy settings")
+
+
+def idle_keys_of(record: PolicyRecord) -> str:
+    """Return what a policy says that does nothing, as a sentence; empty when all of it takes effect."""
+    idle = sorted(IDLE.intersection(record.definition))
+    return f"no effect: {', '.join(idle)}" if idle else ""
+
+
+def _is_known(key: str, is_operator: bool) -> bool:
+    return key in OPERATOR_KEYS if is_operator else key in KEYS or key in IDLE
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise PreconditionFailed(f"Validation failed\n\n{reason}\n")
+
+
+def _as_erlang(value: Value) -> str:
+    """Write a value as Erlang prints what it read from JSON."""
+    if isinstance(value, str):
+        shown = value if len(value) <= _SHOWN_AT_MOST else f"{value[:_SHOWN_AT_MOST]}..."
+        return f'<<"{shown}">>'
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{','.join(_as_erlang(item) for item in value)}]"
+    if isinstance(value, dict):
+        return f"#{{{','.join(f'{_as_erlang(key)} => {_as_erlang(item)}' for key, item in value.items())}}}"
+    return "null" if value is None else str(value)

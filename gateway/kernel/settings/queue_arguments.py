@@ -1,0 +1,188 @@
+"""What each argument of a queue may be, checked when the queue is declared, in RabbitMQ's words (R37-R50)."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.messages.bounds import LONGEST_MS, fault_of_said_key, require_arguments
+from gateway.kernel.messages.message import Arguments, Value
+from gateway.kernel.settings.arguments import type_name
+from gateway.kernel.settings.max_age import age_ms
+from gateway.kernel.settings.unsupported_arguments import require_own
+
+MOST_PRIORITIES: Final = 255
+
+#: The largest segment of a stream that may be asked for, in bytes.
+LARGEST_SEGMENT: Final = 3_000_000_000
+
+#: What the filter of a segment may be asked to take, in bytes.
+SMALLEST_FILTER: Final = 16
+LARGEST_FILTER: Final = 255
+
+Check = Callable[[Value], str | None]
+"""Returns what is wrong with a value, ``None`` for nothing."""
+
+
+def _number(value: Value) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return f'"expected integer, got {type_name(value)}"'
+    return None
+
+
+def _integer(value: Value) -> str | None:
+    wrong = _number(value)
+    return f"{{value_negative,{value}}}" if wrong is None and isinstance(value, int) and value < 0 else wrong
+
+
+def _duration(value: Value) -> str | None:
+    wrong = _integer(value)
+    if wrong is None and isinstance(value, int) and value > LONGEST_MS:
+        return f"{{value_too_large,{value}}}"
+    return wrong
+
+
+def _lease(value: Value) -> str | None:
+    return "{value_zero,0}" if value == 0 and not isinstance(value, bool | float) else _duration(value)
+
+
+def _positive(value: Value) -> str | None:
+    return "{value_zero,0}" if value == 0 and not isinstance(value, bool | float) else _integer(value)
+
+
+def _durations(value: Value) -> str | None:
+    if not isinstance(value, list):
+        return _unacceptable(value)
+    return next((wrong for each in value if (wrong := _duration(each)) is not None), None)
+
+
+def _priorities(value: Value) -> str | None:
+    wrong = _integer(value)
+    if wrong is None and isinstance(value, int) and value > MOST_PRIORITIES:
+        return f"{{max_value_exceeded,{value}}}"
+    return wrong
+
+
+def _version(value: Value) -> str | None:
+    wrong = _integer(value)
+    if wrong is None and value not in (1, 2):
+        return f"\"unsupported queue version '{value!r}'\""
+    return wrong
+
+
+def _boolean(value: Value) -> str | None:
+    return None if isinstance(value, bool) else _unacceptable(value)
+
+
+def _key(value: Value) -> str | None:
+    return fault_of_said_key(value) if isinstance(value, str) else _unacceptable(value)
+
+
+def _age(value: Value) -> str | None:
+    if not isinstance(value, str):
+        return _unacceptable(value)
+    return "invalid_max_age" if age_ms(value) is None else None
+
+
+def _one_of(*allowed: str, otherwise: Callable[[str], str]) -> Check:
+    def check(value: Value) -> str | None:
+        if not isinstance(value, str):
+            return _unacceptable(value)
+        return None if value in allowed else otherwise(value)
+
+    return check
+
+
+def _unacceptable(value: Value) -> str:
+    return f"{{unacceptable_type,{type_name(value)}}}"
+
+
+_CHECKS: Final[Mapping[str, Check]] = {
+    "x-expires": _lease,
+    "x-message-ttl": _duration,
+    "x-dead-letter-routing-key": _key,
+    "x-max-length": _integer,
+    "x-max-length-bytes": _integer,
+    "x-max-priority": _priorities,
+    "x-overflow": _one_of(
+        "drop-head", "reject-publish", "reject-publish-dlx", otherwise=lambda value: "invalid_overflow"
+    ),
+    "x-queue-mode": _one_of("default", "lazy", otherwise=lambda value: f"\"unsupported queue mode '{value}'\""),
+    "x-queue-version": _version,
+    "x-queue-type": _one_of(
+        "classic", "quorum", "stream", otherwise=lambda value: f"\"unsupported queue type '{value}'\""
+    ),
+    "x-single-active-consumer": _boolean,
+    "x-delivery-limit": _number,
+    "x-dead-letter-strategy": _one_of("at-most-once", "at-least-once", otherwise=lambda value: "invalid_dlx_strategy"),
+    "x-queue-leader-locator": _one_of(
+        "client-local", "balanced", "least-leaders", "random", otherwise=lambda value: "invalid_queue_locator_arg"
+    ),
+    "x-quorum-initial-group-size": _lease,
+    "x-max-in-memory-length": _integer,
+    "x-max-in-memory-bytes": _integer,
+    "x-consumer-timeout": _lease,
+    "x-max-age": _age,
+    "x-stream-max-segment-size-bytes": _integer,
+    "x-stream-filter-size-bytes": _number,
+    "x-initial-cluster-size": _lease,
+    # what RabbitMQ does not know, or knows from plugins
+    "x-expire-mode": _one_of("head", "anywhere", otherwise=lambda value: f"\"unsupported expire mode '{value}'\""),
+    "x-delayed-delivery": _boolean,
+    "x-message-deduplication": _boolean,
+    "x-cache-size": _positive,
+    "x-cache-ttl": _lease,
+    "x-retry-delays": _durations,
+}
+
+#: Every argument that is looked at.
+KNOWN_ARGUMENTS: Final = frozenset({"x-dead-letter-exchange", *_CHECKS})
+
+
+def require_valid(entity: str, arguments: Arguments) -> None:
+    """Refuse a declaration with an argument that makes no sense. ``entity`` reads ``queue 'q' in vhost '/'``.
+
+    Unknown arguments pass (R49). :raises PreconditionFailed: naming the argument and what is wrong with it.
+    """
+    require_arguments(entity, arguments)
+    exchange = arguments.get("x-dead-letter-exchange", "")
+    if not isinstance(exchange, str):
+        raise PreconditionFailed(f"invalid type '{type_name(exchange)}' for arg 'x-dead-letter-exchange' in {entity}")
+    if fault := fault_of_said_key(exchange):
+        raise PreconditionFailed(f"invalid arg 'x-dead-letter-exchange' for {entity}: {fault}")
+    queue_type = arguments.get("x-queue-type", "classic")
+    for name, value in arguments.items():
+        require_own(entity, queue_type, name)
+        check = _CHECKS.get(name)
+        wrong = check(value) if check is not None else None
+        if wrong is None and name == "x-dead-letter-routing-key" and "x-dead-letter-exchange" not in arguments:
+            wrong = "routing_key_but_no_dlx_defined"
+        if wrong is not None:
+            raise PreconditionFailed(f"invalid arg '{name}' for {entity}: {wrong}")
+
+
+def require_possible(
+    entity: str, arguments: Arguments, *, is_durable: bool, is_exclusive: bool, is_auto_delete: bool
+) -> None:
+    """Refuse a quorum queue or a stream that would not outlive its declarer (R141), and a stream out of bounds.
+
+    :raises PreconditionFailed: saying why.
+    """
+    if arguments.get("x-queue-type") not in ("quorum", "stream"):
+        return
+    for is_impossible, property in (
+        (is_exclusive, "exclusive-owner"),
+        (not is_durable, "non-durable"),
+        (is_auto_delete, "auto-delete"),
+    ):
+        if is_impossible:
+            raise PreconditionFailed(f"invalid property '{property}' for {entity}")
+    _require_bounded(arguments)
+
+
+def _require_bounded(arguments: Arguments) -> None:
+    segment = arguments.get("x-stream-max-segment-size-bytes")
+    if isinstance(segment, int) and segment > LARGEST_SEGMENT:
+        raise PreconditionFailed("Exceeded max value for x-stream-max-segment-size-bytes")
+    size = arguments.get("x-stream-filter-size-bytes")
+    if isinstance(size, int) and not SMALLEST_FILTER <= size <= LARGEST_FILTER:
+        raise PreconditionFailed("Invalid value for x-stream-filter-size-bytes")

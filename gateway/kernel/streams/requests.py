@@ -1,0 +1,98 @@
+"""What a consumer asks of a stream: where to begin, what to see, under which name; refused in RabbitMQ's words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, TypeAlias
+
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.messages.message import Arguments, Value
+from gateway.kernel.settings.arguments import spelled, type_name
+from gateway.kernel.settings.max_age import age_ms
+from gateway.kernel.streams.filters import Filter
+
+Start: TypeAlias = str | int | datetime
+"""``first``, ``last``, ``next``, an age such as ``5m``, an offset, or a moment."""
+
+_PLACES: Final = ("first", "last", "next")
+
+LONGEST_NAME: Final = 256
+"""Bytes in the name of a consumer, as in RabbitMQ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The arguments of a consumer. Without a ``start`` it goes on behind its stored offset, or sees what comes next."""
+
+    start: Start | None
+    wanted: Filter | None
+    name: str | None
+
+
+def request_of(entity: str, arguments: Arguments) -> Request:
+    """Read the arguments of a consumer. ``entity`` reads ``queue 'q' in vhost '/'``.
+
+    :raises PreconditionFailed: naming the one that makes no sense.
+    """
+    return Request(_start(entity, arguments), _wanted(entity, arguments), _name(entity, arguments))
+
+
+def _start(entity: str, arguments: Arguments) -> Start | None:
+    if "x-stream-offset" not in arguments:
+        return None
+    value = arguments["x-stream-offset"]
+    match value:
+        case bool():
+            pass
+        case int() | datetime():
+            return value
+        case str() if value in _PLACES or age_ms(value) is not None:
+            return value
+    wrong = f"{{invalid_stream_offset_arg,{{{type_name(value)},{_as_erlang(value)}}}}}"
+    raise _refusal("x-stream-offset", entity, wrong)
+
+
+def _wanted(entity: str, arguments: Arguments) -> Filter | None:
+    takes_unfiltered = arguments.get("x-stream-match-unfiltered", False)
+    if not isinstance(takes_unfiltered, bool):
+        raise _refusal("x-stream-match-unfiltered", entity, f"{{unacceptable_type,{type_name(takes_unfiltered)}}}")
+    if "x-stream-filter" not in arguments:
+        return None
+    said = arguments["x-stream-filter"]
+    values = said if isinstance(said, list) else [said]
+    texts = [value for value in values if isinstance(value, str)]
+    if len(texts) < len(values):
+        raise _refusal("x-stream-filter", entity, f"{{unacceptable_type,{type_name(said)}}}")
+    return Filter(texts, takes_unfiltered)
+
+
+def _name(entity: str, arguments: Arguments) -> str | None:
+    name = arguments.get("x-stream-consumer")
+    if name is None:
+        return None
+    if not isinstance(name, str):
+        raise _refusal("x-stream-consumer", entity, f"{{unacceptable_type,{type_name(name)}}}")
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise _refusal("x-stream-consumer", entity, "a name is text that UTF-8 can write") from None
+    if not 0 < size <= LONGEST_NAME:
+        raise _refusal("x-stream-consumer", entity, f"a name has 1 to {LONGEST_NAME} bytes, not {size}")
+    return name
+
+
+def _refusal(argument: str, entity: str, wrong: str) -> PreconditionFailed:
+    return PreconditionFailed(f"invalid arg '{argument}' for {entity}: {wrong}")
+
+
+def _as_erlang(value: Value) -> str:
+    """Write a value as RabbitMQ prints it in this reply."""
+    if value is None:
+        return "undefined"
+    if isinstance(value, str):
+        return f'<<"{value}">>'
+    if isinstance(value, bytes):
+        return f'<<"{value.decode("utf-8", "backslashreplace")}">>'
+    if isinstance(value, Mapping | list):
+        return "..."
+    return spelled(value)

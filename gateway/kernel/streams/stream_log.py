@@ -1,0 +1,272 @@
+"""The messages of one stream in order, and how far they are durable: offsets, segments, reading.
+
+Three laws. A message has the offset that nobody else ever had and nobody else will have. What is read is durable.
+Messages go at the front only, a whole sealed segment at a time.
+
+A log knows no queue and no consumer: whoever appends, reads and truncates makes a stream of it. On the way of every
+message small steps are written out where they are taken.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.journal.changes import EVERYTHING, Appended, Sealed, StreamSegment, Truncated
+from gateway.kernel.messages.chunks import ENTRY_SIZE, entries
+from gateway.kernel.messages.contents import LENGTHS_SIZE
+from gateway.kernel.streams.filters import DEFAULT_BLOOM_SIZE, Bloom, filter_value_of
+from gateway.kernel.streams.tail import Tail
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gateway.kernel.journal.journal import Journal
+    from gateway.kernel.messages.message import Message
+
+#: When a segment is complete, in bytes, unless somebody says otherwise.
+SEGMENT_SIZE: Final = 32 * 1024 * 1024
+
+#: What a message takes besides its header, body and names.
+_OVERHEAD: Final = ENTRY_SIZE + LENGTHS_SIZE
+
+
+class Log:
+    """The messages from ``first`` up to ``end``, of which those below ``durable_end`` are there to be read.
+
+    ``id`` is its number in the store. ``segment_size`` says when a segment is sealed, in bytes. Everybody in
+    ``on_durable`` is called when there is more to read, everybody in ``on_sealed`` with a segment once it is sealed for
+    good.
+    """
+
+    __slots__ = (
+        "_active_bytes",
+        "_active_first",
+        "_active_first_ms",
+        "_bloom",
+        "_journal",
+        "_last_ms",
+        "_noted_lsn",
+        "_sealed",
+        "_sealing",
+        "_undurable",
+        "durable_end",
+        "end",
+        "first",
+        "id",
+        "is_bloom_known",
+        "on_durable",
+        "on_sealed",
+        "segment_size",
+        "tail",
+    )
+
+    def __init__(
+        self, id: int, journal: "Journal", segment_size: int = SEGMENT_SIZE, bloom_size: int = DEFAULT_BLOOM_SIZE
+    ) -> None:
+        self.id = id
+        self.first = self.end = self.durable_end = 0
+        self.segment_size = segment_size
+        self.tail = Tail()
+        self.on_durable: list[Callable[[], None]] = []
+        self.on_sealed: list[Callable[[StreamSegment], None]] = []
+        self._journal = journal
+        self._last_ms = 0
+        self._active_first = self._active_bytes = self._active_first_ms = 0
+        self._bloom = Bloom(bloom_size)
+        self.is_bloom_known = True
+        self._sealed: deque[StreamSegment] = deque()
+        self._sealing: deque[StreamSegment] = deque()
+        self._noted_lsn = 0
+        self._undurable: deque[int] = deque()
+
+    def __len__(self) -> int:
+        """How many messages there are, durable or not."""
+        return self.end - self.first
+
+    # Writing
+
+    def append(self, message: "Message") -> None:
+        """Take a message in, at the end."""
+        journal = self._journal
+        now_ms = journal.turn_ms or journal.now_ms
+        if now_ms > self._last_ms:
+            self._last_ms = now_ms
+        else:
+            now_ms = self._last_ms  # the clock was set back: a stream never is
+        header = message.header
+        filter_value = header.filter_value
+        if filter_value is None:
+            filter_value = filter_value_of(header)
+        if filter_value:
+            self._bloom.add(filter_value)
+        else:
+            self._bloom.holds_unfiltered = True
+        size = len(message.body) + len(header.kept) + len(message.exchange) + len(message.routing_key)
+        size += len(filter_value) + len(header.format.name) + _OVERHEAD
+        offset = self.end
+        self.end = offset + 1
+        change = Appended(self.id, offset, now_ms, filter_value, message)
+        journal.appended(change, size)
+        if journal.lsn != self._noted_lsn:
+            self._note(journal.lsn, offset)
+        tail = self.tail
+        if tail.is_kept:
+            tail.changes.append(change)
+            tail.bytes += len(message.body)
+        if not self._active_bytes:
+            self._active_first_ms = now_ms
+        self._active_bytes += size
+        if self._active_bytes >= self.segment_size:
+            self.seal()
+
+    def _note(self, lsn: int, offset: int) -> None:
+        """The first message of a turn: what the turn appends is durable at its position, all together."""
+        self._noted_lsn = lsn
+        self._undurable.append(offset)
+        self._journal.when_durable(lsn, self._became_durable)
+
+    def _became_durable(self) -> None:
+        self._undurable.popleft()
+        self.durable_end = self._undurable[0] if self._undurable else self.end
+        self.tail.trim(self.durable_end)
+        for call in self.on_durable:
+            call()
+
+    def seal(self) -> None:
+        """Complete the segment that is being written, if anything is in it."""
+        if self._active_first == self.end:
+            return
+        segment = self._active(is_sealed=True)
+        journal = self._journal
+        journal.record(Sealed(segment))
+        self._sealed.append(segment)
+        self._sealing.append(segment)
+        journal.when_durable(journal.lsn, self._became_sealed)
+        self._begin_segment(self.end)
+
+    def _became_sealed(self) -> None:
+        segment = self._sealing.popleft()
+        for call in self.on_sealed:
+            call(segment)
+
+    def truncate(self, first: int) -> None:
+        """Let go of every sealed segment that lies whole below the offset ``first`` and is durable."""
+        sealed = self._sealed
+        end = self.first
+        while sealed and sealed[0].end <= min(first, self.durable_end):
+            end = sealed.popleft().end
+        if end > self.first:
+            self.first = end
+            self._journal.record(Truncated(self.id, end))
+
+    def erase(self) -> int:
+        """Let go of everything, the log itself included; return how many messages there were.
+
+        What listens lets go too: it refers to the log's owner, and a deleted stream must not be left in a cycle.
+        """
+        count = len(self)
+        self._sealed.clear()
+        self.first = self.durable_end = self.end
+        self._begin_segment(self.end)
+        self._journal.record(Truncated(self.id, EVERYTHING))
+        self.tail.keep(False)
+        self.on_durable.clear()
+        self.on_sealed.clear()
+        return count
+
+    def _begin_segment(self, first: int) -> None:
+        self._active_first = first
+        self._active_bytes = self._active_first_ms = 0
+        self._bloom.begin_anew()
+        self.is_bloom_known = True
+
+    # Segments
+
+    @property
+    def segments(self) -> list[StreamSegment]:
+        """The segments in order; the last one is being written, and may be empty."""
+        return [*self._sealed, self._active()]
+
+    @property
+    def oldest(self) -> StreamSegment:
+        """The first of the segments."""
+        return self._sealed[0] if self._sealed else self._active()
+
+    @property
+    def size_bytes(self) -> int:
+        """About what the messages take in the store."""
+        return sum(segment.size_bytes for segment in self._sealed) + self._active_bytes
+
+    def segment_of(self, offset: int) -> StreamSegment | None:
+        """Return the segment a message is in; ``None`` where there is no such message."""
+        if not self.first <= offset < self.end:
+            return None
+        if offset >= self._active_first:
+            return self._active()
+        low, high = 0, len(self._sealed)
+        while low < high:  # a deque of segments is short, and bisect would build a key for each
+            middle = (low + high) // 2
+            if self._sealed[middle].end <= offset:
+                low = middle + 1
+            else:
+                high = middle
+        return self._sealed[low]
+
+    def _active(self, *, is_sealed: bool = False) -> StreamSegment:
+        last_ms = self._last_ms if self._active_first < self.end else 0
+        bloom = self._bloom.packed() if self.is_bloom_known else b""
+        return StreamSegment(
+            self.id, self._active_first, self.end, self._active_bytes, self._active_first_ms, last_ms, is_sealed, bloom
+        )
+
+    def restore(self, segment: StreamSegment) -> None:
+        """Take in a segment that recovery found; they come in rising order, the one that is not sealed last."""
+        if not self.end:
+            self.first = segment.first
+        self.end = self.durable_end = segment.end
+        self._last_ms = max(self._last_ms, segment.last_ms)
+        self._begin_segment(segment.end)
+        if segment.is_sealed:
+            self._sealed.append(segment)
+        else:
+            self._active_first, self._active_bytes = segment.first, segment.size_bytes
+            self._active_first_ms = segment.first_ms
+            self.is_bloom_known = not segment.size_bytes  # what was gathered went with the process
+
+    def segment_path(self, first: int) -> "Path | None":
+        """Return the file of the sealed segment that begins with ``first``; ``None`` while there is none."""
+        return self._journal.segment_path(self.id, first)
+
+    # Reading
+
+    def read(self, offset: int, most_bytes: int) -> bytes | None:
+        """Return durable chunks, the first of them with the message at ``offset``; ``None`` where there is none.
+
+        There are at most ``most_bytes``, unless the first chunk alone is longer. They may reach a little beyond
+        ``durable_end``: what is durable is told a moment later. :raises StorageError: when the store cannot be read.
+        """
+        if not self.first <= offset < self.durable_end:
+            return None
+        return self._journal.stream_chunks(self.id, offset, most_bytes)
+
+    def offset_at(self, timestamp_ms: int) -> int:
+        """Return the offset of the first durable message at or after this moment; ``durable_end`` if there is none."""
+        low, high = self.first, self.durable_end
+        for segment in self._sealed:
+            if segment.last_ms >= timestamp_ms:
+                high = min(high, segment.end)
+                break
+            low = segment.end
+        while low < high:
+            middle = (low + high) // 2
+            chunk = self.read(middle, 1)
+            if chunk is None:
+                return high
+            moments = [(offset, moment) for offset, moment, _, _ in entries(chunk) if self.first <= offset < high]
+            if moments[-1][1] < timestamp_ms:
+                low = moments[-1][0] + 1
+            elif moments[0][1] >= timestamp_ms:
+                high = moments[0][0]
+            else:
+                return next(offset for offset, moment in moments if moment >= timestamp_ms)
+        return high

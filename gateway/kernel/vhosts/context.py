@@ -1,0 +1,37 @@
+"""What the parts of one virtual host have in common: what it is said to be, and the ways out of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gateway.kernel.events import Events
+    from gateway.kernel.faults import Faults
+    from gateway.kernel.features.deduplication_caches import Recollections
+    from gateway.kernel.features.policy_applier import Equipment
+    from gateway.kernel.journal.journal import Journal
+    from gateway.kernel.journal.records import VhostRecord
+    from gateway.kernel.routing.bindings import Bindings
+    from gateway.kernel.routing.router import Router
+    from gateway.kernel.settings.user_counters import UserTallies
+
+
+@dataclass(slots=True)
+class Commons:
+    """Shared by the exchanges and the queues of one virtual host. ``record`` is replaced as the operator amends it."""
+
+    record: "VhostRecord"
+    journal: "Journal"
+    events: "Events"
+    router: "Router"
+    bindings: "Bindings"
+    equipment: "Equipment"
+    next_queue_id: Callable[[], int]
+    faults: "Faults"
+    recollections: "Recollections"
+    users: "UserTallies"
+
+    @property
+    def vhost_name(self) -> str:
+        """The name of the virtual host."""
+        return self.record.name

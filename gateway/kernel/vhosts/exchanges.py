@@ -1,0 +1,232 @@
+"""All exchanges of a virtual host: declared, built, deleted."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.errors import AccessRefused, CommandInvalid, PreconditionFailed, Refused
+from gateway.kernel.events import Event
+from gateway.kernel.faults import BadAnswer, described, shown
+from gateway.kernel.features.interceptors import holds_messages, interceptor_for, routing_type
+from gateway.kernel.journal.changes import Removed
+from gateway.kernel.journal.entity_codec import writable
+from gateway.kernel.journal.records import ExchangeRecord
+from gateway.kernel.messages.message import Arguments, Message
+from gateway.kernel.names import PREDECLARED, RESERVED_PREFIX, require_not_default
+from gateway.kernel.routing.bindings import MOST_AT_ONCE
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.routing.inert_exchange import InertType
+from gateway.kernel.vhosts.context import Commons
+
+if TYPE_CHECKING:
+    from gateway.kernel.routing.exchange_type import ExchangeFactory, ExchangeType, ExchangeTypes
+    from gateway.kernel.vhosts.declarations import ExchangeDeclaration
+
+#: What every exchange type has.
+_METHODS: Final = ("bind", "unbind", "route")
+
+
+class Exchanges:
+    """Owns the exchanges of one virtual host, and keeps the durable ones in the store.
+
+    ``departed`` is called after each that goes, so that publishers look theirs up again.
+    """
+
+    def __init__(
+        self,
+        commons: Commons,
+        exchange_by_name: dict[str, Exchange],
+        types: "ExchangeTypes",
+        departed: Callable[[], None],
+    ) -> None:
+        self._commons = commons
+        self._exchange_by_name = exchange_by_name
+        self._types = types
+        self._departed = departed
+        commons.bindings.on_abandoned = self._remove
+        for name, type, is_internal in PREDECLARED:
+            record = ExchangeRecord(commons.vhost_name, name, type, False, is_internal, {})
+            self.install(record, is_durable=True)
+
+    def factory(self, type: str, arguments: Arguments) -> "ExchangeFactory":
+        """Return what makes the routing of an exchange type. :raises CommandInvalid: when no plugin supplies it."""
+        return factory_of(self._types, type, arguments)
+
+    def declare(self, declaration: "ExchangeDeclaration") -> Exchange:
+        """Return the exchange that is declared, made now if need be; raises as ``VirtualHost.declare_exchange``."""
+        self.factory(declaration.type, declaration.arguments)
+        exchange = self._exchange_by_name.get(declaration.name)
+        if exchange is not None:
+            require_not_default(declaration.name)
+            declaration.require_equivalent(exchange)
+            return exchange
+        declaration.require_new()
+        return self._make(declaration)
+
+    def install(self, record: ExchangeRecord, *, is_durable: bool) -> Exchange:
+        """Build an exchange from its record.
+
+        :raises Refused: when no plugin supplies its type, or the type refuses its arguments or fails.
+        """
+        factory = self.factory(record.type, record.arguments)
+        type = self._type_from(factory, record)
+        return self._place(record, type, bool(getattr(factory, "routes_by_key", False)), is_durable=is_durable)
+
+    def restore(self, record: ExchangeRecord) -> Exchange:
+        """Build a durable exchange of an earlier run; it is inert when its type cannot be had any more."""
+        try:
+            return self.install(record, is_durable=True)
+        except Refused as refusal:
+            reason = f"{refusal}; mend or enable the plugin that supplies the type and restart, or delete the exchange"
+            exchange = self._place(record, InertType(), False, is_durable=True, inert_reason=reason)
+            details = {"type": record.type, "reason": exchange.inert_reason}
+            self._commons.events.emit(Event("exchange.inert", record.vhost, record.name, details))
+            return exchange
+
+    def _type_from(self, factory: "ExchangeFactory", record: ExchangeRecord) -> "ExchangeType":
+        """Return the routing of one exchange. :raises PreconditionFailed: when the factory refuses or fails."""
+        try:
+            type = factory(record.arguments)
+            missing = [method for method in _METHODS if not callable(getattr(type, method, None))]
+            if missing:
+                raise BadAnswer(f"the factory returned {shown(type)}, which has no {missing[0]}()")
+        except Refused:
+            raise
+        except Exception as error:  # foreign code: the declaration is refused, and nothing else is disturbed
+            faults = self._commons.faults
+            faults.contain_in_type("declare", error, record.vhost, record.name, record.type, factory)
+            failed = f"exchange type '{record.type}' failed to make exchange '{record.name}': {described(error)}"
+            raise PreconditionFailed(failed) from None
+        return type
+
+    def _place(
+        self,
+        record: ExchangeRecord,
+        type: "ExchangeType",
+        routes_by_key: bool,
+        *,
+        is_durable: bool,
+        inert_reason: str = "",
+    ) -> Exchange:
+        """Give an exchange its place in the virtual host."""
+        exchange = Exchange(
+            self._commons.vhost_name,
+            record.name,
+            record.type,
+            type,
+            is_durable=is_durable,
+            is_auto_delete=record.is_auto_delete,
+            is_internal=record.is_internal,
+            arguments=record.arguments,
+            routes_by_key=routes_by_key,
+            interceptor=interceptor_for(
+                record,
+                self._commons.journal,
+                self._commons.recollections,
+                is_durable=is_durable,
+                let_go=lambda message: self._let_go(exchange, message),
+                is_inert=bool(inert_reason),
+            ),
+        )
+        exchange.inert_reason = inert_reason
+        self._exchange_by_name[record.name] = exchange
+        self._commons.equipment.fit_exchange(exchange)
+        self._commons.router.forget()
+        return exchange
+
+    def delete(self, name: str, *, if_unused: bool = False) -> bool:
+        """Delete an exchange with its bindings; return whether there was one. Very many bindings go first, in slices.
+
+        :raises AccessRefused: for the default exchange and those of the system.
+        :raises PreconditionFailed: when it must be unused and is not.
+        """
+        exchange = self._deletable(name, if_unused)
+        if exchange is None:
+            return False
+        if self._commons.bindings.count_at(exchange) > MOST_AT_ONCE:
+            self._commons.journal.clock.background.add(self._deleting(exchange))
+        else:
+            self._remove(exchange)
+        return True
+
+    def deleting(self, name: str, *, if_unused: bool = False) -> Iterator[None]:
+        """Return the steps in which an exchange and its bindings are deleted; raises as ``delete`` does.
+
+        It is there until its last binding is gone.
+        """
+        exchange = self._deletable(name, if_unused)
+        return iter(()) if exchange is None else self._deleting(exchange)
+
+    def _deleting(self, exchange: Exchange) -> Iterator[None]:
+        yield from self._commons.bindings.removing(exchange)
+        if self._exchange_by_name.get(exchange.name) is exchange:
+            self._remove(exchange)
+
+    def _deletable(self, name: str, if_unused: bool) -> Exchange | None:
+        """Return the exchange of this name, if there is one and it may be deleted."""
+        require_not_default(name)
+        vhost_name = self._commons.vhost_name
+        if name.startswith(RESERVED_PREFIX):
+            raise AccessRefused(f"deletion of system exchange '{name}' in vhost '{vhost_name}' not allowed")
+        exchange = self._exchange_by_name.get(name)
+        if exchange is not None and if_unused and self._commons.bindings.of(exchange):
+            raise PreconditionFailed(f"exchange '{name}' in vhost '{vhost_name}' in use")
+        return exchange
+
+    def deleting_all(self) -> Iterator[None]:
+        """Return the steps in which every exchange is deleted, those of the system too: the virtual host goes."""
+        for exchange in list(self._exchange_by_name.values()):
+            yield from self._deleting(exchange)
+            yield
+
+    def _make(self, declaration: "ExchangeDeclaration") -> Exchange:
+        """Build a new exchange and keep it."""
+        keeps_messages = declaration.is_durable and holds_messages(declaration.type)
+        record = ExchangeRecord(
+            declaration.vhost_name,
+            declaration.name,
+            declaration.type,
+            declaration.is_auto_delete,
+            declaration.is_internal,
+            dict(declaration.arguments),
+            self._commons.next_queue_id() if keeps_messages else 0,
+        )
+        put = writable(record)
+        exchange = self.install(record, is_durable=declaration.is_durable)
+        if exchange.is_durable:
+            self._commons.journal.record(put)
+        self._commons.events.emit(Event("exchange.created", record.vhost, record.name))
+        return exchange
+
+    def _remove(self, exchange: Exchange) -> None:
+        """Remove an exchange with its bindings, which may take others along that have none left (R28)."""
+        commons = self._commons
+        if self._exchange_by_name.pop(exchange.name, None) is None:
+            return
+        self._departed()
+        bindings = commons.bindings.of(exchange) + commons.bindings.to(exchange)
+        for binding in dict.fromkeys(bindings):  # one may lead to itself
+            commons.bindings.remove(binding)
+        commons.router.forget()
+        commons.equipment.unfit_exchange(exchange)
+        if exchange.interceptor is not None:
+            exchange.interceptor.close()
+        if exchange.is_durable:
+            commons.journal.record(Removed("exchange", (commons.vhost_name, exchange.name)))
+        commons.events.emit(Event("exchange.deleted", commons.vhost_name, exchange.name))
+
+    def _let_go(self, exchange: Exchange, message: Message) -> None:
+        """Route a message that an exchange held back."""
+        route = self._commons.router.route_past_interceptor(exchange, message)
+        for queue in route.queues:
+            queue.holding_back().arrive(message)
+        for archive in route.archives:
+            if archive is not exchange.archive:  # which kept it when it came
+                archive.keep(message)
+
+
+def factory_of(types: "ExchangeTypes", type: str, arguments: Arguments) -> "ExchangeFactory":
+    """Return what makes the routing of an exchange type. :raises CommandInvalid: when no plugin supplies it."""
+    factory = types.get(routing_type(type, arguments))
+    if factory is None:
+        raise CommandInvalid(f"unknown exchange type '{type}'" if type else "invalid exchange type ''")
+    return factory

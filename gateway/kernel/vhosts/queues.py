@@ -1,0 +1,273 @@
+"""All queues of a virtual host: declared, built, deleted."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gateway.kernel.backlog.memory_budget import Reserve
+from gateway.kernel.counters import Traffic
+from gateway.kernel.errors import InternalError, NotAllowed, PreconditionFailed
+from gateway.kernel.events import Event
+from gateway.kernel.journal.changes import Removed
+from gateway.kernel.journal.entity_codec import writable
+from gateway.kernel.journal.records import QueueRecord
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.routing.bindings import MOST_AT_ONCE
+from gateway.kernel.settings.ineffective_arguments import advice_on
+from gateway.kernel.settings.limits import (
+    require_room_for_binding,
+    require_room_for_consumer,
+    require_room_for_exclusive,
+    require_room_for_queue,
+)
+from gateway.kernel.settings.user_counters import ConsumerTally
+from gateway.kernel.streams.read_scheduler import ReadingRound
+from gateway.kernel.streams.stream import Stream
+from gateway.kernel.vhosts.context import Commons
+from gateway.kernel.vhosts.queue_rules import QueueRules
+
+if TYPE_CHECKING:
+    from gateway.kernel.vhosts.declarations import QueueDeclaration
+
+
+class Queues:
+    """Owns the queues of one virtual host, and keeps in the store those that survive a restart.
+
+    What goes through a queue that is deleted stays counted in ``traffic``. The ``reserve`` is that of the whole node.
+    """
+
+    def __init__(
+        self,
+        commons: Commons,
+        queue_by_name: dict[str, Queue],
+        traffic: Traffic,
+        rules: QueueRules,
+        reserve: Reserve,
+    ) -> None:
+        self._commons = commons
+        self._queue_by_name = queue_by_name
+        self._traffic = traffic
+        self.rules = rules
+        self._reserve = reserve
+        self._consumers = ConsumerTally(commons.users.consumers)
+        self._exclusive: dict[object, dict[Queue, None]] = {}
+        self._departed: set[object] = set()  # whose queues are being deleted
+        self._deletions: dict[Queue, Iterator[None]] = {}  # under way
+        self._reading_round = ReadingRound(commons.journal.clock)
+
+    @property
+    def default_type(self) -> str:
+        """What a queue becomes that is declared without a type: as its virtual host says, else as the node does."""
+        return self._commons.record.default_queue_type or self.rules.default_type
+
+    def declare(self, declaration: "QueueDeclaration") -> Queue:
+        """Return the queue that is declared, made now if need be; raises as ``VirtualHost.declare_queue`` does."""
+        declaration = declaration.typed(self.default_type)
+        queue = self._queue_by_name.get(declaration.name)
+        if queue is not None and (queue.owner in self._departed or queue in self._deletions):
+            for _ in self.deleting(queue):  # who can wait did so before, with ``deletion_of``
+                pass
+            queue = None
+        if queue is not None:
+            declaration.require_equivalent(queue)
+            queue.declared_again()
+            return queue
+        declaration.require_new()
+        self._require_admission(declaration)
+        return self._make(declaration)
+
+    def install(self, record: QueueRecord, *, is_durable: bool, owner: object | None = None) -> Queue:
+        """Build a queue from its record, live and in recovery alike."""
+        is_stream = record.arguments.get("x-queue-type") == "stream"
+        queue = self._stream(record) if is_stream else self._queue(record, is_durable, owner)
+        queue.consumer_tally = self._consumers
+        queue.user = record.user
+        self._commons.users.queues.added(record.user)
+        self._commons.equipment.fit(queue)
+        self._queue_by_name[record.name] = queue
+        if owner is not None:
+            self._exclusive.setdefault(owner, {})[queue] = None
+        self._commons.router.forget()  # the default exchange may be the alternate of any other
+        return queue
+
+    def _queue(self, record: QueueRecord, is_durable: bool, owner: object | None) -> Queue:
+        return Queue(
+            self._commons.vhost_name,
+            record.name,
+            self._commons.journal,
+            id=record.id,
+            is_durable=is_durable,
+            is_auto_delete=record.is_auto_delete,
+            owner=owner,
+            arguments=record.arguments,
+            resident_messages=self.rules.resident_messages,
+            reserve=self._reserve,
+            refit=self._commons.equipment.refit,
+        )
+
+    def _stream(self, record: QueueRecord) -> Stream:
+        return Stream(
+            self._commons.vhost_name,
+            record.name,
+            self._commons.journal,
+            id=record.id,
+            arguments=record.arguments,
+            segment_size=self.rules.segment_size,
+            reading_round=self._reading_round,
+            refit=self._commons.equipment.refit,
+        )
+
+    def rest(self) -> None:
+        """Put down what streams would otherwise put down a little later: the node stops."""
+        for queue in self._queue_by_name.values():
+            if isinstance(queue, Stream):
+                queue.tracking.flush()
+
+    def delete(self, queue: Queue, *, if_unused: bool = False, if_empty: bool = False) -> int:
+        """Delete a queue with its messages, bindings and consumers; return how many messages waited.
+
+        :raises PreconditionFailed: when it must be unused or empty and is not.
+        """
+        entity = f"queue '{queue.name}' in vhost '{self._commons.vhost_name}'"
+        if if_unused and len(queue.consumers):
+            raise PreconditionFailed(f"{entity} in use")
+        if if_empty and (len(queue) or queue.delays or queue.letters_held):
+            raise PreconditionFailed(f"{entity} not empty")
+        if queue.is_deleted:
+            return 0
+        if self._commons.bindings.count_at(queue) <= MOST_AT_ONCE:
+            return self._remove(queue)
+        self._commons.journal.clock.background.add(self.deleting(queue))
+        return len(queue)
+
+    def deleting(self, queue: Queue) -> Iterator[None]:
+        """Return the steps in which a queue is deleted that may be.
+
+        It keeps its name until its last binding is gone, but counts as not found. Several may take these steps at once.
+        """
+        if queue not in self._deletions and not queue.is_deleted:
+            self._deletions[queue] = self._deleting(queue)
+        return self.deletion_of(queue.name)
+
+    def deletion_of(self, name: str) -> Iterator[None]:
+        """Return the steps to take before a queue of this name can be made; none where none is being deleted.
+
+        The work is shared: it is done once, however many take the steps, and goes on if one of them does not.
+        """
+        queue = self._queue_by_name.get(name)
+        if queue is not None and queue in self._deletions:
+            for _ in self._deletions[queue]:
+                yield
+
+    def is_being_deleted(self, name: str) -> bool:
+        """Whether the deletion of a queue of this name is under way."""
+        return bool(self._deletions) and self._queue_by_name.get(name) in self._deletions
+
+    def _deleting(self, queue: Queue) -> Iterator[None]:
+        try:
+            yield from self._commons.bindings.removing(queue)
+            if not queue.is_deleted:
+                self._remove(queue)
+        finally:
+            self._deletions.pop(queue, None)
+
+    def deleting_all(self) -> Iterator[None]:
+        """Return the steps in which every queue is deleted: the virtual host goes."""
+        for queue in list(self._queue_by_name.values()):
+            yield from self.deleting(queue)
+            yield
+
+    def release(self, owner: object) -> None:
+        """Delete the exclusive queues of a connection that is gone, durable or not (R31); many go in slices."""
+        if owner in self._exclusive:  # an owner whose queues were deleted one by one is forgotten, too
+            self._commons.journal.clock.background.add(self._releasing(owner))
+
+    def _releasing(self, owner: object) -> Iterator[None]:
+        self._departed.add(owner)
+        try:
+            queues = self._exclusive.get(owner, {})
+            while queues:
+                self.delete(next(iter(queues)))
+                yield
+        finally:
+            self._departed.discard(owner)
+            self._exclusive.pop(owner, None)
+
+    def _require_admission(self, declaration: "QueueDeclaration") -> None:
+        """Refuse a new queue that the operator does not want.
+
+        :raises InternalError: as RabbitMQ does, when it is transient and such queues are not permitted.
+        :raises PreconditionFailed: when the virtual host has as many as it may.
+        """
+        require_permitted(declaration, self.rules)
+        limits = self._commons.record.limits
+        name = declaration.name
+        rules = self.rules
+        require_room_for_queue(declaration.vhost_name, limits, name, len(self._queue_by_name), rules.max_queues)
+        if declaration.owner is not None:
+            owned = len(self._exclusive.get(declaration.owner, ()))
+            require_room_for_exclusive(name, owned, rules.max_exclusive_queues)
+        self._commons.users.queues.require_room(declaration.user, f"cannot declare queue '{name}'")
+
+    def require_room_for_consumer(self, on_channel: int, user: str) -> None:
+        """Refuse a consumer of a channel that has some already.
+
+        :raises NotAllowed: when the channel has as many as it may.
+        :raises PreconditionFailed: when the virtual host or the user has as many as it may.
+        """
+        limits, rules = self._commons.record.limits, self.rules
+        most = rules.max_consumers_per_channel
+        if most and on_channel >= most:
+            raise NotAllowed(f"reached maximum ({most}) of consumers per channel")
+        require_room_for_consumer(self._commons.vhost_name, limits, self._consumers.count, rules.max_consumers)
+        self._commons.users.consumers.require_room(user, "cannot consume")
+
+    def require_room_for_binding(self, user: str) -> None:
+        """Refuse a new binding. :raises PreconditionFailed: when the virtual host or the user has as many as it may."""
+        limits, bindings = self._commons.record.limits, self._commons.bindings
+        require_room_for_binding(self._commons.vhost_name, limits, bindings.count, self.rules.max_bindings)
+        self._commons.users.bindings.require_room(user, "cannot bind")
+
+    def _make(self, declaration: "QueueDeclaration") -> Queue:
+        """Build a new queue, keep it, and tell who listens."""
+        record = QueueRecord(
+            declaration.vhost_name,
+            declaration.name,
+            self._commons.next_queue_id() if declaration.survives else 0,
+            declaration.is_auto_delete,
+            dict(declaration.arguments),
+            declaration.user,
+        )
+        put = writable(record)
+        queue = self.install(record, is_durable=declaration.is_durable, owner=declaration.owner)
+        if declaration.survives:
+            self._commons.journal.record(put)
+        emit = self._commons.events.emit
+        emit(Event("queue.created", record.vhost, record.name))
+        for argument, advice in advice_on(record.arguments):
+            emit(Event("queue.advice", record.vhost, record.name, {"argument": argument, "advice": advice}))
+        return queue
+
+    def _remove(self, queue: Queue) -> int:
+        commons = self._commons
+        queue.close()
+        self._traffic.departed.add(queue.counters)
+        del self._queue_by_name[queue.name]
+        commons.users.queues.removed(queue.user)
+        self._exclusive.get(queue.owner, {}).pop(queue, None)
+        for binding in commons.bindings.to(queue):
+            commons.bindings.remove(binding)
+        commons.router.forget()
+        count = queue.purge()
+        if queue.id:
+            commons.journal.record(Removed("queue", (commons.vhost_name, queue.name)))
+        for consumer in queue.consumers:
+            queue.cancel(consumer)
+            consumer.subscriber.cancelled(consumer)
+        commons.events.emit(Event("queue.deleted", commons.vhost_name, queue.name))
+        return count
+
+
+def require_permitted(declaration: "QueueDeclaration", rules: QueueRules) -> None:
+    """Refuse a transient queue where they are not permitted. :raises InternalError: as RabbitMQ does."""
+    if not (declaration.is_durable or declaration.owner is not None or rules.permits_transient):
+        raise InternalError(f"transient non-exclusive queues are not permitted: queue '{declaration.name}' is neither")

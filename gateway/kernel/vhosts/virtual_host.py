@@ -1,0 +1,326 @@
+"""A closed world of exchanges, queues and bindings, and the operations on it that every protocol shares."""
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from gateway.kernel.archives.archives import Archives, Archivists
+from gateway.kernel.archives.trace_table import TraceTable
+from gateway.kernel.archives.tracing import Tracing
+from gateway.kernel.backlog.memory_budget import Reserve
+from gateway.kernel.counters import Traffic
+from gateway.kernel.errors import NotFound
+from gateway.kernel.events import Events
+from gateway.kernel.faults import Faults
+from gateway.kernel.features.context import Surroundings
+from gateway.kernel.features.deduplication_caches import Recollections
+from gateway.kernel.features.policy_applier import Equipment
+from gateway.kernel.journal.producers import Producers
+from gateway.kernel.journal.records import VhostRecord
+from gateway.kernel.messages.bounds import require_arguments, require_binding_key
+from gateway.kernel.messages.message import Arguments, Message
+from gateway.kernel.names import printable, require_not_default
+from gateway.kernel.patterns import Compile
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.routing.binding import Binding, Destination
+from gateway.kernel.routing.bindings import Bindings
+from gateway.kernel.routing.dead_letter_publisher import DeadLetters
+from gateway.kernel.routing.default_exchange import default_exchange
+from gateway.kernel.routing.exchange import Exchange, Route
+from gateway.kernel.routing.router import Router
+from gateway.kernel.sessions.retained import Retained
+from gateway.kernel.sessions.sessions import Sessions
+from gateway.kernel.sessions.wills import Wills
+from gateway.kernel.settings.policies import Policies
+from gateway.kernel.settings.user_counters import UserTallies, without_limits
+from gateway.kernel.vhosts.context import Commons
+from gateway.kernel.vhosts.declarations import ExchangeDeclaration, QueueDeclaration
+from gateway.kernel.vhosts.exchanges import Exchanges
+from gateway.kernel.vhosts.queue_rules import QueueRules
+from gateway.kernel.vhosts.queues import Queues
+
+if TYPE_CHECKING:
+    from gateway.kernel.clock import Clock
+    from gateway.kernel.journal.journal import Journal
+    from gateway.kernel.messages.origin import Origin
+    from gateway.kernel.routing.exchange_type import ExchangeTypes
+
+
+class Verdict(Enum):
+    """What became of a publish: some queue took it, none was bound, or one that was refused it (R66, R67)."""
+
+    TAKEN = auto()
+    UNROUTED = auto()
+    REFUSED = auto()
+
+
+class VirtualHost:
+    """The door to one virtual host. Its ``exchanges``, ``queues`` and ``bindings`` own what their names say.
+
+    ``version`` rises when an exchange or a permission changes, so that publishers look both up again. ``policies`` are
+    changed through the broker; ``equipment`` applies them. ``tracing`` is ``None`` while nobody watches,
+    ``archiving`` while nothing is kept for good.
+    """
+
+    def __init__(
+        self,
+        record: VhostRecord,
+        journal: "Journal",
+        clock: "Clock",
+        exchange_types: "ExchangeTypes",
+        events: Events,
+        next_queue_id: Callable[[], int],
+        queue_rules: QueueRules,
+        reserve: Reserve,
+        archivists: Archivists | None = None,
+        faults: Faults | None = None,
+        users: UserTallies | None = None,
+        *,
+        compile_pattern: Compile,
+    ) -> None:
+        self.name = record.name
+        self._faults = faults = faults or Faults(events)
+        self.version = 0
+        self.tracing: Tracing | None = None
+        self.traffic = Traffic()
+        self.queue_by_name: dict[str, Queue] = {}
+        self.reply_queue_by_name: dict[str, Queue] = {}
+        self.default_exchange = default_exchange(record.name, self.queue_by_name, self.reply_queue_by_name)
+        self.exchange_by_name: dict[str, Exchange] = {"": self.default_exchange}
+        self.exchange_types = exchange_types
+        self._budget = journal.budget
+        self._router = router = Router(self.exchange_by_name, journal.budget, faults)
+        users = users or without_limits()
+        self.bindings = Bindings(journal, events, router.forget, faults, users.bindings)
+        self.policies = Policies(compile_pattern)
+        dead_letters = DeadLetters(self.name, self.exchange_by_name, router, journal, events, faults)
+        self.archives = Archives(record.name, journal, clock, events, next_queue_id, archivists or Archivists())
+        self.archives.on_change = self._archives_changed
+        self.archiving: Archives | None = None
+        self.trace_table = dead_letters.trace_table = TraceTable(self.archives, journal, clock)
+        self.recollections = Recollections(record.name, journal)
+        surroundings = Surroundings(
+            clock, journal, dead_letters, self.delete_queue, self.archives, self.trace_table, self.recollections
+        )
+        self.equipment = Equipment(
+            self.policies, surroundings, self.queue_by_name, self.exchange_by_name, router.forget
+        )
+        self._commons = Commons(
+            record,
+            journal,
+            events,
+            router,
+            self.bindings,
+            self.equipment,
+            next_queue_id,
+            faults,
+            self.recollections,
+            users,
+        )
+        self.exchanges = Exchanges(self._commons, self.exchange_by_name, exchange_types, self.outdate)
+        self.queues = Queues(self._commons, self.queue_by_name, self.traffic, queue_rules, reserve)
+        self.bindings.require_room = self.queues.require_room_for_binding
+        self.producers = Producers(self.name, journal)
+        self.retained = Retained(self.name, journal, events)
+        self.wills = Wills(self.name, journal, clock, self.publish_will)
+        self.sessions = Sessions(self, journal, clock, self.wills)
+
+    @property
+    def record(self) -> VhostRecord:
+        """What its operator says of it."""
+        return self._commons.record
+
+    def amend(self, record: VhostRecord) -> None:
+        """Let its operator say something else of it."""
+        self._commons.record = record
+
+    def _archives_changed(self) -> None:
+        self.archiving = self.archives if len(self.archives) else None
+        self._router.forget()
+
+    def outdate(self) -> None:
+        """Make publishers look exchanges and permissions up again."""
+        self.version += 1
+
+    # Messages
+
+    def publish(self, exchange: Exchange, message: Message, origin: "Origin | None" = None) -> Verdict:
+        """Offer a message to every queue it is routed to. Without an ``origin`` no tracer sees it."""
+        route = exchange.routes.get(message.routing_key)
+        if route is None or message.header.sender_keys:
+            route = self._router.route(exchange, message)
+        return self.publish_along(route, message, origin)
+
+    def way_of(self, exchange: Exchange, message: Message) -> Route:
+        """Return the queues that a message would be offered to. A type that remembers messages has then seen it."""
+        return self._router.route(exchange, message)
+
+    def publish_along(self, route: Route, message: Message, origin: "Origin | None" = None) -> Verdict:
+        """Offer a message to every queue of a route, and count it; see ``publish``."""
+        queues = route.queues
+        if self.tracing is not None:
+            message = self.tracing.published(message, queues, origin)
+        route.count += 1
+        self.traffic.published += 1
+        verdict = Verdict.TAKEN
+        for queue in queues:
+            try:
+                if queue.offer(message) is not None:
+                    verdict = Verdict.REFUSED
+                    self.recollections.refused(message)
+            except Exception as error:  # the other queues get the message, its publisher learns that not all did
+                self._faults.contain("offer", error, vhost=self.name, subject=queue.name)
+                verdict = Verdict.REFUSED
+                self.recollections.refused(message)
+        if self.archiving is not None:
+            self.archiving.published(route.archives, message, origin)
+        if len(queues) != 1:
+            if not queues:
+                self.traffic.unroutable += 1
+                return Verdict.UNROUTED
+            self._budget.work += len(queues)
+        return verdict
+
+    def publish_will(self, message: Message, is_retained: bool) -> None:
+        """Publish what a client left behind; without its exchange it is lost."""
+        exchange = self.exchange_by_name.get(message.exchange)
+        if exchange is not None:
+            self.publish(exchange, message)
+        if is_retained:
+            self.retained.keep(message)
+
+    # Exchanges
+
+    def exchange(self, name: str) -> Exchange:
+        """Return an exchange. :raises NotFound: when there is none of this name."""
+        exchange = self.exchange_by_name.get(name)
+        if exchange is None:
+            raise NotFound(f"no exchange '{name}' in vhost '{self.name}'")
+        return exchange
+
+    def declare_exchange(
+        self,
+        name: str,
+        type: str,
+        *,
+        is_durable: bool = False,
+        is_auto_delete: bool = False,
+        is_internal: bool = False,
+        arguments: Arguments | None = None,
+    ) -> Exchange:
+        """Return the exchange of this name, made now if need be.
+
+        :raises CommandInvalid: when no plugin of this virtual host supplies the type.
+        :raises AccessRefused: when the name is the default exchange's or reserved.
+        :raises PreconditionFailed: when it exists with other properties (R10), or the type refuses the arguments.
+        """
+        asked = dict(arguments or {})
+        return self.exchanges.declare(
+            ExchangeDeclaration(self.name, printable(name), type, is_durable, is_auto_delete, is_internal, asked)
+        )
+
+    def delete_exchange(self, name: str, *, if_unused: bool = False) -> bool:
+        """Delete an exchange with its bindings; return whether there was one. Raises as ``Exchanges.delete`` does."""
+        return self.exchanges.delete(name, if_unused=if_unused)
+
+    # Queues
+
+    def queue(self, name: str) -> Queue:
+        """Return a queue. :raises NotFound: when there is none of this name."""
+        queue = self.queue_by_name.get(name)
+        if queue is None or self.queues.is_being_deleted(name):
+            raise NotFound(f"no queue '{name}' in vhost '{self.name}'")
+        return queue
+
+    def declare_queue(
+        self,
+        name: str,
+        *,
+        is_durable: bool = False,
+        owner: object | None = None,
+        is_auto_delete: bool = False,
+        arguments: Arguments | None = None,
+        is_server_named: bool = False,
+        claimant: object | None = None,
+        user: str = "",
+    ) -> Queue:
+        """Return the queue of this name, made now if need be; without a type it gets the virtual host's default.
+
+        ``owner`` makes it exclusive; ``claimant`` is the connection that asks, exclusive or not. A new queue counts for
+        the ``user``.
+
+        :raises AccessRefused: when the name is reserved and ``is_server_named`` does not allow it.
+        :raises ResourceLocked: when exclusiveness or its owner differ (R31).
+        :raises PreconditionFailed: when it exists with other properties or arguments (R10), or may not be made.
+        """
+        asked = dict(arguments or {})
+        return self.queues.declare(
+            QueueDeclaration(
+                self.name, printable(name), is_durable, owner, is_auto_delete, asked, is_server_named, claimant, user
+            )
+        )
+
+    def delete_queue(self, queue: Queue, *, if_unused: bool = False, if_empty: bool = False) -> int:
+        """Delete a queue; return how many messages waited. Raises as ``Queues.delete`` does."""
+        count = self.queues.delete(queue, if_unused=if_unused, if_empty=if_empty)
+        self.sessions.groups.deleted(queue)
+        return count
+
+    def delete_queue_if_done(self, queue: Queue) -> None:
+        """Delete an auto-delete queue whose last consumer went (R32), or one that a group left behind."""
+        is_done = (queue.is_auto_delete and queue.is_unused) or self.sessions.groups.is_over(queue)
+        if is_done and not queue.is_deleted:
+            self.delete_queue(queue)
+
+    def release(self, owner: object) -> None:
+        """Delete the exclusive queues of a connection that is gone."""
+        self.queues.release(owner)
+
+    def publish_trace(self, exchange: str, message: Message) -> None:
+        """Publish a message of a tracer, without tracing it; drop it when there is no such exchange."""
+        target = self.exchange_by_name.get(exchange)
+        if target is not None:
+            self.publish(target, message)
+
+    def open_replies(self, name: str) -> Queue:
+        """Make a place that only the default exchange reaches, for a requester to wait for replies at."""
+        queue = Queue(self.name, name, self._commons.journal)
+        self.reply_queue_by_name[name] = queue
+        self._router.forget()
+        return queue
+
+    def close_replies(self, queue: Queue) -> None:
+        """Forget such a place."""
+        del self.reply_queue_by_name[queue.name]
+        self._router.forget()
+
+    # Bindings
+
+    def bind(
+        self,
+        source: Exchange,
+        destination: Destination,
+        routing_key: str,
+        arguments: Arguments | None = None,
+        user: str = "",
+    ) -> Binding:
+        """Return the binding that is this rule, made now if need be (R7); a new one counts for the ``user``.
+
+        :raises AccessRefused: when the source is the default exchange (R18).
+        :raises PreconditionFailed: when the exchange type cannot use the arguments, or key or arguments are too large.
+        """
+        require_not_default(source.name)
+        require_binding_key(routing_key)
+        if arguments:
+            require_arguments(f"binding from exchange '{source.name}' in vhost '{self.name}'", arguments)
+        return self.bindings.declare(source, destination, routing_key, dict(arguments or {}), user)
+
+    def unbind(
+        self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments | None = None
+    ) -> bool:
+        """Remove the binding that is this rule; return whether there was one."""
+        binding = self.bindings.find(source, destination, routing_key, arguments or {})
+        if binding is None:
+            return False
+        self.bindings.remove(binding)
+        return True

@@ -1,0 +1,27 @@
+"""Who may ask for what: the levels that user tags open."""
+
+from collections.abc import Set
+from enum import Enum
+from typing import Final
+
+from gateway.management.http.errors import HttpError, forbidden
+
+ADMINISTRATOR_TAG: Final = "administrator"
+
+
+class Level(Enum):
+    """A part of the API: the tags that open it, and what is said to those who have none of them."""
+
+    ANYBODY = (frozenset[str](), "")
+    USER = (frozenset[str](), "Login failed")
+    MANAGEMENT = (frozenset({"management", "policymaker", "monitoring", ADMINISTRATOR_TAG}), "Not management user")
+    POLICYMAKER = (frozenset({"policymaker", ADMINISTRATOR_TAG}), "User not authorised to access object")
+    MONITORING = (frozenset({"monitoring", ADMINISTRATOR_TAG}), "Not monitor user")
+    ADMINISTRATOR = (frozenset({ADMINISTRATOR_TAG}), "Not administrator user")
+
+    def refusal(self, tags: Set[str]) -> HttpError | None:
+        """Return what is said to somebody with these tags, ``None`` when they are let in."""
+        opening, reason = self.value
+        if not opening or opening & tags:
+            return None
+        return forbidden(reason if Level.MANAGEMENT.value[0] & tags else Level.MANAGEMENT.value[1])

@@ -1,0 +1,114 @@
+"""One request to the API, as resources see it: who asks, what for, and what that user may reach."""
+
+from collections.abc import Mapping
+
+from gateway.access import Permissions, Principal
+from gateway.kernel.broker.broker import Broker
+from gateway.kernel.errors import NotAllowed
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.http.authority import Level
+from gateway.management.http.bodies import parse
+from gateway.management.http.errors import HttpError, forbidden, missing, unknown_vhost
+from gateway.management.http.routes import Fields
+from gateway.management.scope import Surroundings
+from gateway.management.statistics.history import Trend, spans_of
+from gateway.management.statistics.subjects import Key
+
+
+class Call:
+    """A request of an authenticated user. ``query`` holds what stands behind the question mark."""
+
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        principal: Principal,
+        query: Mapping[str, str],
+        content: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        peer_host: str = "",
+    ) -> None:
+        """:raises HttpError: when the query asks for samples that make no sense."""
+        self.surroundings = surroundings
+        self.principal = principal
+        self.query = query
+        self.content = content
+        self.headers = headers or {}
+        self.peer_host = peer_host
+        self._spans = spans_of(query)
+
+    @property
+    def broker(self) -> Broker:
+        """The broker."""
+        return self.surroundings.broker
+
+    @property
+    def fields(self) -> Fields:
+        """The body as a JSON object. :raises HttpError: when it is none."""
+        return parse(self.content)
+
+    def is_set(self, flag: str) -> bool:
+        """Whether a flag of the query is on."""
+        return self.query.get(flag) == "true"
+
+    def trend(self, key: Key) -> Trend:
+        """Return the rates of something, and the samples that the query asks for."""
+        return self.surroundings.statistics.trend(key, self._spans)
+
+    # Levels
+
+    def may(self, level: Level) -> bool:
+        """Whether the user's tags open a level."""
+        return level.refusal(self.principal.tags) is None
+
+    def require(self, level: Level) -> None:
+        """Insist on a level. :raises HttpError: if the user's tags do not open it."""
+        if (refusal := level.refusal(self.principal.tags)) is not None:
+            raise refusal
+
+    # Virtual hosts
+
+    def vhost(self, name: str) -> VirtualHost:
+        """Return a virtual host that the user may see. :raises HttpError: when it is not there, or not for them."""
+        vhost = self.broker.vhost_by_name.get(name)
+        if vhost is None:
+            raise missing()
+        if not self.may_see(vhost):
+            raise forbidden("User not authorised to access virtual host")
+        return vhost
+
+    def changed_vhost(self, name: str) -> VirtualHost:
+        """Return a virtual host that the user may enter to change it. :raises HttpError: as ``vhost`` does."""
+        vhost = self.broker.vhost_by_name.get(name)
+        if vhost is None:
+            raise unknown_vhost()
+        self.permissions(vhost)
+        return vhost
+
+    def entered_vhost(self, name: str) -> VirtualHost:
+        """Return a virtual host that the user may enter, whatever their tags. :raises HttpError: as ``vhost`` does."""
+        vhost = self.broker.vhost_by_name.get(name)
+        if vhost is None:
+            raise HttpError(404, "not_found", f"no vhost '{name}'")
+        self.permissions(vhost)
+        return vhost
+
+    def visible_vhosts(self) -> list[VirtualHost]:
+        """Return the virtual hosts that the user may see: all of them with the tags for it, else those to enter."""
+        return [vhost for _, vhost in sorted(self.broker.vhost_by_name.items()) if self.may_see(vhost)]
+
+    def may_see(self, vhost: VirtualHost) -> bool:
+        """Whether the user may look into a virtual host."""
+        if self.may(Level.MONITORING):
+            return True
+        try:
+            self.permissions(vhost)
+        except HttpError:
+            return False
+        return True
+
+    def permissions(self, vhost: VirtualHost) -> Permissions:
+        """Return what the user may do in a virtual host. :raises HttpError: when they may not enter."""
+        try:
+            return self.surroundings.access_of(vhost.name).enter(self.principal, vhost.name)
+        except NotAllowed:
+            raise forbidden("User not authorised to access virtual host") from None

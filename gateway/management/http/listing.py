@@ -1,0 +1,223 @@
+"""Lists as the API gives them out: filtered, sorted, cut into pages and columns, and made in small steps.
+
+A list may have many thousands of entries. It is written out while it is sent, so that only a piece of it is in memory.
+Where order and filter need names alone, only the entries of one page are viewed.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Mapping
+from itertools import islice
+from typing import Any, Final, Generic, TypeVar
+
+from gateway.management.http.errors import HttpError, bad_request
+from gateway.management.http.name_filter import NameFilter, name_filter
+from gateway.management.http.ordering import in_order
+from gateway.management.http.routes import Fields, Pieces, Streamed
+from gateway.management.views.json import encode
+
+T = TypeVar("T")
+
+DEFAULT_PAGE_SIZE: Final = 100
+LARGEST_PAGE: Final = 500
+
+#: Entries filtered or viewed between two looks at the clock.
+_STRIDE: Final = 20
+
+#: Names filtered between two looks at the clock: the dearest pattern takes milliseconds for each.
+_FILTER_STRIDE: Final = 2
+
+
+class Listing(Generic[T]):
+    """Entries to list, how each is viewed, and its (virtual host, name), by which they are ordered and filtered.
+
+    ``wanted`` leaves out what the user may not see.
+    """
+
+    def __init__(
+        self,
+        entries: Iterable[T],
+        view: Callable[[T], Fields],
+        key: Callable[[T], tuple[str, str]],
+        *,
+        is_paged: bool = True,
+        wanted: Callable[[T], bool] | None = None,
+    ) -> None:
+        self._entries = entries
+        self._view = view
+        self._key = key
+        self._is_paged = is_paged
+        self._wanted = wanted
+
+    def pieces(self, query: Mapping[str, str]) -> Pieces:
+        """Make the list that a query asks for, a little each time this is asked on.
+
+        :raises HttpError: when the query makes no sense.
+        """
+        page = Page.of(query) if self._is_paged else None
+        if page is None:
+            entries = yield from in_order(self._entries, self._key, self._wanted)
+            yield b"["
+            yield from self._written((yield from self._sorted(entries, query)), query)
+            yield b"]"
+            return
+        entries = yield from self._visible()
+        total = len(entries)
+        entries = yield from self._named(page, entries)
+        count = len(entries)
+        entries = yield from in_order(entries, self._key)
+        items = page.cut((yield from self._sorted(entries, query)))
+        yield from page.written(self._written(items, query), len(items), total, count)
+
+    def _visible(self) -> Generator[None, None, list[T]]:
+        if self._wanted is None:
+            return list(self._entries)
+        visible = []
+        for number, entry in enumerate(self._entries):
+            if self._wanted(entry):
+                visible.append(entry)
+            if number % _STRIDE == 0:
+                yield
+        return visible
+
+    def _named(self, page: "Page", entries: list[T]) -> Generator[None, None, list[T]]:
+        if page.admits is None:
+            return entries
+        named = []
+        for number, entry in enumerate(entries):
+            if page.admits(self._key(entry)[1]):
+                named.append(entry)
+            if number % _FILTER_STRIDE == 0:
+                yield
+        return named
+
+    def _sorted(self, entries: list[T], query: Mapping[str, str]) -> Generator[None, None, list[T]]:
+        """Return the entries as ``sort`` wants them. Views are made anew for the answer: together they are large."""
+        sort = query.get("sort", "")
+        if sort == "name" and self._is_paged and "page" in query:
+            entries = yield from in_order(entries, lambda entry: self._key(entry)[1])
+        elif sort:
+            ranks = []
+            for number, entry in enumerate(entries):
+                ranks.append((_rank(_at(self._view(entry), sort)), entry))
+                if number % _STRIDE == 0:
+                    yield
+            ordered = yield from in_order(ranks, lambda ranked: ranked[0])
+            entries = [entry for _, entry in ordered]
+        return entries[::-1] if query.get("sort_reverse") == "true" else entries
+
+    def _written(self, entries: list[T], query: Mapping[str, str]) -> Pieces:
+        comma = b""
+        for start in range(0, len(entries), _STRIDE):
+            some = [encode(with_columns(self._view(entry), query)) for entry in entries[start : start + _STRIDE]]
+            yield comma + b",".join(some)
+            comma = b","
+
+
+class Page:
+    """Which part of a list is wanted, and of which names: those that it ``admits``, all without."""
+
+    def __init__(self, number: int, size: int, admits: NameFilter | None) -> None:
+        self.number = number
+        self.size = size
+        self.admits = admits
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> "Page | None":
+        """Read a query; without ``page`` everything is wanted. :raises HttpError: when it makes no sense."""
+        if "page" not in query:
+            return None
+        try:
+            number, size = int(query["page"]), int(query.get("page_size", DEFAULT_PAGE_SIZE))
+        except ValueError:
+            raise bad_request("Pagination parameters are invalid") from None
+        if number < 1 or not 1 <= size <= LARGEST_PAGE:
+            reason = f"Invalid pagination parameters: page number {number}, page size {size}"
+            raise HttpError(400, "invalid_pagination_parameters", reason)
+        return cls(number, size, name_filter(query))
+
+    def cut(self, entries: list[T]) -> list[T]:
+        """Return the entries of this page. :raises HttpError: when it is behind the last one."""
+        start = self.first_of(len(entries))
+        return entries[start : start + self.size]
+
+    def first_of(self, count: int) -> int:
+        """Return the number of the page's first entry, from 0. :raises HttpError: when it is behind the last one."""
+        start = (self.number - 1) * self.size
+        if start >= count and self.number > 1:
+            reason = f"Page out of range, page: {self.number} page size: {self.size}, len: {count}"
+            raise HttpError(400, "page_out_of_range", reason)
+        return start
+
+    def written(self, items: Pieces, count: int, total: int, filtered: int) -> Pieces:
+        """Write the page out as it is sent; ``items`` are its ``count`` entries."""
+        yield b'{"items":['
+        yield from items
+        rest = self.envelope([], total, filtered) | {"item_count": count}
+        del rest["items"]
+        yield b"]," + encode(rest)[1:]
+
+    def envelope(self, items: list[Fields], total: int, filtered: int) -> Fields:
+        """Return the page as it is sent."""
+        return {
+            "filtered_count": filtered,
+            "item_count": len(items),
+            "items": items,
+            "page": self.number,
+            "page_count": -(-filtered // self.size),
+            "page_size": self.size,
+            "total_count": total,
+        }
+
+
+def with_columns(view: Fields, query: Mapping[str, str]) -> Fields:
+    """Return the fields that ``columns`` names, such as ``name,message_stats.publish``; all without it."""
+    columns = query.get("columns", "")
+    if not columns:
+        return view
+    chosen: Fields = {}
+    for column in columns.split(","):
+        value = _at(view, column)
+        if value is not None or column in view:
+            place = chosen
+            *parents, last = column.split(".")
+            for parent in parents:
+                place = place.setdefault(parent, {})
+            place[last] = value
+    return chosen
+
+
+def in_pieces(entries: Iterable[T], view: Callable[[T], Fields]) -> Streamed:
+    """List entries as they come, a few in each step."""
+
+    def pieces() -> Pieces:
+        source, comma = iter(entries), b"["
+        while some := list(islice(source, _STRIDE)):
+            yield comma + b",".join(encode(view(entry)) for entry in some)
+            comma = b","
+        yield b"]" if comma == b"," else b"[]"
+
+    return Streamed(pieces())
+
+
+def in_columns(steps: Generator[None, None, Fields], query: Mapping[str, str]) -> Generator[None, None, Fields]:
+    """Return the fields that ``columns`` names of what is made step by step."""
+    view = yield from steps
+    return with_columns(view, query)
+
+
+def _at(view: Fields, path: str) -> Any:
+    """Return what stands under a dotted path, ``None`` where nothing does."""
+    value: Any = view
+    for part in path.split("."):
+        if not isinstance(value, dict):
+            return None
+        value = value.get(part)
+    return value
+
+
+def _rank(value: Any) -> tuple[int, Any]:
+    """Make values of any type comparable: nothing before numbers before text."""
+    if value is None:
+        return 0, 0
+    if isinstance(value, bool | int | float):
+        return 1, value
+    return 2, str(value)

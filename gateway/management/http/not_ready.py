@@ -1,0 +1,33 @@
+"""The answer of the HTTP API while the broker starts: 503, with the progress and when to ask again."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from gateway.management.http.screening import SECURITY_HEADERS
+from gateway.management.views.json import encode
+from gateway.management.web.request import Request
+
+#: When to ask again, in seconds.
+RETRY_AFTER_S: Final = 1
+
+
+class NotReadyApi:
+    """Answers every request alike. Nobody is asked to log in: users are not recovered yet.
+
+    ``progress`` returns the fields of the answer: a ``reason`` in words, and the numbers.
+    """
+
+    def __init__(self, progress: Callable[[], Mapping[str, object]]) -> None:
+        self._progress = progress
+
+    def begin(self, request: Request) -> None:
+        """Answer a request by its head."""
+        content = encode({"error": "service_unavailable", "status": "starting", **self._progress()})
+        headers = [
+            (b"Cache-Control", b"no-cache, no-store"),
+            *SECURITY_HEADERS,
+            (b"Retry-After", b"%d" % RETRY_AFTER_S),
+            (b"Content-Type", b"application/json"),
+            (b"Connection", b"close"),  # the next request is for the running broker
+        ]
+        request.answer(503, headers, content)

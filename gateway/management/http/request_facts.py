@@ -1,0 +1,40 @@
+"""What an HTTP request says of who sends it, and what names it means."""
+
+from base64 import b64decode
+from binascii import Error as NotBase64
+from urllib.parse import unquote
+
+from gateway.access import Credentials
+from gateway.management.http.errors import anonymous, bad_request, login_failed
+from gateway.management.web.request import Request
+
+
+def credentials_of(request: Request) -> Credentials:
+    """Return who a client claims to be. :raises HttpError: when it does not say, or not in words we know."""
+    header = request.headers.get("authorization")
+    if header is None:
+        raise anonymous()
+    scheme, _, encoded = header.partition(" ")
+    if scheme.lower() != "basic":
+        raise login_failed()
+    try:
+        user, _, password = b64decode(encoded.strip(), validate=True).decode().partition(":")
+    except (NotBase64, ValueError):
+        raise bad_request("the Authorization header cannot be decoded") from None
+    return Credentials("PLAIN", user, password, peer_host=request.peer_host)
+
+
+def query_of(request: Request) -> dict[str, str]:
+    """Return what stands behind the question mark. :raises HttpError: when it has too many fields."""
+    try:
+        return request.query
+    except ValueError:
+        raise bad_request("the query has too many fields") from None
+
+
+def decoded(segment: str) -> str:
+    """Return the name that a segment of the path stands for. :raises HttpError: when it is not UTF-8."""
+    try:
+        return unquote(segment, errors="strict")
+    except UnicodeDecodeError:
+        raise bad_request("the path is not UTF-8") from None

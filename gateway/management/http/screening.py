@@ -1,0 +1,102 @@
+"""What a browser may be made to send: requests of foreign pages are refused, and CORS is answered by setting.
+
+A program sends no ``Origin``. A page's script needs the leave of CORS for what a form cannot send; what a form can send
+(``text/plain``, a form's own types) is no request of this API, so that no page changes anything by a form.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.management.http.errors import HttpError
+from gateway.management.http.routes import Route
+from gateway.management.web.request import Headers, Request
+from gateway.net.origins import ANY, OriginRules
+
+#: Sent with every answer: none of them is a page, none may be framed, guessed at or passed on.
+SECURITY_HEADERS: Final[Headers] = [
+    (b"X-Content-Type-Options", b"nosniff"),
+    (b"X-Frame-Options", b"DENY"),
+    (b"Content-Security-Policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"Referrer-Policy", b"no-referrer"),
+    (b"Cross-Origin-Resource-Policy", b"same-origin"),
+    (b"Vary", b"Origin"),
+]
+
+_FORMS: Final = frozenset({"text/plain", "multipart/form-data"})
+
+#: What ``curl -d`` says of any body, so that it alone is no sign of a form.
+_URLENCODED: Final = "application/x-www-form-urlencoded"
+_SIGNS_OF_BROWSERS: Final = ("origin", "referer", "sec-fetch-site", "sec-fetch-mode", "cookie")
+
+_FOREIGN_SITES: Final = frozenset({"cross-site", "same-site"})
+
+
+@dataclass(frozen=True, slots=True)
+class Screening:
+    """Judges where a request comes from. ``max_age_s`` is how long a browser remembers what CORS allows."""
+
+    rules: OriginRules
+    max_age_s: int = 1800
+
+    def require_own(self, request: Request) -> None:
+        """Insist that no foreign page sends a request. :raises HttpError: 403 if one does."""
+        headers = request.headers
+        origin = headers.get("origin")
+        if "host" in headers or origin is not None:
+            refusal = self.rules.refusal(headers.get("host", ""), origin, is_local=request.is_local)
+            if refusal is not None:
+                raise _foreign(refusal)
+        if headers.get("sec-fetch-site") in _FOREIGN_SITES and (origin is None or not self.rules.allows(origin)):
+            is_visit = request.method in ("GET", "HEAD") and headers.get("sec-fetch-mode") == "navigate"
+            if not is_visit:
+                raise _foreign("another page sends this, which no setting allows")
+
+    def cors(self, request: Request) -> Headers:
+        """Return what CORS says of the page that asks; nothing where no setting allows it."""
+        origin = request.headers.get("origin")
+        if origin is None or not self.rules.allows(origin):
+            return []
+        if ANY in self.rules.origins:
+            allowed: Headers = [(b"Access-Control-Allow-Origin", b"*")]
+        else:
+            allowed = [
+                (b"Access-Control-Allow-Origin", origin.encode("latin-1", "replace")),
+                (b"Access-Control-Allow-Credentials", b"true"),
+            ]
+        return [*allowed, (b"Access-Control-Expose-Headers", b"Location, X-First-Offset, X-Next-Offset")]
+
+    def preflight(self, request: Request, allowed: str) -> Headers:
+        """Return what a page may send that asks in advance (``OPTIONS``)."""
+        headers = self.cors(request)
+        if not headers or "access-control-request-method" not in request.headers:
+            return headers
+        return [
+            *headers,
+            (b"Access-Control-Allow-Methods", allowed.encode()),
+            (b"Access-Control-Allow-Headers", b"Authorization, Content-Type, X-Reason"),
+            (b"Access-Control-Max-Age", b"%d" % self.max_age_s),
+        ]
+
+
+def screening(origins: Collection[str], hosts: Collection[str], max_age_s: int) -> Screening:
+    """Return the screening that settings ask for."""
+    return Screening(OriginRules(tuple(origins), tuple(hosts)), max_age_s)
+
+
+def require_no_form(request: Request, route: Route) -> None:
+    """Insist that a body is no form's. :raises HttpError: 415 if it is."""
+    if request.declared_size == 0 or route.takes_form:
+        return
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in _FORMS or (kind == _URLENCODED and _is_browsers(request.headers)):
+        raise HttpError(415, "bad_request", f"the body must be application/json, not {kind}")
+
+
+def _is_browsers(headers: Mapping[str, str]) -> bool:
+    signs: Iterable[str] = _SIGNS_OF_BROWSERS
+    return any(sign in headers for sign in signs) or headers.get("user-agent", "").startswith("Mozilla/")
+
+
+def _foreign(reason: str) -> HttpError:
+    return HttpError(403, "foreign_origin", reason)

@@ -1,0 +1,293 @@
+"""The management API: from a request to a resource, and from what it returns to an answer.
+
+Who asks is judged before the body of a request is received, and a change is answered once it is durable. Long work
+shares the reactor: it is done in slices of a few milliseconds, and long answers are made no faster than they are taken.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from functools import partial
+from time import monotonic
+from traceback import format_exception
+from typing import Any, Final
+
+from twisted.internet.defer import CancelledError, Deferred, DeferredLock, maybeDeferred, succeed
+from twisted.internet.task import Cooperator, deferLater
+from twisted.python.failure import Failure
+from werkzeug.exceptions import HTTPException
+from werkzeug.routing import BaseConverter, Map, Rule
+
+from gateway.access import Principal
+from gateway.kernel.clock import PAUSE_S
+from gateway.kernel.errors import GatewayError
+from gateway.logs import Log
+from gateway.management.http.authenticating import authenticated
+from gateway.management.http.authority import Level
+from gateway.management.http.call import Call
+from gateway.management.http.downloads import Download
+from gateway.management.http.errors import HttpError, login_failed, missing, translated
+from gateway.management.http.listing import Listing
+from gateway.management.http.request_facts import credentials_of, decoded, query_of
+from gateway.management.http.routes import Gradual, Pieces, Reply, Route, Streamed
+from gateway.management.http.screening import SECURITY_HEADERS, require_no_form
+from gateway.management.http.sending import Sending
+from gateway.management.resources.table import ROUTES
+from gateway.management.scope import Surroundings
+from gateway.management.views.json import encode
+from gateway.management.web.factory import HttpFactory
+from gateway.management.web.request import Headers, Request
+
+_log: Final = Log("management")
+
+PREFIX: Final = "/api"
+_JSON: Final = b"application/json"
+
+#: How long the API works at a stretch, in seconds, for all of its requests together.
+SLICE_S: Final = 0.005
+
+
+class Api:
+    """Answers the requests of one listener."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+        self._screening = surroundings.screening
+        self._cooperator = Cooperator(_Slice, partial(surroundings.reactor.callLater, 0))
+        self._turns = DeferredLock()
+        self._routes: dict[str, dict[str, Route]] = {}
+        for route in ROUTES:
+            self._routes.setdefault(route.path, {})[route.method] = route
+        rules = [Rule(PREFIX + path, endpoint=path) for path in self._routes]
+        converters = {"default": Segment}
+        self._map = Map(rules, strict_slashes=False, merge_slashes=False, converters=converters)
+
+    # From the head of a request to its resource
+
+    def begin(self, request: Request) -> None:
+        """Judge a request by its head; its body is received if there is a use for it."""
+        self._guarded(request, partial(self._judge, request))
+
+    def _judge(self, request: Request) -> None:
+        self._screening.require_own(request)
+        routes, names = self._found(request.path)
+        if request.method == "OPTIONS":
+            allowed = _allowed(routes)
+            cors = self._screening.preflight(request, allowed)
+            self._write(request, Reply(200, headers={"Allow": allowed}), cors)
+            return
+        route = routes.get("GET" if request.method == "HEAD" else request.method)
+        if route is None:
+            raise HttpError(405, headers={"Allow": _allowed(routes)})
+        require_no_form(request, route)
+        perform = partial(self._perform, route, request, names)
+        if route.level is Level.ANYBODY:
+            self._take_body(request, route, partial(perform, Principal("", frozenset())))
+            return
+        judged = authenticated(self._surroundings.login, credentials_of(request))
+        request.when_lost(judged.cancel)
+        judged.addCallback(partial(self._judged, route, request, perform))
+        judged.addErrback(partial(self._failed, request))
+
+    def _judged(
+        self, route: Route, request: Request, perform: Callable[[Principal], None], principal: Principal | None
+    ) -> None:
+        """Receive the body of a request, now that it is known who sends it."""
+        self._surroundings.broker.connections.count_login("http", principal is not None)
+
+        if principal is None:
+            raise login_failed()
+        if (refusal := route.level.refusal(principal.tags)) is not None:
+            raise refusal
+        self._take_body(request, route, partial(perform, principal))
+
+    def _found(self, path: str) -> tuple[Mapping[str, Route], Mapping[str, str]]:
+        """Return what answers a path, and the names in it, still percent-encoded, so that ``%2F`` is part of one."""
+        try:
+            endpoint, names = self._map.bind("gateway").match(path.rstrip("/") or "/")
+        except HTTPException:
+            raise missing() from None
+        return self._routes[endpoint], names
+
+    def _take_body(self, request: Request, route: Route, complete: Callable[[], None]) -> None:
+        limit = min(route.largest_body, self._surroundings.http.max_body_size)
+        request.take_body(limit, complete)
+
+    def _perform(self, route: Route, request: Request, names: Mapping[str, str], principal: Principal) -> None:
+        """Do what a request is for."""
+        done: Deferred[object] = maybeDeferred(self._done, route, request, names, principal)
+        request.when_lost(done.cancel)
+        done.addCallback(partial(self._respond, request))
+        done.addErrback(partial(self._failed, request))
+
+    def _done(self, route: Route, request: Request, names: Mapping[str, str], principal: Principal) -> object:
+        call = Call(
+            self._surroundings, principal, query_of(request), request.content, request.headers, request.peer_host
+        )
+        try:
+            result = route.resource(call, **{name: decoded(value) for name, value in names.items()})
+            if isinstance(result, Listing):
+                return Streamed(result.pieces(call.query))
+            return self._gradually(request, result) if isinstance(result, Gradual) else result
+        finally:
+            self._surroundings.touch()
+
+    def _gradually(self, request: Request, gradual: Gradual) -> "Deferred[object]":
+        """Do long work. It goes on if the client goes, and its successor waits for it; what waits then is not begun."""
+        work = Work(gradual.steps, self._surroundings.touch, self._paused)
+        answered: Deferred[object] = Deferred(canceller=lambda _: None)
+
+        def begin() -> "Deferred[Any]":
+            return succeed(None) if request.is_lost else self._cooperator.coiterate(iter(work))
+
+        def ended(outcome: object) -> None:
+            if not answered.called:
+                answered.callback(outcome if isinstance(outcome, Failure) else work.result)
+
+        done: Deferred[Any] = self._turns.run(begin) if gradual.waits_its_turn else begin()
+        done.addBoth(ended)
+        return answered
+
+    def _paused(self) -> "Deferred[None] | None":
+        """Return what fires when long work goes on; ``None`` while the store keeps up with it.
+
+        Without this, what an import records would hold back every publisher.
+        """
+        surroundings = self._surroundings
+        return deferLater(surroundings.reactor, PAUSE_S) if surroundings.broker.journal.is_filling else None
+
+    # Answers
+
+    def _respond(self, request: Request, result: object) -> None:
+        if isinstance(result, Download):
+            self._download(request, result)
+            return
+        if isinstance(result, Streamed):
+            self._stream(request, result.pieces, [(b"Content-Type", _JSON)], None)
+            return
+        if not isinstance(result, Reply):
+            result = Reply(204) if result is None else Reply(200, result)
+        if request.method in ("GET", "HEAD"):
+            self._write(request, result)
+        else:
+            self._when_durable(partial(self._write, request, result))
+
+    def _when_durable(self, answer: Callable[[], None]) -> None:
+        """Answer a change when a crash would not undo it."""
+        journal = self._surroundings.broker.journal
+        journal.when_durable(journal.pending_lsn, answer)
+
+    def _download(self, request: Request, download: Download) -> None:
+        headers = [(name.encode(), value.encode()) for name, value in download.headers.items()]
+        if request.is_lost or request.method == "HEAD":
+            download.close()
+            size = (b"Content-Length", b"%d" % download.size)
+            request.begin_answer(200, [*self._usual(request), *headers, size])
+            request.end_answer()
+        else:
+            self._stream(request, download.pieces, headers, download.size, download.close)
+
+    def _stream(
+        self,
+        request: Request,
+        pieces: Pieces | Iterator[bytes],
+        headers: Headers,
+        size: int | None,
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
+        Sending(
+            request,
+            pieces,
+            headers=[*self._usual(request), *headers],
+            size=size,
+            touch=self._surroundings.touch,
+            failed=lambda error: self._refuse(request, error),
+            close=close,
+            when_durable=None if request.method in ("GET", "HEAD") else self._when_durable,
+        ).begin(self._cooperator)
+
+    def _guarded(self, request: Request, step: Callable[[], None]) -> None:
+        """Take a step; what it raises is the answer."""
+        try:
+            step()
+        except Exception as error:  # the seam between requests: what breaks one is its own answer
+            self._refuse(request, error)
+
+    def _failed(self, request: Request, failure: Failure) -> None:
+        if not isinstance(failure.value, CancelledError):  # then nobody is there to hear an answer
+            assert isinstance(failure.value, Exception)
+            self._refuse(request, failure.value)
+
+    def _refuse(self, request: Request, error: Exception) -> None:
+        if isinstance(error, GatewayError):
+            error = translated(error)
+        if not isinstance(error, HttpError):
+            trace = "".join(format_exception(error))
+            path = request.path.partition("/hash_password/")[0]  # what follows is a password
+            _log.error("internal error", method=request.method, path=path, error=trace)
+            error = HttpError(500, "internal_error", "the gateway failed at this, see its log")
+        if not request.is_answered:
+            self._write(request, Reply(error.status, error.fields, error.headers))
+
+    def _write(self, request: Request, reply: Reply, further: Headers | None = None) -> None:
+        content = b"" if reply.fields is None else encode(reply.fields)
+        headers = self._usual(request) if further is None else [*SECURITY_HEADERS, *further]
+        headers += [(name.encode(), value.encode("latin-1", "replace")) for name, value in reply.headers.items()]
+        if reply.fields is not None:
+            headers.append((b"Content-Type", _JSON))
+        request.answer(reply.status, headers, content)
+
+    def _usual(self, request: Request) -> Headers:
+        """Return the headers of every answer. Any of them may hold what is not for a cache on the way."""
+        return [(b"Cache-Control", b"no-cache, no-store"), *SECURITY_HEADERS, *self._screening.cors(request)]
+
+
+class Work:
+    """Long work as an iterator of small steps; ``result`` is there after the last.
+
+    A step may yield what it waits for. ``touch`` is called with each step, so that every slice of it ends in a turn.
+    ``paused`` returns what fires when the work may go on, ``None`` for at once.
+    """
+
+    def __init__(
+        self,
+        steps: "Generator[Deferred[None] | None, None, object]",
+        touch: Any,
+        paused: "Callable[[], Deferred[None] | None]" = lambda: None,
+    ) -> None:
+        self.result: object = None
+        self._steps = steps
+        self._touch = touch
+        self._paused = paused
+
+    def __iter__(self) -> "Iterator[Deferred[None] | None]":
+        for awaited in self._finish():
+            self._touch()
+            yield awaited or self._paused()
+
+    def _finish(self) -> "Generator[Deferred[None] | None, None, None]":
+        self.result = yield from self._steps
+
+
+class Segment(BaseConverter):
+    """A part of a path between two slashes, still percent-encoded; it may be empty, as the default exchange's name."""
+
+    regex = "[^/]*"
+
+
+class _Slice:
+    """Tells whether a slice of work is over."""
+
+    def __init__(self) -> None:
+        self._ends_s = monotonic() + SLICE_S
+
+    def __call__(self) -> bool:
+        return monotonic() >= self._ends_s
+
+
+def management_site(surroundings: Surroundings) -> HttpFactory:
+    """Return the API's listener."""
+    return HttpFactory(Api(surroundings), surroundings.http, surroundings.reactor)
+
+
+def _allowed(routes: Mapping[str, Route]) -> str:
+    methods = ["HEAD", *routes] if "GET" in routes else list(routes)
+    return ", ".join([*methods, "OPTIONS"])

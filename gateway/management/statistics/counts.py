@@ -1,0 +1,94 @@
+"""The kernel's counters by RabbitMQ's names, and their sums."""
+
+from collections.abc import Mapping
+
+from gateway.kernel.broker.connections import ChannelFacts, Peer
+from gateway.kernel.counters import COUNTED, Counters, Traffic
+from gateway.kernel.queueing.channel_counters import Publishes
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.statistics.history import Counts
+
+
+def counted(counters: Counters) -> Counts:
+    """Return counters by name; ``deliver_get`` is the sum of all four ways out."""
+    counts = {name: getattr(counters, name) for name in COUNTED}
+    counts["deliver_get"] = sum(counts[way] for way in ("deliver", "deliver_no_ack", "get", "get_no_ack"))
+    return counts
+
+
+def queue_counts(queue: Queue) -> Counts:
+    """Return what a queue counted, and how many messages it has."""
+    return counted(queue.counters) | message_counts(len(queue), queue.unsettled)
+
+
+def message_counts(ready: int, unacknowledged: int) -> Counts:
+    """Return how many messages there are."""
+    return {
+        "messages": ready + unacknowledged,
+        "messages_ready": ready,
+        "messages_unacknowledged": unacknowledged,
+    }
+
+
+def disk_counts(queue: Queue) -> Counts:
+    """Return how many messages of a queue went to the store, and came back from it."""
+    return {"disk_reads": queue.disk_reads, "disk_writes": queue.disk_writes}
+
+
+def exchange_counts(exchange: Exchange) -> Counts:
+    """Return how many messages an exchange took, and how many queues they went to."""
+    return {"publish_in": exchange.published_in, "publish_out": exchange.published_out}
+
+
+def octets(peer: Peer) -> Counts:
+    """Return how many bytes a connection received and sent."""
+    facts = peer.facts()
+    return {"recv_oct": facts.received[0], "send_oct": facts.sent[0]}
+
+
+def channel_counts(channel: ChannelFacts) -> Counts:
+    """Return what a channel counted."""
+    return counted(channel.counters) | {
+        "confirm": channel.confirmed,
+        "return_unroutable": channel.returned,
+        "drop_unroutable": channel.unroutable,
+    }
+
+
+def publish_counts(channel: ChannelFacts, tally: Publishes) -> Counts:
+    """Return what a channel published to one of its exchanges.
+
+    Confirms are not told apart by exchange, so they are there only where the channel knows but one.
+    """
+    counts = {
+        "drop_unroutable": tally.drop_unroutable,
+        "publish": tally.publish,
+        "return_unroutable": tally.return_unroutable,
+    }
+    return counts | {"confirm": channel.confirmed} if len(channel.publishes) == 1 else counts
+
+
+def traffic_counts(traffic: Traffic) -> Counts:
+    """Return what publishers sent, however many queues it went to."""
+    return {
+        "publish": traffic.published,
+        "confirm": traffic.confirmed,
+        "return_unroutable": traffic.returned,
+        "drop_unroutable": traffic.unroutable - traffic.returned,
+    }
+
+
+def vhost_counts(vhost: VirtualHost) -> Counts:
+    """Sum up a virtual host."""
+    sums = counted(vhost.traffic.departed) | message_counts(0, 0)
+    for queue in vhost.queue_by_name.values():
+        add(sums, queue_counts(queue))
+    return sums | traffic_counts(vhost.traffic)
+
+
+def add(sums: Counts, others: Mapping[str, int]) -> None:
+    """Add by name."""
+    for name, number in others.items():
+        sums[name] = sums.get(name, 0) + number

@@ -1,0 +1,175 @@
+"""The last minutes of one thing that is counted: looks at it, and what they tell of any span of time."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from gateway.management.http.errors import bad_request
+from gateway.management.http.routes import Fields
+
+Counts: TypeAlias = dict[str, int]
+
+#: The families of numbers that a query can ask samples of: ``msg_rates_age=60&msg_rates_incr=5``.
+FAMILIES: Final = ("lengths", "msg_rates", "data_rates", "node_stats")
+
+#: For how long, in seconds, looks are kept.
+KEPT_S: Final = 600
+
+#: Samples in one answer.
+_MOST_SAMPLES: Final = 500
+
+#: What goes up and down; everything else only grows.
+LEVELS: Final = frozenset(
+    {"messages", "messages_ready", "messages_unacknowledged"}
+    | {"mem_used", "fd_used", "sockets_used", "proc_used", "disk_free"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Which samples are wanted: as far back as ``age_s``, one every ``increment_s`` seconds."""
+
+    age_s: int
+    increment_s: int
+
+
+def spans_of(query: Mapping[str, str]) -> dict[str, Span]:
+    """Return the span that a query asks for by family. :raises HttpError: for one that makes no sense."""
+    spans = {}
+    for family in FAMILIES:
+        age, increment = query.get(f"{family}_age", ""), query.get(f"{family}_incr", "")
+        if not (_is_number(age) and _is_number(increment)):
+            continue
+        age_s, increment_s = int(age), int(increment)
+        if age_s <= 0 or increment_s <= 0 or age_s // increment_s > _MOST_SAMPLES:
+            raise bad_request(f"Invalid range parameters: age {age_s}, incr {increment_s}")
+        spans[family] = Span(age_s, increment_s)
+    return spans
+
+
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").isdecimal() and len(text) < 16
+
+
+class History:
+    """The looks at one thing, oldest first. Those that found nothing new are not kept, so rest costs no memory.
+
+    ``looked_s`` is when the last look was. A count that fell means that something else goes by the name now, and
+    everything before is forgotten.
+    """
+
+    __slots__ = ("_names", "_rates", "_rows", "looked_s")
+
+    def __init__(self) -> None:
+        self._names: tuple[str, ...] = ()
+        self._rows: deque[tuple[float, tuple[int, ...]]] = deque()
+        self._rates: tuple[float, ...] = ()
+        self.looked_s = 0.0
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def look(self, now_s: float, counts: Counts, keep: int, keep_s: float) -> None:
+        """Note what was counted; keep so many looks at most, none older than ``keep_s`` but the last of those."""
+        names, values = tuple(counts), tuple(counts.values())
+        rows = self._rows
+        if names != self._names:
+            self._names = names
+            rows.clear()
+        elif rows and self._has_fallen(values):
+            rows.clear()
+        if rows:
+            elapsed_s = max(now_s - self.looked_s, 0.001)
+            before = rows[-1][1]
+            self._rates = tuple((n - m) / elapsed_s for n, m in zip(values, before, strict=True))
+        else:
+            self._rates = ()
+        if not rows or rows[-1][1] != values:
+            rows.append((now_s, values))
+        self.looked_s = now_s
+        while len(rows) > keep or (len(rows) > 1 and rows[1][0] <= now_s - keep_s):
+            rows.popleft()
+
+    def _has_fallen(self, values: tuple[int, ...]) -> bool:
+        last = self._rows[-1][1]
+        return any(n < m for name, n, m in zip(self._names, values, last, strict=True) if n != m and name not in LEVELS)
+
+    @property
+    def changed_s(self) -> float:
+        """When the last look was that found something new."""
+        return self._rows[-1][0] if self._rows else 0.0
+
+    def latest(self) -> Counts:
+        """Return what the last look found."""
+        return dict(zip(self._names, self._rows[-1][1], strict=True)) if self._rows else {}
+
+    def rate(self, name: str) -> float:
+        """Return by how much a count rose each second between the last two looks."""
+        try:
+            return self._rates[self._names.index(name)]
+        except (ValueError, IndexError):
+            return 0.0
+
+    def samples(self, name: str, times_s: list[float]) -> list[int]:
+        """Return what a count was at these times, which fall; 0 before the first look."""
+        if name not in self._names:
+            return [0] * len(times_s)
+        place = self._names.index(name)
+        rows = iter(reversed(self._rows))
+        return list(_steps(rows, place, times_s))
+
+
+def _steps(rows: Iterator[tuple[float, tuple[int, ...]]], place: int, times_s: list[float]) -> Iterator[int]:
+    row = next(rows, None)
+    for time_s in times_s:
+        while row is not None and row[0] > time_s:
+            row = next(rows, None)
+        yield row[1][place] if row is not None else 0
+
+
+class Trend:
+    """What is shown beside a number: its rate and, where the query asks for them, samples with their averages.
+
+    ``wall_s`` is what the calendar says at ``now_s`` of the history. ``long`` is one that goes further back.
+    """
+
+    def __init__(
+        self,
+        history: History | None,
+        spans: Mapping[str, Span] | None = None,
+        now_s: float = 0.0,
+        wall_s: float = 0.0,
+        long: History | None = None,
+    ) -> None:
+        self._history = history or History()
+        self._long = long or self._history
+        self._spans = spans or {}
+        self._now_s = now_s
+        self._wall_s = wall_s
+
+    def details(self, name: str, family: str) -> Fields:
+        """Return ``{"rate": 2.0}``, with ``samples``, ``avg`` and ``avg_rate`` for a span."""
+        span = self._spans.get(family)
+        if span is None:
+            return {"rate": round(self._history.rate(name), 3) * 1.0}
+        stamps = self._stamps(span)
+        history = self._long if span.age_s > KEPT_S else self._history
+        samples = history.samples(name, [self._now_s - (self._wall_s - stamp) for stamp in stamps])
+        shown = [{"sample": sample, "timestamp": stamp * 1000} for sample, stamp in zip(samples, stamps, strict=True)]
+        if len(samples) == 1:
+            return {"rate": 0.0, "samples": shown}
+        return {
+            "rate": (samples[0] - samples[1]) / span.increment_s,
+            "samples": shown,
+            "avg_rate": (samples[0] - samples[-1]) / (stamps[0] - stamps[-1]),
+            "avg": sum(samples) / len(samples),
+        }
+
+    def _stamps(self, span: Span) -> list[int]:
+        """Return the times of samples in seconds of the calendar, whole multiples of the increment, latest first."""
+        latest = int(self._wall_s) // span.increment_s * span.increment_s
+        return [latest - number * span.increment_s for number in range(span.age_s // span.increment_s + 1)]
+
+
+NO_TREND: Final = Trend(None)

@@ -1,0 +1,244 @@
+"""Rates and samples, from looking at the kernel's counters every few seconds.
+
+The kernel counts and remembers nothing. Here the last ten minutes of looks at everything that is counted are kept, and
+a day of looks at the whole broker. What is looked at is known by its names alone: a reference would keep deleted
+queues in memory.
+"""
+
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from gateway.kernel.broker.broker import Broker
+from gateway.kernel.broker.connections import Peer
+from gateway.kernel.events import Event
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.statistics.counts import (
+    add,
+    channel_counts,
+    counted,
+    disk_counts,
+    exchange_counts,
+    message_counts,
+    octets,
+    publish_counts,
+    queue_counts,
+    traffic_counts,
+    vhost_counts,
+)
+from gateway.management.statistics.history import KEPT_S, Counts, History, Span, Trend
+from gateway.management.statistics.subjects import (
+    BROKER,
+    BROKER_LONG,
+    NODE,
+    Key,
+    channel_key,
+    deliveries_key,
+    key_of,
+    publishes_key,
+    route_key,
+)
+from gateway.management.statistics.usage import usage
+
+#: How often to look, in seconds; RabbitMQ's collect_statistics_interval.
+INTERVAL_S: Final = 5.0
+
+#: For how long, in seconds, one look a minute at the broker is kept.
+LONG_KEPT_S: Final = 86_400
+_MINUTE_S: Final = 60.0
+
+#: Looks kept of one thing, and of everything together: where there is very much, each gets less.
+_MOST: Final = 122
+_LONG_MOST: Final = 1442
+_FEWEST: Final = 3
+_BUDGET: Final = 100_000
+
+#: How much one look counts in a queue's consumer capacity, an average that moves.
+_WEIGHT: Final = 0.2
+
+#: More queues than this are not summed up for every reader; the sums of the last look are given out.
+_SUMMED_AT_ONCE: Final = 2_000
+
+
+class Statistics:
+    """Looks at the counters and works out rates and samples. ``now_s`` never runs backwards.
+
+    ``data`` is the directory whose disk space is watched. ``collections`` counts the runs of the garbage collector over
+    the youngest objects, as of the last look.
+    """
+
+    def __init__(self, broker: Broker, now_s: Callable[[], float], data: Path = Path()) -> None:
+        self._broker = broker
+        self._now_s = now_s
+        self._data = data
+        self._histories: dict[Key, History] = {}
+        self._capacities: dict[Key, float] = {}
+        self._octets_by_vhost: dict[str, Counts] = {}
+        self._disk: Counts = {"disk_reads": 0, "disk_writes": 0}
+        self.collections = 0
+        self._queues_created = 0
+        self._queues_deleted = 0
+        broker.events.subscribe(self._count_event)
+
+    # Looking
+
+    def look(self) -> Iterator[None]:
+        """Look at everything once, one step each time this is asked on."""
+        now_s = self._now_s()
+        keep = max(_FEWEST, min(_MOST, _BUDGET // (len(self._histories) + 1)))
+        seen: dict[Key, History] = {}
+        for key, counts in self._everything():
+            history = seen[key] = self._histories.get(key) or History()
+            history.look(now_s, counts, keep, KEPT_S)
+            yield
+        self._look_long(now_s, seen)
+        self.collections = gc.get_stats()[0]["collections"]
+        self._histories = seen
+        self._capacities = {key: share for key, share in self._capacities.items() if key in seen}
+        self._octets_by_vhost = {
+            name: octets for name, octets in self._octets_by_vhost.items() if ("vhost", name) in seen
+        }
+
+    def _look_long(self, now_s: float, seen: dict[Key, History]) -> None:
+        """Keep one look a minute at the broker for much longer."""
+        history = seen[BROKER_LONG] = self._histories.get(BROKER_LONG) or History()
+        if not len(history) or now_s - history.looked_s >= _MINUTE_S:
+            history.look(now_s, seen[BROKER].latest(), _LONG_MOST, LONG_KEPT_S)
+
+    def _everything(self) -> Iterator[tuple[Key, Counts]]:
+        sums_by_vhost: dict[VirtualHost, Counts] = {}
+        for vhost in list(self._broker.vhost_by_name.values()):
+            sums = sums_by_vhost[vhost] = counted(vhost.traffic.departed) | message_counts(0, 0)
+            yield from self._of_vhost(vhost, sums)
+        for peer in self._broker.connections:
+            yield from self._of_peer(peer)
+        broker = self._departed_counts()
+        for vhost, sums in sums_by_vhost.items():
+            sums |= traffic_counts(vhost.traffic)
+            add(broker, sums)
+            yield key_of(vhost), sums | self.octets_of(vhost)
+        yield BROKER, broker | self.churn() | self._disk
+        yield NODE, self.node_counts()
+
+    def _of_vhost(self, vhost: VirtualHost, sums: Counts) -> Iterator[tuple[Key, Counts]]:
+        for name in list(vhost.queue_by_name):
+            queue = vhost.queue_by_name.get(name)
+            if queue is not None:
+                counts = queue_counts(queue) | disk_counts(queue)
+                self._weigh_capacity(queue)
+                self._add_risen(self._disk, key_of(queue), counts)
+                add(sums, queue_counts(queue))
+                yield key_of(queue), counts
+        for exchange in list(vhost.exchange_by_name.values()):
+            yield key_of(exchange), exchange_counts(exchange)
+            for queue, count in exchange.passed_on().items():
+                yield route_key(exchange, queue), {"publish": count}
+
+    def _of_peer(self, peer: Peer) -> Iterator[tuple[Key, Counts]]:
+        counts = octets(peer)
+        sums = self._octets_by_vhost.setdefault(peer.vhost_name, {"recv_oct": 0, "send_oct": 0})
+        self._add_risen(sums, key_of(peer), counts)
+        yield key_of(peer), counts
+        for channel in peer.channels():
+            yield channel_key(peer, channel.number), channel_counts(channel)
+            for exchange, tally in list(channel.publishes.items()):
+                yield publishes_key(peer, channel.number, exchange), publish_counts(channel, tally)
+            for queue, counters in list(channel.deliveries.items()):
+                yield deliveries_key(peer, channel.number, queue), counted(counters)
+
+    def _add_risen(self, sums: Counts, key: Key, counts: Counts) -> None:
+        """Add by how much counts rose since the last look, so that sums do not fall when what they sum up goes."""
+        history = self._histories.get(key)
+        before = history.latest() if history is not None else {}
+        for name in sums:
+            risen = counts[name] - before.get(name, 0)
+            sums[name] += risen if risen >= 0 else counts[name]
+
+    def _weigh_capacity(self, queue: Queue) -> None:
+        """Note whether the consumers of a queue could take what there was."""
+        key, now = key_of(queue), _capacity_now(queue)
+        before = self._capacities.get(key)
+        if not len(queue.consumers):
+            self._capacities.pop(key, None)
+        else:
+            self._capacities[key] = now if before is None else before + (now - before) * _WEIGHT
+
+    # Giving out
+
+    def trend(self, key: Key, spans: Mapping[str, Span]) -> Trend:
+        """Return the rates and samples of something; all zero before two looks."""
+        long = self._histories.get(BROKER_LONG) if key == BROKER else None
+        wall_s = self._broker.clock.wall_ms() / 1000
+        return Trend(self._histories.get(key), spans, self._now_s(), wall_s, long)
+
+    def idle_since_ms(self, key: Key) -> int | None:
+        """Return since when nothing was counted, on the calendar; ``None`` while something is, or nobody looked."""
+        history = self._histories.get(key)
+        if history is None or history.changed_s >= history.looked_s:
+            return None
+        return round(self._broker.clock.wall_ms() - (self._now_s() - history.changed_s) * 1000)
+
+    def capacity(self, queue: Queue) -> float:
+        """Return the share of looks, lately, at which the consumers of a queue could take what there was."""
+        if not len(queue.consumers):
+            return 0.0
+        return self._capacities.get(key_of(queue), _capacity_now(queue))
+
+    def forget(self) -> None:
+        """Begin anew with rates and samples."""
+        self._histories = {}
+        self._capacities = {}
+
+    def octets_of(self, vhost: VirtualHost) -> Counts:
+        """Return how many bytes connections of a virtual host received and sent, as of the last look."""
+        return dict(self._octets_by_vhost.get(vhost.name) or {"recv_oct": 0, "send_oct": 0})
+
+    def counts_of(self, vhost: VirtualHost) -> Counts:
+        """Return what was counted in a virtual host."""
+        history = self._histories.get(key_of(vhost))
+        if len(vhost.queue_by_name) > _SUMMED_AT_ONCE and history is not None:
+            return history.latest()
+        return vhost_counts(vhost) | self.octets_of(vhost)
+
+    def counts(self) -> Counts:
+        """Return what was counted in all of the broker."""
+        sums = self._departed_counts()
+        for vhost in self._broker.vhost_by_name.values():
+            add(sums, self.counts_of(vhost))
+        return sums | self._disk
+
+    def churn(self) -> Counts:
+        """Return how many connections, channels and queues came and went."""
+        connections = self._broker.connections
+        channels = sum(peer.channel_count for peer in connections)
+        return {
+            "channel_closed": connections.channels_opened - channels,
+            "channel_created": connections.channels_opened,
+            "connection_closed": connections.opened - len(connections),
+            "connection_created": connections.opened,
+            "queue_created": self._queues_created,
+            "queue_declared": self._queues_created,
+            "queue_deleted": self._queues_deleted,
+        }
+
+    def node_counts(self) -> Counts:
+        """Return what the node uses and did, measured now."""
+        stored = {"msg_store_read_count": self._disk["disk_reads"], "msg_store_write_count": self._disk["disk_writes"]}
+        return self.churn() | usage(self._broker, self._data) | stored
+
+    def _departed_counts(self) -> Counts:
+        """Return what deleted virtual hosts counted."""
+        departed = self._broker.departed_traffic
+        return counted(departed.departed) | message_counts(0, 0) | traffic_counts(departed)
+
+    def _count_event(self, event: Event) -> None:
+        if event.name == "queue.created":
+            self._queues_created += 1
+        elif event.name == "queue.deleted":
+            self._queues_deleted += 1
+
+
+def _capacity_now(queue: Queue) -> float:
+    return 0.0 if queue.is_held_up else 1.0

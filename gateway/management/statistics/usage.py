@@ -1,0 +1,58 @@
+"""What the process uses of the machine, read from the operating system."""
+
+import gc
+import os
+import resource
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from gateway.kernel.broker.broker import Broker
+
+
+def usage(broker: Broker, data: Path) -> dict[str, int]:
+    """Return what is used now and was used so far, in bytes or pieces.
+
+    Sockets are those of connected peers, as RabbitMQ counts them; what was read and written went from and to disks.
+    """
+    spent, moved = resource.getrusage(resource.RUSAGE_SELF), _numbers("io")
+    return {
+        "mem_used": memory("RssAnon"),
+        "fd_used": _open_files(),
+        "sockets_used": len(broker.connections),
+        "proc_used": _numbers("status").get("Threads", 0),
+        "disk_free": _disk_free(data),
+        "gc_num": sum(generation["collections"] for generation in gc.get_stats()),
+        "context_switches": spent.ru_nvcsw + spent.ru_nivcsw,
+        "io_read_bytes": moved.get("read_bytes", 0),
+        "io_write_bytes": moved.get("write_bytes", 0),
+    }
+
+
+def memory(name: str) -> int:
+    """Return one of the kinds of memory that Linux tells apart, in bytes."""
+    return _numbers("status").get(name, 0) * 1024
+
+
+def _numbers(file: str) -> dict[str, int]:
+    """Return the whole numbers of a file that Linux keeps about this process, by name; empty elsewhere."""
+    found = {}
+    with suppress(OSError):
+        for line in Path(f"/proc/self/{file}").read_text().splitlines():
+            name, _, value = line.partition(":")
+            number, *_ = value.split() or [""]
+            if number.isdecimal():
+                found[name] = int(number)
+    return found
+
+
+def _open_files() -> int:
+    with suppress(OSError):
+        return len(os.listdir("/proc/self/fd"))
+    return 0
+
+
+def _disk_free(directory: Path) -> int:
+    with suppress(OSError):
+        return shutil.disk_usage(directory).free
+    return 0

@@ -1,0 +1,104 @@
+"""``gateway run``: installs the reactor, starts a node, prints what listens where, and stops it on a signal."""
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from gateway.config import Settings
+from gateway.kernel.errors import StorageError
+from gateway.logs import Log
+from gateway.logs.setup import start_logging
+from gateway.logs.twisted import bridge_twisted
+from gateway.net.allocator import tune_allocator
+from gateway.net.descriptors import raise_descriptor_limit
+from gateway.net.listeners import written
+from gateway.net.reactor import install
+from gateway.node.garbage_collector import Collector
+from gateway.node.signals import Signals
+from gateway.node.systemd import tell_systemd
+from gateway.version import VERSION
+
+_log: Final = Log("app")
+
+#: Python gives the store's thread a chance this often, in seconds. The default of 5 ms makes a commit wait that long
+#: for a busy reactor.
+_SWITCH_INTERVAL_S: Final = 0.0005
+
+#: What systemd is told at each report of a start under way: it waits this much longer before it gives the start up.
+_MORE_TIME: Final = "EXTEND_TIMEOUT_USEC=60000000"
+
+
+def run(settings: Settings, read_settings: Callable[[], Settings]) -> int:
+    """Run a broker until SIGTERM or SIGINT; return the exit code. ``read_settings`` is called for a reload.
+
+    :raises GatewayError: when it cannot start.
+    """
+    tune_allocator()
+    raise_descriptor_limit()
+    start_logging(settings.log)
+    bridge_twisted()
+    reactor = install()
+    from gateway.node.node import Node  # imports Twisted's reactor machinery, so it comes after the installation
+
+    collector = Collector()
+    node = Node(settings, reactor, collector)
+    failures: list[Exception] = []
+    is_stopping: list[bool] = []
+
+    def start() -> None:
+        collector.start()
+        node.start(ready, lambda progress: tell_systemd(f"STATUS={progress}\n{_MORE_TIME}"))
+
+    def ready() -> None:
+        _announce(node.addresses, settings)
+        tell_systemd("READY=1\nSTATUS=")
+        signals.is_ready = True
+
+    def start_failed(error: Exception) -> None:
+        failures.append(error)  # raised again below
+        stop()
+
+    def stop() -> None:
+        if not is_stopping:
+            is_stopping.append(True)
+            _log.info("stopping")
+            tell_systemd("STOPPING=1")
+            node.stop(reactor.stop)
+
+    def reload() -> None:
+        if not signals.is_ready:
+            _log.warning("not reloaded, the broker is starting")
+            return
+        node.reload(read_settings)
+        signals.dump_to_log()
+
+    def fail() -> None:
+        failures.append(StorageError("the store failed, see the log"))
+        stop()
+
+    node.on_failure = fail
+    node.on_start_failed = start_failed
+    reactor.callWhenRunning(start)
+    signals = Signals(reactor, stop, reload, node.facts)
+    signals.install()
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    reactor.run(installSignalHandlers=False)
+    if failures:
+        raise failures[0]
+    return 0
+
+
+def _announce(addresses: Mapping[str, tuple[str, int]], settings: Settings) -> None:
+    """Print what listens where, and what to try first; all at once, for those who wait for its first line."""
+    lines = [f"gateway {VERSION} is running, data in {settings.data}"]
+    lines += [f"  {name:<10} {written(address)}" for name, address in addresses.items()]
+    if "amqp" in addresses:
+        url = f"amqp://guest:guest@127.0.0.1:{addresses['amqp'][1]}/%2F"
+        lines += [
+            "Try it (amqp-tools, or any AMQP 0-9-1 client):",
+            f"  amqp-declare-queue -u {url} -q hello",
+            f"  amqp-publish -u {url} -r hello -b 'Hello World!'",
+            f"  amqp-get -u {url} -q hello",
+        ]
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()

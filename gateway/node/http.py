@@ -1,0 +1,26 @@
+"""From settings to what the HTTP listener and the WebSockets need."""
+
+from dataclasses import fields
+
+from gateway.config import Settings
+from gateway.config.mqtt import WebMqtt
+from gateway.config.stomp import WebStomp
+from gateway.management.http.screening import Screening, screening
+from gateway.management.web.limits import HttpLimits
+from gateway.net.origins import OriginRules
+
+
+def http_limits(settings: Settings) -> HttpLimits:
+    """Return what clients of the API may hold."""
+    return HttpLimits(**{field.name: getattr(settings.management, field.name) for field in fields(HttpLimits)})
+
+
+def http_screening(settings: Settings) -> Screening:
+    """Return which pages may use the API."""
+    management = settings.management
+    return screening(management.cors_allow_origins, management.allow_hosts, management.cors_max_age_s)
+
+
+def web_origins(web: WebMqtt | WebStomp) -> OriginRules:
+    """Return which pages may open a WebSocket: those of this host, from any of its ports, and those of a setting."""
+    return OriginRules(tuple(web.allow_origins), tuple(web.allow_hosts), any_port=True)

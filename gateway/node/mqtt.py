@@ -1,0 +1,115 @@
+"""The MQTT side of a node: from its settings to what the adapter needs, and the bounds of what sessions may keep."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from gateway.access import Access
+from gateway.config import Settings
+from gateway.kernel.broker.broker import Broker
+from gateway.kernel.messages.message import Arguments
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.logs import Log
+from gateway.net.turn_watch import TurnWatch
+from gateway.net.watermarks import memory_used
+from gateway.version import VERSION
+from gateway_mqtt.handshake.login import LoginSettings
+from gateway_mqtt.listener_context import MqttSettings
+from gateway_mqtt.sys_topics import SysTopics
+from gateway_mqtt.translation.topics import TopicBounds
+
+_log: Final = Log("mqtt")
+
+#: Limits that are called the same in the settings and in ``MqttSettings``.
+LIVE_LIMITS: Final = (
+    "prefetch",
+    "max_packet_size_unauthenticated",
+    "max_packet_size",
+    "max_session_expiry_s",
+    "keep_alive_max_s",
+    "topic_alias_max",
+    "receive_maximum",
+    "login_timeout_s",
+    "disconnect_on_unauthorized",
+    "max_subscriptions",
+    "max_filters",
+    "max_inflight",
+)
+
+
+def mqtt_settings(settings: Settings, broker: Broker, access_of: Callable[[str], Access]) -> MqttSettings:
+    """Return what all MQTT listeners of a node have in common."""
+    mqtt = settings.mqtt
+    login = LoginSettings(
+        broker,
+        access_of,
+        default_vhost=mqtt.vhost,
+        anonymous_user=mqtt.anonymous_user,
+        anonymous_from_network=mqtt.anonymous_from_network,
+        anonymous_from_pages=mqtt.anonymous_from_pages,
+        refusal_delay_s=mqtt.failed_login_delay_s,
+    )
+    return MqttSettings(
+        broker,
+        login,
+        access_of,
+        token=lambda: secrets.token_urlsafe(16),
+        exchange=mqtt.exchange,
+        lossy_vhosts=frozenset(name for name, vhost in settings.vhosts.items() if vhost.mqtt_mapping == "lossy"),
+        **_live_limits(settings),
+    )
+
+
+def with_live_limits(known: MqttSettings, settings: Settings) -> MqttSettings:
+    """Return what listeners have in common once settings changed that hold for connections to come."""
+    return replace(known, **_live_limits(settings))
+
+
+def _live_limits(settings: Settings) -> dict[str, Any]:
+    """Return the limits of connections, which a reload may change: the fields of ``MqttSettings`` and their values."""
+    mqtt = settings.mqtt
+    return {**{name: getattr(mqtt, name) for name in LIVE_LIMITS}, "topics": TopicBounds(mqtt.max_topic_levels)}
+
+
+def warn_of_anonymous(settings: Settings) -> None:
+    """Say in the log that clients without a name may be let in through a proxy on this machine."""
+    proxied = [
+        f"{name}.proxy_protocol"
+        for name, is_proxied in (
+            ("mqtt", settings.mqtt.proxy_protocol),
+            ("web_mqtt", settings.web_mqtt.proxy_protocol),
+        )
+        if is_proxied
+    ]
+    if settings.mqtt.anonymous_user and proxied:
+        _log.warning(
+            "anonymous clients are let in behind a proxy",
+            user=settings.mqtt.anonymous_user,
+            proxied=", ".join(proxied),
+            advice='a client whose proxy tells no address seems to be local; mqtt.anonymous_user = "" refuses them',
+        )
+
+
+def sys_topics(settings: MqttSettings, watch: TurnWatch) -> SysTopics:
+    """Return what tells clients of the node, traffic of all its MQTT listeners and turns of the loop included."""
+    version = f"gateway version {VERSION}"
+    return SysTopics(settings.broker, settings.meter, settings.exchange, version, memory_used, watch.shown)
+
+
+def bound_sessions(settings: Settings, vhost: VirtualHost) -> None:
+    """Bound what the sessions and retained messages of a virtual host may take."""
+    mqtt = settings.mqtt
+    vhost.sessions.limits = {
+        0: _limit(mqtt.qos0_max_messages, mqtt.qos0_max_bytes),
+        1: _limit(mqtt.session_max_messages, mqtt.session_max_bytes),
+    }
+    vhost.sessions.max_per_user = mqtt.max_sessions_per_user
+    vhost.retained.max_messages = mqtt.retained_max_messages
+    vhost.retained.max_bytes = mqtt.retained_max_bytes
+
+
+def _limit(messages: int, size: int) -> Arguments:
+    """Return the arguments of a queue that keeps its youngest messages, so many and so large; 0 is no limit."""
+    limits = {"x-max-length": messages, "x-max-length-bytes": size}
+    return {"x-queue-type": "classic", **{name: limit for name, limit in limits.items() if limit}}

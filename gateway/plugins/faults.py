@@ -1,0 +1,113 @@
+"""What can be wrong with a plugin, and in which line: checks before it is taken in, and where exceptions came from."""
+
+import difflib
+import importlib
+import importlib.metadata
+import inspect
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pluggy
+
+from gateway import hookspecs
+from gateway.kernel.errors import ConfigurationError
+
+HOOK_PREFIX: Final = "gateway_"
+
+#: ``*args`` and ``**kwargs``: pluggy gives them nothing.
+_COLLECTING: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+#: Files whose frames lie between the plugin and us; they say nothing to the plugin's author.
+_MACHINERY: Final = (
+    "<frozen importlib",
+    *(str(Path(inspect.getfile(package)).parent) for package in (pluggy, importlib, importlib.metadata)),
+    str(Path(__file__).parent),  # this package
+)
+
+
+def broken(name: str, origin: str, error: BaseException, when: str = "") -> ConfigurationError:
+    """Return what to tell the operator of an exception that a plugin let out."""
+    if isinstance(error, ConfigurationError):
+        reason = str(error)
+    elif isinstance(error, SyntaxError):
+        reason = f"{type(error).__name__}: {error.msg}"
+    else:
+        reason = f"{type(error).__name__}: {error}"
+    return ConfigurationError(f"plugin {name!r} ({_place(error) or origin}){when}: {reason}")
+
+
+def _place(error: BaseException) -> str | None:
+    """Return file and line in the plugin: the innermost in the file that we called, for that may have called others."""
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return f"{error.filename}:{error.lineno}"
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_MACHINERY)]
+    own = [frame for frame in frames if frame.filename == frames[0].filename]
+    return f"{own[-1].filename}:{own[-1].lineno}" if own else None
+
+
+def check_hooks(plugins: pluggy.PluginManager, name: str, origin: str, plugin: object) -> None:
+    """Compare a plugin's hooks with their specifications.
+
+    :raises ConfigurationError: when one is unknown, unmarked, a wrapper or has the wrong parameters, or there is none.
+    """
+    found = 0
+    for attribute in dir(plugin):
+        options = plugins.parse_hookimpl_opts(plugin, attribute)
+        if options is not None:
+            function = getattr(plugin, attribute)
+            problem = _problem(options.get("specname") or attribute, options, function)
+            found += 1
+        elif attribute.startswith(HOOK_PREFIX) and _is_own_function(plugin, attribute):
+            function = getattr(plugin, attribute)
+            problem = f"{attribute} is not marked with @hookimpl"
+        else:
+            continue
+        if problem:
+            raise ConfigurationError(f"plugin {name!r} ({_definition(function)}): {problem}")
+    if not found:
+        raise ConfigurationError(f"plugin {name!r} ({origin}): implements no hook; a hook is marked with @hookimpl")
+
+
+def takes_settings(plugins: pluggy.PluginManager, plugin: object) -> bool:
+    """Whether any hook of a plugin looks at its settings."""
+    return any(
+        "settings" in implementation.argnames
+        for caller in plugins.get_hookcallers(plugin) or ()
+        for implementation in caller.get_hookimpls()
+        if implementation.plugin is plugin
+    )
+
+
+def _problem(hook: str, options: pluggy.HookimplOpts, function: Callable[..., object]) -> str | None:
+    specification = getattr(hookspecs, hook, None)
+    if not hook.startswith(HOOK_PREFIX) or specification is None:
+        return f"there is no hook {hook!r}{_suggestion(hook)}"
+    if options.get("wrapper") or options.get("hookwrapper"):
+        return f"{hook} is a wrapper; hooks are asked of one plugin at a time, so there is nothing to wrap"
+    allowed = list(inspect.signature(specification).parameters)
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name not in allowed or parameter.kind in _COLLECTING:
+            return f"{hook} has no parameter {str(parameter)!r}; it may take {', '.join(allowed)}"
+        if parameter.default is not parameter.empty:
+            return f"{hook}: the parameter {parameter.name!r} has a default, so it would never be given"
+    return None
+
+
+def _suggestion(hook: str) -> str:
+    known = [name for name in vars(hookspecs) if name.startswith(HOOK_PREFIX)]
+    close = difflib.get_close_matches(hook, known, n=1)
+    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(known)}"
+
+
+def _is_own_function(plugin: object, attribute: str) -> bool:
+    """Whether it is a function the plugin defines, rather than one it imported."""
+    value = inspect.getattr_static(plugin, attribute)
+    home = getattr(plugin, "__name__", type(plugin).__module__)
+    return inspect.isfunction(value) and value.__module__ == home
+
+
+def _definition(function: Callable[..., object]) -> str:
+    code = inspect.unwrap(function).__code__
+    return f"{code.co_filename}:{code.co_firstlineno}"

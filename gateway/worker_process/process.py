@@ -1,0 +1,207 @@
+"""A process beside the broker that answers requests, for work that would hold the reactor up.
+
+It is started with the first request, ends when it was idle for long, and is started anew when it dies. A request that
+was under way then is made once more; if that ends it again, the request is to blame and fails.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from twisted.internet.protocol import Factory, Protocol
+
+from gateway.logs.structured import Log
+from gateway.worker_process.framing import FrameReader, Head, encode_frame
+
+_log: Final = Log("child")
+
+#: Requests that the process has at once: it finds the next one there when it is done with the first.
+_MOST_UNDER_WAY: Final = 2
+
+_IDLE_S: Final = 300.0
+
+#: How long after its death another one is started, in seconds; longer and longer while it dies at once.
+_RESTART_S: Final = 0.1
+_LONGEST_RESTART_S: Final = 10.0
+
+_TRIES: Final = 2
+
+
+class Answer(NamedTuple):
+    """What came back. ``error`` says in words why nothing did, and is ``None`` otherwise."""
+
+    head: Head
+    payload: bytes
+    error: str | None
+
+
+class _Request:
+    __slots__ = ("answered", "head", "payload", "tries")
+
+    def __init__(self, head: Head, payload: bytes, answered: Callable[[Answer], None]) -> None:
+        self.head = head
+        self.payload = payload
+        self.answered = answered
+        self.tries = 0
+
+
+class Child:
+    """One such process, running ``module``. Owns the requests that wait for it.
+
+    Answers come in the order of the requests, urgent ones before the others; none after ``stop``.
+    """
+
+    def __init__(self, reactor: Any, module: str) -> None:  # Any: Twisted's interfaces are not types
+        self._reactor = reactor
+        self._module = module
+        self._urgent: deque[_Request] = deque()
+        self._patient: deque[_Request] = deque()
+        self._under_way: deque[_Request] = deque()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._line: _Line | None = None
+        self._timer: Any = None
+        self._restart_s = _RESTART_S
+        self._is_stopped = False
+
+    @property
+    def process_id(self) -> int | None:
+        """The number of the process while it runs."""
+        return None if self._process is None else self._process.pid
+
+    @property
+    def requests(self) -> int:
+        """How many requests are not answered yet."""
+        return len(self._urgent) + len(self._patient) + len(self._under_way)
+
+    def ask(self, head: Head, payload: bytes, answered: Callable[[Answer], None], *, is_urgent: bool = False) -> None:
+        """Make a request; ``answered`` is called once, in a later turn."""
+        (self._urgent if is_urgent else self._patient).append(_Request(head, payload, answered))
+        self._go_on()
+
+    def stop(self) -> None:
+        """End the process, whatever it is at, and forget all requests."""
+        self._is_stopped = True
+        self._urgent.clear()
+        self._patient.clear()
+        self._under_way.clear()
+        self._cancel_timer()
+        self._end()
+
+    # The process
+
+    def _go_on(self) -> None:
+        """Send what the process can have; start it if need be and nothing speaks against it."""
+        if self._line is None:
+            if self._timer is None and not self._is_stopped and self.requests:
+                self._start()
+            return
+        while len(self._under_way) < _MOST_UNDER_WAY and (waiting := self._urgent or self._patient):
+            request = waiting.popleft()
+            self._under_way.append(request)
+            self._line.send(encode_frame(request.head, request.payload))
+        self._cancel_timer()
+        if not self._under_way:
+            self._timer = self._reactor.callLater(_IDLE_S, self._rest)
+
+    def _start(self) -> None:
+        """Start the process at one end of a pair of sockets; the other end is the reactor's."""
+        ours, theirs = socket.socketpair()
+        command = [sys.executable, "-m", self._module]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        with ours, theirs:
+            end = theirs.fileno()
+            self._process = subprocess.Popen(command, stdin=end, stdout=end, env=environment)
+            ours.setblocking(False)
+            self._line = _Line(self)
+            self._reactor.adoptStreamConnection(ours.fileno(), socket.AF_UNIX, _LineFactory(self._line))
+        _log.debug("started", module=self._module, pid=self._process.pid)
+        self._go_on()
+
+    def _rest(self) -> None:
+        self._timer = None
+        if not self.requests:
+            self._end()
+
+    def _end(self) -> None:
+        """Kill the process: it leaves nothing half done that counts."""
+        line, self._line = self._line, None
+        if line is not None:
+            line.hang_up()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _restart(self) -> None:
+        self._timer = None
+        self._go_on()
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # Heard from the line
+
+    def answered(self, line: "_Line", head: Head, payload: bytes) -> None:
+        """The oldest request under way has its answer."""
+        if line is not self._line:
+            return
+        self._restart_s = _RESTART_S
+        request = self._under_way.popleft()
+        self._go_on()
+        request.answered(Answer(head, payload, head.get("error")))
+
+    def lost(self, line: "_Line") -> None:
+        """The process died: make its requests again a little later, to another one."""
+        if line is not self._line:
+            return
+        self._end()
+        _log.warning("died", module=self._module, requests=len(self._under_way))
+        self._timer = self._reactor.callLater(self._restart_s, self._restart)
+        self._restart_s = min(self._restart_s * 2, _LONGEST_RESTART_S)
+        again = list(self._under_way)
+        self._under_way.clear()
+        failed = None
+        if again:
+            again[0].tries += 1
+            if again[0].tries >= _TRIES:
+                failed = again.pop(0)
+        self._urgent.extendleft(reversed(again))
+        if failed is not None:
+            failed.answered(Answer({}, b"", "the process that was to do it died of it"))
+
+
+class _Line(Protocol):
+    """The connection to the process."""
+
+    transport: Any  # Twisted's interfaces are not types
+
+    def __init__(self, child: Child) -> None:
+        self._child = child
+        self._reader = FrameReader()
+
+    def send(self, frame: bytes) -> None:
+        self.transport.write(frame)
+
+    def hang_up(self) -> None:
+        self.transport.abortConnection()
+
+    def dataReceived(self, data: bytes) -> None:
+        for frame in self._reader.feed(data):
+            self._child.answered(self, frame.head, frame.payload)
+
+    def connectionLost(self, reason: object = None) -> None:
+        self._child.lost(self)
+
+
+class _LineFactory(Factory):
+    def __init__(self, line: _Line) -> None:
+        self._line = line
+
+    def buildProtocol(self, addr: object) -> _Line:
+        return self._line

@@ -1,0 +1,35 @@
+"""What one AMQP listener offers its connections, and the parts of the gateway they reach."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from gateway.access import Access
+from gateway.kernel.broker.broker import Broker
+from gateway.kernel.messages.message import Value
+from gateway.kernel.queueing.ack_timeout import CONSUMER_TIMEOUT_MS
+
+
+@dataclass(frozen=True, slots=True)
+class AmqpSettings:
+    """Limits and doors shared by the connections of a listener.
+
+    ``login`` is asked before the virtual host is known, ``access_of`` gives the view of one virtual host. While
+    ``judges_late``, whom ``login`` does not know may still name a virtual host that does. Sizes are in bytes. ``token``
+    makes names nobody else has. ``consumer_timeout_ms`` holds for queues without a limit of their own, 0 for ever.
+    """
+
+    broker: Broker
+    login: Access
+    access_of: Callable[[str], Access]
+    token: Callable[[], str]
+    judges_late: Callable[[], bool] = lambda: False
+    server_properties: Mapping[str, Value] = field(default_factory=dict)
+    mechanisms: str = "PLAIN AMQPLAIN"
+    heartbeat_s: int = 60
+    frame_max: int = 131_072
+    channel_max: int = 2047
+    max_message_size: int = 16 * 1024 * 1024
+    max_held_size: int = 128 * 1024 * 1024
+    max_unsettled_size: int = 256 * 1024 * 1024
+    consumer_timeout_ms: int = CONSUMER_TIMEOUT_MS
+    login_timeout_s: float = 10.0

@@ -1,0 +1,218 @@
+"""Properties of MQTT 5.0 packets (2.2.2): one table says what each holds, who may carry it and what it may say."""
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from gateway_mqtt.codec.data_types import (
+    binary,
+    read_binary,
+    read_bounded_varint,
+    read_octet,
+    read_u16,
+    read_u32,
+    read_utf8,
+    u16,
+    u32,
+    utf8,
+    varint,
+)
+from gateway_mqtt.codec.errors import MqttError, malformed, protocol_error
+from gateway_mqtt.codec.packet_types import PacketType
+from gateway_mqtt.codec.reasons import Reason
+
+
+class Property(IntEnum):
+    """An identifier (Table 2-4)."""
+
+    PAYLOAD_FORMAT_INDICATOR = 0x01
+    MESSAGE_EXPIRY_INTERVAL = 0x02
+    CONTENT_TYPE = 0x03
+    RESPONSE_TOPIC = 0x08
+    CORRELATION_DATA = 0x09
+    SUBSCRIPTION_IDENTIFIER = 0x0B
+    SESSION_EXPIRY_INTERVAL = 0x11
+    ASSIGNED_CLIENT_IDENTIFIER = 0x12
+    SERVER_KEEP_ALIVE = 0x13
+    AUTHENTICATION_METHOD = 0x15
+    AUTHENTICATION_DATA = 0x16
+    REQUEST_PROBLEM_INFORMATION = 0x17
+    WILL_DELAY_INTERVAL = 0x18
+    REQUEST_RESPONSE_INFORMATION = 0x19
+    RESPONSE_INFORMATION = 0x1A
+    SERVER_REFERENCE = 0x1C
+    REASON_STRING = 0x1F
+    RECEIVE_MAXIMUM = 0x21
+    TOPIC_ALIAS_MAXIMUM = 0x22
+    TOPIC_ALIAS = 0x23
+    MAXIMUM_QOS = 0x24
+    RETAIN_AVAILABLE = 0x25
+    USER_PROPERTY = 0x26
+    MAXIMUM_PACKET_SIZE = 0x27
+    WILDCARD_SUBSCRIPTION_AVAILABLE = 0x28
+    SUBSCRIPTION_IDENTIFIER_AVAILABLE = 0x29
+    SHARED_SUBSCRIPTION_AVAILABLE = 0x2A
+
+
+Properties: TypeAlias = dict[Property, Any]
+"""What a packet says by property: an ``int``, ``str`` or ``bytes`` as the property's kind has it.
+
+``USER_PROPERTY`` is a list of pairs of ``str``, in their order and with duplicates; ``SUBSCRIPTION_IDENTIFIER`` is a
+list of ``int``. Both lists have at least one item when the property is there.
+"""
+
+
+class Kind(NamedTuple):
+    """A data type: how a value of it is read and written."""
+
+    read: Callable[[bytes, int, int], tuple[Any, int]]
+    write: Callable[[Any], bytes]
+
+
+def _read_pair(data: bytes, at: int, end: int) -> tuple[tuple[str, str], int]:
+    name, at = read_utf8(data, at, end)
+    value, at = read_utf8(data, at, end)
+    return (name, value), at
+
+
+_OCTET: Final = Kind(read_octet, lambda number: bytes((number,)))
+_U16: Final = Kind(read_u16, u16)
+_U32: Final = Kind(read_u32, u32)
+_VARINT: Final = Kind(read_bounded_varint, varint)
+_TEXT: Final = Kind(read_utf8, utf8)
+_BINARY: Final = Kind(read_binary, binary)
+_PAIR: Final = Kind(_read_pair, lambda pair: utf8(pair[0]) + utf8(pair[1]))
+
+
+class Definition(NamedTuple):
+    """What the specification says of one property.
+
+    ``carriers`` may hold it, ``repeats`` names those that may hold several. ``refuses`` tells values that are of the
+    right type and yet not allowed; they are refused with ``refusal``.
+    """
+
+    name: str
+    kind: Kind
+    carriers: frozenset[PacketType]
+    repeats: frozenset[PacketType] = frozenset()
+    refuses: Callable[[Any], bool] | None = None
+    refusal: Reason = Reason.PROTOCOL_ERROR
+
+
+def _neither_0_nor_1(number: int) -> bool:
+    return number > 1
+
+
+def _zero(number: int) -> bool:
+    return number == 0
+
+
+_P: Final = PacketType
+_MESSAGES: Final = frozenset({_P.PUBLISH, _P.WILL})
+_CONNECT: Final = frozenset({_P.CONNECT})
+_CONNACK: Final = frozenset({_P.CONNACK})
+_PUBLISH: Final = frozenset({_P.PUBLISH})
+_HANDSHAKE: Final = _CONNECT | _CONNACK
+_AUTHENTICATION: Final = _HANDSHAKE | {_P.AUTH}
+_ANSWERS: Final = _CONNACK | {
+    *(_P.PUBACK, _P.PUBREC, _P.PUBREL, _P.PUBCOMP, _P.SUBACK, _P.UNSUBACK, _P.DISCONNECT, _P.AUTH)
+}
+_ALL: Final = _ANSWERS | _CONNECT | _MESSAGES | {_P.SUBSCRIBE, _P.UNSUBSCRIBE}
+
+DEFINITIONS: Final[dict[int, Definition]] = {
+    0x01: Definition("Payload Format Indicator", _OCTET, _MESSAGES, refuses=_neither_0_nor_1),
+    0x02: Definition("Message Expiry Interval", _U32, _MESSAGES),
+    0x03: Definition("Content Type", _TEXT, _MESSAGES),
+    0x08: Definition("Response Topic", _TEXT, _MESSAGES),
+    0x09: Definition("Correlation Data", _BINARY, _MESSAGES),
+    0x0B: Definition("Subscription Identifier", _VARINT, _PUBLISH | {_P.SUBSCRIBE}, repeats=_PUBLISH, refuses=_zero),
+    0x11: Definition("Session Expiry Interval", _U32, _HANDSHAKE | {_P.DISCONNECT}),
+    0x12: Definition("Assigned Client Identifier", _TEXT, _CONNACK),
+    0x13: Definition("Server Keep Alive", _U16, _CONNACK),
+    0x15: Definition("Authentication Method", _TEXT, _AUTHENTICATION),
+    0x16: Definition("Authentication Data", _BINARY, _AUTHENTICATION),
+    0x17: Definition("Request Problem Information", _OCTET, _CONNECT, refuses=_neither_0_nor_1),
+    0x18: Definition("Will Delay Interval", _U32, frozenset({_P.WILL})),
+    0x19: Definition("Request Response Information", _OCTET, _CONNECT, refuses=_neither_0_nor_1),
+    0x1A: Definition("Response Information", _TEXT, _CONNACK),
+    0x1C: Definition("Server Reference", _TEXT, _CONNACK | {_P.DISCONNECT}),
+    0x1F: Definition("Reason String", _TEXT, _ANSWERS),
+    0x21: Definition("Receive Maximum", _U16, _HANDSHAKE, refuses=_zero),
+    0x22: Definition("Topic Alias Maximum", _U16, _HANDSHAKE),
+    0x23: Definition("Topic Alias", _U16, _PUBLISH, refuses=_zero, refusal=Reason.TOPIC_ALIAS_INVALID),
+    0x24: Definition("Maximum QoS", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
+    0x25: Definition("Retain Available", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
+    0x26: Definition("User Property", _PAIR, _ALL, repeats=_ALL),
+    0x27: Definition("Maximum Packet Size", _U32, _HANDSHAKE, refuses=_zero),
+    0x28: Definition("Wildcard Subscription Available", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
+    0x29: Definition("Subscription Identifier Available", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
+    0x2A: Definition("Shared Subscription Available", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
+}
+
+#: How often a packet may have a property that may repeat: all of them are read in one turn.
+MOST_REPEATED: Final = 1_000
+
+_BY_NUMBER: Final = {key.value: key for key in Property}
+
+_LISTS: Final = frozenset({Property.USER_PROPERTY, Property.SUBSCRIPTION_IDENTIFIER})
+
+
+def decode_properties(data: bytes, at: int, end: int, packet: PacketType) -> tuple[Properties, int]:
+    """Read the properties of a packet, length first; return them and where the packet goes on.
+
+    :raises MqttError: ``MALFORMED_PACKET`` for what cannot be read or is not for this packet (2.2.2.2),
+        ``PROTOCOL_ERROR`` for what must not be there twice, or not with this value, ``QUOTA_EXCEEDED`` for more of
+        one property than are read.
+    """
+    size, start = read_bounded_varint(data, at, end)
+    stop = start + size
+    if stop > end:
+        raise malformed(f"{size} bytes of properties announced, of which {end - start} came")
+    return read_block(data, start, stop, packet), stop
+
+
+def read_block(data: bytes, at: int, end: int, packet: PacketType) -> Properties:
+    """Read the properties that fill these bytes, which have no length before them. Raises as ``decode_properties``."""
+    properties: Properties = {}
+    while at < end:
+        identifier = data[at]  # a variable byte integer (2.2.2.2), but none of them needs a second byte
+        definition = DEFINITIONS.get(identifier)
+        if definition is None or packet not in definition.carriers:
+            raise malformed(f"property {identifier:#04x} is not one of {packet.name}")
+        value, at = definition.kind.read(data, at + 1, end)
+        if definition.refuses is not None and definition.refuses(value):
+            raise MqttError(definition.refusal, f"{definition.name} is {value}")
+        _put(properties, _BY_NUMBER[identifier], value, packet)
+    return properties
+
+
+def _put(properties: Properties, key: Property, value: object, packet: PacketType) -> None:
+    if key not in properties:
+        properties[key] = [value] if key in _LISTS else value
+    elif packet in DEFINITIONS[key].repeats:
+        if len(properties[key]) >= MOST_REPEATED:
+            raise MqttError(Reason.QUOTA_EXCEEDED, f"{DEFINITIONS[key].name} more than {MOST_REPEATED} times")
+        properties[key].append(value)
+    else:
+        raise protocol_error(f"{DEFINITIONS[key].name} twice in {packet.name}")
+
+
+def encode_properties(properties: Properties | None) -> bytes:
+    """Write properties, length first.
+
+    :raises ValueError: for a value that MQTT cannot carry: text too long, with a surrogate or with U+0000.
+    """
+    if not properties:
+        return b"\0"
+    block = write_block(properties)
+    return varint(len(block)) + block
+
+
+def write_block(properties: Properties) -> bytes:
+    """Write properties with no length before them, in the order they are in. Raises as ``encode_properties``."""
+    parts: list[bytes] = []
+    for key, said in properties.items():
+        write = DEFINITIONS[key].kind.write
+        for value in said if key in _LISTS else (said,):
+            parts += (bytes((key,)), write(value))
+    return b"".join(parts)

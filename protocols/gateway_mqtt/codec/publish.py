@@ -1,0 +1,134 @@
+"""Reading a PUBLISH (3.3), the packet that outnumbers all others: no object is made of it but what its parts need."""
+
+from typing import Final
+
+from gateway_mqtt.codec.data_types import read_bounded_varint
+from gateway_mqtt.codec.errors import malformed, protocol_error
+from gateway_mqtt.codec.packet_types import PacketType
+from gateway_mqtt.codec.properties import Properties, Property, read_block, write_block
+from gateway_mqtt.translation.topics import check_topic
+
+
+def decode_publish(version: int, flags: int, data: bytes, start: int, end: int) -> tuple[bytes, int, int, int]:
+    """Read what comes before the payload of the PUBLISH whose fixed header ends at ``start``.
+
+    ``flags`` are the lower half of its first byte. Returns the topic's bytes, not looked at in any way; the packet
+    identifier, 0 with QoS 0; where the properties begin, behind their length; and where they end and the payload
+    begins. Before 5.0 these two are the same.
+
+    :raises MqttError: for flags that contradict each other, a packet identifier of 0 and what is cut short.
+    """
+    at = start + 2
+    if at > end:
+        raise malformed("PUBLISH without a topic")
+    topic_end = after = at + (data[start] << 8 | data[start + 1])
+    packet_id = 0
+    if flags & 0x06:
+        after += 2
+        if flags & 0x06 == 0x06:
+            raise malformed("PUBLISH of QoS 3")  # MQTT-3.3.1-4
+        if after > end:
+            raise malformed("PUBLISH is shorter than its topic")
+        packet_id = data[topic_end] << 8 | data[topic_end + 1]
+        if not packet_id:
+            raise protocol_error("packet identifier 0")  # MQTT-2.2.1-3
+    elif flags & 0x08 and version > 3:
+        raise malformed("DUP in PUBLISH of QoS 0")  # MQTT-3.3.1-2
+    elif after > end:
+        raise malformed("PUBLISH is shorter than its topic")
+    if version < 5:
+        return data[at:topic_end], packet_id, after, after
+    if after < end and data[after] == 0:
+        after += 1
+        return data[at:topic_end], packet_id, after, after
+    size, after = read_bounded_varint(data, after, end)
+    if after + size > end:
+        raise malformed("PUBLISH is shorter than its properties")
+    return data[at:topic_end], packet_id, after, after + size
+
+
+class PublishProperties:
+    """What the properties of a PUBLISH say; ``payload_format`` and ``topic_alias`` are 0 when they say nothing."""
+
+    __slots__ = (
+        "content_type",
+        "correlation_data",
+        "message_expiry_s",
+        "payload_format",
+        "response_topic",
+        "topic_alias",
+        "user_properties",
+    )
+
+    def __init__(
+        self,
+        payload_format: int = 0,
+        message_expiry_s: int | None = None,
+        topic_alias: int = 0,
+        response_topic: str | None = None,
+        correlation_data: bytes | None = None,
+        user_properties: tuple[tuple[str, str], ...] = (),
+        content_type: str | None = None,
+    ) -> None:
+        self.payload_format = payload_format
+        self.message_expiry_s = message_expiry_s
+        self.topic_alias = topic_alias
+        self.response_topic = response_topic
+        self.correlation_data = correlation_data
+        self.user_properties = user_properties
+        self.content_type = content_type
+
+
+_ALIAS: Final = bytes((Property.TOPIC_ALIAS,))
+
+NO_PROPERTIES: Final = PublishProperties()
+
+
+def scan_publish_properties(block: bytes) -> PublishProperties:
+    """Read the properties of a client's PUBLISH, given without their length.
+
+    :raises MqttError: ``PROTOCOL_ERROR`` for a subscription identifier, which only servers send (MQTT-3.3.4-6),
+        ``TOPIC_NAME_INVALID`` for a response topic with wildcards (MQTT-3.3.2-14), ``TOPIC_ALIAS_INVALID`` for alias 0
+        (MQTT-3.3.2-8), and what :func:`gateway_mqtt.codec.properties.read_block` raises.
+    """
+    if not block:
+        return NO_PROPERTIES
+    said = read_block(block, 0, len(block), PacketType.PUBLISH)
+    if Property.SUBSCRIPTION_IDENTIFIER in said:
+        raise protocol_error("Subscription Identifier in PUBLISH from a client")
+    response_topic = said.get(Property.RESPONSE_TOPIC)
+    if response_topic is not None:
+        check_topic(response_topic)
+    return PublishProperties(
+        said.get(Property.PAYLOAD_FORMAT_INDICATOR, 0),
+        said.get(Property.MESSAGE_EXPIRY_INTERVAL),
+        said.get(Property.TOPIC_ALIAS, 0),
+        response_topic,
+        said.get(Property.CORRELATION_DATA),
+        tuple(said.get(Property.USER_PROPERTY, ())),
+        said.get(Property.CONTENT_TYPE),
+    )
+
+
+def without_alias(block: bytes) -> bytes:
+    """Return a checked block without its topic alias, which means something on its own connection only."""
+    if block[:1] == _ALIAS:  # most clients that use aliases begin with it, or say nothing else
+        return block[3:]
+    return _without(block, Property.TOPIC_ALIAS)
+
+
+def without_expiry(block: bytes) -> bytes:
+    """Return a checked block without its message expiry interval."""
+    return _without(block, Property.MESSAGE_EXPIRY_INTERVAL)
+
+
+def will_block(properties: Properties) -> bytes:
+    """Return the properties of a will as the block of its PUBLISH, which tells no delay (3.1.3.2)."""
+    return write_block({key: value for key, value in properties.items() if key is not Property.WILL_DELAY_INTERVAL})
+
+
+def _without(block: bytes, key: Property) -> bytes:
+    if bytes((key,)) not in block:
+        return block
+    said = read_block(block, 0, len(block), PacketType.PUBLISH)
+    return write_block({other: value for other, value in said.items() if other is not key})

@@ -1,0 +1,323 @@
+"""From CONNECT to an open connection: who the client is, which session it gets, what both sides can take (3.1, 3.2)."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from gateway.access import Challenge, Operation, Permissions
+from gateway.kernel.broker.connections import TICKS_PER_S
+from gateway.kernel.errors import AccessRefused, GatewayError, NotAllowed
+from gateway.kernel.messages.origin import Origin
+from gateway.kernel.sessions.session import Session
+from gateway_mqtt.codec.data_types import LARGEST_PACKET
+from gateway_mqtt.codec.encoding import auth, connack
+from gateway_mqtt.codec.errors import MqttError
+from gateway_mqtt.codec.packets import Auth, Connect
+from gateway_mqtt.codec.properties import Properties, Property
+from gateway_mqtt.codec.reasons import Reason, reason_for
+from gateway_mqtt.conversation import Conversation
+from gateway_mqtt.handshake.login import Login, TurnedAway, Verdict, Welcome
+from gateway_mqtt.handshake.places import Arrival
+from gateway_mqtt.handshake.will import Will
+from gateway_mqtt.meter import ClientCounters
+from gateway_mqtt.scope import Scope
+from gateway_mqtt.state import State
+from gateway_mqtt.traffic.delivering import Delivering
+from gateway_mqtt.traffic.inflight import Inflight
+from gateway_mqtt.traffic.publishing import Publishing
+
+if TYPE_CHECKING:
+    from gateway_mqtt.connection import Connection
+
+#: The longest client identifier, in bytes of UTF-8: names of queues hold it.
+LONGEST_CLIENT_ID: Final = 200
+
+#: What listings call the versions, as RabbitMQ does.
+PROTOCOLS: Final = {3: "MQTT 3-1", 4: "MQTT 3-1-1", 5: "MQTT 5-0"}
+
+#: What listings show in place of a channel's number.
+_NO_CHANNEL: Final = 0
+
+
+class Opening:
+    """Takes one connection through its login, at the start and when it authenticates again. Answers may come later."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+        self._connect: Connect | None = None
+        self._login: Login | None = None
+        self._welcome: Welcome | None = None
+        self._permissions: Permissions | None = None
+        self._vhost_version = 0
+        self._will: Will | None = None
+        self._refusal: TurnedAway | None = None
+        self._ticks = 0
+        self.client_id = ""
+        self.is_assigned = False
+
+    @property
+    def user_name(self) -> str:
+        """Who it is, empty before that is known."""
+        return "" if self._welcome is None else self._welcome.principal.name
+
+    @property
+    def connect_packet(self) -> Connect | None:
+        """What the client said of itself."""
+        return self._connect
+
+    @property
+    def permissions(self) -> Permissions:
+        """What the client may do now; asked for again when permissions changed. :raises AccessRefused: nothing."""
+        welcome = self._welcome
+        assert welcome is not None
+        if self._permissions is None or self._vhost_version != welcome.vhost.version:
+            access = self._connection.settings.access_of(welcome.vhost.name)
+            try:
+                self._permissions = access.enter(welcome.principal, welcome.vhost.name)
+            except NotAllowed as refusal:
+                raise AccessRefused(str(refusal)) from None
+            self._vhost_version = welcome.vhost.version
+        return self._permissions
+
+    # Who is there
+
+    def connect(self, connect: Connect) -> None:
+        """Take a CONNECT: ask who this is. :raises MqttError: when it cannot be answered as it stands."""
+        connection = self._connection
+        connection.explains = connect.properties.get(Property.REQUEST_PROBLEM_INFORMATION, 1) == 1
+        connection.max_packet_size = connect.properties.get(Property.MAXIMUM_PACKET_SIZE, LARGEST_PACKET)
+        self._connect = replace(connect, password=None)
+        self.client_id = connect.client_id or self._assigned(connect)
+        if len(self.client_id.encode()) > LONGEST_CLIENT_ID:
+            text = f"the client identifier is longer than {LONGEST_CLIENT_ID} bytes"
+            raise MqttError(Reason.CLIENT_IDENTIFIER_NOT_VALID, text)
+        if connect.will is not None:
+            self._will = Will(connect.will)
+        driver = connection.driver
+        arrival = Arrival(driver.peer_host, _local_port(driver.name), driver.certificate, connection.is_from_page)
+        self._login = Login(connection.settings.login, arrival, connect, self.client_id)
+        self._ask(lambda login: login.begin(self._judged))
+
+    def proceed(self, packet: Auth) -> None:
+        """Take an AUTH: the next step of a method, or the first of authenticating again (4.12)."""
+        self._ask(lambda login: login.proceed(packet, self._judged))
+
+    def _assigned(self, connect: Connect) -> str:
+        """Return an identifier for a client without one; 3.x allows that for sessions that do not last alone."""
+        if connect.version < 5 and not connect.clean_start:
+            raise MqttError(Reason.CLIENT_IDENTIFIER_NOT_VALID, "a session that is kept needs a client identifier")
+        self.is_assigned = True
+        return f"auto-{self._connection.settings.token()}"
+
+    def _ask(self, step: Callable[[Login], None]) -> None:
+        connection, login = self._connection, self._login
+        assert login is not None
+        if self._welcome is None:
+            connection.state = State.JUDGING
+        step(login)
+
+    def _judged(self, verdict: Verdict) -> None:
+        """Hear what came of a step, at once or later; the connection may be gone by then."""
+        connection = self._connection
+        if connection.state is State.CLOSED:
+            return
+        is_waiting = connection.state is State.JUDGING
+        self._attempt(lambda: self._act_on(verdict))
+        if is_waiting and connection.state is not State.JUDGING:
+            connection.go_on()
+
+    def _act_on(self, verdict: Verdict) -> None:
+        if isinstance(verdict, Challenge):
+            self._challenge(verdict)
+        elif isinstance(verdict, TurnedAway):
+            self._turn_away(verdict)
+        elif self._welcome is None:
+            self._enter(verdict)
+        else:
+            self._welcome_again(verdict)
+
+    def _attempt(self, step: Callable[[], None]) -> None:
+        """Take a step of the login; end the connection with the reason why it cannot be taken."""
+        connection = self._connection
+        try:
+            step()
+        except MqttError as error:
+            connection.end(error.reason, str(error))
+        except GatewayError as error:
+            connection.end(_reason(error), str(error))
+
+    def _enter_late(self, welcome: Welcome) -> None:
+        """The last session of this client is gone at last: enter, if the client is still there."""
+        if self._connection.state is State.JUDGING:
+            self._attempt(lambda: self._enter(welcome))
+            self._connection.go_on()
+
+    def _challenge(self, challenge: Challenge) -> None:
+        connection = self._connection
+        if self._welcome is None:
+            connection.state = State.CHALLENGED
+        self._write(auth(Reason.CONTINUE_AUTHENTICATION, self._method(challenge.data)))
+
+    def _write(self, packet: bytes) -> None:
+        """Send a packet that the client waits for.
+
+        :raises MqttError: when it is larger than the client's Maximum Packet Size (MQTT-3.1.2-24).
+        """
+        connection = self._connection
+        if len(packet) > connection.max_packet_size:
+            text = f"an answer of {len(packet)} bytes, the client's Maximum Packet Size is {connection.max_packet_size}"
+            raise MqttError(Reason.PACKET_TOO_LARGE, text)
+        connection.outbox.write(packet)
+
+    def _method(self, data: bytes) -> Properties:
+        assert self._login is not None
+        said: Properties = {Property.AUTHENTICATION_METHOD: self._login.method}
+        if data:
+            said[Property.AUTHENTICATION_DATA] = data
+        return said
+
+    def _turn_away(self, refusal: TurnedAway) -> None:
+        """Refuse, after a while if somebody may be guessing."""
+        connection = self._connection
+        if self._welcome is not None or refusal.delay_s <= 0:
+            connection.end(refusal.reason, refusal.text)
+            return
+        connection.state = State.TURNED_AWAY
+        self._refusal = refusal
+        self._ticks = int(refusal.delay_s * TICKS_PER_S)
+
+    def tick(self) -> None:
+        """Another part of a second went by."""
+        if self._refusal is not None:
+            self._ticks -= 1
+            if self._ticks <= 0:
+                refusal, self._refusal = self._refusal, None
+                self._connection.end(refusal.reason, refusal.text)
+
+    def _welcome_again(self, welcome: Welcome) -> None:
+        """The client authenticated again (MQTT-4.12.1-1). It stays who and where it is."""
+        assert self._welcome is not None
+        if (welcome.principal.name, welcome.vhost) != (self._welcome.principal.name, self._welcome.vhost):
+            raise MqttError(Reason.NOT_AUTHORIZED, "authenticating again cannot change the user or the virtual host")
+        self._welcome = welcome
+        self._permissions, self._vhost_version = welcome.permissions, welcome.vhost.version
+        self._write(auth(Reason.SUCCESS, self._method(welcome.data)))
+
+    # Into the virtual host
+
+    def _enter(self, welcome: Welcome) -> None:
+        connection, connect = self._connection, self._connect
+        assert connect is not None
+        settings = connection.settings
+        mapping = settings.mapping_of(welcome.vhost.name)
+        if self._will is not None:
+            self._will.require_accepted(settings.topics, mapping)
+        expiry_s = self._expiry_s(connect)
+        connection.keep_alive_s = self._keep_alive_s(connect)
+        answer = self._fitting(self._properties(connect, expiry_s, welcome))
+        sessions, user = welcome.vhost.sessions, welcome.principal.name
+        self._require_own(sessions.get(self.client_id), welcome)
+        if not sessions.prepare(self.client_id, connect.clean_start, user, lambda: self._enter_late(welcome)):
+            connection.state = State.JUDGING
+            return
+        self._welcome = welcome
+        self._permissions, self._vhost_version = welcome.permissions, welcome.vhost.version
+        session, is_present = sessions.open(self.client_id, connect.clean_start, expiry_s, connection, user)
+        protocol = PROTOCOLS[connect.version]
+        origin = Origin(connection.driver.name, _NO_CHANNEL, welcome.principal.name, protocol)
+        outbox = connection.packet_outbox
+        scope = Scope(connection, settings, welcome.vhost, session, outbox, origin, connect.version, mapping)
+        counters = ClientCounters()
+        receive_maximum = min(
+            connect.properties.get(Property.RECEIVE_MAXIMUM, settings.prefetch), settings.max_inflight
+        )
+        inflight = Inflight(session, scope.journal, connection.outbox, connect.version, receive_maximum, counters)
+        delivering = Delivering(
+            welcome.vhost,
+            session,
+            scope.journal,
+            connection.outbox,
+            settings.encoders.of(connect.version, mapping),
+            inflight,
+            origin,
+            max_packet_size=connection.max_packet_size,
+            alias_maximum=min(connect.properties.get(Property.TOPIC_ALIAS_MAXIMUM, 0), settings.topic_alias_max),
+        )
+        connection.opened(Conversation(scope, self._will, inflight, delivering, Publishing(scope, counters)))
+        connection.outbox.write(connack(connect.version, is_present, Reason.SUCCESS, answer))
+        if is_present:
+            session.restore_queues(scope.exchange)
+            delivering.resume_session()
+
+    def _require_own(self, session: Session | None, welcome: Welcome) -> None:
+        """Refuse a client identifier whose session belongs to another user.
+
+        One of an earlier version belongs to no user: it is adopted by the first who may configure its queues.
+
+        :raises MqttError: then; the session stays as it is.
+        """
+        user = welcome.principal.name
+        if session is None or (session.user and session.belongs_to(user)):
+            return
+        names = [session.own_queue_name(level) for level in (0, 1)]
+        if session.user or not all(welcome.permissions.may(Operation.CONFIGURE, name) for name in names):
+            text = f"the session of client '{self.client_id}' belongs to another user"
+            raise MqttError(Reason.CLIENT_IDENTIFIER_NOT_VALID, text)
+
+    def _fitting(self, said: Properties) -> Properties:
+        """Return what of a CONNACK's properties a client of small packets can take (MQTT-3.1.2-24).
+
+        Limits of this side are left out where there is no room: a client that exceeds them hears so.
+
+        :raises MqttError: when there is no room for what the client has to know.
+        """
+        connection = self._connection
+        for left_out in (None, Property.TOPIC_ALIAS_MAXIMUM, Property.MAXIMUM_PACKET_SIZE):
+            said = {name: value for name, value in said.items() if name is not left_out}
+            size = len(connack(connection.version, False, Reason.SUCCESS, said))
+            if size <= connection.max_packet_size:
+                return said
+        text = f"a CONNACK of {size} bytes, the client's Maximum Packet Size is {connection.max_packet_size}"
+        raise MqttError(Reason.PACKET_TOO_LARGE, text)
+
+    def _expiry_s(self, connect: Connect) -> int:
+        """Return how long the session outlives the connection; ``clean session`` of 3.x means not at all."""
+        longest = self._connection.settings.max_session_expiry_s
+        if connect.version < 5:
+            return 0 if connect.clean_start else longest
+        return int(min(connect.properties.get(Property.SESSION_EXPIRY_INTERVAL, 0), longest))
+
+    def _keep_alive_s(self, connect: Connect) -> int:
+        most = self._connection.settings.keep_alive_max_s
+        if most and connect.version == 5:
+            return min(connect.keep_alive_s or most, most)
+        return connect.keep_alive_s
+
+    def _properties(self, connect: Connect, expiry_s: int, welcome: Welcome) -> Properties:
+        """Return what CONNACK tells a client of 5.0 of this side (3.2.2.3)."""
+        settings = self._connection.settings
+        said: Properties = {
+            Property.MAXIMUM_PACKET_SIZE: settings.max_packet_size,
+            Property.TOPIC_ALIAS_MAXIMUM: settings.topic_alias_max,
+        }
+        if settings.receive_maximum < 65_535:
+            said[Property.RECEIVE_MAXIMUM] = settings.receive_maximum
+        if expiry_s != connect.properties.get(Property.SESSION_EXPIRY_INTERVAL, 0):
+            said[Property.SESSION_EXPIRY_INTERVAL] = expiry_s
+        if self.is_assigned:
+            said[Property.ASSIGNED_CLIENT_IDENTIFIER] = self.client_id
+        if self._connection.keep_alive_s != connect.keep_alive_s:
+            said[Property.SERVER_KEEP_ALIVE] = self._connection.keep_alive_s
+        if self._login is not None and self._login.method:
+            said |= self._method(welcome.data)
+        return said
+
+
+def _reason(error: GatewayError) -> Reason:
+    return reason_for(error) if isinstance(error, AccessRefused | NotAllowed) else Reason.UNSPECIFIED_ERROR
+
+
+def _local_port(name: str) -> int:
+    """Return the port a peer connected to; its name ends with it."""
+    port = name.rpartition(":")[2]
+    return int(port) if port.isdigit() else 0

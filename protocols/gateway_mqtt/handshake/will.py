@@ -1,0 +1,66 @@
+"""The message a client wants published should its connection end otherwise than it says (MQTT 5.0, 3.1.2.5)."""
+
+from gateway.kernel.errors import AccessRefused
+from gateway.kernel.messages.message import Message
+from gateway_mqtt.codec.errors import MqttError
+from gateway_mqtt.codec.packets import WillPacket
+from gateway_mqtt.codec.properties import Property, write_block
+from gateway_mqtt.codec.publish import scan_publish_properties
+from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.scope import Scope
+from gateway_mqtt.translation.header import mqtt_header
+from gateway_mqtt.translation.topics import TopicBounds, TopicMapping, check_topic
+
+#: What a will's properties say of the will, and not of the message.
+_OF_THE_WILL = frozenset({Property.WILL_DELAY_INTERVAL})
+
+
+class Will:
+    """One client's will, from its CONNECT until it is published or forgotten."""
+
+    def __init__(self, packet: WillPacket) -> None:
+        """Take a will. :raises MqttError: when its topic or its payload is not what it has to be."""
+        check_topic(packet.topic)
+        if packet.properties.get(Property.PAYLOAD_FORMAT_INDICATOR):
+            try:
+                packet.payload.decode()
+            except UnicodeDecodeError:
+                raise MqttError(Reason.PAYLOAD_FORMAT_INVALID, "the will's payload is not UTF-8") from None
+        self._packet = packet
+
+    def require_accepted(self, bounds: TopicBounds, mapping: TopicMapping) -> None:
+        """Refuse a topic that this server does not accept. :raises MqttError: then."""
+        topic = self._packet.topic
+        if objection := bounds.objection(topic, mapping.routing_key(topic)):
+            raise MqttError(Reason.TOPIC_NAME_INVALID, f"the will's topic {objection}")
+
+    def leave(self, scope: Scope) -> None:
+        """Publish it: now or after its delay, but not later than its session ends (MQTT-3.1.3-9).
+
+        One that its user may not publish, or may not any more, is lost.
+        """
+        packet = self._packet
+        routing_key = scope.mapping.routing_key(packet.topic)
+        if not self._is_permitted(scope, routing_key):
+            return
+        delay_s = min(packet.properties.get(Property.WILL_DELAY_INTERVAL, 0), scope.session.expiry_s)
+        block = write_block({name: value for name, value in packet.properties.items() if name not in _OF_THE_WILL})
+        expires = scan_publish_properties(block).message_expiry_s is not None
+        header = mqtt_header(
+            qos=packet.qos,
+            retain=packet.retain,
+            version5=scope.version == 5,
+            client_id=scope.client_id,
+            block=block,
+            # its life begins when it is published
+            arrived_at_ms=scope.journal.now_ms + delay_s * 1000 if expires else 0,
+            mapping=scope.mapping,
+        )
+        message = Message(scope.exchange_name, routing_key, header, packet.payload)
+        scope.vhost.wills.leave(scope.client_id, message, packet.retain, delay_s)
+
+    def _is_permitted(self, scope: Scope, routing_key: str) -> bool:
+        try:
+            return scope.may_publish(self._packet.topic, routing_key)
+        except AccessRefused:  # the user may do nothing here any more
+            return False

@@ -1,0 +1,148 @@
+"""PUBLISH packets to subscribers. One encoding serves all of them that speak the same version and want the same QoS.
+
+A message that goes to a thousand subscribers is offered to them one after the other, so remembering the encoding of the
+last message is enough (measured in a fan-out to 100: 0.15 µs for each delivery in place of 1.2).
+"""
+
+from typing import Final
+
+from gateway.kernel.messages.message import Message
+from gateway_mqtt.codec.data_types import LONGEST_STRING, utf8, varint
+from gateway_mqtt.codec.properties import Properties, Property, write_block
+from gateway_mqtt.translation.delivery_view import Facts, facts_of
+from gateway_mqtt.translation.topics import TopicMapping
+
+#: Topics whose bytes are kept before the memory is emptied.
+_TOPICS_KEPT: Final = 10_000
+
+#: Longer topics, in bytes, are encoded each time.
+_LONGEST_KEPT: Final = 512
+
+_PUBLISH: Final = 0x30
+
+#: The first bytes of packets of QoS 1 and 2 that are neither sent again nor retained.
+_AT_LEAST_ONCE: Final = b"\x32"
+_EXACTLY_ONCE: Final = b"\x34"
+_DUP: Final = 0x08
+_RETAIN: Final = 0x01
+
+
+class Encoder:
+    """Encodes for the clients of one version that see routing keys as topics by one mapping.
+
+    Owns the encodings of the message it was asked about last. The hot methods are for messages whose facts are
+    ordinary; ``special`` is for everything.
+    """
+
+    __slots__ = ("_at_least_once", "_at_most_once", "_exactly_once", "_is_v5", "_mapping", "_message", "_topics")
+
+    def __init__(self, is_v5: bool, mapping: TopicMapping) -> None:
+        self._is_v5 = is_v5
+        self._mapping = mapping
+        self._message: Message | None = None
+        self._at_most_once = b""
+        self._at_least_once: tuple[bytes, bytes] | None = None
+        self._exactly_once: tuple[bytes, bytes] | None = None
+        self._topics: dict[str, bytes] = {}
+
+    def at_most_once(self, message: Message) -> bytes:
+        """Return the packet of QoS 0."""
+        if message is not self._message:
+            self._begin(message)
+        packet = self._at_most_once
+        if not packet:
+            tail = self._tail(message) if self._is_v5 else message.body
+            topic = self.topic(message.routing_key)
+            packet = self._at_most_once = b"\x30" + varint(len(topic) + len(tail)) + topic + tail
+        return packet
+
+    def acknowledged(self, message: Message, qos: int) -> tuple[bytes, bytes]:
+        """Return the packet of QoS 1 or 2 in two parts: what comes before the packet identifier, and after it."""
+        if message is not self._message:
+            self._begin(message)
+        parts = self._at_least_once if qos == 1 else self._exactly_once
+        if parts is None:
+            tail = self._tail(message) if self._is_v5 else message.body
+            topic = self.topic(message.routing_key)
+            first = _AT_LEAST_ONCE if qos == 1 else _EXACTLY_ONCE
+            parts = first + varint(len(topic) + 2 + len(tail)) + topic, tail
+            if qos == 1:
+                self._at_least_once = parts
+            else:
+                self._exactly_once = parts
+        return parts
+
+    def special(
+        self,
+        message: Message,
+        facts: Facts,
+        *,
+        qos: int,
+        packet_id: int,
+        is_again: bool,
+        is_retained: bool,
+        identifiers: tuple[int, ...],
+        topic: bytes,
+        alias: int,
+        now_ms: int,
+    ) -> bytes:
+        """Return the packet of a message that differs from one subscriber to the next.
+
+        ``topic`` is written as it stands, with its length; an ``alias`` of 0 is none. A message that expires tells how
+        long it has left (MQTT-3.3.2-6).
+        """
+        first = _PUBLISH | (_DUP if is_again and qos else 0) | qos << 1 | (_RETAIN if is_retained else 0)
+        parts = [topic, packet_id.to_bytes(2, "big") if qos else b""]
+        if self._is_v5:
+            parts.append(_properties(facts, identifiers, alias, now_ms))
+        parts.append(message.body)
+        return bytes((first,)) + varint(sum(map(len, parts))) + b"".join(parts)
+
+    def topic(self, routing_key: str) -> bytes:
+        """Return the topic of a routing key with its length, as it stands in a packet."""
+        topic = self._topics.get(routing_key)
+        if topic is None:
+            topic = _written(self._mapping.topic(routing_key))
+            if len(topic) <= _LONGEST_KEPT:
+                if len(self._topics) >= _TOPICS_KEPT:
+                    self._topics.clear()
+                self._topics[routing_key] = topic
+        return topic
+
+    def _begin(self, message: Message) -> None:
+        self._message = message
+        self._at_most_once = b""
+        self._at_least_once = self._exactly_once = None
+
+    def _tail(self, message: Message) -> bytes:
+        """Return what follows the packet identifier in 5.0."""
+        block = facts_of(message.header).block
+        return varint(len(block)) + block + message.body
+
+
+def _properties(facts: Facts, identifiers: tuple[int, ...], alias: int, now_ms: int) -> bytes:
+    """Return the properties with what is this subscriber's: expiry left, alias, identifiers."""
+    block = facts.block_without_expiry
+    own: Properties = {}
+    if facts.expiry_s is not None:
+        waited_s = max(0, now_ms - facts.arrived_at_ms) // 1000 if facts.arrived_at_ms else 0
+        own[Property.MESSAGE_EXPIRY_INTERVAL] = max(0, facts.expiry_s - waited_s)
+    if alias:
+        own[Property.TOPIC_ALIAS] = alias
+    if identifiers:
+        own[Property.SUBSCRIPTION_IDENTIFIER] = list(identifiers)
+    if own:
+        block = write_block(own) + block
+    return varint(len(block)) + block
+
+
+def _written(topic: str) -> bytes:
+    """Return a topic with its length. A key that another protocol wrote may be one that no topic name can hold.
+
+    Its message is delivered all the same, under the nearest name: it must not end the connection of its subscriber.
+    """
+    try:
+        return utf8(topic)
+    except ValueError:  # a surrogate, or more bytes than a string holds
+        octets = topic.encode(errors="backslashreplace")[:LONGEST_STRING]
+        return utf8(octets.decode(errors="ignore"))

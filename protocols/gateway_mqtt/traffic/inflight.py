@@ -1,0 +1,159 @@
+"""Deliveries under way to one client, by packet identifier, and what it says of them (MQTT 5.0, 4.3 and 4.4)."""
+
+from typing import TYPE_CHECKING
+
+from gateway.kernel.compiling import mypyc_attr
+from gateway.kernel.journal.journal import Journal
+from gateway.kernel.queueing.consumer import Credit
+from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.sessions.session import Session
+from gateway.net.outbox import Outbox
+from gateway_mqtt.codec.encoding import PUBREL, ack
+from gateway_mqtt.codec.errors import MqttError
+from gateway_mqtt.codec.packet_types import PacketType
+from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.meter import ClientCounters
+
+if TYPE_CHECKING:
+    from gateway.kernel.messages.queued_message import QueuedMessage
+
+
+@mypyc_attr(free_list_len=1)
+class Delivery:
+    """A message of a queue that was sent and waits for its acknowledgement."""
+
+    __slots__ = ("entry", "qos", "queue")
+
+    def __init__(self, queue: Queue, entry: "QueuedMessage", qos: int) -> None:
+        self.queue = queue
+        self.entry = entry
+        self.qos = qos
+
+
+class Inflight:
+    """Owns the deliveries under way of one connection, and the credit that bounds them.
+
+    ``credit`` is the client's Receive Maximum, for all its queues together (MQTT-4.9.0-1). Consumers of the connection
+    have no other, so it is given back here. ``deliveries`` are those whose message is still ours; the identifiers of
+    the others wait in the session to be released.
+    """
+
+    __slots__ = ("_journal", "_outbox", "_session", "_version", "counters", "credit", "deliveries")
+
+    def __init__(
+        self,
+        session: Session,
+        journal: Journal,
+        outbox: Outbox,
+        version: int,
+        receive_maximum: int,
+        counters: ClientCounters,
+    ) -> None:
+        self._session = session
+        self._journal = journal
+        self._outbox = outbox
+        self._version = version
+        self.counters = counters
+        self.credit = Credit(receive_maximum)
+        self.deliveries: dict[int, Delivery] = {}
+
+    def __len__(self) -> int:
+        return len(self.deliveries) + len(self._session.handshakes.releasing)
+
+    def repeat_releases(self) -> None:
+        """Release again what the last connection did not see completed (MQTT-4.4.0-1)."""
+        for packet_id in self._session.handshakes.releasing:
+            self.credit.used += 1
+            self._release(packet_id)
+
+    def give_up_before(self, position: float) -> None:
+        """Release what was sent of messages before this position, which have left their queue meanwhile."""
+        for packet_id in self._session.handshakes.give_up_before(position):
+            self.credit.used += 1
+            self._release(packet_id)
+
+    def accept(self, packet_id: int) -> None:
+        """Take a PUBACK: the message is consumed. :raises MqttError: when it was sent with QoS 2."""
+        delivery = self.deliveries.get(packet_id)
+        if delivery is None:
+            return
+        if delivery.qos != 1:
+            raise MqttError(Reason.PROTOCOL_ERROR, f"PUBACK for packet identifier {packet_id}, which has QoS 2")
+        del self.deliveries[packet_id]
+        delivery.queue.accept(delivery.entry)
+        self.credit.used -= 1
+
+    def refuse(self, packet_id: int) -> None:
+        """Take a PUBACK or PUBREC that says no: the message is a dead letter, as one rejected over AMQP is."""
+        delivery = self.deliveries.pop(packet_id, None)
+        if delivery is None:
+            return
+        if delivery.qos == 2:
+            self._session.handshakes.abort(packet_id)
+        delivery.queue.settle(delivery.entry, Outcome.REJECTED)
+        self.credit.used -= 1
+
+    def received(self, packet_id: int) -> None:
+        """Take a PUBREC: the message is the client's. Its identifier is released once that is durable (MQTT-4.3.3-8).
+
+        :raises MqttError: when it was sent with QoS 1.
+        """
+        handshakes = self._session.handshakes
+        delivery = self.deliveries.get(packet_id)
+        if delivery is None:
+            if packet_id in handshakes.releasing:
+                self._release(packet_id)
+            else:
+                reason = Reason.PACKET_IDENTIFIER_NOT_FOUND
+                self._promise()
+                self._outbox.write(ack(PacketType.PUBREL, self._version, packet_id, reason))
+            return
+        if delivery.qos != 2:
+            raise MqttError(Reason.PROTOCOL_ERROR, f"PUBREC for packet identifier {packet_id}, which has QoS 1")
+        del self.deliveries[packet_id]
+        handshakes.proceed(packet_id)
+        delivery.queue.accept(delivery.entry)
+        self._release(packet_id)
+
+    def _release(self, packet_id: int) -> None:
+        """Say PUBREL."""
+        self._promise()
+        self._outbox.write(PUBREL + packet_id.to_bytes(2, "big"))
+
+    def _promise(self) -> None:
+        """Let what is written from now on leave once it is durable that the client has the message.
+
+        Whoever forgot the identifier sooner would take the message for a new one, were it sent again after a crash.
+        """
+        if self._session.handshakes.is_durable:
+            self._outbox.promise(self._journal.pending_lsn)
+
+    def completed(self, packet_id: int) -> None:
+        """Take a PUBCOMP: the identifier is free again."""
+        if self._session.handshakes.conclude(packet_id):
+            self.credit.used -= 1
+
+    def put_back(self) -> None:
+        """The connection ends: messages go back to their places, or wait for this client alone (MQTT-4.8.2-4)."""
+        deliveries = dict(self.deliveries)
+        self.deliveries.clear()  # the same one for all who know it
+        for packet_id, delivery in deliveries.items():
+            queue, entry = delivery.queue, delivery.entry
+            if self._session.owns(queue):
+                self._session.handshakes.remember(entry.position, packet_id, delivery.qos)
+                if delivery.qos == 2:
+                    entry.outlast()
+            elif delivery.qos == 2:
+                self._session.held[packet_id] = (queue, entry)
+                continue
+            queue.settle(entry, Outcome.REQUEUED)
+
+    def take_held(self) -> list[tuple[int, Delivery]]:
+        """Return the deliveries that waited for this client alone; they are under way again."""
+        held, self._session.held = self._session.held, {}
+        taken = []
+        for packet_id, (queue, entry) in held.items():
+            self.credit.used += 1
+            self.deliveries[packet_id] = delivery = Delivery(queue, entry, 2)
+            taken.append((packet_id, delivery))
+        return taken

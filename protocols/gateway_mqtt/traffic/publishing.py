@@ -1,0 +1,333 @@
+"""Messages from the client: PUBLISH in, and the acknowledgement when the message is safe (MQTT 5.0, 3.3 and 4.3)."""
+
+from functools import partial
+from typing import Final, NamedTuple
+
+from gateway.kernel.journal.confirms import Confirms
+from gateway.kernel.messages.message import Message
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.vhosts.virtual_host import Verdict
+from gateway_mqtt.codec.data_types import text_of
+from gateway_mqtt.codec.encoding import PUBACK, PUBCOMP, PUBREC, ack
+from gateway_mqtt.codec.errors import MqttError, protocol_error, shown
+from gateway_mqtt.codec.packet_types import PacketType
+from gateway_mqtt.codec.publish import (
+    NO_PROPERTIES,
+    PublishProperties,
+    decode_publish,
+    scan_publish_properties,
+    without_alias,
+)
+from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.meter import ClientCounters
+from gateway_mqtt.scope import Scope
+from gateway_mqtt.traffic.aliases import IncomingAliases
+from gateway_mqtt.translation.header import MqttHeader, mqtt_header
+from gateway_mqtt.translation.topics import check_topic
+
+#: Targets and headers kept per connection before they are forgotten: bounds what ever new topics can hold.
+_KEPT: Final = 1024
+
+#: Longer properties are not kept: what is long is seldom repeated.
+_LONGEST_KEPT: Final = 256
+
+#: Topics longer than this, in bytes, are worked out each time: a thousand of 64 KB would take more than they save.
+_LONGEST_KEPT_TOPIC: Final = 1024
+
+#: Units of work that a topic takes which is new to the connection.
+_WORK_OF_A_TOPIC: Final = 16
+
+#: Bytes of properties that count as a unit of work when they are read, as a power of two.
+_BYTES_A_UNIT: Final = 3
+
+_RETAIN: Final = 0x01
+
+
+class Refusal(NamedTuple):
+    """Why nothing may be published to a topic: what the client is told, by number and in words."""
+
+    reason: Reason
+    text: str
+
+
+class Target:
+    """Where a topic leads, worked out once: nowhere with a ``refusal``. Good while ``version`` is the vhost's."""
+
+    __slots__ = ("exchange", "refusal", "routing_key", "version")
+
+    def __init__(self, exchange: Exchange, routing_key: str, refusal: Refusal | None, version: int) -> None:
+        self.exchange = exchange
+        self.routing_key = routing_key
+        self.refusal = refusal
+        self.version = version
+
+
+class Answer:
+    """An acknowledgement the client waits for. ``text`` says in words why it is a refusal."""
+
+    __slots__ = ("packet_id", "packet_type", "reason", "text")
+
+    def __init__(self, packet_type: PacketType, packet_id: int, reason: Reason, text: str) -> None:
+        self.packet_type = packet_type
+        self.packet_id = packet_id
+        self.reason = reason
+        self.text = text
+
+
+class Publishing:
+    """Publishes for one client. Owns what its topics and properties were found to mean, and the answers it waits for.
+
+    PUBACK and PUBREC go out in the order of the publishes (MQTT-4.6.0-2), each once the message is safe.
+    """
+
+    def __init__(self, scope: Scope, counters: ClientCounters) -> None:
+        self._scope = scope
+        self._version = scope.version
+        self._origin = scope.origin
+        self._exchange_name = scope.exchange_name
+        self._vhost = scope.vhost
+        self._counters = counters
+        self._handshakes = scope.session.handshakes
+        self._targets: dict[bytes, Target] = {}
+        self._headers: dict[tuple[int, bytes], tuple[MqttHeader, PublishProperties]] = {}
+        self._bare: list[MqttHeader | None] = [None] * 8
+        self._aliases = IncomingAliases(scope.settings.topic_alias_max if scope.version == 5 else 0)
+        self._confirms = Confirms(scope.journal, self._answer)
+        self._answers: list[Answer] = []
+        self._answered = 0
+        self._pubacks = 0  # how many of the answers are those of QoS 1
+        self._receive_maximum = scope.settings.receive_maximum
+
+    def publish(self, first: int, data: bytes, start: int, end: int) -> None:
+        """Publish one packet: its first byte, and its body from ``start`` to ``end``."""
+        topic, packet_id, properties_at, payload_at = decode_publish(self._version, first & 0x0F, data, start, end)
+        if properties_at == payload_at:
+            properties = NO_PROPERTIES
+            header = self._bare[first & 0x07] or self._bare_header(first & 0x07)
+        else:
+            key = (first & 0x07, data[properties_at:payload_at])
+            known = self._headers.get(key)
+            header, properties = known if known is not None else self._header(*key)
+            if properties.topic_alias:
+                topic = self._aliases.resolve(properties.topic_alias, topic)
+        target = self._targets.get(topic)
+        if target is None or target.version != self._vhost.version:
+            target = self._target(topic)
+        body = data[payload_at:end]
+        if target.refusal is not None:
+            self._refuse(first >> 1 & 3, packet_id, target.refusal)
+            return
+        if properties.payload_format and not _is_utf8(body):
+            self._decline(first >> 1 & 3, packet_id, Reason.PAYLOAD_FORMAT_INVALID, "the payload is not UTF-8")
+            return
+        counters = self._counters
+        counters.publish += 1
+        counters.payload_received += end - payload_at
+        message = Message(self._exchange_name, target.routing_key, header, body)
+        if packet_id:
+            self._publish_acknowledged(first, packet_id, target, message)
+        else:
+            self._vhost.publish(target.exchange, message, self._origin)
+            if first & _RETAIN:
+                self._vhost.retained.keep(message)
+
+    def _publish_acknowledged(self, first: int, packet_id: int, target: Target, message: Message) -> None:
+        is_exactly_once = first & 0x04
+        if is_exactly_once and packet_id in self._handshakes.received:
+            # sent again: it was published already, and is not twice (MQTT-4.3.3-10)
+            self._await(PacketType.PUBREC, packet_id, Verdict.TAKEN, self._handshakes.is_durable)
+            return
+        if len(self._answers) + len(self._handshakes.received) >= self._receive_maximum:
+            self._require_room()
+        verdict = self._vhost.publish(target.exchange, message, self._origin)
+        is_stored = message.id != 0
+        if first & _RETAIN:
+            self._vhost.retained.keep(message)
+            is_stored = True
+        if is_exactly_once:
+            is_stored = is_stored or self._handshakes.is_durable
+            if verdict is not Verdict.REFUSED:
+                self._handshakes.receive(packet_id)
+        if verdict is Verdict.TAKEN and not is_stored and self._is_safe_now:
+            self._vhost.traffic.confirmed += 1
+            head = PUBREC if is_exactly_once else PUBACK
+            self._scope.outbox.write(head + packet_id.to_bytes(2, "big"))
+        else:
+            self._await(PacketType.PUBREC if is_exactly_once else PacketType.PUBACK, packet_id, verdict, is_stored)
+
+    def _require_room(self) -> None:
+        """Keep to Receive Maximum (MQTT-3.3.4-7). :raises MqttError: when as many publishes are unfinished already.
+
+        Those of QoS 2 count until they are released, whether or not their PUBREC is still to come.
+        """
+        if self._pubacks + len(self._handshakes.received) >= self._receive_maximum:
+            raise MqttError(Reason.RECEIVE_MAXIMUM_EXCEEDED, f"more than {self._receive_maximum} publishes unanswered")
+
+    @property
+    def _is_safe_now(self) -> bool:
+        """Whether a message that no store has to keep may be answered at once: nothing before it waits for the disk.
+
+        A dead letter of it may: one that died on arrival is safe once that is.
+        """
+        journal = self._scope.journal
+        return not self._answers and journal.moved_lsn != journal.lsn and not journal.has_failed
+
+    def released(self, packet_id: int) -> None:
+        """Take a PUBREL: forget the identifier durably, then say so (MQTT-4.3.3-11).
+
+        An answer that left too early could let the client reuse an identifier that a crash makes us know again; so it
+        is with one that an earlier connection released a moment ago.
+        """
+        is_known = self._handshakes.release(packet_id)
+        if self._handshakes.is_durable:
+            self._scope.outbox.promise(self._scope.journal.pending_lsn)
+        if is_known:
+            self._scope.outbox.write(PUBCOMP + packet_id.to_bytes(2, "big"))
+        else:
+            reason = Reason.PACKET_IDENTIFIER_NOT_FOUND
+            write = partial(ack, PacketType.PUBCOMP, self._scope.version, packet_id, reason)
+            self._scope.outbox.write(self._scope.host.explained("no such publish is under way", write))
+
+    # Answers
+
+    def end_turn(self) -> None:
+        """Let answers go out that are due; called once after each turn in which something was published."""
+        self._confirms.end_turn()
+
+    def fail(self) -> None:
+        """Refuse every publish that waits for its answer: the store gave up."""
+        self._confirms.fail()
+
+    def close(self) -> None:
+        """Answer nothing any more."""
+        self._confirms.abandon()
+        self._answers.clear()
+        self._pubacks = 0
+
+    def _await(
+        self,
+        packet_type: PacketType,
+        packet_id: int,
+        verdict: Verdict,
+        is_stored: bool,
+        reason: Reason | None = None,
+        text: str = "",
+    ) -> None:
+        if reason is None:
+            reason = Reason.NO_MATCHING_SUBSCRIBERS if verdict is Verdict.UNROUTED else Reason.SUCCESS
+        self._answers.append(Answer(packet_type, packet_id, reason, text))
+        if packet_type is PacketType.PUBACK:
+            self._pubacks += 1
+        self._confirms.published(verdict is not Verdict.REFUSED, is_stored)
+        self._scope.host.awaits_turn()
+
+    def _answer(self, number: int, is_multiple: bool, is_accepted: bool) -> None:
+        """Write the answers up to the ``number``-th publish; one that is refused comes alone (R66)."""
+        version = self._scope.version
+        count = number - self._answered if is_multiple else 1
+        answers = self._answers[:count]
+        del self._answers[:count]
+        packets = []
+        for answer in answers:
+            if answer.packet_type is PacketType.PUBACK:
+                self._pubacks -= 1
+            if not is_accepted:
+                if version < 5:
+                    continue  # 3.x cannot say no: the client hears nothing, and may try again
+                answer.reason, answer.text = Reason.QUOTA_EXCEEDED, self._why_refused
+            if answer.text:
+                write = partial(ack, answer.packet_type, version, answer.packet_id, answer.reason)
+                packets.append(self._scope.host.explained(answer.text, write))
+            else:
+                packets.append(ack(answer.packet_type, version, answer.packet_id, answer.reason))
+        self._answered = number
+        if packets:
+            self._vhost.traffic.confirmed += count if is_accepted else 0
+            self._scope.outbox.write_all(packets)
+
+    @property
+    def _why_refused(self) -> str:
+        return "the store failed" if self._scope.journal.has_failed else "a queue does not take the message"
+
+    def _refuse(self, qos: int, packet_id: int, refusal: Refusal) -> None:
+        """Decline a publish to a topic that is forbidden or not accepted.
+
+        QoS 1 and 2 of 5.0 have an answer that says so. For the others the connection ends, as in RabbitMQ, unless what
+        is only forbidden is to be dropped: 3.x has an answer then that does not tell (3.1.1: MQTT-3.3.5-2).
+        """
+        has_answer = qos and self._version == 5
+        drops = refusal.reason is Reason.NOT_AUTHORIZED and not self._scope.settings.disconnect_on_unauthorized
+        if not has_answer and not drops:
+            raise MqttError(*refusal)
+        if qos:
+            self._decline(qos, packet_id, *refusal)
+
+    def _decline(self, qos: int, packet_id: int, reason: Reason, text: str) -> None:
+        """Answer a publish that is not published with a reason; where there is no answer, the connection ends."""
+        if not qos:
+            raise MqttError(reason, text)
+        packet_type = PacketType.PUBACK if qos == 1 else PacketType.PUBREC
+        self._await(packet_type, packet_id, Verdict.TAKEN, False, reason, text)
+
+    # What topics and properties mean
+
+    def _target(self, topic: bytes) -> Target:
+        scope = self._scope
+        scope.journal.budget.work += _WORK_OF_A_TOPIC
+        text = text_of(topic)
+        if not text:
+            raise protocol_error("PUBLISH with neither a topic nor an alias")  # 3.3.2.1
+        check_topic(text)
+        routing_key = scope.mapping.routing_key(text)
+        scope.host.publishing()
+        version = self._vhost.version
+        target = Target(scope.exchange, routing_key, self._refusal(text, routing_key), version)
+        if len(topic) <= _LONGEST_KEPT_TOPIC:
+            if len(self._targets) >= _KEPT:
+                self._targets.clear()
+            self._targets[topic] = target
+        return target
+
+    def _refusal(self, topic: str, routing_key: str) -> Refusal | None:
+        """Return why nothing may be published to a topic, ``None`` when it may."""
+        scope = self._scope
+        if objection := scope.settings.topics.objection(topic, routing_key):
+            return Refusal(Reason.TOPIC_NAME_INVALID, objection)
+        if not scope.may_publish(topic, routing_key):
+            text = f"access to topic '{shown(topic)}' refused for user '{scope.origin.user}'"
+            return Refusal(Reason.NOT_AUTHORIZED, text)
+        return None
+
+    def _bare_header(self, flags: int) -> MqttHeader:
+        """Return the header of a message without properties."""
+        header = self._bare[flags] = self._header(flags, b"")[0]
+        return header
+
+    def _header(self, flags: int, block: bytes) -> tuple[MqttHeader, PublishProperties]:
+        """Read the properties; those that expire are read each time, since the header says when they came."""
+        self._scope.journal.budget.work += len(block) >> _BYTES_A_UNIT
+        properties = scan_publish_properties(block)
+        is_v5 = self._scope.version == 5
+        arrived_at_ms = self._scope.journal.now_ms if properties.message_expiry_s is not None else 0
+        header = mqtt_header(
+            qos=flags >> 1 & 3,
+            retain=bool(flags & _RETAIN),
+            version5=is_v5,
+            client_id=self._scope.client_id,
+            block=without_alias(block) if properties.topic_alias else block,
+            arrived_at_ms=arrived_at_ms,
+            mapping=self._scope.mapping,
+        )
+        if not arrived_at_ms and len(block) <= _LONGEST_KEPT:
+            if len(self._headers) >= _KEPT:
+                self._headers.clear()
+            self._headers[flags, block] = header, properties
+        return header, properties
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,207 @@
+"""Who takes messages out of a session's queues: one kind of kernel ``Subscriber`` for each kind of queue.
+
+A queue of QoS 0 needs nothing settled, the one of QoS 1 and 2 does, and one shared with a group has its own terms. Each
+has a short way for messages that every subscriber sees alike, and a long one for all that is special.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.journal.records import SubscriptionRecord
+from gateway.kernel.messages.message import Message
+from gateway.kernel.messages.origin import Origin
+from gateway.kernel.queueing.consumer import Consumer, Subscriber
+from gateway.kernel.sessions.subscriptions import Terms, may_match
+from gateway_mqtt.traffic.inflight import Delivery
+from gateway_mqtt.translation.delivery_view import facts_of, is_plain
+
+if TYPE_CHECKING:
+    from gateway.kernel.messages.queued_message import QueuedMessage
+    from gateway_mqtt.traffic.delivering import Delivering
+
+
+#: The terms of a message that the client does not want.
+_UNWANTED: Final = Terms()
+
+
+class AtMostOnce(Subscriber):
+    """Delivers from the queue of QoS 0: handing over is all there is to it."""
+
+    __slots__ = ("_client_id", "_delivering", "_subscriptions")
+
+    def __init__(self, delivering: "Delivering") -> None:
+        self._delivering = delivering
+        self._client_id = delivering.session.client_id
+        self._subscriptions = delivering.session.subscriptions
+
+    @property
+    def origin(self) -> Origin:
+        """Where it is."""
+        return self._delivering.origin
+
+    def cancelled(self, consumer: Consumer) -> None:
+        """The queue is gone."""
+        self._delivering.cancelled(consumer)
+
+    def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage | None") -> None:
+        """Send a message, unless the session's other queue brings it too, on better terms."""
+        terms = self._subscriptions.terms_of_a_match(message.routing_key)
+        if terms is not None and terms.is_plain and not terms.qos and is_plain(message.header):
+            delivering = self._delivering
+            packet = delivering.encoder.at_most_once(message)
+            if len(packet) <= delivering.plain_size:
+                delivering.write(packet)
+                delivering.count(consumer.queue, message, redelivered, entry)
+                return
+        self._deliver_special(consumer, message, redelivered)
+
+    def _deliver_special(self, consumer: Consumer, message: Message, redelivered: bool) -> None:
+        terms = wanted(self._subscriptions.terms(message.routing_key), message, self._client_id)
+        if terms is _UNWANTED:
+            return
+        if terms is not None and terms.qos and not facts_of(message.header).is_copy:
+            return
+        if self._delivering.send_special(message, terms, qos=0):
+            self._delivering.count(consumer.queue, message, redelivered)
+
+
+class Acknowledged(Subscriber):
+    """Delivers from the queue of QoS 1 and 2: each delivery has an identifier until it is acknowledged."""
+
+    __slots__ = ("_client_id", "_deliveries", "_delivering", "_handshakes", "_subscriptions")
+
+    def __init__(self, delivering: "Delivering") -> None:
+        self._delivering = delivering
+        self._client_id = delivering.session.client_id
+        self._handshakes = delivering.session.handshakes
+        self._deliveries = delivering.inflight.deliveries
+        self._subscriptions = delivering.session.subscriptions
+
+    @property
+    def origin(self) -> Origin:
+        """Where it is."""
+        return self._delivering.origin
+
+    def cancelled(self, consumer: Consumer) -> None:
+        """The queue is gone."""
+        self._delivering.cancelled(consumer)
+
+    def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage | None") -> None:
+        """Send a message under an identifier, which it keeps until the client acknowledges."""
+        assert entry is not None
+        terms, header = self._terms_of_a_match(message.routing_key), message.header
+        if terms is not None and terms.is_plain and not redelivered and is_plain(header):
+            qos = min(terms.qos, facts_of(header).qos)
+            if qos == 1 or (qos == 2 and not self._handshakes.is_durable):
+                head, tail = self._delivering.encoder.acknowledged(message, qos)
+                size = len(head) + 2 + len(tail)
+                if size <= self._delivering.plain_size:
+                    packet_id = self._handshakes.next_id(self._deliveries)
+                    self._deliveries[packet_id] = Delivery(consumer.queue, entry, qos)
+                    self._delivering.write_numbered(head, packet_id, tail, size)
+                    self._delivering.count(consumer.queue, message, redelivered, entry)
+                    return
+        self._deliver_special(consumer, message, redelivered, entry)
+
+    def _terms(self, routing_key: str) -> Terms | None:
+        """Return on which terms a message is delivered; ``None`` when nothing of the session's matches its key."""
+        return self._subscriptions.terms(routing_key)
+
+    def _terms_of_a_match(self, routing_key: str) -> Terms | None:
+        """Return the same of a message that came by a binding of the session's."""
+        return self._subscriptions.terms_of_a_match(routing_key)
+
+    def _deliver_special(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage") -> None:
+        recalled = self._recalled(entry)
+        terms = self._terms(message.routing_key) if recalled is not None else self._wanted(message)
+        if terms is _UNWANTED:
+            self._pass_over(consumer, entry)
+            return
+        packet_id, qos = recalled or self._numbered(message, terms)
+        is_again = recalled is not None or (redelivered and qos == 1)  # with QoS 2 it is known (MQTT-3.3.1-3)
+        self._begin(packet_id, qos, entry, recalled is not None)
+        if not self._delivering.send_special(message, terms, qos=qos, packet_id=packet_id, is_again=is_again):
+            self._give_up(packet_id, qos)
+            self._pass_over(consumer, entry)
+            return
+        self._delivering.count(consumer.queue, message, redelivered, entry)
+        if qos:
+            self._deliveries[packet_id] = Delivery(consumer.queue, entry, qos)
+        else:
+            self._pass_over(consumer, entry)
+
+    def _wanted(self, message: Message) -> Terms | None:
+        """Return on which terms a message is wanted, ``None`` for no particular ones, ``_UNWANTED`` for not at all."""
+        terms = self._terms(message.routing_key)
+        found = wanted(terms, message, self._client_id)
+        if found is not terms and found is not None and not found.qos:
+            return _UNWANTED  # of its own messages, the queue of QoS 0 brings what there is
+        return found
+
+    def _numbered(self, message: Message, terms: Terms | None) -> tuple[int, int]:
+        """Return a new identifier and the QoS of a message; QoS 0 has no identifier."""
+        published = facts_of(message.header).qos
+        qos = published if terms is None else min(terms.qos, published)
+        return (self._handshakes.next_id(self._deliveries), qos) if qos else (0, 0)
+
+    def _recalled(self, entry: "QueuedMessage") -> tuple[int, int] | None:
+        """Return the identifier and QoS of a message that an earlier connection was sent already (MQTT-4.4.0-1)."""
+        if not self._handshakes.remembered:
+            return None
+        recalled = self._handshakes.recall(entry.position)
+        if recalled is None:
+            self._delivering.inflight.give_up_before(entry.position)
+        return recalled
+
+    def _begin(self, packet_id: int, qos: int, entry: "QueuedMessage", is_begun: bool) -> None:
+        """Keep the identifier of an exactly-once delivery, and send neither before both it and the message are safe."""
+        if qos == 2 and self._handshakes.is_durable:
+            if not is_begun:
+                self._handshakes.begin(packet_id, entry.position)
+            self._delivering.promise()
+
+    def _give_up(self, packet_id: int, qos: int) -> None:
+        if qos == 2:
+            self._handshakes.abort(packet_id)
+
+    def _pass_over(self, consumer: Consumer, entry: "QueuedMessage") -> None:
+        """Settle what the client will not acknowledge."""
+        consumer.queue.accept(entry)
+        consumer.settled()
+
+
+class Shared(Acknowledged):
+    """Delivers from the queue of a group, on the terms on which this member joined."""
+
+    __slots__ = ("_binding_key", "_joined_on")
+
+    def __init__(self, delivering: "Delivering", subscription: SubscriptionRecord) -> None:
+        super().__init__(delivering)
+        self._joined_on = Terms.of(subscription)
+        self._binding_key = subscription.binding_key
+
+    def _terms(self, routing_key: str) -> Terms | None:
+        """Return the terms of the group, for any message that comes to it."""
+        return self._joined_on if may_match(self._binding_key, routing_key) else None
+
+    def _terms_of_a_match(self, routing_key: str) -> Terms | None:
+        """Return the same: a match of the exchange's need not be one of the filter's."""
+        return self._terms(routing_key)
+
+    def _recalled(self, entry: "QueuedMessage") -> None:
+        """Return nothing: what a connection left open of a group is not in its queue, see ``Session.held``."""
+
+
+def wanted(terms: Terms | None, message: Message, client_id: str) -> Terms | None:
+    """Return on which of its terms a client wants a message: ``None`` for no particular ones, or ``_UNWANTED``.
+
+    Topics of the server are for those who ask for them by name alone (MQTT-4.7.2-1), and what a client published itself
+    for those who do not say *no local* (MQTT-3.8.3-3). A copy of a retained message was asked for.
+    """
+    facts = facts_of(message.header)
+    if facts.is_copy:
+        return terms
+    if terms is None:
+        return _UNWANTED if message.routing_key.startswith("$") else None
+    if terms.own is terms or facts.client_id != client_id:
+        return terms
+    return _UNWANTED if terms.own is None else terms.own

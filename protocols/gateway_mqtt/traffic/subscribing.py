@@ -1,0 +1,162 @@
+"""SUBSCRIBE and UNSUBSCRIBE: what the client wants to hear, from now on and from before (MQTT 5.0, 3.8 to 3.11)."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from gateway.access import Operation
+from gateway.kernel.errors import NotAllowed, Refused
+from gateway.kernel.journal.records import SubscriptionRecord
+from gateway.kernel.queueing.queue import Queue
+from gateway_mqtt.codec.encoding import suback, unsuback
+from gateway_mqtt.codec.errors import MqttError
+from gateway_mqtt.codec.packets import Subscribe, SubscriptionRequest, Unsubscribe
+from gateway_mqtt.codec.properties import Properties, Property
+from gateway_mqtt.codec.reasons import Reason, reason_for
+from gateway_mqtt.scope import Scope
+from gateway_mqtt.traffic.delivering import Delivering
+from gateway_mqtt.traffic.retained_feed import RetainedFeed
+from gateway_mqtt.translation.topics import parse_filter
+
+_GRANTED = (Reason.SUCCESS, Reason.GRANTED_QOS_1, Reason.GRANTED_QOS_2)
+
+#: Retain handling: send what is retained always, only for a subscription that is new, or never (3.8.3.1).
+_RETAINED_ALWAYS = 0
+_RETAINED_IF_NEW = 1
+
+#: Refusals of one request that are told in words.
+_TOLD = 3
+
+
+class Subscribing:
+    """Changes the subscriptions of one session, as far as permissions and limits go.
+
+    A request is a task: it yields after each filter, so that one of thousands makes no long turn.
+    """
+
+    def __init__(self, scope: Scope, delivering: Delivering, feed: RetainedFeed) -> None:
+        self._scope = scope
+        self._session = scope.session
+        self._delivering = delivering
+        self._feed = feed
+
+    def subscribe(self, packet: Subscribe) -> Iterator[None]:
+        """Take each filter or say why not, then send what is retained. The answer waits until all of it is durable.
+
+        :raises MqttError: when the client cannot take the answer.
+        """
+        self._require_room(suback, len(packet.filters))
+        identifiers = packet.properties.get(Property.SUBSCRIPTION_IDENTIFIER, [0])
+        reasons: list[Reason] = []
+        refusals: list[str] = []
+        taken: list[tuple[SubscriptionRecord, Queue, bool]] = []
+        for request in packet.filters:
+            try:
+                taken.append(self._subscribe(request, identifiers[0]))
+                reasons.append(_GRANTED[request.qos])
+            except MqttError as error:
+                if error.reason is not Reason.TOPIC_FILTER_INVALID or self._scope.version < 4:
+                    raise
+                reasons.append(error.reason)
+                refusals.append(str(error))
+            except Refused as refusal:
+                reasons.append(reason_for(refusal))
+                refusals.append(str(refusal))
+            yield
+        self._promise()
+        self._answer(refusals, partial(suback, self._scope.version, packet.packet_id, reasons))
+        for queue, subscription in {queue: subscription for subscription, queue, _ in taken[::-1]}.items():
+            self._delivering.attend(queue, subscription)
+            yield
+        for subscription, _, sends_retained in taken:
+            if sends_retained:
+                self._feed.serve(subscription)
+            yield
+        self._feed.go_on()
+
+    def unsubscribe(self, packet: Unsubscribe) -> Iterator[None]:
+        """Let no further messages come for these filters. :raises MqttError: when the client cannot take the answer."""
+        self._require_room(unsuback, len(packet.filters))
+        refusals: list[str] = []
+        reasons: list[Reason] = []
+        for filter in packet.filters:
+            reasons.append(self._unsubscribe(filter, refusals))
+            yield
+        self._promise()
+        self._answer(refusals, partial(unsuback, self._scope.version, packet.packet_id, reasons))
+
+    def _require_room(self, write: Callable[[int, int, list[Reason]], bytes], count: int) -> None:
+        """Refuse a request whose answer is larger than the client's Maximum Packet Size (MQTT-3.1.2-24)."""
+        scope = self._scope
+        size, most = len(write(scope.version, 1, [Reason.SUCCESS] * count)), scope.host.max_packet_size
+        if size > most:
+            text = f"the answer to {count} filters has {size} bytes, the client's Maximum Packet Size is {most}"
+            raise MqttError(Reason.PACKET_TOO_LARGE, text)
+
+    def _answer(self, refusals: list[str], write: Callable[[Properties], bytes]) -> None:
+        """Send the packet that ``write`` makes, with why what was refused was."""
+        scope = self._scope
+        text = "; ".join(refusals[:_TOLD])
+        scope.outbox.write(scope.host.explained(text, write) if refusals else write({}))
+
+    def _subscribe(self, request: SubscriptionRequest, identifier: int) -> tuple[SubscriptionRecord, Queue, bool]:
+        """Return the subscription, its queue, and whether retained messages go with it."""
+        scope = self._scope
+        shared, filter = parse_filter(request.filter)
+        binding_key = scope.mapping.binding_key(filter)
+        if objection := scope.settings.topics.objection(filter, binding_key):
+            raise MqttError(Reason.TOPIC_FILTER_INVALID, objection)
+        subscription = SubscriptionRecord(
+            scope.vhost.name,
+            scope.client_id,
+            request.filter,
+            "" if shared is None else shared.group,
+            binding_key,
+            request.qos,
+            identifier,
+            request.no_local,
+            request.retain_as_published,
+        )
+        self._require_access(subscription)
+        earlier = self._session.subscriptions.get(request.filter)
+        if earlier is None and len(self._session.subscriptions) >= scope.settings.max_subscriptions:
+            raise NotAllowed(f"the session has {scope.settings.max_subscriptions} subscriptions: none may be added")
+        queue = self._session.subscribe(scope.exchange, subscription)
+        if shared is not None:
+            scope.vhost.sessions.groups.joined(self._session, subscription)
+            if earlier is not None:
+                self._delivering.leave(queue)  # the terms may be others
+        wants = request.retain_handling == _RETAINED_ALWAYS
+        wants = wants or (request.retain_handling == _RETAINED_IF_NEW and earlier is None)
+        return subscription, queue, wants and shared is None  # none for shared subscriptions (4.8.2)
+
+    def _require_access(self, subscription: SubscriptionRecord) -> None:
+        """Insist on the permissions RabbitMQ asks for: all three on the queue, to read the exchange and the topic."""
+        scope, permissions = self._scope, self._scope.host.permissions
+        name = self._session.queue_name(subscription)
+        for operation in (Operation.CONFIGURE, Operation.WRITE, Operation.READ):
+            permissions.require(operation, "queue", name)
+        permissions.require(Operation.READ, "exchange", scope.exchange_name)
+        if permissions.restricts_topics:
+            permissions.require_topic(
+                Operation.READ, scope.exchange_name, subscription.binding_key, scope.topic_variables
+            )
+
+    def _unsubscribe(self, filter: str, refusals: list[str]) -> Reason:
+        try:
+            parse_filter(filter)
+        except MqttError as error:
+            refusals.append(str(error))
+            return error.reason
+        subscription = self._session.unsubscribe(self._scope.exchange, filter)
+        if subscription is None:
+            return Reason.NO_SUBSCRIPTION_EXISTED
+        if subscription.group:
+            queue = self._scope.vhost.queue_by_name.get(self._session.queue_name(subscription))
+            if queue is not None:
+                self._delivering.leave(queue)
+            self._scope.vhost.sessions.groups.left(self._session, subscription)
+        return Reason.SUCCESS
+
+    def _promise(self) -> None:
+        if self._session.is_durable:
+            self._scope.outbox.promise(self._scope.journal.pending_lsn)

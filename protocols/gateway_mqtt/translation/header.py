@@ -1,0 +1,224 @@
+"""The header of a message that came by MQTT: how it was published, by whom, and the properties as they came.
+
+What it looks like in the store: a fixed part (``_LAYOUT``), the client identifier, the property block of the PUBLISH
+without a topic alias, and headers that the broker added since, if it did
+(:func:`gateway.kernel.messages.values.dumps`).
+"""
+
+from collections.abc import Collection, Mapping
+from struct import Struct
+from struct import error as struct_error
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gateway.kernel.messages.message import Header, Properties, Value
+from gateway.kernel.messages.values import dumps, loads
+from gateway_mqtt.codec.errors import malformed
+from gateway_mqtt.codec.packet_types import PacketType
+from gateway_mqtt.codec.properties import Property, read_block, write_block
+from gateway_mqtt.codec.publish import scan_publish_properties, without_expiry
+from gateway_mqtt.translation.properties import kernel_properties
+from gateway_mqtt.translation.topics import LOSSY, REVERSIBLE, TopicMapping
+
+if TYPE_CHECKING:
+    from gateway_mqtt.translation.delivery_view import Facts
+
+MAX_SHARED: Final = 8192
+"""Headers kept for sharing, a few for each client; when so many have gathered, all are forgotten."""
+
+MAX_SHARED_BYTES: Final = 512
+"""Longer headers are not kept: what is long is seldom repeated."""
+
+#: The number of this layout, flags, time of arrival, subscription identifier, sizes of client identifier and block.
+_LAYOUT: Final = Struct(">BBQIHI")
+_NUMBER: Final = 1
+
+_QOS: Final = 0x03
+_RETAINED: Final = 0x04
+_V5: Final = 0x08
+_COPY: Final = 0x10
+_LOSSY: Final = 0x20
+
+
+class Parts(NamedTuple):
+    """A header taken apart.
+
+    ``arrived_at_ms`` is in milliseconds of Unix time, kept of messages that expire, 0 for others; ``identifier`` is the
+    subscription that a retained message was copied for, 0 for none; ``added`` are the headers added since, encoded.
+    """
+
+    flags: int
+    arrived_at_ms: int
+    identifier: int
+    client_id: bytes
+    block: bytes
+    added: bytes
+
+    def packed(self) -> bytes:
+        """Return the header's bytes."""
+        sizes = len(self.client_id), len(self.block)
+        fixed = _LAYOUT.pack(_NUMBER, self.flags, self.arrived_at_ms, self.identifier, *sizes)
+        return fixed + self.client_id + self.block + self.added
+
+
+class MqttHeader(Header):
+    """A header with what subscribers of MQTT ask of it.
+
+    ``is_plain`` says that all of them see the message alike: it is not retained and does not expire.
+    ``is_copy`` marks a retained message sent because of a new subscription. ``facts`` belongs to
+    :func:`gateway_mqtt.translation.delivery_view.facts_of`.
+    """
+
+    __slots__ = ("expiry_s", "facts", "is_copy", "is_plain", "is_retained", "parts", "qos")
+
+    def __init__(self, raw: bytes, parts: Parts, expiry_s: int | None) -> None:
+        qos = parts.flags & _QOS
+        super().__init__(MQTT, raw, is_persistent=qos > 0, expiration_ms=None if expiry_s is None else expiry_s * 1000)
+        self.parts = parts
+        self.qos = qos
+        self.expiry_s = expiry_s
+        self.is_retained = bool(parts.flags & _RETAINED)
+        self.is_copy = bool(parts.flags & _COPY)
+        self.is_plain = expiry_s is None and not parts.flags & (_RETAINED | _COPY)
+        self.facts: Facts | None = None
+
+
+class MqttHeaderFormat:
+    """Headers as this module lays them out. Owns the shared ones."""
+
+    name: str = "mqtt"
+
+    def __init__(self) -> None:
+        self._shared: dict[bytes, MqttHeader] = {}
+        self._published: dict[tuple[int, bytes, bytes], MqttHeader] = {}
+
+    def header(self, raw: bytes) -> MqttHeader:
+        """Return the header of these bytes. :raises MqttError: when this version did not write them."""
+        return self._shared.get(raw) or self._read(raw)
+
+    def published(self, flags: int, client_id: bytes, block: bytes, arrived_at_ms: int) -> MqttHeader:
+        """Return the header of a message that comes in. :raises MqttError: when the block is not what it should be."""
+        header = self._published.get((flags, client_id, block))
+        return header or self._enter(flags, client_id, block, arrived_at_ms)
+
+    def properties(self, raw: bytes) -> Properties:
+        """Translate everything. :raises MqttError: when this version did not write the bytes."""
+        parts = _taken_apart(raw)
+        mapping = mapping_of(parts)
+        said = scan_publish_properties(parts.block)
+        return kernel_properties(said, parts.flags & _QOS, mapping, added_headers(parts))
+
+    def edited(
+        self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
+    ) -> bytes:
+        """Return the bytes that say the same, but for these headers and the expiration.
+
+        A user property of such a name goes too, so that nobody reads the old value in place of the new one.
+        """
+        parts = _taken_apart(raw)
+        replaced = {*without, *headers}
+        block = _without_user_properties(parts.block, replaced)
+        kept = {name: value for name, value in added_headers(parts).items() if name not in replaced}
+        added = kept | dict(headers)
+        return parts._replace(
+            block=without_expiry(block) if drops_expiration else block,
+            arrived_at_ms=0 if drops_expiration else parts.arrived_at_ms,
+            added=dumps(added) if added else b"",
+        ).packed()
+
+    def _read(self, raw: bytes) -> MqttHeader:
+        parts = _taken_apart(raw)
+        return self._learn(raw, parts, scan_publish_properties(parts.block).message_expiry_s)
+
+    def _enter(self, flags: int, client_id: bytes, block: bytes, arrived_at_ms: int) -> MqttHeader:
+        expiry_s = scan_publish_properties(block).message_expiry_s
+        if expiry_s is not None:
+            parts = Parts(flags, arrived_at_ms, 0, client_id, block, b"")
+            return MqttHeader(parts.packed(), parts, expiry_s)
+        parts = Parts(flags, 0, 0, client_id, block, b"")
+        raw = parts.packed()
+        header = self._shared.get(raw) or self._learn(raw, parts, None)
+        if raw in self._shared:
+            self._published[flags, client_id, block] = header
+        return header
+
+    def _learn(self, raw: bytes, parts: Parts, expiry_s: int | None) -> MqttHeader:
+        header = MqttHeader(raw, parts, expiry_s)
+        if len(raw) <= MAX_SHARED_BYTES:
+            if len(self._shared) >= MAX_SHARED:
+                self._shared.clear()
+                self._published.clear()
+            self._shared[raw] = header
+        return header
+
+
+MQTT: Final = MqttHeaderFormat()
+"""The one format object of the process: every MQTT header is shared through it."""
+
+
+def mqtt_header(
+    qos: int,
+    retain: bool,
+    version5: bool,
+    client_id: str,
+    block: bytes,
+    *,
+    arrived_at_ms: int = 0,
+    mapping: TopicMapping = REVERSIBLE,
+) -> MqttHeader:
+    """Return the header of a message, a shared one unless it expires.
+
+    ``block`` are the properties without their length and without a topic alias, empty before 5.0.
+
+    :raises MqttError: as :func:`gateway_mqtt.codec.publish.scan_publish_properties`.
+    """
+    flags = qos | (_RETAINED if retain else 0) | (_V5 if version5 else 0) | (_LOSSY if mapping is LOSSY else 0)
+    return MQTT.published(flags, client_id.encode(), block, arrived_at_ms)
+
+
+def retained_header(header: Header, identifier: int, now_ms: int) -> MqttHeader:
+    """Return the header under which a retained message goes to a new subscription, whose identifier may be 0.
+
+    The time it still has counts from now on, for the queue it is put into does not know how long it was retained.
+    """
+    parts = _taken_apart(header.raw)
+    said = read_block(parts.block, 0, len(parts.block), PacketType.PUBLISH)
+    expiry_s = said.get(Property.MESSAGE_EXPIRY_INTERVAL)
+    if expiry_s is not None and parts.arrived_at_ms:
+        waited_s = max(0, now_ms - parts.arrived_at_ms) // 1000
+        said[Property.MESSAGE_EXPIRY_INTERVAL] = max(0, expiry_s - waited_s)
+        parts = parts._replace(arrived_at_ms=now_ms, block=write_block(said))
+    return MQTT.header(parts._replace(flags=parts.flags | _COPY, identifier=identifier).packed())
+
+
+def mapping_of(parts: Parts) -> TopicMapping:
+    """Return how the topic of a message became its routing key."""
+    return LOSSY if parts.flags & _LOSSY else REVERSIBLE
+
+
+def added_headers(parts: Parts) -> dict[str, Value]:
+    """Return the headers that the broker added. :raises MqttError: when this version did not write them."""
+    try:
+        return loads(parts.added) if parts.added else {}
+    except ValueError as flaw:
+        raise malformed(f"the headers added to a message: {flaw}") from None
+
+
+def _taken_apart(raw: bytes) -> Parts:
+    try:
+        number, flags, arrived_at_ms, identifier, client_id_size, block_size = _LAYOUT.unpack_from(raw)
+    except struct_error:
+        raise malformed(f"{len(raw)} bytes are no header") from None
+    block_start = _LAYOUT.size + client_id_size
+    end = block_start + block_size
+    if number != _NUMBER or end > len(raw):
+        raise malformed(f"a header of layout {number} and {len(raw)} bytes")
+    return Parts(flags, arrived_at_ms, identifier, raw[_LAYOUT.size : block_start], raw[block_start:end], raw[end:])
+
+
+def _without_user_properties(block: bytes, names: Collection[str]) -> bytes:
+    said = read_block(block, 0, len(block), PacketType.PUBLISH)
+    pairs = said.pop(Property.USER_PROPERTY, [])
+    kept = [pair for pair in pairs if pair[0] not in names]
+    if len(kept) == len(pairs):
+        return block
+    return write_block(said | ({Property.USER_PROPERTY: kept} if kept else {}))

@@ -1,0 +1,125 @@
+"""Properties from MQTT to the kernel's and back, as RabbitMQ translates them between its protocols.
+
+What one side cannot carry is left out, never an error. A message keeps its own bytes besides
+(:mod:`gateway_mqtt.translation.header`), so that nothing is lost between two clients of MQTT.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from gateway.kernel.messages import message as kernel
+from gateway.kernel.messages.message import Value
+from gateway_mqtt.codec.data_types import LONGEST_STRING, utf8
+from gateway_mqtt.codec.errors import MqttError
+from gateway_mqtt.codec.properties import Properties, Property
+from gateway_mqtt.codec.publish import PublishProperties
+from gateway_mqtt.translation.topics import REVERSIBLE, TopicMapping, check_topic
+
+CORRELATION_ID: Final = "x-correlation-id"
+"""The header for correlation data that no short string of AMQP can hold."""
+
+REPLY_TO_TOPIC: Final = "x-reply-to-topic"
+"""The header for the response topic, as a routing key."""
+
+_LONGEST_SHORT_STRING: Final = 255
+
+
+def kernel_properties(
+    said: PublishProperties, qos: int, mapping: TopicMapping, headers: Mapping[str, Value]
+) -> kernel.Properties:
+    """Return what a PUBLISH says in the kernel's terms; ``headers`` replace what it says itself."""
+    correlation_id = _short_text(said.correlation_data)
+    told: dict[str, Value] = dict(_first_of_each(said.user_properties))
+    if said.correlation_data is not None and correlation_id is None:
+        told[CORRELATION_ID] = said.correlation_data
+    if said.response_topic is not None:
+        told[REPLY_TO_TOPIC] = mapping.routing_key(said.response_topic)
+    return kernel.Properties(
+        content_type=_content_type(said.content_type),
+        headers={**told, **headers},
+        delivery_mode=2 if qos else 1,
+        correlation_id=correlation_id,
+        expiration=None if said.message_expiry_s is None else str(said.message_expiry_s * 1000),
+    )
+
+
+def mqtt_properties(said: kernel.Properties) -> Properties:
+    """Return what a message of another protocol says in MQTT's terms, but for how long it lives."""
+    properties: Properties = {}
+    if said.content_type is not None and _is_carried(said.content_type):
+        properties[Property.CONTENT_TYPE] = said.content_type
+    if (topic := _response_topic(said.headers.get(REPLY_TO_TOPIC))) is not None:
+        properties[Property.RESPONSE_TOPIC] = topic
+    if (data := _correlation_data(said)) is not None:
+        properties[Property.CORRELATION_DATA] = data
+    if pairs := user_properties(said.headers):
+        properties[Property.USER_PROPERTY] = pairs
+    return properties
+
+
+def user_properties(headers: Mapping[str, Value]) -> list[tuple[str, str]]:
+    """Return the headers that are text, numbers or booleans; tables, arrays, bytes and times have no text in MQTT."""
+    pairs = ((name, _text(value)) for name, value in headers.items() if name not in (CORRELATION_ID, REPLY_TO_TOPIC))
+    return [(name, text) for name, text in pairs if text is not None and _is_carried(name) and _is_carried(text)]
+
+
+# ---- Towards the kernel ---------------------------------------------------------------------------------------------
+
+
+def _first_of_each(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return one pair for each name that AMQP can carry, the first, sorted by name."""
+    first: dict[str, str] = {}
+    for name, value in pairs:
+        if len(name.encode()) <= _LONGEST_SHORT_STRING:
+            first.setdefault(name, value)
+    return sorted(first.items())
+
+
+def _short_text(octets: bytes | None) -> str | None:
+    if octets is None or len(octets) > _LONGEST_SHORT_STRING:
+        return None
+    try:
+        return octets.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _content_type(text: str | None) -> str | None:
+    return text if text is not None and text.isascii() and len(text) <= _LONGEST_SHORT_STRING else None
+
+
+# ---- Towards MQTT ---------------------------------------------------------------------------------------------------
+
+
+def _response_topic(routing_key: Value) -> str | None:
+    if not isinstance(routing_key, str):
+        return None
+    topic = REVERSIBLE.topic(routing_key)
+    try:
+        check_topic(topic)
+    except MqttError:
+        return None
+    return topic if _is_carried(topic) else None
+
+
+def _correlation_data(said: kernel.Properties) -> bytes | None:
+    value = said.headers.get(CORRELATION_ID) if said.correlation_id is None else said.correlation_id
+    data = value.encode(errors="surrogatepass") if isinstance(value, str) else value
+    return data if isinstance(data, bytes) and len(data) <= LONGEST_STRING else None
+
+
+def _text(value: Value) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int | float) else None
+
+
+def _is_carried(text: str) -> bool:
+    """Whether MQTT can carry a text at all."""
+    try:
+        utf8(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,184 @@
+"""From CONNECT to an open connection: which version, who the client is, where it enters (1.2, "Connecting")."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from gateway.access import Access, Credentials, Permissions, Principal
+from gateway.kernel.broker.broker import Broker
+from gateway.kernel.broker.connection_limits import require_room_for_connection
+from gateway.kernel.errors import AccessRefused, GatewayError, NotAllowed
+from gateway.kernel.messages.origin import Origin
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway_stomp.conversation import Conversation
+from gateway_stomp.errors import StompError
+from gateway_stomp.frames import encode
+from gateway_stomp.heartbeats import Heartbeats, heartbeats
+from gateway_stomp.listener_context import StompSettings
+from gateway_stomp.scope import Scope
+from gateway_stomp.state import State
+from gateway_stomp.versions import Version, highest_common
+
+if TYPE_CHECKING:
+    from gateway_stomp.connection import Connection
+
+#: What attempts to log in are counted by.
+_PROTOCOL: Final = "stomp"
+
+PLAIN: Final = "PLAIN"
+EXTERNAL: Final = "EXTERNAL"
+
+
+class Opening:
+    """Takes one connection through its login. Authenticators may answer at once or later.
+
+    It does not keep the connection, so that one that is lost leaves no cycle.
+    """
+
+    def __init__(self, access_of: Callable[[str], Access]) -> None:
+        self._access_of = access_of
+        self._headers: Mapping[str, str] = {}
+        self._is_implicit = False
+        self._vhost: VirtualHost | None = None
+        self._permissions: Permissions | None = None
+        self._permissions_version = 0
+        self.principal: Principal | None = None
+        self.mechanism = ""
+        self.version = Version.V10
+        self.heartbeats = Heartbeats()
+
+    @property
+    def user_name(self) -> str:
+        """Who it is, empty before that is known."""
+        return "" if self.principal is None else self.principal.name
+
+    @property
+    def client_id(self) -> str:
+        """What the client calls itself, empty for nothing."""
+        return self._headers.get("client-id", "")
+
+    @property
+    def permissions(self) -> Permissions:
+        """What the client may do now; asked for again when permissions changed. :raises AccessRefused: nothing."""
+        vhost = self._vhost
+        assert vhost is not None
+        if self._permissions is None or self._permissions_version != vhost.version:
+            try:
+                self._learn_permissions(vhost)
+            except NotAllowed as refusal:
+                raise AccessRefused(str(refusal)) from None
+        assert self._permissions is not None
+        return self._permissions
+
+    def connect(self, connection: "Connection", headers: Mapping[str, str]) -> None:
+        """Take a CONNECT: ask who this is. :raises StompError: when it cannot be answered as it stands."""
+        self.version = highest_common(headers.get("accept-version"))
+        self.heartbeats = heartbeats(headers.get("heart-beat"))
+        self._headers = {name: value for name, value in headers.items() if name != "passcode"}
+        self._ask(connection, self._credentials(connection, headers))
+
+    def connect_implicitly(self, connection: "Connection") -> None:
+        """Let a client in that sends something else first, as the default user."""
+        self._is_implicit = True
+        self.connect(connection, {})
+
+    def _credentials(self, connection: "Connection", headers: Mapping[str, str]) -> Credentials:
+        """Return who the client says it is: by name, else by its certificate, else by default."""
+        settings = connection.settings
+        certificate, host = connection.driver.certificate, connection.driver.peer_host
+        login = headers.get("login")
+        if login is None and certificate is not None and settings.certificate_login:
+            return Credentials(EXTERNAL, certificate=certificate, peer_host=host)
+        if login is None:
+            login = settings.default_user
+            passcode = headers.get("passcode", settings.default_passcode)
+        else:
+            passcode = headers.get("passcode", "")
+        return Credentials(PLAIN, login, passcode, certificate=certificate, peer_host=host)
+
+    def _ask(self, connection: "Connection", claimed: Credentials) -> None:
+        """Ask who this is. That its virtual host does not exist is told only to a client that is known."""
+        name = self._vhost_name(connection.settings)
+        connection.state = State.JUDGING
+        self.mechanism = claimed.mechanism
+        if claimed.mechanism == PLAIN and not (claimed.username and claimed.password):
+            self._judged(
+                connection, None, claimed, name
+            )  # some directories take an empty password for nobody, and say yes
+        else:
+            settings = connection.settings
+            is_there = name in settings.broker.vhost_by_name
+            access = settings.access_of(name) if is_there else settings.login
+            access.authenticate(claimed, lambda principal: self._judged(connection, principal, claimed, name))
+
+    def _vhost_name(self, settings: StompSettings) -> str:
+        """Return the virtual host that is meant; clients of ActiveMQ name the machine they connect to."""
+        name = self._headers.get("host", settings.vhost)
+        is_known = name in settings.broker.vhost_by_name
+        return name if is_known or not settings.activemq else settings.vhost
+
+    def _judged(
+        self, connection: "Connection", principal: Principal | None, claimed: Credentials, vhost_name: str
+    ) -> None:
+        """Hear who it is, at once or later; the connection may be gone by then."""
+        broker = connection.settings.broker
+        if connection.state is not State.JUDGING:
+            return
+        try:
+            if principal is None:
+                # the log has the name already, where it was refused
+                raise StompError(
+                    "Bad CONNECT", f"Access refused for user '{claimed.username[:200]}'\n", "access refused"
+                )
+            vhost = self._admit(broker, principal, vhost_name)
+        except NotAllowed as refusal:
+            _count(broker, False)
+            connection.fail(StompError("Bad CONNECT", str(refusal)))
+        except GatewayError as error:
+            _count(broker, False)
+            connection.fail(error)
+        else:
+            _count(broker, True)
+            self._enter(connection, principal, vhost)
+        connection.go_on()
+
+    def _admit(self, broker: Broker, principal: Principal, vhost_name: str) -> VirtualHost:
+        """Return the virtual host that a client is let into.
+
+        :raises StompError: when it is not there, or nothing is allowed in it: both sound the same.
+        :raises NotAllowed: when there is no room for another connection.
+        """
+        self.principal = principal
+        try:
+            vhost = broker.vhost(vhost_name)
+            self._learn_permissions(vhost)
+        except NotAllowed:
+            self.principal = None
+            raise StompError("Bad CONNECT", f"Virtual host '{vhost_name[:200]}' access denied") from None
+        require_room_for_connection(broker, vhost.name, principal.name)
+        return vhost
+
+    def _enter(self, connection: "Connection", principal: Principal, vhost: VirtualHost) -> None:
+        settings, version = connection.settings, self.version
+        self._vhost = vhost
+        session = f"session-{settings.token()}"
+        origin = Origin(connection.driver.name, 1, principal.name, version.protocol)
+        scope = Scope(connection, settings, vhost, connection.outbox, origin, version, session, self.client_id)
+        connection.opened(Conversation(scope))
+        if not self._is_implicit:
+            told = (
+                ("version", version.value),
+                ("session", session),
+                ("heart-beat", self.heartbeats.written),
+                ("server", settings.server),
+            )
+            connection.outbox.write(encode("CONNECTED", told, Version.V10))
+
+    def _learn_permissions(self, vhost: VirtualHost) -> None:
+        assert self.principal is not None
+        access = self._access_of(vhost.name)
+        self._permissions = access.enter(self.principal, vhost.name)
+        self._permissions_version = vhost.version
+
+
+def _count(broker: Broker, has_succeeded: bool) -> None:
+    broker.connections.count_login(_PROTOCOL, has_succeeded)
