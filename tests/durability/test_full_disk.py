@@ -52,6 +52,19 @@ def wait_until(happened: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
+def settled(count: Callable[[], int]) -> int:
+    """Return a count once it did not change for half a second: what was on its way has arrived."""
+    counts: list[int] = []
+
+    def is_settled() -> bool:
+        counts.append(count())
+        time.sleep(0.5)
+        return counts[-1] == count()
+
+    wait_until(is_settled)
+    return counts[-1]
+
+
 def test_publishers_wait_and_everything_confirmed_is_intact(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     channel = connect().channel()
@@ -62,8 +75,7 @@ def test_publishers_wait_and_everything_confirmed_is_intact(gateway: Gateway, co
     for publisher in publishers:
         publisher.start()
     gateway.log_has("store.stalled")
-    time.sleep(0.3)
-    confirmed = len(account.owed)
+    confirmed = settled(lambda: len(account.owed))
     assert confirmed > 20
     assert all(publisher.is_alive() for publisher in publishers), "a publisher was thrown out"
     time.sleep(0.7)

@@ -65,6 +65,12 @@ async def publish(channel: AbstractChannel, queue: str, *bodies: bytes) -> None:
         await channel.default_exchange.publish(Message(body), queue)
 
 
+async def until(happened: Callable[[], bool]) -> None:
+    """Wait until something has happened; ``on_a_loop`` bounds the time."""
+    while not happened():
+        await asyncio.sleep(0.01)
+
+
 async def take(queue: AbstractQueue) -> AbstractIncomingMessage:
     message = await queue.get()
     assert message is not None
@@ -164,9 +170,11 @@ async def test_qos_bounds_what_is_unacknowledged(broker: Broker, name: str) -> N
         await channel.set_qos(prefetch_count=2)
         await publish(channel, name, b"1", b"2", b"3", b"4", b"5")
         await queue.consume(keep)
-        await asyncio.sleep(SILENCE_S)
+        await until(lambda: len(arrived) >= 2)
+        await asyncio.sleep(SILENCE_S)  # time for a third one that must not come
         assert [message.body for message in arrived] == [b"1", b"2"]
         await arrived[1].ack(multiple=True)
+        await until(lambda: len(arrived) >= 4)
         await asyncio.sleep(SILENCE_S)
         assert [message.body for message in arrived] == [b"1", b"2", b"3", b"4"]
 

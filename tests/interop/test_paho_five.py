@@ -125,7 +125,7 @@ def test_a_message_that_expired_is_not_delivered(client: Client, one: Paho, name
     back.connect()
     long, forever = back.next(), back.next()
     assert (long.payload, forever.payload) == (b"long", b"for ever")
-    assert long.properties.MessageExpiryInterval in (98, 99)
+    assert 80 <= long.properties.MessageExpiryInterval <= 99, "it goes on growing older while it waits"
     assert not hasattr(forever.properties, "MessageExpiryInterval")
     assert back.hears_nothing_more()
 
