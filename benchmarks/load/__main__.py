@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.load.compare import Comparison
-from benchmarks.load.duties import DUTIES, PARTS
 from benchmarks.load.floor import measure_floors
 from benchmarks.load.host import describe
 from benchmarks.load.idle import IDLENESS, raise_descriptor_limit
 from benchmarks.load.mqtt import workloads as mqtt
+from benchmarks.load.overhead_limits import OVER_QUEUES, PREMIUMS
 from benchmarks.load.peers import MANAGED, PEERS, SUBJECT, Peer
-from benchmarks.load.premiums import OVER_QUEUES, PREMIUMS
 from benchmarks.load.report import report
 from benchmarks.load.results import Results
+from benchmarks.load.solo_workloads import DUTIES, PARTS
 from benchmarks.load.stomp import workloads as stomp
 from benchmarks.load.workloads import AMQP, WORKLOADS, Workload
 

@@ -10,9 +10,9 @@ from benchmarks.load.amqp import wire
 from benchmarks.load.amqp.client import Client, connected
 from benchmarks.load.amqp.filling import fill
 from benchmarks.load.amqp.receipts import Acks
+from benchmarks.load.client_rig import Lost
 from benchmarks.load.consumer import Consumer, Sizes
 from benchmarks.load.drive import drain
-from benchmarks.load.lane import Lost
 from benchmarks.load.link import Link
 from benchmarks.load.peers import Peer
 from benchmarks.load.processes import directory_bytes, peak_resident_bytes, resident_bytes

@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from benchmarks.load.backlog import measure_backlog
+from benchmarks.load.client_rig import BrokerRefused, Lost
 from benchmarks.load.drive import Stalled
-from benchmarks.load.duties import Duty, Part
 from benchmarks.load.figure import Figure
 from benchmarks.load.idle import Idleness, measure_idle
-from benchmarks.load.lane import BrokerRefused, Lost
 from benchmarks.load.measurement import Measurement
+from benchmarks.load.overhead_limits import OverheadLimit
 from benchmarks.load.peers import Peer
-from benchmarks.load.premiums import Premium
 from benchmarks.load.processes import NotListening
 from benchmarks.load.publisher import NotConfirmed
 from benchmarks.load.results import Results
 from benchmarks.load.rounds import measure_rounds
 from benchmarks.load.roundtrip import measure_confirm_round_trip, measure_round_trip
 from benchmarks.load.running import Broker
+from benchmarks.load.solo_workloads import Part, SoloWorkload
 from benchmarks.load.stream import measure_stream
 from benchmarks.load.waiting import measure_waiting
 from benchmarks.load.workloads import Measure, Workload
@@ -63,7 +63,7 @@ class Comparison:
     def run_premiums(
         self,
         peer: Peer,
-        premiums: Sequence[Premium],
+        premiums: Sequence[OverheadLimit],
         workloads: Sequence[Workload],
         seconds: float,
         repetitions: int,
@@ -76,7 +76,7 @@ class Comparison:
                     for each in turns * repetitions:
                         self._run_workload(broker, each, seconds)
 
-    def run_duties(self, peer: Peer, duties: Sequence[Duty]) -> None:
+    def run_duties(self, peer: Peer, duties: Sequence[SoloWorkload]) -> None:
         """Measure each, on a fresh broker."""
         for duty in duties:
             with self._running([peer]) as brokers:

@@ -8,10 +8,10 @@ from typing import Final
 from benchmarks.load.amqp import wire
 from benchmarks.load.amqp.client import Client, connected
 from benchmarks.load.amqp.filling import fill
+from benchmarks.load.client_rig import Lost
 from benchmarks.load.drive import Stalled
 from benchmarks.load.figure import Figure, at_least
 from benchmarks.load.gateway import MANAGEMENT
-from benchmarks.load.lane import Lost
 from benchmarks.load.management import Management
 from benchmarks.load.measurement import stopwatch
 from benchmarks.load.pings import pinging

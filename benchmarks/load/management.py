@@ -7,7 +7,7 @@ from http.client import HTTPConnection
 from typing import Final
 from urllib.parse import quote
 
-from benchmarks.load.lane import BrokerRefused
+from benchmarks.load.client_rig import BrokerRefused
 
 Definition = Mapping[str, str | int]
 

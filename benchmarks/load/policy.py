@@ -7,10 +7,10 @@ from typing import Final
 
 from benchmarks.load.amqp import wire
 from benchmarks.load.amqp.client import Client, connected
+from benchmarks.load.client_rig import Lost
 from benchmarks.load.drive import Stalled
 from benchmarks.load.figure import Figure, at_most
 from benchmarks.load.gateway import MANAGEMENT
-from benchmarks.load.lane import Lost
 from benchmarks.load.management import Definition, Management
 from benchmarks.load.pings import pinging
 from benchmarks.load.processes import main_thread_cpu_seconds

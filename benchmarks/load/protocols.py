@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Final, Protocol, TypeAlias
 
 from benchmarks.load.amqp.lane import open_lanes as open_amqp_lanes
-from benchmarks.load.lane import ExchangeLane, Lane, QueueLane
+from benchmarks.load.client_rig import ClientRig, ExchangeLane, QueueLane
 from benchmarks.load.running import Broker
 from benchmarks.load.stomp.lane import open_lanes as open_stomp_lanes
 from benchmarks.load.workloads import AMQP, STOMP, WEB_STOMP, Workload
@@ -13,7 +13,7 @@ from benchmarks.load.workloads import AMQP, STOMP, WEB_STOMP, Workload
 #: Where a broker listens on loopback, by protocol.
 Ports: TypeAlias = Mapping[str, int]
 
-OpenLanes: TypeAlias = Callable[[Ports, Workload], AbstractContextManager[Sequence[Lane]]]
+OpenLanes: TypeAlias = Callable[[Ports, Workload], AbstractContextManager[Sequence[ClientRig]]]
 OpenExchangeLanes: TypeAlias = Callable[[Ports, Workload], AbstractContextManager[Sequence[ExchangeLane]]]
 
 
@@ -45,7 +45,7 @@ QUEUE_LANES: Final[Mapping[str, OpenQueueLanes]] = {
 }
 
 
-def open_lanes(broker: Broker, workload: Workload) -> AbstractContextManager[Sequence[Lane]]:
+def open_lanes(broker: Broker, workload: Workload) -> AbstractContextManager[Sequence[ClientRig]]:
     """Open the lanes of a workload in its protocol."""
     return LANES[workload.protocol](broker.ports, workload)
 

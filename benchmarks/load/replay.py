@@ -9,10 +9,10 @@ from benchmarks.load.amqp import wire
 from benchmarks.load.amqp.client import Client, connected
 from benchmarks.load.amqp.filling import fill, fill_correlated
 from benchmarks.load.amqp.receipts import Acks
+from benchmarks.load.client_rig import Lost
 from benchmarks.load.consumer import Consumer, Sizes
 from benchmarks.load.drive import drain
 from benchmarks.load.figure import Figure, at_least, at_most
-from benchmarks.load.lane import Lost
 from benchmarks.load.link import Link
 from benchmarks.load.measurement import Stopwatch, stopwatch
 from benchmarks.load.pings import pinging

@@ -7,8 +7,8 @@ from benchmarks.load.backlog import Backlog
 from benchmarks.load.floor import Floor
 from benchmarks.load.host import Host
 from benchmarks.load.idle import IDLENESS
+from benchmarks.load.overhead_limits import OVER_QUEUES, PREMIUMS, OverheadLimit
 from benchmarks.load.peers import SUBJECT
-from benchmarks.load.premiums import OVER_QUEUES, PREMIUMS, Premium
 from benchmarks.load.results import Results, figure_of_merit
 from benchmarks.load.tables import Row, mb, met, percentiles, table
 from benchmarks.load.workloads import Workload
@@ -101,7 +101,7 @@ def _premiums(results: Results) -> Iterable[Row]:
             yield from _premium(results, premium, workload)
 
 
-def _premium(results: Results, premium: Premium, workload: Workload) -> Iterable[Row]:
+def _premium(results: Results, premium: OverheadLimit, workload: Workload) -> Iterable[Row]:
     """The middle of both, and the middle of the ratios of runs that followed each other."""
     plain, special = results.median(workload, SUBJECT.name), results.median(premium.of(workload), SUBJECT.name)
     if plain and special:

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Callable, Sequence
 from time import perf_counter
 
-from benchmarks.load.lane import Exchange, Lost
+from benchmarks.load.client_rig import Exchange, Lost
 from benchmarks.load.latency import latency
 from benchmarks.load.measurement import Measurement, Stopwatch, stopwatch
 from benchmarks.load.protocols import open_exchange_lanes, open_queue_lanes

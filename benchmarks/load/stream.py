@@ -3,8 +3,8 @@
 import select
 from collections.abc import Callable, Sequence
 
+from benchmarks.load.client_rig import ClientRig
 from benchmarks.load.drive import Flow, drive
-from benchmarks.load.lane import Lane
 from benchmarks.load.latency import Latency, delays, latency
 from benchmarks.load.link import Progress
 from benchmarks.load.measurement import Measurement, stopwatch
@@ -20,7 +20,7 @@ def measure_stream(broker: Broker, workload: Workload, seconds: float) -> Measur
         return _run(broker, lanes, seconds)
 
 
-def _run(broker: Broker, lanes: Sequence[Lane], seconds: float) -> Measurement:
+def _run(broker: Broker, lanes: Sequence[ClientRig], seconds: float) -> Measurement:
     """Drive all lanes between two probes of each and account for every message."""
     before = [lane.probe() for lane in lanes]
     with select.epoll() as poll:

@@ -3,8 +3,8 @@
 import select
 from time import perf_counter
 
+from benchmarks.load.client_rig import Arrival, QueueLane
 from benchmarks.load.drive import drain
-from benchmarks.load.lane import Arrival, QueueLane
 from benchmarks.load.measurement import Measurement, stopwatch
 from benchmarks.load.protocols import open_queue_lanes
 from benchmarks.load.running import Broker

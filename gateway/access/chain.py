@@ -9,12 +9,12 @@ from gateway.access.methods import AuthenticationMethod, GuardedDialogue, Visito
 from gateway.access.once import Once
 from gateway.access.permissions import Permissions
 from gateway.access.principals import Credentials, Principal, is_loopback
-from gateway.access.throttle import Attempt, LoginThrottle
+from gateway.access.throttle import LoginAttempt, LoginThrottle
 from gateway.kernel.errors import NotAllowed
 from gateway.kernel.faults import BadAnswer, described, place_of, shown
-from gateway.logs import Log, masked
+from gateway.logs import StructuredLog, masked
 
-_log: Final = Log("access")
+_log: Final = StructuredLog("access")
 
 EXTERNAL: Final = "EXTERNAL"
 
@@ -147,7 +147,11 @@ class Access:
         raise NotAllowed(f"access to vhost '{vhost}' refused for user '{principal.name}'")
 
     def _admitted(
-        self, admitted: bool, attempt: Attempt, credentials: Credentials, answer: Callable[[Principal | None], None]
+        self,
+        admitted: bool,
+        attempt: LoginAttempt,
+        credentials: Credentials,
+        answer: Callable[[Principal | None], None],
     ) -> None:
         """Judge an attempt that was admitted, and tell the throttle how it ended; refuse any other unjudged."""
         if not admitted:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, Protocol, TypeVar
 
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 
-_log: Final = Log("access")
+_log: Final = StructuredLog("access")
 
 #: How much less than the kernel's thread these count for the system's scheduler: a hash is never urgent.
 _NICENESS: Final = 10

@@ -7,9 +7,9 @@ from typing import Final, Protocol, TypeAlias
 from gateway.access.once import Once
 from gateway.access.principals import CertificateSubject, Principal
 from gateway.access.throttle import LoginThrottle
-from gateway.logs import Log, masked
+from gateway.logs import StructuredLog, masked
 
-_log: Final = Log("access")
+_log: Final = StructuredLog("access")
 
 
 @dataclass(frozen=True, slots=True)

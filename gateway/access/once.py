@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 from typing import Final, Generic, TypeVar
 
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 
-_log: Final = Log("access")
+_log: Final = StructuredLog("access")
 
 T = TypeVar("T")
 

@@ -35,7 +35,7 @@ class Operation(IntEnum):
     READ = 2
 
 
-class Rule:
+class CachedPattern:
     """One pattern and the names it was asked about lately."""
 
     __slots__ = ("_matches", "_verdict_by_name")
@@ -87,7 +87,7 @@ class Permissions:
         """Compile the patterns. :raises PreconditionFailed: when one is not a regular expression."""
         self.user = user
         self.vhost = vhost
-        self._rules = (Rule(configure), Rule(write), Rule(read))
+        self._rules = (CachedPattern(configure), CachedPattern(write), CachedPattern(read))
         self._topics = topics
 
     def may(self, operation: Operation, name: str) -> bool:

@@ -23,9 +23,9 @@ from typing import Final, Generic, TypeVar
 
 from gateway.access.once import tell_each
 from gateway.access.principals import Credentials
-from gateway.logs import Log, masked
+from gateway.logs import StructuredLog, masked
 
-_log: Final = Log("access")
+_log: Final = StructuredLog("access")
 
 #: The first delay for an address and a user, and for an address alone. It doubles with each further failure.
 _FIRST_DELAY_S: Final = 0.25
@@ -55,7 +55,7 @@ class ThrottleRules:
 
 
 @dataclass(slots=True)
-class Tally:
+class FailureCount:
     """The failures of one key. The next attempt may begin at ``ready_at``."""
 
     failures: int = 0
@@ -76,12 +76,12 @@ class TallyTable(Generic[T]):
     def __init__(self, size: int, forget_after_s: float) -> None:
         self._size = size
         self.forget_after_s = forget_after_s
-        self._tally_by_key: OrderedDict[T, Tally] = OrderedDict()
+        self._tally_by_key: OrderedDict[T, FailureCount] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._tally_by_key)
 
-    def find(self, key: T, now: float) -> Tally | None:
+    def find(self, key: T, now: float) -> FailureCount | None:
         """Return the tally of a key; ``None`` when there is none, or it is old enough to be forgotten."""
         tally = self._tally_by_key.get(key)
         if tally is not None and now - tally.last_at > self.forget_after_s:
@@ -89,11 +89,11 @@ class TallyTable(Generic[T]):
             return None
         return tally
 
-    def use(self, key: T, now: float) -> Tally:
+    def use(self, key: T, now: float) -> FailureCount:
         """Return the tally of a key, a new one where there is none."""
         tally = self.find(key, now)
         if tally is None:
-            tally = self._tally_by_key[key] = Tally()
+            tally = self._tally_by_key[key] = FailureCount()
             if len(self._tally_by_key) > self._size:
                 self._tally_by_key.popitem(last=False)
         self._tally_by_key.move_to_end(key)
@@ -111,7 +111,7 @@ Admission = Callable[[bool], None]
 
 
 @dataclass(slots=True)
-class Attempt:
+class LoginAttempt:
     """One guess of a password that was admitted or waits to be, and how many logins share it."""
 
     key: Key
@@ -137,7 +137,7 @@ class LoginThrottle:
         self._pairs: TallyTable[Key] = TallyTable(rules.table_size, rules.forget_after_s)
         self._addresses: TallyTable[str] = TallyTable(rules.table_size, rules.forget_after_s)
         self._users: TallyTable[str] = TallyTable(rules.table_size, rules.forget_after_s)
-        self._attempts: dict[tuple[Key, Guess], Attempt] = {}
+        self._attempts: dict[tuple[Key, Guess], LoginAttempt] = {}
         self._secret = secrets.token_bytes(32)
         self.waiting = 0
         self.delayed = 0
@@ -155,18 +155,18 @@ class LoginThrottle:
 
     # Asked by those who judge logins
 
-    def attempt_of(self, credentials: Credentials) -> Attempt:
+    def attempt_of(self, credentials: Credentials) -> LoginAttempt:
         """Return the attempt that credentials are part of: a new one, or the one with the same password."""
         key = address_of(credentials.peer_host), short(credentials.username)
         text = f"{credentials.mechanism}\0{credentials.password}"
         guess = hmac.digest(self._secret, text.encode(errors="surrogatepass"), "sha256")
-        return self._attempts.get((key, guess)) or Attempt(key, guess)
+        return self._attempts.get((key, guess)) or LoginAttempt(key, guess)
 
-    def unshared(self, peer_host: str, user: str) -> Attempt:
+    def unshared(self, peer_host: str, user: str) -> LoginAttempt:
         """Return an attempt of its own, for methods that prove a password without sending it."""
-        return Attempt((address_of(peer_host), short(user)), secrets.token_bytes(16))
+        return LoginAttempt((address_of(peer_host), short(user)), secrets.token_bytes(16))
 
-    def wait_s(self, attempt: Attempt) -> float:
+    def wait_s(self, attempt: LoginAttempt) -> float:
         """Return how long an attempt would wait now; one that shares another's does not wait by itself."""
         if self.rules.max_delay_s <= 0 or (attempt.key, attempt.guess) in self._attempts:
             return 0.0
@@ -177,7 +177,7 @@ class LoginThrottle:
             wait = max(wait, address.ready_at - now)
         return max(wait, 0.0)
 
-    def admit(self, attempt: Attempt, answer: Admission) -> None:
+    def admit(self, attempt: LoginAttempt, answer: Admission) -> None:
         """Call ``answer`` once, now or later: whether the attempt may be judged. Then ``ended`` has to be called."""
         if self.rules.max_delay_s <= 0:
             answer(True)
@@ -198,7 +198,7 @@ class LoginThrottle:
         if wait > 0:
             self._call_later(wait, lambda: self._waited(attempt))
 
-    def ended(self, attempt: Attempt, has_succeeded: bool) -> None:
+    def ended(self, attempt: LoginAttempt, has_succeeded: bool) -> None:
         """Take note of how an admitted attempt ended: a failure counts, a success clears those of address and user."""
         attempt.shared_by -= 1
         if attempt.shared_by <= 0 and self._attempts.pop((attempt.key, attempt.guess), None) is not None:
@@ -214,7 +214,7 @@ class LoginThrottle:
 
     # Waiting
 
-    def _join(self, attempt: Attempt, answer: Admission) -> None:
+    def _join(self, attempt: LoginAttempt, answer: Admission) -> None:
         if not attempt.is_waiting:
             attempt.shared_by += 1
             answer(True)
@@ -227,7 +227,7 @@ class LoginThrottle:
             self.waiting += 1
             self.delayed += 1
 
-    def _waited(self, attempt: Attempt) -> None:
+    def _waited(self, attempt: LoginAttempt) -> None:
         attempt.is_waiting = False
         waiting, attempt.waiting = attempt.waiting, []
         self.waiting -= len(waiting)
@@ -261,13 +261,13 @@ class LoginThrottle:
         pair.ready_at = _later(pair.ready_at, now, self._pair_delay_s(pair, key))
         address.ready_at = _later(address.ready_at, now, self._address_delay_s(address))
 
-    def _pair_delay_s(self, pair: Tally, key: Key) -> float:
+    def _pair_delay_s(self, pair: FailureCount, key: Key) -> float:
         rules, user = self.rules, self._users.find(key[1], self._now())
         is_attacked = user is not None and user.failures > rules.free_attempts_per_user
         free = min(rules.free_attempts, 1) if is_attacked and not pair.is_known else rules.free_attempts
         return delay_s(pair.failures - free, _FIRST_DELAY_S, rules.max_delay_s)
 
-    def _address_delay_s(self, address: Tally) -> float:
+    def _address_delay_s(self, address: FailureCount) -> float:
         over = address.failures - self.rules.free_attempts_per_address
         return delay_s(over, _FIRST_ADDRESS_DELAY_S, self.rules.max_delay_s / _ADDRESS_SHARE)
 
@@ -284,10 +284,10 @@ class LoginThrottle:
         if address.failures <= self.rules.free_attempts_per_address:
             address.ready_at = 0.0
 
-    def _used(self, key: Key, now: float) -> tuple[Tally, Tally, Tally]:
+    def _used(self, key: Key, now: float) -> tuple[FailureCount, FailureCount, FailureCount]:
         return self._pairs.use(key, now), self._addresses.use(key[0], now), self._users.use(key[1], now)
 
-    def _refuse(self, attempt: Attempt) -> None:
+    def _refuse(self, attempt: LoginAttempt) -> None:
         """Count a refusal; one line in ten seconds and address tells of it."""
         self.refused += 1
         now, (address, user) = self._now(), attempt.key

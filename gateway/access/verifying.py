@@ -17,9 +17,9 @@ from gateway.access.hashing import Inline, Workers
 from gateway.access.once import tell_each
 from gateway.access.passwords import ARGON2ID, verify_nobody, verify_password
 from gateway.kernel.journal.records import UserRecord
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 
-_log: Final = Log("access")
+_log: Final = StructuredLog("access")
 
 REMEMBERED: Final = 10_000
 """How many right passwords are remembered."""

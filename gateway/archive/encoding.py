@@ -18,7 +18,7 @@ from gateway.kernel.streams.stream import Stream
 if TYPE_CHECKING:
     from gateway.kernel.broker.broker import Broker
     from gateway.kernel.journal.changes import StreamSegment
-    from gateway.worker_process.process import Answer, Child
+    from gateway.worker_process.process import Child, WorkerAnswer
 
 #: How often it is looked whether the store has put a segment into a file, in seconds.
 LOOK_AGAIN_S: Final = 0.25
@@ -114,7 +114,7 @@ class Encoding:
         self._worker.ask(head | {"path": str(path.absolute())}, b"", answered, is_urgent=is_urgent)
 
     def _answered(
-        self, stream: Stream, segment: "StreamSegment", path: Path, was_urgent: bool, answer: "Answer"
+        self, stream: Stream, segment: "StreamSegment", path: Path, was_urgent: bool, answer: "WorkerAnswer"
     ) -> None:
         self._is_busy = self._is_busy and was_urgent
         if _is_gone(stream, segment):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gateway.kernel.broker.broker import Broker
     from gateway.kernel.journal.changes import StreamSegment
     from gateway.worker_process.framing import Head
-    from gateway.worker_process.process import Answer, Child
+    from gateway.worker_process.process import Child, WorkerAnswer
 
 #: How often it is looked whether the store has put a segment into a file, in seconds.
 LOOK_AGAIN_S: Final = 0.25
@@ -96,7 +96,7 @@ class Filing:
             "to": range[1],
         }
 
-    def _answered(self, archive: Archive, segment: "StreamSegment", end: int, answer: "Answer") -> None:
+    def _answered(self, archive: Archive, segment: "StreamSegment", end: int, answer: "WorkerAnswer") -> None:
         self._touch()
         if not archive.waiting or archive.waiting[0] is not segment:  # its virtual host went meanwhile
             self._done_with(archive)

@@ -2,6 +2,6 @@
 
 from gateway.config.loading import load
 from gateway.config.section import Section
-from gateway.config.settings import Settings, Tls, Vhost
+from gateway.config.settings import Settings, TlsSettings, VhostSettings
 
-__all__ = ["Section", "Settings", "Tls", "Vhost", "load"]
+__all__ = ["Section", "Settings", "TlsSettings", "VhostSettings", "load"]

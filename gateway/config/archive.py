@@ -18,7 +18,7 @@ class Streams(Section):
     """What is kept as columns, too: streams that the pipeline has ``read``, or every segment that is ``sealed``."""
 
 
-class Archive(Section):
+class ArchiveSettings(Section):
     """What a policy with ``archive`` keeps for good, and the table of what happens to messages."""
 
     directory: OptionalPath = None

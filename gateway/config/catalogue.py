@@ -15,7 +15,7 @@ from gateway.config.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SettingInfo:
     """One setting. ``default`` is written as TOML would hold it; what ``is_secret`` is not shown."""
 
     key: str
@@ -32,7 +32,7 @@ class Table:
 
     key: str
     meaning: str
-    settings: tuple[Setting, ...]
+    settings: tuple[SettingInfo, ...]
 
 
 def tables() -> Iterator[Table]:
@@ -44,7 +44,7 @@ def tables() -> Iterator[Table]:
             yield Table(name, section.__doc__ or "", tuple(_settings(section, f"{name}.", defaults[name])))
 
 
-def settings_by_key() -> dict[str, Setting]:
+def settings_by_key() -> dict[str, SettingInfo]:
     """Return every setting under its dotted key."""
     return {setting.key: setting for table in tables() for setting in table.settings}
 
@@ -58,10 +58,10 @@ def plain(settings: Settings) -> dict[str, Any]:
     return document
 
 
-def _settings(section: type[Section], prefix: str, defaults: dict[str, Any]) -> Iterator[Setting]:
+def _settings(section: type[Section], prefix: str, defaults: dict[str, Any]) -> Iterator[SettingInfo]:
     for name, field in section.model_fields.items():
         if _section(field) is None and name != "vhosts":
-            yield Setting(
+            yield SettingInfo(
                 prefix + name,
                 defaults[name],
                 _allowed(field),

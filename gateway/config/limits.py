@@ -9,7 +9,7 @@ from gateway.config.section import Section
 Limit = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
-class Limits(Section):
+class LimitSettings(Section):
     """How many of each there may be; 0 is no limit. Virtual hosts and users may have other limits of their own."""
 
     connections_per_vhost: Limit = 50_000

@@ -7,7 +7,7 @@ from pydantic import Field
 from gateway.config.section import Section
 
 
-class Login(Section):
+class LoginSettings(Section):
     """Logging in, with every protocol and over HTTP."""
 
     password_hashing: Literal["argon2id", "rabbit_password_hashing_sha256", "rabbit_password_hashing_sha512"] = (

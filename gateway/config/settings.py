@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, SecretStr, model_validator
 
-from gateway.config.archive import Archive, Streams
+from gateway.config.archive import ArchiveSettings, Streams
 from gateway.config.kinds import (
     BindAddress,
     DirectoryPath,
@@ -22,8 +22,8 @@ from gateway.config.kinds import (
     Token,
     Watermark,
 )
-from gateway.config.limits import Limits
-from gateway.config.login import Login
+from gateway.config.limits import LimitSettings
+from gateway.config.login import LoginSettings
 from gateway.config.management import Management
 from gateway.config.mqtt import Mqtt, Mqtts, WebMqtt, WebMqtts
 from gateway.config.pipeline import Pipeline
@@ -80,7 +80,7 @@ class Amqps(Section):
     """Where TLS connections are taken; 5671 when it is not set but ``tls.certificate`` is."""
 
 
-class Tls(Section):
+class TlsSettings(Section):
     """The certificates of the TLS listeners."""
 
     certificate: OptionalPath = None
@@ -109,7 +109,7 @@ class Storage(Section):
     """When so much of the file is free, and half of it, it is compacted while the broker runs; 0 is never."""
 
 
-class Queues(Section):
+class QueueDefaults(Section):
     """What holds for all queues."""
 
     resident_messages: Annotated[int, Field(ge=64, le=10_000_000)] = 2048
@@ -138,7 +138,7 @@ class DefaultPermissions(Section):
     """What it may consume and bind from."""
 
 
-class Log(Section):
+class LogSettings(Section):
     """The log."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
@@ -161,7 +161,7 @@ class DeprecatedFeatures(Section):
     """Whether queues may be neither durable nor exclusive."""
 
 
-class Vhost(Section):
+class VhostSettings(Section):
     """The settings of one virtual host."""
 
     tracing: bool = False
@@ -228,17 +228,17 @@ class Settings(Section):
     web_stomp: WebStomp = WebStomp()
     web_stomps: WebStomps = WebStomps()
     management: Management = Management()
-    login: Login = Login()
-    limits: Limits = Limits()
-    tls: Tls = Tls()
+    login: LoginSettings = LoginSettings()
+    limits: LimitSettings = LimitSettings()
+    tls: TlsSettings = TlsSettings()
     storage: Storage = Storage()
-    queues: Queues = Queues()
+    queues: QueueDefaults = QueueDefaults()
     streams: Streams = Streams()
-    archive: Archive = Archive()
+    archive: ArchiveSettings = ArchiveSettings()
     pipeline: Pipeline = Pipeline()
-    log: Log = Log()
+    log: LogSettings = LogSettings()
     deprecated_features: DeprecatedFeatures = DeprecatedFeatures()
-    vhosts: dict[str, Vhost] = Field(default_factory=dict)
+    vhosts: dict[str, VhostSettings] = Field(default_factory=dict)
     """Settings by virtual host: whether it is traced, how it reads MQTT's topics, and the plugins it enables."""
 
     @model_validator(mode="before")

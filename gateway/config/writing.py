@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import tomli_w
 
-from gateway.config.catalogue import Setting, plain, settings_by_key, tables
+from gateway.config.catalogue import SettingInfo, plain, settings_by_key, tables
 from gateway.config.settings import Settings
 
 HIDDEN: Final = "(hidden)"
@@ -117,16 +117,16 @@ def markdown() -> str:
     return "".join([*blocks, MARKDOWN_TAIL])
 
 
-def _template_lines(setting: Setting) -> str:
+def _template_lines(setting: SettingInfo) -> str:
     return f"# {setting.meaning.replace('``', '')}\n# Allowed: {setting.allowed}\n#{_assignment(setting)}\n"
 
 
-def _markdown_lines(setting: Setting) -> str:
+def _markdown_lines(setting: SettingInfo) -> str:
     meaning = setting.meaning.replace("``", "`")
     return f"\n`{_assignment(setting)}`  \n{meaning} Allowed: {setting.allowed}.\n"
 
 
-def _assignment(setting: Setting) -> str:
+def _assignment(setting: SettingInfo) -> str:
     """Write ``name = default`` on one line."""
     name = setting.key.rpartition(".")[2]
     return f"{name} = {_inline(setting.default)}"

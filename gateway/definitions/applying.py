@@ -16,10 +16,10 @@ from gateway.kernel.broker.broker import Broker
 from gateway.kernel.errors import ConfigurationError, NotFound, PreconditionFailed, Refused, ResourceLocked
 from gateway.kernel.names import RESERVED_PREFIX
 from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 
 D = TypeVar("D", bound=model.Definition)
-_log: Final = Log("definitions")
+_log: Final = StructuredLog("definitions")
 
 
 def apply_definitions(definitions: model.Definitions, broker: Broker, source: str, default_vhost: str = "/") -> None:
@@ -78,7 +78,7 @@ class _Steps:
         directory = self._broker.directory
         directory.put_user(self._records.user(user, directory.user(user.name)))
 
-    def vhost(self, vhost: model.Vhost) -> None:
+    def vhost(self, vhost: model.VhostDefinition) -> None:
         said = vhost.said
         if vhost.name in self._broker.vhost_by_name:
             self._broker.describe_vhost(vhost.name, said.description, said.tags, said.default_queue_type)
@@ -106,7 +106,7 @@ class _Steps:
         record = self._records.topic_permission(self._existing(permission.vhost), permission)
         self._broker.directory.put_topic_permission(record)
 
-    def exchange(self, exchange: model.Exchange) -> None:
+    def exchange(self, exchange: model.ExchangeDefinition) -> None:
         if not exchange.name or exchange.name.startswith(RESERVED_PREFIX):
             return
         vhost = self._vhost(exchange.vhost)
@@ -124,7 +124,7 @@ class _Steps:
                 raise
             _log.warning("exchange left as it is", vhost=vhost.name, exchange=exchange.name, reason=str(refusal))
 
-    def queue(self, queue: model.Queue) -> None:
+    def queue(self, queue: model.QueueDefinition) -> None:
         vhost = self._vhost(queue.vhost)
         if queue.name.startswith(RESERVED_PREFIX):
             _log.warning("queue with a reserved name left out", vhost=vhost.name, queue=queue.name)
@@ -138,7 +138,7 @@ class _Steps:
                 raise
             _log.warning("queue left as it is", vhost=vhost.name, queue=queue.name, reason=str(refusal))
 
-    def binding(self, binding: model.Binding) -> None:
+    def binding(self, binding: model.BindingDefinition) -> None:
         vhost = self._vhost(binding.vhost)
         if not binding.source:
             return  # every queue is bound to the default exchange by itself

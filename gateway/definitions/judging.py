@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeVar
 
 from gateway.definitions import model
-from gateway.definitions.place import Place
 from gateway.definitions.records import Records
+from gateway.definitions.topology_check import TopologyCheck
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.broker.entity_checks import require_valid_parameter, require_valid_user, require_valid_vhost
 from gateway.kernel.errors import ConfigurationError, NotAllowed, NotFound, Refused
@@ -76,12 +76,12 @@ class _Checks:
         self._default_vhost = default_vhost
         self._users = {*broker.directory.user_by_name, *(user.name for user in definitions.users)}
         self._vhosts = {*broker.vhost_by_name, *(vhost.name for vhost in definitions.vhosts)}
-        self._place_by_name: dict[str, Place] = {}
+        self._place_by_name: dict[str, TopologyCheck] = {}
 
     def user(self, user: model.User) -> None:
         require_valid_user(self._records.user_without_password(user))
 
-    def vhost(self, vhost: model.Vhost) -> None:
+    def vhost(self, vhost: model.VhostDefinition) -> None:
         said = vhost.said
         require_valid_vhost(vhost.name, said.description or "", said.tags or (), said.default_queue_type or "")
         require_valid_limits("limits", VHOST_LIMITS, vhost.limits)
@@ -102,7 +102,7 @@ class _Checks:
         for pattern in (record.write, record.read):
             self._broker.compile_pattern(pattern)
 
-    def exchange(self, exchange: model.Exchange) -> None:
+    def exchange(self, exchange: model.ExchangeDefinition) -> None:
         place = self._place(exchange.vhost)
         if exchange.name and not exchange.name.startswith(RESERVED_PREFIX):
             place.declare_exchange(
@@ -117,7 +117,7 @@ class _Checks:
                 )
             )
 
-    def queue(self, queue: model.Queue) -> None:
+    def queue(self, queue: model.QueueDefinition) -> None:
         place = self._place(queue.vhost)
         if not queue.name.startswith(RESERVED_PREFIX):
             place.declare_queue(
@@ -126,7 +126,7 @@ class _Checks:
                 )
             )
 
-    def binding(self, binding: model.Binding) -> None:
+    def binding(self, binding: model.BindingDefinition) -> None:
         place = self._place(binding.vhost)
         if binding.source:
             place.bind(binding)
@@ -160,8 +160,8 @@ class _Checks:
             raise NotAllowed(f"vhost {name} not found")
         return name
 
-    def _place(self, vhost: str | None) -> Place:
+    def _place(self, vhost: str | None) -> TopologyCheck:
         name = self._existing(vhost)
         if name not in self._place_by_name:
-            self._place_by_name[name] = Place(self._broker, name)
+            self._place_by_name[name] = TopologyCheck(self._broker, name)
         return self._place_by_name[name]

@@ -105,7 +105,7 @@ class VhostMetadata(Definition):
     protected_from_deletion: bool = False
 
 
-class Vhost(Definition):
+class VhostDefinition(Definition):
     """A virtual host."""
 
     name: Name
@@ -148,7 +148,7 @@ class TopicPermission(Definition):
     read: str
 
 
-class Exchange(Definition):
+class ExchangeDefinition(Definition):
     """An exchange."""
 
     name: str
@@ -160,7 +160,7 @@ class Exchange(Definition):
     arguments: Arguments = Field(default_factory=dict)
 
 
-class Queue(Definition):
+class QueueDefinition(Definition):
     """A queue."""
 
     name: Name
@@ -170,7 +170,7 @@ class Queue(Definition):
     arguments: Arguments = Field(default_factory=dict)
 
 
-class Binding(Definition):
+class BindingDefinition(Definition):
     """A binding."""
 
     source: str
@@ -256,12 +256,12 @@ class Definitions(Definition):
     rabbit_version: str | None = None
     rabbitmq_version: str | None = None
     users: list[User] = Field(default_factory=list)
-    vhosts: list[Vhost] = Field(default_factory=list)
+    vhosts: list[VhostDefinition] = Field(default_factory=list)
     permissions: list[Permission] = Field(default_factory=list)
     topic_permissions: list[TopicPermission] = Field(default_factory=list)
-    exchanges: list[Exchange] = Field(default_factory=list)
-    queues: list[Queue] = Field(default_factory=list)
-    bindings: list[Binding] = Field(default_factory=list)
+    exchanges: list[ExchangeDefinition] = Field(default_factory=list)
+    queues: list[QueueDefinition] = Field(default_factory=list)
+    bindings: list[BindingDefinition] = Field(default_factory=list)
     policies: list[Policy] = Field(default_factory=list)
     parameters: list[_ToldParameter] = Field(default_factory=list)
     global_parameters: list[GlobalParameter] = Field(default_factory=list)

@@ -17,7 +17,13 @@ _AT_ONCE: Final = 50
 """Entries that are checked in one step."""
 _SHOWN_AT_MOST: Final = 60
 _OUR_OWN: Final = "Value error, "
-"""How pydantic begins what a validator of ours said."""
+"""How pydantic's message begins when a validator of ours refused a value."""
+_IN_JSON: Final = {
+    "Input should be a valid dictionary": "Input should be an object",
+    "Input should be a valid list": "Input should be an array",
+    "String should have at least 1 character": "Input should be at least 1 character long",
+}
+"""pydantic's words for Python's types, and ours for JSON's."""
 
 
 def read_definitions(file: Path) -> Definitions:
@@ -124,7 +130,7 @@ def _line(loc: tuple[int | str, ...], message: str, value: Any) -> str:
         return f"{place}: is missing"
     if message.startswith(_OUR_OWN):
         return f"{place}: {message.removeprefix(_OUR_OWN)}"
-    allowed = message.replace("Input should", "must")
+    allowed = _IN_JSON.get(message.partition(" or instance of ")[0], message).replace("Input should", "must")
     return f"{place or 'the document'}: {allowed}, not {_shown(place, value)}"
 
 

@@ -1,6 +1,6 @@
 """Structured logging."""
 
 from gateway.logs.line_bounds import masked
-from gateway.logs.structured import Log
+from gateway.logs.structured import StructuredLog
 
-__all__ = ["Log", "masked"]
+__all__ = ["StructuredLog", "masked"]

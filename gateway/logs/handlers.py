@@ -8,7 +8,7 @@ from logging.handlers import WatchedFileHandler
 from typing import Any
 
 
-class Dropping(logging.StreamHandler[Any]):
+class DroppingHandler(logging.StreamHandler[Any]):
     """A handler that counts the lines it cannot write, and says how many there were once it can again."""
 
     dropped = 0
@@ -34,7 +34,7 @@ class Dropping(logging.StreamHandler[Any]):
             self.dropped += 1
 
 
-class DroppingFile(Dropping, WatchedFileHandler):
+class DroppingFile(DroppingHandler, WatchedFileHandler):
     """The same for a file, which is opened anew when it was moved away, as logrotate does."""
 
 

@@ -5,9 +5,9 @@ import sys
 from contextlib import suppress
 from typing import TextIO
 
-from gateway.config.settings import Log as LogSettings
+from gateway.config.settings import LogSettings as LogSettings
 from gateway.kernel.errors import ConfigurationError
-from gateway.logs.handlers import Dropping, DroppingFile
+from gateway.logs.handlers import DroppingFile, DroppingHandler
 from gateway.logs.rate_limit import RateFilter
 from gateway.logs.structured import JsonFormat, TextFormat
 
@@ -52,7 +52,7 @@ def stop_logging() -> None:
 
 def _handler(settings: LogSettings, stream: TextIO | None) -> logging.Handler:
     if settings.file is None:
-        return Dropping(stream or sys.stderr)
+        return DroppingHandler(stream or sys.stderr)
     try:
         return DroppingFile(settings.file, encoding="utf-8")
     except OSError as error:

@@ -1,8 +1,8 @@
 """Structured logging: an event in plain words and its facts as fields, for people or for programs.
 
-``Log("amqp").info("connection opened", peer="127.0.0.1:3456")`` becomes one line, whatever the values hold: control
-characters are escaped, so no client can forge a line, and long ones are cut. It stands on the standard library's
-``logging``, which other libraries use too; their records come out in the same form, without fields.
+``StructuredLog("amqp").info("connection opened", peer="127.0.0.1:3456")`` becomes one line, whatever the values
+hold: control characters are escaped, so no client can forge a line, and long ones are cut. It is built on the standard
+library's ``logging``, which other libraries use too; their records come out in the same form, without fields.
 """
 
 import json
@@ -22,7 +22,7 @@ _PLAIN: Final = re.compile(r"[^\s\"'=\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
-class Log:
+class StructuredLog:
     """Writes the entries of one part of the gateway; ``bind`` makes one that adds the same fields to every entry."""
 
     __slots__ = ("_fields", "_logger")
@@ -31,10 +31,10 @@ class Log:
         self._logger = logging.getLogger(f"{ROOT}.{part}")
         self._fields = dict(fields or {})
 
-    def bind(self, **fields: object) -> "Log":
+    def bind(self, **fields: object) -> "StructuredLog":
         """Return a log that adds these fields, after those already bound."""
         part = self._logger.name.removeprefix(f"{ROOT}.")
-        return Log(part, {**self._fields, **fields})
+        return StructuredLog(part, {**self._fields, **fields})
 
     def debug(self, event: str, **fields: object) -> None:
         """Write what only somebody looking for a fault wants to know."""

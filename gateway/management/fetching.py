@@ -5,7 +5,7 @@ from typing import Final
 
 from gateway.kernel.clock import Clock
 from gateway.kernel.messages.queued_message import QueuedMessage
-from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.management.http.routes import Pieces
 from gateway.management.messages import message_view
 from gateway.management.views.json import encode
@@ -23,7 +23,9 @@ _STRIDE: Final = 20
 class Fetch:
     """One request for messages. Until the answer is made they are unacknowledged; if the client goes they come back."""
 
-    def __init__(self, queue: Queue, clock: Clock, count: int, outcome: Outcome, encoding: str, truncate: int) -> None:
+    def __init__(
+        self, queue: Queue, clock: Clock, count: int, outcome: DeliveryOutcome, encoding: str, truncate: int
+    ) -> None:
         self._queue = queue
         self._clock = clock
         self._count = min(count, MOST_MESSAGES)
@@ -41,7 +43,7 @@ class Fetch:
             yield b"]"
         finally:
             if self._taken:
-                self._clock.background.add(self._settled(Outcome.REQUEUED))
+                self._clock.background.add(self._settled(DeliveryOutcome.REQUEUED))
 
     def _shown(self) -> Pieces:
         queue, size, count = self._queue, 0, 0
@@ -63,7 +65,7 @@ class Fetch:
             size += len(piece)
             count += 1
 
-    def _settled(self, outcome: Outcome) -> Iterator[None]:
+    def _settled(self, outcome: DeliveryOutcome) -> Iterator[None]:
         """Settle what was taken, as it was taken."""
         taken, self._taken = self._taken, []
         for number, entry in enumerate(taken):

@@ -62,7 +62,7 @@ def require_publishable(call: Call, vhost: VirtualHost, exchange: Exchange, mess
     user, principal = message.properties.user_id, call.principal
     if user not in (None, principal.name) and _IMPERSONATOR not in principal.tags:
         raise PreconditionFailed(f"user_id property set to '{user}' but authenticated user was '{principal.name}'")
-    limit = call.surroundings.max_message_size
+    limit = call.context.max_message_size
     if len(message.body) > limit:
         raise PreconditionFailed(f"message size {len(message.body)} is larger than configured max size {limit}")
 

@@ -26,7 +26,7 @@ class TopicNames(Protocol):
 
 
 @dataclass(slots=True)
-class Surroundings:
+class ApiContext:
     """The broker and the doors to it.
 
     ``login`` judges who somebody is, ``access_of`` gives the view of one virtual host, ``topics_of`` how it names

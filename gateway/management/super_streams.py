@@ -25,7 +25,7 @@ MOST_PARTITIONS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class SuperStreamPartition:
     """One stream of a super stream, and the binding key that leads to it."""
 
     name: str
@@ -33,16 +33,16 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True)
-class SuperStream:
+class SuperStreamPlan:
     """What a super stream is to be. ``arguments`` are those of its partitions."""
 
     name: str
     exchange_type: str
-    partitions: Sequence[Partition]
+    partitions: Sequence[SuperStreamPartition]
     arguments: Arguments
 
 
-def numbered(name: str, partitions: int, exchange_type: str, arguments: Arguments) -> SuperStream:
+def numbered(name: str, partitions: int, exchange_type: str, arguments: Arguments) -> SuperStreamPlan:
     """Return a super stream whose partitions have numbers. :raises PreconditionFailed: for a number that is none."""
     if not 0 < partitions <= MOST_PARTITIONS:
         least = "The partition number must be greater than 0"
@@ -50,14 +50,14 @@ def numbered(name: str, partitions: int, exchange_type: str, arguments: Argument
     return keyed(name, [str(number) for number in range(partitions)], exchange_type, arguments)
 
 
-def keyed(name: str, keys: Sequence[str], exchange_type: str, arguments: Arguments) -> SuperStream:
+def keyed(name: str, keys: Sequence[str], exchange_type: str, arguments: Arguments) -> SuperStreamPlan:
     """Return a super stream with a partition for each binding key. :raises PreconditionFailed: if a key comes twice."""
     if not keys or len(set(keys)) < len(keys):
         raise PreconditionFailed("Binding keys must be given, and differ from each other")
-    return SuperStream(name, exchange_type, [Partition(f"{name}-{key}", key) for key in keys], arguments)
+    return SuperStreamPlan(name, exchange_type, [SuperStreamPartition(f"{name}-{key}", key) for key in keys], arguments)
 
 
-def make(vhost: VirtualHost, super_stream: SuperStream, user: str) -> None:
+def make(vhost: VirtualHost, super_stream: SuperStreamPlan, user: str) -> None:
     """Make the exchange, the partitions and the bindings between them, for a user; all of them or nothing.
 
     :raises PreconditionFailed: when something of such a name is there already; and as declaring and binding do.
@@ -105,7 +105,7 @@ def _order(binding: Binding) -> tuple[int, str]:
 
 
 @contextmanager
-def _undone_if_refused(vhost: VirtualHost, super_stream: SuperStream) -> Iterator[None]:
+def _undone_if_refused(vhost: VirtualHost, super_stream: SuperStreamPlan) -> Iterator[None]:
     """Delete what was made when something further cannot be; none of it was there before."""
     try:
         yield

@@ -7,7 +7,7 @@ from OpenSSL import SSL, crypto
 from twisted.internet.ssl import CertificateOptions, TLSVersion
 
 from gateway.access import CertificateSubject
-from gateway.config import Tls
+from gateway.config import TlsSettings
 from gateway.kernel.errors import ConfigurationError
 
 
@@ -23,7 +23,7 @@ def subject_of(transport: Any) -> CertificateSubject | None:
     return CertificateSubject(dict(names).get("CN", ""), distinguished)
 
 
-def tls_options(settings: Tls) -> CertificateOptions:
+def tls_options(settings: TlsSettings) -> CertificateOptions:
     """Return the TLS parameters of a listener. :raises ConfigurationError: when a file is not what it should be."""
     assert settings.certificate is not None
     assert settings.key is not None
@@ -48,7 +48,7 @@ def tls_options(settings: Tls) -> CertificateOptions:
 class TlsContext:
     """The TLS parameters of one listener, which can be replaced: connections that are there keep the old ones."""
 
-    def __init__(self, settings: Tls) -> None:
+    def __init__(self, settings: TlsSettings) -> None:
         """Read the files. :raises ConfigurationError: when one is not what it should be."""
         self._options = tls_options(settings)
 
@@ -56,7 +56,7 @@ class TlsContext:
         """Return the parameters of a new connection; called by Twisted."""
         return self._options.getContext()
 
-    def renewed(self, settings: Tls) -> Callable[[], None]:
+    def renewed(self, settings: TlsSettings) -> Callable[[], None]:
         """Read the files anew; return what makes new connections use them.
 
         :raises ConfigurationError: when one is not what it should be.

@@ -11,7 +11,7 @@ from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 from gateway.kernel.journal.journal import Journal
 from gateway.net.machine import GONE, Machine
 from gateway.net.outbox import FLOOD, Outbox
-from gateway.net.socket_writer import NO_DESCRIPTOR, Wire
+from gateway.net.socket_writer import NO_DESCRIPTOR, SocketWriter
 from gateway.net.syscalls import receive
 from gateway.net.turn import Speaker, Turn
 
@@ -50,7 +50,7 @@ class _Stopped:
 _STOPPED: Final = _Stopped()
 
 
-class Line(Speaker):
+class ConnectionIO(Speaker):
     """One connection's way in and out.
 
     ``is_reading`` says that the peer is read from, ``is_ending`` that the connection ends behind what is in the outbox;
@@ -83,7 +83,7 @@ class Line(Speaker):
     def __init__(self, clockwork: Clockwork, journal: Journal, turn: Turn) -> None:
         self.machine: Machine = GONE
         self.outbox: Outbox = GONE.outbox
-        self.wire: Wire | None = None
+        self.wire: SocketWriter | None = None
         self.is_reading = True
         self.is_ending = False
         self.heard = True
@@ -206,11 +206,11 @@ class Line(Speaker):
 
     def wake(self) -> None:
         """Take part in the end of this turn; the outbox makes sure to ask once."""
-        self._turn.awaken(self)
+        self._turn.schedule_flush(self)
 
-    def owe(self) -> None:
+    def defer_confirms(self) -> None:
         """Be asked for confirms at the end of this turn."""
-        self._turn.owe(self)
+        self._turn.defer_confirms(self)
 
     def end_turn(self) -> None:
         """Let confirms that are due into the outbox."""

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from twisted.internet.protocol import Factory
 
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 from gateway.logs.rate_limit import RateLimit
 
-_log: Final = Log("listeners")
+_log: Final = StructuredLog("listeners")
 
 #: What is kept for the broker's own files.
 RESERVED: Final = 64

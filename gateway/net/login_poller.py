@@ -9,7 +9,7 @@ from select import EPOLLIN, epoll
 from gateway.net.syscalls import wait_for
 
 
-class Antechamber:
+class LoginPoller:
     """Looks like one ``epoll`` and is two: descriptors that are registered ``while_admitting`` go into the inner one.
 
     The inner one is itself registered in the outer, ``settled``: it is one of those that are ready while anybody in it

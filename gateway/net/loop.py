@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from twisted.logger import Logger
 
-from gateway.net.connection_io import Line
-from gateway.net.login_poller import Antechamber
+from gateway.net.connection_io import ConnectionIO
+from gateway.net.login_poller import LoginPoller
 from gateway.net.syscalls import MOST_EVENTS
 from gateway.net.turn import Schedule, Turn
 from gateway.net.turn_watch import LONG_PART_S, TurnWatch
@@ -53,12 +53,12 @@ class Loop(Schedule):
     the reactor is to stop, ``soonest`` is forgotten when delayed calls change their order.
     """
 
-    __slots__ = ("_antechamber", "_lines", "_reactor", "busy", "due", "is_stopping", "leaving", "soonest", "watch")
+    __slots__ = ("_lines", "_login_poller", "_reactor", "busy", "due", "is_stopping", "leaving", "soonest", "watch")
 
-    def __init__(self, reactor: Any, antechamber: Antechamber) -> None:  # Any: Twisted's reactors have no types
+    def __init__(self, reactor: Any, login_poller: LoginPoller) -> None:  # Any: Twisted's reactors have no types
         self._reactor = reactor
-        self._antechamber = antechamber
-        self._lines: list[Line | None] = []  # by descriptor: those are small numbers
+        self._login_poller = login_poller
+        self._lines: list[ConnectionIO | None] = []  # by descriptor: those are small numbers
         self.leaving: list[tuple[Any, ...]] = []
         self.busy: list[Turn] = []
         self.due: list[Turn] = []
@@ -74,7 +74,7 @@ class Loop(Schedule):
         """Go on with the input left over by a turn once those who are ready now were served."""
         self.busy.append(turn)
 
-    def read_by(self, line: Line, descriptor: int) -> None:
+    def read_by(self, line: ConnectionIO, descriptor: int) -> None:
         """Have a socket read by a line from now on."""
         lines = self._lines
         while len(lines) <= descriptor:
@@ -91,7 +91,7 @@ class Loop(Schedule):
 
         Going back to Twisted's main loop after each turn would cost as much as an answer to a single small packet.
         """
-        reactor, leaving, due, wait, watch = self._reactor, self.leaving, self.due, self._antechamber.wait, self.watch
+        reactor, leaving, due, wait, watch = self._reactor, self.leaving, self.due, self._login_poller.wait, self.watch
         # Twisted makes new ones of these only where this loop is not running.
         thread_calls: list[Any] = reactor.threadCallQueue
         timed_calls: list[Any] = reactor._pendingTimedCalls
@@ -110,7 +110,7 @@ class Loop(Schedule):
             else:
                 self._serve_many(ready)
             if leaving:
-                reactor.see_off(MOST_LEAVING)
+                reactor.notify_closed(MOST_LEAVING)
                 self._blame_ends(started_s)
             if due:
                 self.end_turns()
@@ -148,7 +148,7 @@ class Loop(Schedule):
         ends_s = self._reactor.seconds() + LONG_TURN_S
         self._serve_all(ready)
         while len(ready) == _MANY and self._reactor.seconds() < ends_s:
-            ready = self._antechamber.wait(_NOT, MOST_EVENTS) or ()
+            ready = self._login_poller.wait(_NOT, MOST_EVENTS) or ()
             self._serve_all(ready)
 
     def _serve_all(self, ready: tuple[int, ...]) -> None:
@@ -186,12 +186,12 @@ class Loop(Schedule):
         selectable = self._reactor._selectables.get(descriptor)
         if selectable is not None:
             self._reactor._doReadOrWrite(selectable, descriptor, event)
-        elif descriptor == self._antechamber.door:
+        elif descriptor == self._login_poller.door:
             self._serve_newcomers()
 
     def _serve_newcomers(self) -> None:
         """Serve some connections that have not logged in, for as long as a turn may be; a login may cost much."""
-        ready = self._antechamber.newcomers(MOST_NEWCOMERS)
+        ready = self._login_poller.newcomers(MOST_NEWCOMERS)
         ends_s = monotonic_s() + LONG_TURN_S
         for at in range(0, len(ready), 2):
             self._serve_all(ready[at : at + 2])

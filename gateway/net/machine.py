@@ -120,7 +120,7 @@ class Mute(Speaker):
     def wake(self) -> None:
         """Stay as it is."""
 
-    def owe(self) -> None:
+    def defer_confirms(self) -> None:
         """Owe nothing."""
 
 

@@ -63,9 +63,9 @@ class Outbox(Outlet):
         self.is_open = self.is_open and not is_full
         self.wake()
 
-    def owe(self) -> None:
+    def defer_confirms(self) -> None:
         """Make sure that the speaker is asked for confirms at the end of this turn, before the outbox is taken from."""
-        self._speaker.owe()
+        self._speaker.defer_confirms()
         self.wake()
 
     def take(self, watermark: int) -> tuple[list[bytes], int]:

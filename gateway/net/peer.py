@@ -11,16 +11,16 @@ from twisted.python.failure import Failure
 
 from gateway.access import CertificateSubject
 from gateway.kernel.broker.broker import Broker
-from gateway.kernel.broker.connections import TICKS_PER_S, ChannelFacts, PeerFacts, TlsFacts
-from gateway.logs import Log
+from gateway.kernel.broker.connections import TICKS_PER_S, ChannelInfo, ConnectionInfo, TlsInfo
+from gateway.logs import StructuredLog
 from gateway.net.certificates import subject_of
-from gateway.net.connection_io import Line
+from gateway.net.connection_io import ConnectionIO
 from gateway.net.hangup import BROKEN, hang_up_of, keep_alive
 from gateway.net.listeners import plain_host
 from gateway.net.machine import Machine, Phase
 from gateway.net.outbox import FLOOD
-from gateway.net.reactor import Guest
-from gateway.net.socket_writer import Wire
+from gateway.net.reactor import ServerTransport
+from gateway.net.socket_writer import SocketWriter
 from gateway.net.tls_info import tls_facts
 from gateway.net.turn import Turn
 
@@ -37,8 +37,8 @@ _LINGER_S: Final = 5
 class PeerProtocol(Protocol):
     """One connection's transport and clockwork; ``line`` is its way in and out.
 
-    A subclass connects the line with a machine in its constructor, and may override ``mind``, ``block``, ``unblock``,
-    ``facts``, ``channels`` and ``channel_count``.
+    A subclass connects the line with a machine in its constructor, and may override ``on_tick``, ``block``,
+    ``unblock``, ``facts``, ``channels`` and ``channel_count``.
 
     Time is counted in ticks, ``TICKS_PER_S`` a second, so that the hot path reads no clock. While the connection is
     open, ``quiet`` and ``silent`` say for how many of them nothing was sent, and nothing came.
@@ -46,7 +46,7 @@ class PeerProtocol(Protocol):
 
     protocol_name: str
 
-    def __init__(self, broker: Broker, turn: Turn, log: Log, login_timeout_s: float) -> None:
+    def __init__(self, broker: Broker, turn: Turn, log: StructuredLog, login_timeout_s: float) -> None:
         self.name = ""
         self.peer_host = ""
         self._peer_port = 0
@@ -59,7 +59,7 @@ class PeerProtocol(Protocol):
         self._turn = turn
         self._log = log
         self._login_timeout_s = login_timeout_s
-        self.line = Line(self, broker.journal, turn)
+        self.line = ConnectionIO(self, broker.journal, turn)
         self._age = 0
         self._farewell = 0
         self._held_ticks = 0
@@ -67,7 +67,7 @@ class PeerProtocol(Protocol):
         self._octets_seen = 0
         self._end_reason = ""
         self._connected_at_ms = 0
-        self._tls: TlsFacts | None = None
+        self._tls: TlsInfo | None = None
 
     @property
     def certificate(self) -> CertificateSubject | None:
@@ -89,7 +89,7 @@ class PeerProtocol(Protocol):
 
     # What a subclass adds
 
-    def mind(self) -> None:
+    def on_tick(self) -> None:
         """Mind what is the protocol's own while the connection is open; called at each tick."""
 
     def block(self, reason: str) -> None:
@@ -115,8 +115,8 @@ class PeerProtocol(Protocol):
         self._host, self._port = plain_host(host.host), host.port
         self.name = f"{self.peer_host}:{self._peer_port} -> {self._host}:{self._port}"
         self._connected_at_ms = self._broker.clock.wall_ms()
-        self.line.wire = Wire(transport, self.line.congested)
-        if isinstance(transport, Guest):
+        self.line.wire = SocketWriter(transport, self.line.congested)
+        if isinstance(transport, ServerTransport):
             transport.read_by(self.line)
         self._broker.connections.add(self)
         self.log("connection opened")
@@ -162,7 +162,7 @@ class PeerProtocol(Protocol):
 
     def publishing(self) -> None:
         """The client publishes: from now on it is held back when publishers are."""
-        self.weigh_publishing()
+        self.update_flow_control()
 
     def go_on(self) -> None:
         """Serve the machine again: it is done with a request that took several turns."""
@@ -216,17 +216,17 @@ class PeerProtocol(Protocol):
         """How many channels are open."""
         return 0
 
-    def channels(self) -> list[ChannelFacts]:
+    def channels(self) -> list[ChannelInfo]:
         """Tell what a listing shows of its channels."""
         return []
 
-    def facts(self) -> PeerFacts:
+    def facts(self) -> ConnectionInfo:
         """Tell what a listing shows of it; a subclass replaces what its protocol says better."""
         transport: Any = self.transport
         line, wire = self.line, self.line.wire
         if self._tls is None and wire is not None:
             self._tls = tls_facts(transport)
-        return PeerFacts(
+        return ConnectionInfo(
             protocol=self.protocol_name,
             state=self.state,
             host=self._host,
@@ -255,14 +255,14 @@ class PeerProtocol(Protocol):
         """Refuse every publish that waits for its confirm."""
         self.machine.fail_confirms()
 
-    def weigh_publishing(self) -> None:
+    def update_flow_control(self) -> None:
         """Stop reading from a publisher while an alarm stands or something is behind; go on afterwards."""
         if self.line.wire is None:
             return  # it was lost a moment ago, by what was done to another
         alarms = self._broker.alarms
         if alarms and self.machine.has_published:
             self.block(alarms.reason)
-        elif self.name in self._broker.archivists.held_publishers:
+        elif self.name in self._broker.archivists.blocked_publishers:
             self.block("the archive is behind")
         elif not alarms:
             self.unblock()
@@ -278,7 +278,7 @@ class PeerProtocol(Protocol):
         must_wait = (
             line.outbox.size > FLOOD
             or (machine.has_published and bool(broker.alarms))
-            or self.name in broker.archivists.held_publishers
+            or self.name in broker.archivists.blocked_publishers
             or (broker.journal.is_backlogged and (machine.has_published or machine.has_unsettled))
         )
         if line.wire is not None:
@@ -303,7 +303,7 @@ class PeerProtocol(Protocol):
             if not self.line.is_reading and self._has_hung_up():
                 return
             self._held_ticks = 0 if self.line.is_reading else self._held_ticks + 1
-            self.mind()
+            self.on_tick()
 
     def _has_hung_up(self) -> bool:
         """End a connection that is held back and whose peer is gone; return whether it is.

@@ -9,10 +9,10 @@ from twisted.python.failure import Failure
 
 from gateway.kernel.clock import Clock
 from gateway.kernel.errors import ProtocolViolation
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 from gateway.net.proxy_header import Proxied, parse
 
-_log: Final = Log("proxy")
+_log: Final = StructuredLog("proxy")
 
 
 class ProxiedProtocol(Protocol):

@@ -8,8 +8,8 @@ from twisted.internet import epollreactor, tcp
 from twisted.internet.main import installReactor
 from twisted.logger import Logger
 
-from gateway.net.connection_io import Line
-from gateway.net.login_poller import Antechamber
+from gateway.net.connection_io import ConnectionIO
+from gateway.net.login_poller import LoginPoller
 from gateway.net.loop import LONG_TURN_S, MOST_ACCEPTED, MOST_LEAVING, Loop
 from gateway.net.turn_watch import LONG_PART_S
 
@@ -19,17 +19,17 @@ SHORTEST_COUNTED_S: Final = 0.0001
 _log = Logger()
 
 
-class Guest(tcp.Server):
+class ServerTransport(tcp.Server):
     """A connection that somebody made to us. It is served after those who were let in, until it is so itself.
 
-    What has a ``Line`` is read by that, without a detour through Twisted's classes.
+    What has a ``ConnectionIO`` is read by that, without a detour through Twisted's classes.
     """
 
     def let_in(self) -> None:
         """Serve it with the others from now on: its peer said who it is."""
-        self.reactor.antechamber.let_in(self.fileno())
+        self.reactor.login_poller.let_in(self.fileno())
 
-    def read_by(self, line: Line) -> None:
+    def read_by(self, line: ConnectionIO) -> None:
         """Have its socket read by a line from now on."""
         line.listen(self.fileno())
         self.reactor.loop.read_by(line, self.fileno())
@@ -40,39 +40,39 @@ class Guest(tcp.Server):
         super().connectionLost(reason)
 
 
-class Door(tcp.Port):
+class ThrottledPort(tcp.Port):
     """A listening socket that lets few in at a time."""
 
     def doRead(self) -> None:  # noqa: N802 - Twisted's name
         """Accept connections."""
         self.numberAccepts = min(self.numberAccepts, MOST_ACCEPTED)
-        antechamber = self.reactor.antechamber
-        antechamber.while_admitting = True
+        login_poller = self.reactor.login_poller
+        login_poller.while_admitting = True
         try:
             super().doRead()  # type: ignore[no-untyped-call]  # Twisted's
         finally:
-            antechamber.while_admitting = False
+            login_poller.while_admitting = False
 
 
 class TurnReactor(epollreactor.EPollReactor):
     """Ends each ``Turn`` that is due once the events of a poll were served.
 
-    Those who come and those who go are served a few in each turn; ``antechamber`` is where the first wait.
+    Those who come and those who go are served a few in each turn; ``login_poller`` is where the first wait.
     """
 
     def __init__(self) -> None:
-        self.antechamber = Antechamber()
-        self.loop = Loop(self, self.antechamber)
+        self.login_poller = LoginPoller()
+        self.loop = Loop(self, self.login_poller)
         super().__init__()  # type: ignore[no-untyped-call]  # Twisted's
-        stock, self._poller = self._poller, self.antechamber
+        stock, self._poller = self._poller, self.login_poller
         stock.close()
         for descriptor in self._reads:  # what Twisted wakes itself up with
             self._poller.register(descriptor, EPOLLIN)
 
-    def listenTCP(self, port: int, factory: Any, backlog: int = 50, interface: str = "") -> Door:  # noqa: N802 - Twisted's
+    def listenTCP(self, port: int, factory: Any, backlog: int = 50, interface: str = "") -> ThrottledPort:  # noqa: N802 - Twisted's
         """Take connections at a port."""
-        door = Door(port, factory, backlog, interface, self)
-        door.transport = Guest
+        door = ThrottledPort(port, factory, backlog, interface, self)
+        door.transport = ServerTransport
         door.startListening()
         return door
 
@@ -124,10 +124,10 @@ class TurnReactor(epollreactor.EPollReactor):
     def disconnectAll(self) -> None:  # noqa: N802 - Twisted's name
         """End all connections, those first that ended by themselves."""
         while self.loop.leaving:
-            self.see_off(MOST_LEAVING)
+            self.notify_closed(MOST_LEAVING)
         super().disconnectAll()
 
-    def see_off(self, most: int) -> None:
+    def notify_closed(self, most: int) -> None:
         """Tell some of the connections that ended, for as long as a turn may be."""
         leaving, ends_s = self.loop.leaving, monotonic_s() + LONG_TURN_S
         for _ in range(min(most, len(leaving))):

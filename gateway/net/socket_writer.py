@@ -20,7 +20,7 @@ NO_DESCRIPTOR: Final = -1
 _send: Final = send
 
 
-class Wire:
+class SocketWriter:
     """Sends for one transport, and hears from it when the peer does not keep up: it is the transport's push producer.
 
     Tell it to ``forget`` when the transport is gone: the descriptor that it writes to will be another's.

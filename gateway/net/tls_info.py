@@ -4,7 +4,7 @@ from typing import Any
 
 from OpenSSL.crypto import X509
 
-from gateway.kernel.broker.connections import TlsFacts
+from gateway.kernel.broker.connections import TlsInfo
 
 #: OpenSSL's short names of bulk ciphers, in the order they are looked for, as TLS calls them.
 _CIPHERS = {
@@ -26,7 +26,7 @@ _WITH_AUTHENTICATION = ("gcm", "ccm", "poly1305")
 _KEY_EXCHANGES = ("ECDHE-RSA", "ECDHE-ECDSA", "DHE-RSA", "DHE-DSS")
 
 
-def tls_facts(transport: Any) -> TlsFacts | None:  # Any: Twisted's interfaces are not types
+def tls_facts(transport: Any) -> TlsInfo | None:  # Any: Twisted's interfaces are not types
     """Return what was agreed on; ``None`` without TLS, or before the handshake is over."""
     if not hasattr(transport, "getPeerCertificate"):
         return None
@@ -36,7 +36,7 @@ def tls_facts(transport: Any) -> TlsFacts | None:  # Any: Twisted's interfaces a
         return None
     key_exchange, cipher, hash = cipher_parts(name)
     certificate = transport.getPeerCertificate()
-    return TlsFacts(
+    return TlsInfo(
         protocol=connection.get_protocol_version_name().lower(),
         cipher=cipher,
         key_exchange=key_exchange,

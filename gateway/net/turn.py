@@ -1,7 +1,8 @@
-"""One round of the event loop: what came in is done, then the journal is flushed, then every peer is sent to once.
+"""One iteration of the event loop: handle what came in, flush the journal, then write to every peer once.
 
-Whoever has something to say is ``awaken``ed during the turn and asked for it at the end, those who ``owe`` confirms for
-these first. Several messages for one peer, from whichever connections, so become one write.
+During the turn, outboxes that have output call ``schedule_flush``, and channels that wait for the store call
+``defer_confirms``. At the end of the turn the confirms are collected first, then every scheduled outbox is written. So
+several messages for one peer, from any connections, become one write.
 """
 
 from collections import deque
@@ -24,7 +25,7 @@ class Speaker:
         """Take part in the end of this turn."""
         raise NotImplementedError
 
-    def owe(self) -> None:
+    def defer_confirms(self) -> None:
         """Have something to add at the end of this turn."""
         raise NotImplementedError
 
@@ -74,13 +75,13 @@ class Turn:
         self.budget = journal.budget
         self.is_scheduled = False
 
-    def awaken(self, speaker: Speaker) -> None:
+    def schedule_flush(self, speaker: Speaker) -> None:
         """Ask this speaker at the end of the turn. Callers make sure to ask once."""
         self._awake.append(speaker)
         if not self.is_scheduled:
             self.touch()
 
-    def owe(self, speaker: Speaker) -> None:
+    def defer_confirms(self, speaker: Speaker) -> None:
         """Ask this speaker for confirms, too. Twice does no harm: it has added them by then."""
         self._owing.append(speaker)
         if not self.is_scheduled:

@@ -32,13 +32,13 @@ from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from gateway.access.principals import is_loopback
 from gateway.kernel.clock import Clock
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 from gateway.logs.rate_limit import RateLimit
 from gateway.net.listeners import plain_host
 from gateway.net.message_transport import MessageTransport
 from gateway.net.origins import OriginRules
 
-_log: Final = Log("websocket")
+_log: Final = StructuredLog("websocket")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Final
 
 from gateway.config import Settings
 from gateway.kernel.errors import StorageError
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 from gateway.logs.setup import start_logging
 from gateway.logs.twisted import bridge_twisted
 from gateway.net.allocator import tune_allocator
@@ -18,7 +18,7 @@ from gateway.node.signals import Signals
 from gateway.node.systemd import tell_systemd
 from gateway.version import VERSION
 
-_log: Final = Log("app")
+_log: Final = StructuredLog("app")
 
 #: Python gives the store's thread a chance this often, in seconds. The default of 5 ms makes a commit wait that long
 #: for a busy reactor.

@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from gateway.kernel.events import Event
 from gateway.kernel.faults import FAULT
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 from gateway.logs.rate_limit import RateLimit
 
-_log: Final = Log("node")
+_log: Final = StructuredLog("node")
 
 #: Events of which an operator should know, besides all of the store's.
 _WARNINGS: Final = frozenset(

@@ -6,9 +6,9 @@ from typing import Final
 from gateway.access.passwords import verify_password
 from gateway.config import Settings
 from gateway.kernel.broker.directory import Directory
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 
-_log: Final = Log("access")
+_log: Final = StructuredLog("access")
 
 #: The password of the default user that everyone knows.
 WELL_KNOWN: Final = "guest"

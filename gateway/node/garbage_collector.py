@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 
-_log: Final = Log("collector")
+_log: Final = StructuredLog("collector")
 
 #: Objects between two collections of the youngest generation. A long queue makes many objects that live long; with
 #: the default of 700 the collector walks them again and again (measured: stalls of 136 to 342 ms).

@@ -10,18 +10,18 @@ from gateway.config import Settings
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 from gateway.net.turn_watch import TurnWatch
 from gateway.net.watermarks import memory_used
 from gateway.version import VERSION
-from gateway_mqtt.handshake.login import LoginSettings
-from gateway_mqtt.listener_context import MqttSettings
+from gateway_mqtt.handshake.login import LoginRules
+from gateway_mqtt.listener_context import MqttContext
 from gateway_mqtt.sys_topics import SysTopics
 from gateway_mqtt.translation.topics import TopicBounds
 
-_log: Final = Log("mqtt")
+_log: Final = StructuredLog("mqtt")
 
-#: Limits that are called the same in the settings and in ``MqttSettings``.
+#: Limits that are called the same in the settings and in ``MqttContext``.
 LIVE_LIMITS: Final = (
     "prefetch",
     "max_packet_size_unauthenticated",
@@ -38,10 +38,10 @@ LIVE_LIMITS: Final = (
 )
 
 
-def mqtt_settings(settings: Settings, broker: Broker, access_of: Callable[[str], Access]) -> MqttSettings:
+def mqtt_settings(settings: Settings, broker: Broker, access_of: Callable[[str], Access]) -> MqttContext:
     """Return what all MQTT listeners of a node have in common."""
     mqtt = settings.mqtt
-    login = LoginSettings(
+    login = LoginRules(
         broker,
         access_of,
         default_vhost=mqtt.vhost,
@@ -50,7 +50,7 @@ def mqtt_settings(settings: Settings, broker: Broker, access_of: Callable[[str],
         anonymous_from_pages=mqtt.anonymous_from_pages,
         refusal_delay_s=mqtt.failed_login_delay_s,
     )
-    return MqttSettings(
+    return MqttContext(
         broker,
         login,
         access_of,
@@ -61,13 +61,13 @@ def mqtt_settings(settings: Settings, broker: Broker, access_of: Callable[[str],
     )
 
 
-def with_live_limits(known: MqttSettings, settings: Settings) -> MqttSettings:
+def with_live_limits(known: MqttContext, settings: Settings) -> MqttContext:
     """Return what listeners have in common once settings changed that hold for connections to come."""
     return replace(known, **_live_limits(settings))
 
 
 def _live_limits(settings: Settings) -> dict[str, Any]:
-    """Return the limits of connections, which a reload may change: the fields of ``MqttSettings`` and their values."""
+    """Return the limits of connections, which a reload may change: the fields of ``MqttContext`` and their values."""
     mqtt = settings.mqtt
     return {**{name: getattr(mqtt, name) for name in LIVE_LIMITS}, "topics": TopicBounds(mqtt.max_topic_levels)}
 
@@ -91,7 +91,7 @@ def warn_of_anonymous(settings: Settings) -> None:
         )
 
 
-def sys_topics(settings: MqttSettings, watch: TurnWatch) -> SysTopics:
+def sys_topics(settings: MqttContext, watch: TurnWatch) -> SysTopics:
     """Return what tells clients of the node, traffic of all its MQTT listeners and turns of the loop included."""
     version = f"gateway version {VERSION}"
     return SysTopics(settings.broker, settings.meter, settings.exchange, version, memory_used, watch.shown)

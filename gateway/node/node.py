@@ -25,9 +25,9 @@ from gateway.kernel.journal.store import Store
 from gateway.kernel.messages.message import Value
 from gateway.kernel.messages.native_header import PLAIN
 from gateway.kernel.vhosts.queue_rules import QueueRules
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 from gateway.management.http.site import management_site
-from gateway.management.scope import Surroundings
+from gateway.management.scope import ApiContext
 from gateway.management.statistics.sampler import INTERVAL_S as LOOK_INTERVAL_S
 from gateway.management.statistics.sampler import Statistics
 from gateway.net import websocket
@@ -58,15 +58,15 @@ from gateway.plugins.registry import PluginRegistry, PluginView, load_plugins
 from gateway.version import VERSION
 from gateway.worker_process.process import Child
 from gateway_amqp.header import AMQP
-from gateway_amqp.listener_context import AmqpSettings
+from gateway_amqp.listener_context import AmqpContext
 from gateway_amqp.server import AmqpFactory
 from gateway_mqtt.server import MqttFactory
 from gateway_mqtt.translation.header import MQTT
 from gateway_stomp.header import STOMP
-from gateway_stomp.listener_context import StompSettings
+from gateway_stomp.listener_context import StompContext
 from gateway_stomp.server import StompFactory
 
-_log: Final = Log("node")
+_log: Final = StructuredLog("node")
 
 PLAIN_LISTENERS: Final = ("amqp", "mqtt", "web_mqtt", "stomp", "web_stomp")
 TLS_LISTENERS: Final = ("amqps", "mqtts", "web_mqtts", "stomps", "web_stomps")
@@ -160,7 +160,7 @@ class Node:
         self._stomp_factory: StompFactory | None = None
         self._amqp_factories: list[AmqpFactory] = []
         self._tls_contexts: list[TlsContext] = []
-        self._surroundings: Surroundings | None = None
+        self._context: ApiContext | None = None
         self._tell = LoopingCall(lambda: slices.coiterate(self._steady(self._in_turns(self._sys_topics.tell()))))
         self._watch_anew = LoopingCall(self._turn_watch.look)
         self._watch_anew.clock = self._watch.clock = self._tick.clock = self._look.clock = self._tell.clock = reactor
@@ -251,11 +251,11 @@ class Node:
         for factory in self._amqp_factories:
             is_plain = factory is self._amqp_factories[0]
             factory.settings = self._amqp_settings(PLAIN_MECHANISMS if is_plain else self._tls_mechanisms())
-        if (surroundings := self._surroundings) is not None:
-            surroundings.memory_limit = self._watermarks.memory_limit
-            surroundings.disk_free_limit = self._watermarks.disk_free_limit
-            surroundings.certificate = settings.tls.certificate
-            surroundings.max_message_size = settings.amqp.max_message_size
+        if (context := self._context) is not None:
+            context.memory_limit = self._watermarks.memory_limit
+            context.disk_free_limit = self._watermarks.disk_free_limit
+            context.certificate = settings.tls.certificate
+            context.max_message_size = settings.amqp.max_message_size
         apply_access_settings(settings, self.broker, self.throttle)
         self.passwords.algorithm = settings.login.password_hashing
         self._mqtt_factory.settings = with_live_limits(self._mqtt, settings)
@@ -451,7 +451,7 @@ class Node:
 
     def _management(self) -> Any:
         settings = self.settings
-        self._surroundings = Surroundings(
+        self._context = ApiContext(
             broker=self.broker,
             login=self._login_access(),
             passwords=self.passwords,
@@ -477,9 +477,9 @@ class Node:
             compact_store=self.store_side.compact,
             inert_plugins=self._inert_plugins,
         )
-        return management_site(self._surroundings)
+        return management_site(self._context)
 
-    def _stomp_settings(self) -> StompSettings:
+    def _stomp_settings(self) -> StompContext:
         return stomp_settings(self.settings, self.broker, self._access_of, self._login_access())
 
     def _amqp(self, mechanisms: str) -> AmqpFactory:
@@ -490,9 +490,9 @@ class Node:
     def _tls_mechanisms(self) -> str:
         return PLAIN_MECHANISMS if self.settings.tls.verify == "off" else f"EXTERNAL {PLAIN_MECHANISMS}"
 
-    def _amqp_settings(self, mechanisms: str) -> AmqpSettings:
+    def _amqp_settings(self, mechanisms: str) -> AmqpContext:
         amqp = self.settings.amqp
-        return AmqpSettings(
+        return AmqpContext(
             broker=self.broker,
             login=self._login_access(),
             judges_late=self._judges_late,

@@ -2,18 +2,18 @@
 
 from gateway.config import Settings
 from gateway.kernel.clock import Clock
-from gateway.management.pipeline.progress import Progress
-from gateway.management.pipeline.reading import Encoder, Reading, Worker
+from gateway.management.pipeline.progress import ProgressReports
+from gateway.management.pipeline.reading import EncodingWorker, Reading, SegmentEncoder
 from gateway.management.pipeline.side import PipelineSide
 from gateway.management.pipeline.staging import Staging
 
 
-def pipeline_side(settings: Settings, clock: Clock, worker: Worker, encoder: Encoder) -> PipelineSide:
+def pipeline_side(settings: Settings, clock: Clock, worker: EncodingWorker, encoder: SegmentEncoder) -> PipelineSide:
     """Return what reads streams with the help of ``worker`` and ``encoder``, and keeps what is not yet published."""
     pipeline = settings.pipeline
     return PipelineSide(
         Reading(worker, encoder, pipeline.reads),
         Staging(clock, pipeline.staged_size, pipeline.batch_size, pipeline.staged_expiry_s),
-        Progress(),
+        ProgressReports(),
         pipeline.producer_expiry_s * 1000,
     )

@@ -7,11 +7,11 @@ from typing import Final
 from gateway.config import Settings
 from gateway.config.live import LIVE, differences, with_live_of
 from gateway.kernel.errors import ConfigurationError, GatewayError
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 from gateway.logs.setup import start_logging
 from gateway.net.certificates import TlsContext
 
-_log: Final = Log("app")
+_log: Final = StructuredLog("app")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from contextlib import suppress
 from typing import Any, Final
 
 from gateway.cli.exits import SOFTWARE
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 from gateway.logs.setup import log_descriptor
 
-_log: Final = Log("signals")
+_log: Final = StructuredLog("signals")
 
 STOP: Final = (signal.SIGTERM, signal.SIGINT)
 DUMP: Final = (signal.SIGUSR1, signal.SIGUSR2)

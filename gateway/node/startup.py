@@ -6,7 +6,7 @@ from typing import Any, Final
 from gateway.config import Settings
 from gateway.kernel.broker.recovery import Recovery
 from gateway.kernel.clock import Clock
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 from gateway.management.http.not_ready import NotReadyApi
 from gateway.management.web.factory import HttpFactory
 from gateway.net import websocket
@@ -17,7 +17,7 @@ from gateway_amqp import not_ready as amqp
 from gateway_mqtt import not_ready as mqtt
 from gateway_stomp import not_ready as stomp
 
-_log: Final = Log("node")
+_log: Final = StructuredLog("node")
 
 #: How long the start works at a stretch, in seconds.
 _SLICE_S: Final = 0.02

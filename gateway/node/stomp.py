@@ -7,15 +7,15 @@ from gateway.access import Access
 from gateway.config import Settings
 from gateway.kernel.broker.broker import Broker
 from gateway.version import VERSION
-from gateway_stomp.listener_context import StompSettings
+from gateway_stomp.listener_context import StompContext
 
 
 def stomp_settings(
     settings: Settings, broker: Broker, access_of: Callable[[str], Access], login: Access
-) -> StompSettings:
+) -> StompContext:
     """Return what all STOMP listeners of a node have in common."""
     stomp = settings.stomp
-    return StompSettings(
+    return StompContext(
         broker,
         access_of,
         login,

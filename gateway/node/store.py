@@ -10,7 +10,7 @@ from gateway.kernel.messages.message import Value
 
 if TYPE_CHECKING:
     from gateway_lmdb import LmdbStore
-    from gateway_lmdb.compaction import Progress
+    from gateway_lmdb.compaction import CompactionProgress
 
 #: How often to look whether a compaction is due, in seconds.
 INTERVAL_S: Final = 60.0
@@ -50,7 +50,7 @@ class StoreSide:
         if usage.free_bytes >= self._compact_at and usage.free_bytes >= usage.file_bytes * _LEAST_SHARE:
             store.compact()
 
-    def told(self, progress: "Progress") -> None:
+    def told(self, progress: "CompactionProgress") -> None:
         """A compaction came further."""
         event = _EVENTS.get(progress.state)
         if self.broker is None or event is None:

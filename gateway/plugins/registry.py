@@ -123,7 +123,7 @@ class PluginRegistry:
         self._plugins = PluginManager(hookspecs.PROJECT)
         self._plugins.add_hookspecs(hookspecs)
         self._origins: dict[str, str] = {}
-        self._guards: set[str] = set()
+        self._decides_access: set[str] = set()
         self.broken: dict[str, str] = {}
 
     @property
@@ -151,14 +151,14 @@ class PluginRegistry:
         """Remember that a plugin cannot be loaded; one of the same name that was loaded before is used."""
         self.broken[found.name] = reason
         if found.file is None or mentions(found.file, ACCESS_HOOKS):
-            self._guards.add(found.name)
+            self._decides_access.add(found.name)
 
-    def guards(self, name: str) -> bool:
+    def decides_access(self, name: str) -> bool:
         """Whether a plugin has a say in who is let in; so may one that is not known."""
         if name in self._origins:
             callers = self._plugins.get_hookcallers(self._plugins.get_plugin(name)) or ()
             return any(caller.name in ACCESS_HOOKS for caller in callers)
-        return name in self._guards or name not in self.broken
+        return name in self._decides_access or name not in self.broken
 
     def view(self, vhost: str, enabled: Mapping[str, Value], *, is_lenient: bool = False) -> "PluginView":
         """Return what the virtual host sees.
@@ -181,7 +181,7 @@ class PluginRegistry:
                 inert[name] = str(error)
         inert |= {name: self.broken[name] for name in ALWAYS_ON if name in self.broken and name not in self._origins}
         return PluginView(
-            vhost, self._plugins, self._origins, settings_by_name, self.guards, inert if is_lenient else None
+            vhost, self._plugins, self._origins, settings_by_name, self.decides_access, inert if is_lenient else None
         )
 
     def _register(self, found: FoundPlugin, plugin: object) -> None:

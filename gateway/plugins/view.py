@@ -40,7 +40,8 @@ class PluginView:
     """The plugins of one virtual host. Each method asks its hook anew, so each is called once per start.
 
     With ``inert``, which holds plugins that cannot be used and why, a plugin that fails is added to them, and
-    everything goes on without it. Without, it is an error. ``guards`` tells whether a plugin has a say in who gets in.
+    everything goes on without it. Without, it is an error. ``decides_access`` tells whether a plugin authenticates or
+    authorizes.
     """
 
     def __init__(
@@ -49,12 +50,12 @@ class PluginView:
         plugins: PluginManager,
         origins: Mapping[str, str],
         settings_by_name: Mapping[str, Mapping[str, Value]],
-        guards: Callable[[str], bool],
+        decides_access: Callable[[str], bool],
         inert: dict[str, str] | None = None,
     ) -> None:
         self.inert: dict[str, str] = {} if inert is None else inert
         self._is_lenient = inert is not None
-        self._guards = guards
+        self._decides_access = decides_access
         self._vhost = vhost
         self._plugins = plugins
         self._origins = origins
@@ -71,7 +72,7 @@ class PluginView:
     @property
     def objection(self) -> str:
         """Why nobody is let in: a plugin that may have a say in it cannot be used. Empty when all of them can."""
-        guarding = [name for name in self.inert if self._guards(name)]
+        guarding = [name for name in self.inert if self._decides_access(name)]
         return f"its plugin {guarding[0]!r} cannot be used: {self.inert[guarding[0]]}" if guarding else ""
 
     def plugin_of(self, part: object) -> str:

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, TypeAlias
 
-from gateway.selectors.expressions import Expression, Kind, Operand, Values, require, require_property
+from gateway.selectors.expressions import Expression, Operand, ValueKind, Values, require, require_property
 from gateway.selectors.like import like_pattern
 from gateway.selectors.logic import all_of, any_of
 from gateway.selectors.numbers import ConvertibleText, is_number, number_of
@@ -39,11 +39,11 @@ def _equality(sign: str, left: Expression, right: Expression) -> Expression:
         this, that = _as_its_like(this, that), _as_its_like(that, this)
         return _are_alike(this, that) and compare(this, that)
 
-    return Expression(left.position, Kind.CONDITION, value)
+    return Expression(left.position, ValueKind.CONDITION, value)
 
 
 def _order(sign: str, left: Expression, right: Expression) -> Expression:
-    compare, one, other = ORDERS[sign], require(Kind.NUMBER, left), require(Kind.NUMBER, right)
+    compare, one, other = ORDERS[sign], require(ValueKind.NUMBER, left), require(ValueKind.NUMBER, right)
 
     def value(values: Values) -> Operand:
         this, that = one(values), other(values)
@@ -52,7 +52,7 @@ def _order(sign: str, left: Expression, right: Expression) -> Expression:
         this, that = number_of(this), number_of(that)
         return this is not None and that is not None and compare(this, that)
 
-    return Expression(left.position, Kind.CONDITION, value)
+    return Expression(left.position, ValueKind.CONDITION, value)
 
 
 def _are_alike(this: Operand, that: Operand) -> bool:
@@ -90,7 +90,7 @@ def among(operand: Expression, texts: Collection[str]) -> Expression:
         found = part(values)
         return None if found is None else isinstance(found, str) and found in wanted
 
-    return Expression(operand.position, Kind.CONDITION, value)
+    return Expression(operand.position, ValueKind.CONDITION, value)
 
 
 def like(operand: Expression, pattern: str, escape: str | None) -> Expression:
@@ -104,10 +104,10 @@ def like(operand: Expression, pattern: str, escape: str | None) -> Expression:
         found = part(values)
         return None if found is None else isinstance(found, str) and matches(found)
 
-    return Expression(operand.position, Kind.CONDITION, value)
+    return Expression(operand.position, ValueKind.CONDITION, value)
 
 
 def is_null(operand: Expression) -> Expression:
     """Return ``operand IS NULL``, which is never unknown."""
     part = require_property(operand)
-    return Expression(operand.position, Kind.CONDITION, lambda values: part(values) is None)
+    return Expression(operand.position, ValueKind.CONDITION, lambda values: part(values) is None)

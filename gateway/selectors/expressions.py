@@ -32,7 +32,7 @@ class Values(Protocol):
 Evaluate: TypeAlias = Callable[[Values], Operand]
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """What is known of a value before there is a message."""
 
     CONDITION = "a condition"
@@ -46,11 +46,16 @@ class Expression:
     """A part of a selector: where it begins, of what kind its value is, and how to find it in a message."""
 
     position: int
-    kind: Kind
+    kind: ValueKind
     value: Evaluate
 
 
-KIND_OF_LITERAL: Final = {bool: Kind.CONDITION, int: Kind.NUMBER, float: Kind.NUMBER, str: Kind.TEXT}
+KIND_OF_LITERAL: Final = {
+    bool: ValueKind.CONDITION,
+    int: ValueKind.NUMBER,
+    float: ValueKind.NUMBER,
+    str: ValueKind.TEXT,
+}
 
 
 def literal(position: int, value: bool | int | float | str) -> Expression:
@@ -60,21 +65,21 @@ def literal(position: int, value: bool | int | float | str) -> Expression:
 
 def identifier(position: int, name: str) -> Expression:
     """Return the property or header field of this name."""
-    return Expression(position, Kind.PROPERTY, lambda values: values.value(name))
+    return Expression(position, ValueKind.PROPERTY, lambda values: values.value(name))
 
 
-def require(kind: Kind, expression: Expression) -> Evaluate:
+def require(kind: ValueKind, expression: Expression) -> Evaluate:
     """Return how to find the value, which must be of this kind as far as can be said: a property may be anything.
 
     :raises SelectorError: when it never is.
     """
-    if expression.kind not in (kind, Kind.PROPERTY):
+    if expression.kind not in (kind, ValueKind.PROPERTY):
         raise SelectorError(f"expected {kind.value} but found {expression.kind.value}", expression.position)
     return expression.value
 
 
 def require_property(expression: Expression) -> Evaluate:
     """Return how to find the value of what must be a property. :raises SelectorError: when it is something else."""
-    if expression.kind is not Kind.PROPERTY:
+    if expression.kind is not ValueKind.PROPERTY:
         raise SelectorError(f"expected a property but found {expression.kind.value}", expression.position)
     return expression.value

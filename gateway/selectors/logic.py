@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from gateway.selectors.expressions import Expression, Kind, Operand, Values, require
+from gateway.selectors.expressions import Expression, Operand, ValueKind, Values, require
 
 
 def all_of(conditions: Sequence[Expression]) -> Expression:
     """Return their AND: false if one is, else unknown if one is."""
-    parts = tuple(require(Kind.CONDITION, condition) for condition in conditions)
+    parts = tuple(require(ValueKind.CONDITION, condition) for condition in conditions)
 
     def value(values: Values) -> Operand:
         together: Operand = True
@@ -19,12 +19,12 @@ def all_of(conditions: Sequence[Expression]) -> Expression:
                 together = None
         return together
 
-    return Expression(conditions[0].position, Kind.CONDITION, value)
+    return Expression(conditions[0].position, ValueKind.CONDITION, value)
 
 
 def any_of(conditions: Sequence[Expression]) -> Expression:
     """Return their OR: true if one is, else unknown if one is."""
-    parts = tuple(require(Kind.CONDITION, condition) for condition in conditions)
+    parts = tuple(require(ValueKind.CONDITION, condition) for condition in conditions)
 
     def value(values: Values) -> Operand:
         together: Operand = False
@@ -36,15 +36,15 @@ def any_of(conditions: Sequence[Expression]) -> Expression:
                 together = None
         return together
 
-    return Expression(conditions[0].position, Kind.CONDITION, value)
+    return Expression(conditions[0].position, ValueKind.CONDITION, value)
 
 
 def negation(position: int, condition: Expression) -> Expression:
     """Return its NOT."""
-    part = require(Kind.CONDITION, condition)
+    part = require(ValueKind.CONDITION, condition)
 
     def value(values: Values) -> Operand:
         one = part(values)
         return not one if isinstance(one, bool) else None
 
-    return Expression(position, Kind.CONDITION, value)
+    return Expression(position, ValueKind.CONDITION, value)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias, TypeGuard
 
-from gateway.selectors.expressions import Expression, Kind, Operand, Values, require
+from gateway.selectors.expressions import Expression, Operand, ValueKind, Values, require
 
 Number: TypeAlias = int | float
 
@@ -41,19 +41,19 @@ def number_of(value: Operand) -> Number | None:
 
 def signed(position: int, sign: str, operand: Expression) -> Expression:
     """Return ``+`` or ``-`` and the operand."""
-    part = require(Kind.NUMBER, operand)
+    part = require(ValueKind.NUMBER, operand)
 
     def value(values: Values) -> Operand:
         number = number_of(part(values))
         return number if number is None or sign == "+" else -number
 
-    return Expression(position, Kind.NUMBER, value)
+    return Expression(position, ValueKind.NUMBER, value)
 
 
 def computed(first: Expression, steps: Sequence[tuple[str, Expression]]) -> Expression:
     """Return what comes out when each step's operator and operand are applied to what came out before."""
-    start = require(Kind.NUMBER, first)
-    parts = tuple((_OPERATORS[sign], require(Kind.NUMBER, operand)) for sign, operand in steps)
+    start = require(ValueKind.NUMBER, first)
+    parts = tuple((_OPERATORS[sign], require(ValueKind.NUMBER, operand)) for sign, operand in steps)
 
     def value(values: Values) -> Operand:
         result = number_of(start(values))
@@ -64,7 +64,7 @@ def computed(first: Expression, steps: Sequence[tuple[str, Expression]]) -> Expr
             result = _applied(apply, result, operand)
         return result
 
-    return Expression(first.position, Kind.NUMBER, value)
+    return Expression(first.position, ValueKind.NUMBER, value)
 
 
 def _applied(apply: Callable[[Number, Number], Number], left: Number, right: Number) -> Number | None:

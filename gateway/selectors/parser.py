@@ -5,7 +5,7 @@ from typing import Final
 
 from gateway.selectors.comparisons import EQUALITIES, ORDERS, among, between, comparison, is_null, like, not_between
 from gateway.selectors.errors import SelectorError
-from gateway.selectors.expressions import Expression, Kind, identifier, literal, require
+from gateway.selectors.expressions import Expression, ValueKind, identifier, literal, require
 from gateway.selectors.logic import all_of, any_of, negation
 from gateway.selectors.numbers import computed, signed
 from gateway.selectors.tokens import Sort, Token
@@ -14,7 +14,7 @@ from gateway.selectors.tokens import Sort, Token
 MAX_DEPTH: Final = 50
 
 
-class Parser:
+class SelectorParser:
     """Reads one selector."""
 
     def __init__(self, tokens: Iterator[Token]) -> None:
@@ -27,7 +27,7 @@ class Parser:
         condition = self._disjunction()
         if self._token.sort is not Sort.END:
             raise self._unexpected("an operator or the end")
-        require(Kind.CONDITION, condition)
+        require(ValueKind.CONDITION, condition)
         return condition
 
     # Conditions

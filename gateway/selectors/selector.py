@@ -5,7 +5,7 @@ from typing import Final
 from gateway.kernel.messages.message import Properties
 from gateway.selectors.errors import SelectorError
 from gateway.selectors.expressions import Expression, literal
-from gateway.selectors.parser import Parser
+from gateway.selectors.parser import SelectorParser
 from gateway.selectors.terms import expression_of_term
 from gateway.selectors.tokens import tokens
 from gateway.selectors.values import MessageValues
@@ -85,4 +85,4 @@ def _prefixes(text: str) -> tuple[int, set[str]]:
 def _condition(text: str, start: int, *, has_hyphens: bool) -> Expression:
     if not text[start:].strip(" \t\n\r\f"):
         return literal(start, True)
-    return Parser(tokens(text, start, has_hyphens=has_hyphens)).selector()
+    return SelectorParser(tokens(text, start, has_hyphens=has_hyphens)).selector()

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from gateway.selectors.comparisons import among, between, comparison, is_null, like, not_between
 from gateway.selectors.errors import SelectorError
-from gateway.selectors.expressions import Expression, Kind, identifier, literal, require
+from gateway.selectors.expressions import Expression, ValueKind, identifier, literal, require
 from gateway.selectors.logic import all_of, any_of, negation
 from gateway.selectors.numbers import computed, signed
 
@@ -51,7 +51,7 @@ def expression_of_term(text: str) -> Expression:
     :raises SelectorError: when it is none.
     """
     condition = _expression(_Reader(text).term(), 0)
-    require(Kind.CONDITION, condition)
+    require(ValueKind.CONDITION, condition)
     return condition
 
 

@@ -23,7 +23,7 @@ from gateway.kernel.messages.origin import Origin
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import Consumer, Credit, Outlet, Selection, Subscriber
 from gateway.kernel.queueing.ledger import Ledger, settle_all
-from gateway.kernel.queueing.queue import RESIDENT_MESSAGES, Outcome, Queue
+from gateway.kernel.queueing.queue import RESIDENT_MESSAGES, DeliveryOutcome, Queue
 from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
 from gateway.patterns import compile_pattern
@@ -219,7 +219,9 @@ class Recipient(Subscriber):
             Received(queue.name, "", entry.message.body, entry.is_redelivered, tag, queue.shown(entry))
         )
 
-    def settle(self, tag: int | None, outcome: Outcome = Outcome.ACCEPTED, *, up_to: bool = False) -> None:
+    def settle(
+        self, tag: int | None, outcome: DeliveryOutcome = DeliveryOutcome.ACCEPTED, *, up_to: bool = False
+    ) -> None:
         """Settle the delivery of this tag, or all of them ``up_to`` it; tag 0 with ``up_to`` means all there are."""
         deliveries = self.ledger.remove(tag or 0, up_to)
         assert deliveries is not None, f"no delivery {tag} is outstanding"
@@ -243,7 +245,7 @@ class Recipient(Subscriber):
         consumers, self.consumers = self.consumers, []
         for consumer in consumers:
             consumer.queue.cancel(consumer)
-        settle_all(self.ledger.clear(), Outcome.REQUEUED)
+        settle_all(self.ledger.clear(), DeliveryOutcome.REQUEUED)
         for consumer in consumers:
             consumer.queue.dispatch()
 

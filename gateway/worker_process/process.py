@@ -14,10 +14,10 @@ from typing import Any, Final, NamedTuple
 
 from twisted.internet.protocol import Factory, Protocol
 
-from gateway.logs.structured import Log
+from gateway.logs.structured import StructuredLog
 from gateway.worker_process.framing import FrameReader, Head, encode_frame
 
-_log: Final = Log("child")
+_log: Final = StructuredLog("child")
 
 #: Requests that the process has at once: it finds the next one there when it is done with the first.
 _MOST_UNDER_WAY: Final = 2
@@ -31,7 +31,7 @@ _LONGEST_RESTART_S: Final = 10.0
 _TRIES: Final = 2
 
 
-class Answer(NamedTuple):
+class WorkerAnswer(NamedTuple):
     """What came back. ``error`` says in words why nothing did, and is ``None`` otherwise."""
 
     head: Head
@@ -42,7 +42,7 @@ class Answer(NamedTuple):
 class _Request:
     __slots__ = ("answered", "head", "payload", "tries")
 
-    def __init__(self, head: Head, payload: bytes, answered: Callable[[Answer], None]) -> None:
+    def __init__(self, head: Head, payload: bytes, answered: Callable[[WorkerAnswer], None]) -> None:
         self.head = head
         self.payload = payload
         self.answered = answered
@@ -77,7 +77,9 @@ class Child:
         """How many requests are not answered yet."""
         return len(self._urgent) + len(self._patient) + len(self._under_way)
 
-    def ask(self, head: Head, payload: bytes, answered: Callable[[Answer], None], *, is_urgent: bool = False) -> None:
+    def ask(
+        self, head: Head, payload: bytes, answered: Callable[[WorkerAnswer], None], *, is_urgent: bool = False
+    ) -> None:
         """Make a request; ``answered`` is called once, in a later turn."""
         (self._urgent if is_urgent else self._patient).append(_Request(head, payload, answered))
         self._go_on()
@@ -154,7 +156,7 @@ class Child:
         self._restart_s = _RESTART_S
         request = self._under_way.popleft()
         self._go_on()
-        request.answered(Answer(head, payload, head.get("error")))
+        request.answered(WorkerAnswer(head, payload, head.get("error")))
 
     def lost(self, line: "_Line") -> None:
         """The process died: make its requests again a little later, to another one."""
@@ -173,7 +175,7 @@ class Child:
                 failed = again.pop(0)
         self._urgent.extendleft(reversed(again))
         if failed is not None:
-            failed.answered(Answer({}, b"", "the process that was to do it died of it"))
+            failed.answered(WorkerAnswer({}, b"", "the process that was to do it died of it"))
 
 
 class _Line(Protocol):

@@ -15,7 +15,7 @@ from gateway_spark.given import Given
 from gateway_spark.prerequisites import missing, missing_packages
 from gateway_spark.status import described
 from gateway_spark.submitting import submit
-from gateway_spark.usage import USAGE, Parser
+from gateway_spark.usage import USAGE, UsageParser
 
 FAILED: Final = 1
 
@@ -93,7 +93,7 @@ def _lacking(what: str) -> int:
 
 def parser() -> ArgumentParser:
     """Return what reads the command line; the options of a job are read by the job."""
-    reader = Parser(prog="gateway pipeline", description="Jobs on the messages of streams and of the archive.")
+    reader = UsageParser(prog="gateway pipeline", description="Jobs on the messages of streams and of the archive.")
     verbs = reader.add_subparsers(dest="verb", required=True, metavar="VERB")
     verbs.add_parser("list", help="say which jobs there are")
     run = verbs.add_parser("run", help="run a job; gateway pipeline run JOB --help says what it takes")

@@ -34,7 +34,7 @@ CONNECTION: Final[Mapping[str, Reader]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Tls:
+class TlsOptions:
     """How the broker is recognised, and how it recognises us; files in PEM."""
 
     ca: str | None = None
@@ -53,7 +53,7 @@ class Address:
     vhost: str
     username: str
     password: str = field(repr=False)
-    tls: Tls = Tls()
+    tls: TlsOptions = TlsOptions()
     retry_s: float = DEFAULT_RETRY_S
 
 
@@ -72,7 +72,9 @@ def address_of(given: Given) -> Address:
         given.get("vhost", "/"),
         given.get("username", "guest"),
         _password(given),
-        Tls(given.get("tls.ca"), given.get("tls.certificate"), given.get("tls.key"), given.get("tls.verify", True)),
+        TlsOptions(
+            given.get("tls.ca"), given.get("tls.certificate"), given.get("tls.key"), given.get("tls.verify", True)
+        ),
         given.get("retryTimeout", DEFAULT_RETRY_S),
     )
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from gateway_spark.jobs.job import Job
 
 
-class Entry(NamedTuple):
+class JobEntry(NamedTuple):
     """A job, its module and what it is good for."""
 
     name: str
@@ -26,8 +26,8 @@ class Entry(NamedTuple):
         return Path(__file__).parent / "jobs" / f"{self.module.rpartition('.')[2]}.py"
 
 
-def _entry(name: str, summary: str) -> Entry:
-    return Entry(name, f"gateway_spark.jobs.{name.replace('-', '_')}", summary)
+def _entry(name: str, summary: str) -> JobEntry:
+    return JobEntry(name, f"gateway_spark.jobs.{name.replace('-', '_')}", summary)
 
 
 #: In the order of a list, which is also that of their use.

@@ -16,9 +16,9 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote, urlencode
 
-from gateway_spark.address import Address, Tls
+from gateway_spark.address import Address, TlsOptions
 from gateway_spark.errors import AccessError, BrokerRefused, Unreachable
-from gateway_spark.options import Selection
+from gateway_spark.options import QueueSelection
 
 #: Seconds for the broker to answer, or to send the next piece of an answer.
 TIMEOUT_S: Final = 60.0
@@ -77,7 +77,7 @@ class Client:
 
     # Reading
 
-    def streams(self, selection: Selection) -> dict[str, dict[str, Partition]]:
+    def streams(self, selection: QueueSelection) -> dict[str, dict[str, Partition]]:
         """Return the queues of a selection: queue to partition number to where that stream begins and ends.
 
         :raises BrokerRefused: when one that is named is not there, or no stream.
@@ -199,7 +199,7 @@ def _connected(address: Address) -> HTTPConnection:
     return connection
 
 
-def _tls_context(tls: Tls) -> ssl.SSLContext:
+def _tls_context(tls: TlsOptions) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=tls.ca)
     if not tls.is_verified:
         context.check_hostname = False

@@ -20,7 +20,7 @@ class Key(NamedTuple):
     partition: str
 
 
-class Entry(NamedTuple):
+class PartitionOffset(NamedTuple):
     """How far one partition is read: the next offset, and where reading began, ``None`` where the entry before says."""
 
     next: int
@@ -40,11 +40,11 @@ class Range(NamedTuple):
         return self.end - self.begin
 
 
-Reached: TypeAlias = Mapping[Key, Entry]
+Reached: TypeAlias = Mapping[Key, PartitionOffset]
 Json: TypeAlias = dict[str, Any]  # what json.loads made of an offset
 
 
-def decode(offset: Json) -> dict[Key, Entry]:
+def decode(offset: Json) -> dict[Key, PartitionOffset]:
     """Read an offset of Spark. :raises OptionError: when it is none of ours."""
     try:
         return {
@@ -133,10 +133,10 @@ def split(whole: Iterable[Range], *, least: int | None = None, most_rows: int | 
     return pieces
 
 
-def _entry(value: object) -> Entry:
+def _entry(value: object) -> PartitionOffset:
     if isinstance(value, dict):
-        return Entry(_offset(value["next"]), _offset(value["from"]))
-    return Entry(_offset(value))
+        return PartitionOffset(_offset(value["next"]), _offset(value["from"]))
+    return PartitionOffset(_offset(value))
 
 
 def _offset(value: object) -> int:

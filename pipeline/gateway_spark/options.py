@@ -56,7 +56,7 @@ _BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "pushdown")
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class QueueSelection:
     """Which queues to read: names, or a pattern that their whole name has to match."""
 
     names: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReadLimits:
     """How much one micro-batch reads; ``None`` for no limit. With less than ``min_rows`` it waits, but not for ever."""
 
     max_rows: int | None = None
@@ -81,10 +81,10 @@ class SourceOptions:
     """Everything that a reader has to know."""
 
     address: Address
-    selection: Selection
+    selection: QueueSelection
     start: Bound
     end: Bound = LATEST
-    limits: Limits = Limits()
+    limits: ReadLimits = ReadLimits()
     min_partitions: int | None = None
     max_rows_per_partition: int | None = None
     fails_on_loss: bool = True
@@ -121,7 +121,7 @@ def source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOpti
         selection=selection,
         start=_start(given, LATEST if is_stream else EARLIEST),
         end=_end(given),
-        limits=Limits(
+        limits=ReadLimits(
             given.get("maxOffsetsPerTrigger"),
             given.get("maxBytesPerTrigger"),
             given.get("minOffsetsPerTrigger"),
@@ -160,13 +160,13 @@ def sink_options(options: Mapping[str, str], *, is_stream: bool) -> SinkOptions:
     )
 
 
-def _selection(given: Given) -> Selection:
+def _selection(given: Given) -> QueueSelection:
     which = given.only_one("queue", "queues", "queuePattern")
     if which is None:
         raise OptionError(f"one of the options {listed(('queue', 'queues', 'queuePattern'))} is required")
     if which == "queuePattern":
-        return Selection(pattern=given.get(which))
-    return Selection((given.get(which),) if which == "queue" else given.get(which))
+        return QueueSelection(pattern=given.get(which))
+    return QueueSelection((given.get(which),) if which == "queue" else given.get(which))
 
 
 def _start(given: Given, default: Bound) -> Bound:

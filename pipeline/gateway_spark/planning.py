@@ -7,13 +7,13 @@ from gateway_spark.bounds import EARLIEST_OFFSET, LATEST_OFFSET, Bound
 from gateway_spark.client import Client, Partition
 from gateway_spark.errors import BrokerRefused, OptionError
 from gateway_spark.offsets import Key, Range, split
-from gateway_spark.options import Selection, SourceOptions
+from gateway_spark.options import QueueSelection, SourceOptions
 from gateway_spark.reading import NOT_FOUND, Lost, Task
 
 Streams: TypeAlias = Mapping[Key, Partition]
 
 
-def selected(client: Client, selection: Selection) -> dict[Key, Partition]:
+def selected(client: Client, selection: QueueSelection) -> dict[Key, Partition]:
     """Return the partitions of all queues that are to be read. :raises OptionError: when a named one is not there."""
     try:
         queues = client.streams(selection)

@@ -34,7 +34,7 @@ _QUERY = "sql.streaming.queryId"
 
 
 @dataclass
-class Staged(WriterCommitMessage):
+class TaskCommit(WriterCommitMessage):
     """What one attempt of a task handed over: the name it gave itself, how many parts and rows, for which query."""
 
     attempt: str
@@ -43,14 +43,14 @@ class Staged(WriterCommitMessage):
     query: str | None
 
 
-def stage(options: SinkOptions, batches: Iterator[Any], query: str | None) -> Staged:
+def stage(options: SinkOptions, batches: Iterator[Any], query: str | None) -> TaskCommit:
     """Hand the rows of a task to the broker."""
     attempt, parts, rows = uuid4().hex, 0, 0
     with closing(Client(options.address)) as client:
         for part, count in framed(batches, options.part_bytes):
             client.stage({"attempt": attempt, "part": str(parts)}, part)
             parts, rows = parts + 1, rows + count
-    return Staged(attempt, parts, rows, query)
+    return TaskCommit(attempt, parts, rows, query)
 
 
 def publish(options: SinkOptions, messages: Sequence[WriterCommitMessage | None], identity: Fields) -> None:
@@ -59,7 +59,7 @@ def publish(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]
     :raises StagedLost: when the broker has not got it any more, as after a restart.
     :raises PipelineError: when some message reaches no queue and that is not allowed.
     """
-    staged = [each for each in messages if isinstance(each, Staged) and each.parts]
+    staged = [each for each in messages if isinstance(each, TaskCommit) and each.parts]
     if not staged:
         return
     batch = identity | {
@@ -80,13 +80,13 @@ def publish(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]
 
 def discard(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
     """Let the broker forget what tasks staged; what is not named here it forgets in time."""
-    attempts = [each.attempt for each in messages if isinstance(each, Staged) and each.parts]
+    attempts = [each.attempt for each in messages if isinstance(each, TaskCommit) and each.parts]
     if attempts:
         with closing(Client(options.address)) as client:
             client.discard({"attempts": attempts})
 
 
-class BatchWriter(DataSourceArrowWriter):
+class TableWriter(DataSourceArrowWriter):
     """Writes a table once: exactly once with ``producerName`` and ``batchId``, else at least once."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
@@ -94,7 +94,7 @@ class BatchWriter(DataSourceArrowWriter):
         _require_append(overwrite)
         require_publishable(schema, self._options)
 
-    def write(self, iterator: Iterator[Any]) -> Staged:
+    def write(self, iterator: Iterator[Any]) -> TaskCommit:
         """Hand over the rows of a task."""
         return stage(self._options, iterator, None)
 
@@ -111,7 +111,7 @@ class BatchWriter(DataSourceArrowWriter):
         discard(self._options, messages)
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
+class MicroBatchWriter(DataSourceStreamArrowWriter):
     """Writes micro-batches, each exactly once."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
@@ -119,14 +119,14 @@ class StreamWriter(DataSourceStreamArrowWriter):
         _require_append(overwrite)
         require_publishable(schema, self._options)
 
-    def write(self, iterator: Iterator[Any]) -> Staged:
+    def write(self, iterator: Iterator[Any]) -> TaskCommit:
         """Hand over the rows of a task."""
         context = TaskContext.get()
         return stage(self._options, iterator, context.getLocalProperty(_QUERY) if context is not None else None)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Publish a batch; one that the broker has already is left alone."""
-        staged = [each for each in messages if isinstance(each, Staged)]
+        staged = [each for each in messages if isinstance(each, TaskCommit)]
         if not staged:
             return
         query = staged[0].query

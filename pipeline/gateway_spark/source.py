@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType
 from gateway_spark.batch_reader import BatchReader, FilteringReader
 from gateway_spark.options import source_options
 from gateway_spark.schema import MESSAGE_SCHEMA
-from gateway_spark.sink import BatchWriter, StreamWriter
+from gateway_spark.sink import MicroBatchWriter, TableWriter
 from gateway_spark.stream_reader import StreamReader
 
 #: The columns that an option leaves out. Spark does not tell a source which columns a query uses.
@@ -42,13 +42,13 @@ class GatewaySource(DataSource):
         """Return what reads a stream. :raises OptionError: when an option is wrong."""
         return StreamReader(source_options(self.options, is_stream=True), schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> TableWriter:
         """Return what writes a batch. :raises OptionError: when an option or a column is wrong."""
-        return BatchWriter(self.options, schema, overwrite)
+        return TableWriter(self.options, schema, overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802 - Spark's name
+    def streamWriter(self, schema: StructType, overwrite: bool) -> MicroBatchWriter:  # noqa: N802 - Spark's name
         """Return what writes a stream. :raises OptionError: when an option or a column is wrong."""
-        return StreamWriter(self.options, schema, overwrite)
+        return MicroBatchWriter(self.options, schema, overwrite)
 
     def _leaves_out(self, option: str) -> bool:
         return str(self.options.get(option, "true")).lower() == "false"

@@ -13,7 +13,7 @@ from pathlib import Path
 from gateway_spark.client import Client, Partition
 from gateway_spark.errors import OptionError
 from gateway_spark.offsets import Key, positions
-from gateway_spark.options import Selection
+from gateway_spark.options import QueueSelection
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PartitionLine:
     """One partition in a status: ``lag`` messages are there to be read, ``None`` when the broker did not say."""
 
     key: Key
@@ -60,10 +60,10 @@ def reached(checkpoint: Path) -> Reached:
     return Reached(query, planned[-1] if planned else None, done[-1] if done else None, position)
 
 
-def lines(reached: Reached, client: Client | None) -> list[Line]:
+def lines(reached: Reached, client: Client | None) -> list[PartitionLine]:
     """Return where each partition is, and with a client how far the broker's end is away."""
     ends = _ends(reached, client) if client is not None else {}
-    return [Line(key, position, ends.get(key)) for key, position in sorted(reached.position_by_key.items())]
+    return [PartitionLine(key, position, ends.get(key)) for key, position in sorted(reached.position_by_key.items())]
 
 
 def described(checkpoint: Path, client: Client | None) -> Iterator[str]:
@@ -80,7 +80,7 @@ def _ends(reached: Reached, client: Client) -> dict[Key, int]:
     if not queues:
         return {}
     with closing(client):
-        streams: Mapping[str, Mapping[str, Partition]] = client.streams(Selection(queues))
+        streams: Mapping[str, Mapping[str, Partition]] = client.streams(QueueSelection(queues))
     return {Key(queue, number): each.next for queue, parts in streams.items() for number, each in parts.items()}
 
 

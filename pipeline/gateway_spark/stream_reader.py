@@ -23,8 +23,8 @@ from pyspark.sql.types import StructType
 from gateway_spark.bounds import EARLIEST
 from gateway_spark.client import Client, Partition
 from gateway_spark.errors import PipelineError
-from gateway_spark.offsets import Entry, Json, Key, Range, Reached, decode, encode, limited, ranges
-from gateway_spark.options import Limits, SourceOptions
+from gateway_spark.offsets import Json, Key, PartitionOffset, Range, Reached, decode, encode, limited, ranges
+from gateway_spark.options import ReadLimits, SourceOptions
 from gateway_spark.planning import Streams, offset_of, place, require_selected, selected, still_there, tasks
 from gateway_spark.reading import Batch, Task, batches, loss_rule
 
@@ -68,7 +68,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> Json:  # noqa: N802
         """Return the end of everything, which Spark shows beside how far the query is."""
         with closing(Client(self._options.address)) as client:
-            return encode({key: Entry(each.next) for key, each in selected(client, self._options.selection).items()})
+            return encode(
+                {key: PartitionOffset(each.next) for key, each in selected(client, self._options.selection).items()}
+            )
 
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802
         """Return where the next batch ends; ``start`` itself when there is nothing to read yet.
@@ -85,7 +87,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             taken = self._taken(waiting, streams, self._limits(limit), client)
         return encode(begun | {each.key: _moved(each, begun[each.key], reached.get(each.key)) for each in taken})
 
-    def _begun(self, reached: Reached, streams: Streams, client: Client) -> dict[Key, Entry]:
+    def _begun(self, reached: Reached, streams: Streams, client: Client) -> dict[Key, PartitionOffset]:
         """Return where to go on in each partition: where the query is, or anew where that is not there any more."""
         if not reached:
             require_selected(self._options.start, "startingOffsets", streams)
@@ -97,15 +99,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 lost(f"{name} is gone")
             elif entry.next < partition.first:
                 lost(f"messages {entry.next} to {partition.first - 1} of {name} are gone")
-                begun[key] = Entry(partition.first, partition.first)
+                begun[key] = PartitionOffset(partition.first, partition.first)
             elif entry.next > partition.next:
                 lost(f"{name} ends at {partition.next}, before {entry.next}: it is another one now")
-                begun[key] = Entry(partition.first, partition.first)
+                begun[key] = PartitionOffset(partition.first, partition.first)
         for key in streams.keys() - reached.keys():
             begun[key] = self._beginning(key, streams[key], client, is_new=bool(reached) or self._has_looked)
         return begun
 
-    def _beginning(self, key: Key, partition: Partition, client: Client, *, is_new: bool) -> Entry:
+    def _beginning(self, key: Key, partition: Partition, client: Client, *, is_new: bool) -> PartitionOffset:
         """Return where a partition begins that was not read yet: one that came later, at its first message."""
         bound = EARLIEST if is_new else self._options.start
         offset = offset_of(bound, "startingOffsets", key, partition, client)
@@ -113,29 +115,29 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             lost = loss_rule(self._options.fails_on_loss)
             lost(f"messages {offset} to {partition.first - 1} of {place(key)} are gone")
             offset = partition.first
-        return Entry(offset, offset)
+        return PartitionOffset(offset, offset)
 
     # Limits
 
-    def _waiting(self, begun: Mapping[Key, Entry], streams: Streams) -> list[Range]:
+    def _waiting(self, begun: Mapping[Key, PartitionOffset], streams: Streams) -> list[Range]:
         """Return what is there to be read, up to the target of a query that has one."""
         ends = {key: each.next for key, each in streams.items()}
         if self._target is not None:
             ends = {key: min(end, self._target.get(key, 0)) for key, end in ends.items()}
         return [Range(key, begun[key].next, end) for key, end in ends.items() if begun[key].next < end]
 
-    def _limits(self, limit: ReadLimit) -> Limits:
+    def _limits(self, limit: ReadLimit) -> ReadLimits:
         """Return what holds for this batch: none of the options where Spark wants everything."""
         match limit:
             case ReadAllAvailable():
-                return Limits()
+                return ReadLimits()
             case ReadMaxRows(most):
                 return replace(self._options.limits, max_rows=most)
             case ReadMaxBytes(most):
                 return replace(self._options.limits, max_bytes=most)
         return self._options.limits
 
-    def _taken(self, waiting: list[Range], streams: Streams, limits: Limits, client: Client) -> list[Range]:
+    def _taken(self, waiting: list[Range], streams: Streams, limits: ReadLimits, client: Client) -> list[Range]:
         if limits.min_rows is not None and self._waits_for_more(waiting, limits):
             return []
         if limits.max_rows is not None:
@@ -144,7 +146,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             waiting = _limited_bytes(waiting, streams, limits.max_bytes, client)
         return waiting
 
-    def _waits_for_more(self, waiting: list[Range], limits: Limits) -> bool:
+    def _waits_for_more(self, waiting: list[Range], limits: ReadLimits) -> bool:
         """Whether too few messages wait, and not for too long; a query that is to end does not wait."""
         if self._waits_since is None:
             self._waits_since = self._clock()
@@ -183,7 +185,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         told = {key: entry.next for key, entry in reached.items()}
         if not told or told == self._told:
             return
-        offsets = encode({key: Entry(offset) for key, offset in told.items()})
+        offsets = encode({key: PartitionOffset(offset) for key, offset in told.items()})
         try:
             client.report(self._options.consumer, {"offsets": offsets})
         except PipelineError as error:
@@ -191,9 +193,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._told = told
 
 
-def _moved(taken: Range, begun: Entry, before: Entry | None) -> Entry:
+def _moved(taken: Range, begun: PartitionOffset, before: PartitionOffset | None) -> PartitionOffset:
     """Return the entry of a partition that is read on: with its beginning where the entry before does not tell it."""
-    return Entry(taken.end, None if begun == before else begun.since)
+    return PartitionOffset(taken.end, None if begun == before else begun.since)
 
 
 def _limited_bytes(waiting: list[Range], streams: Streams, most: int, client: Client) -> list[Range]:

@@ -8,13 +8,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from gateway_spark.catalogue import Entry
+from gateway_spark.catalogue import JobEntry
 
 #: What the driver has to know before it starts, and the session can set no more.
 EARLY: Final[Mapping[str, str]] = {"spark.sql.python.filterPushdown.enabled": "true", "spark.speculation": "false"}
 
 
-def command(entry: Entry, master: str, deploy_mode: str, conf: Sequence[str], arguments: Sequence[str]) -> list[str]:
+def command(entry: JobEntry, master: str, deploy_mode: str, conf: Sequence[str], arguments: Sequence[str]) -> list[str]:
     """Return the command line that submits a job."""
     settings = [f"{name}={value}" for name, value in EARLY.items()] + list(conf)
     return [
@@ -26,7 +26,7 @@ def command(entry: Entry, master: str, deploy_mode: str, conf: Sequence[str], ar
     ]
 
 
-def submit(entry: Entry, master: str, deploy_mode: str, conf: Sequence[str], arguments: Sequence[str]) -> int:
+def submit(entry: JobEntry, master: str, deploy_mode: str, conf: Sequence[str], arguments: Sequence[str]) -> int:
     """Submit a job and wait for it; return the exit code."""
     environment = {"PYSPARK_PYTHON": sys.executable, **os.environ}
     shelf = str(Path(__file__).parents[1])

@@ -6,7 +6,7 @@ from typing import Final, NoReturn
 USAGE: Final = 64
 
 
-class Parser(ArgumentParser):
+class UsageParser(ArgumentParser):
     """Says what is wrong in one line; the long list of what would be right is behind ``--help``."""
 
     def error(self, message: str) -> NoReturn:

@@ -8,12 +8,12 @@ from pamqp import commands
 from pamqp.base import Frame
 
 from gateway.access import Operation
-from gateway.kernel.broker.connections import ChannelFacts
+from gateway.kernel.broker.connections import ChannelInfo
 from gateway.kernel.errors import AccessRefused, CommandInvalid, NotImplementedHere, PreconditionFailed
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.bounds import require_sender_keys
 from gateway.kernel.messages.message import Header, Message
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway_amqp.consuming import Consuming
 from gateway_amqp.content import Assembly
 from gateway_amqp.deliveries import DeliveryWriter
@@ -136,7 +136,7 @@ class Channel:
             decode_method(payload)  # says what is wrong with it
         tag, is_multiple = _ack_arguments(payload, 4)
         if is_multiple & 1:
-            self.consuming.settle(tag, True, Outcome.ACCEPTED)
+            self.consuming.settle(tag, True, DeliveryOutcome.ACCEPTED)
         else:
             self.consuming.accept(tag)
 
@@ -169,14 +169,18 @@ class Channel:
         if self._confirms is not None:
             self._confirms.fail()
 
-    def facts(self) -> ChannelFacts:
+    def facts(self) -> ChannelInfo:
         """Tell what a listing shows of it."""
-        publisher, prefetch, tallies = self._publisher, self.consuming.prefetch, self.consuming.tallies
+        publisher, prefetch, channel_counters = (
+            self._publisher,
+            self.consuming.prefetch,
+            self.consuming.channel_counters,
+        )
         if not self.consuming.unsettled:
-            tallies.forget_deleted()
-        published = tallies.published()
+            channel_counters.forget_deleted()
+        published = channel_counters.published()
         uncommitted = publisher.held if isinstance(publisher, Transactional) else (0, 0)
-        return ChannelFacts(
+        return ChannelInfo(
             number=self.number,
             consumers=self.consuming.consumers,
             prefetch=prefetch[0],
@@ -187,12 +191,12 @@ class Channel:
             unconfirmed=0 if self._confirms is None else self._confirms.unanswered,
             uncommitted=uncommitted[0],
             acks_uncommitted=uncommitted[1],
-            counters=tallies.totals(),
+            counters=channel_counters.totals(),
             confirmed=self._confirmed,
             returned=published.return_unroutable,
             unroutable=published.drop_unroutable,
-            publishes=tallies.by_exchange,
-            deliveries=tallies.by_queue,
+            publishes=channel_counters.by_exchange,
+            deliveries=channel_counters.by_queue,
         )
 
     # Publishing
@@ -212,8 +216,8 @@ class Channel:
         self._scope.host.publishing()
         if len(self._targets) >= _TARGETS_KEPT:
             self._targets.clear()
-            self.consuming.tallies.forget_exchanges()
-        tally = self.consuming.tallies.to(exchange_name)
+            self.consuming.channel_counters.forget_exchanges()
+        tally = self.consuming.channel_counters.to(exchange_name)
         target = self._targets[method] = Target(exchange, routing_key, is_mandatory, version, tally)
         return target
 
@@ -254,7 +258,7 @@ class Channel:
         if not self._is_turning:
             self._is_turning = True
             self._turning(self)
-            self._scope.outbox.owe()
+            self._scope.outbox.defer_confirms()
 
     def _confirm(self, number: int, is_multiple: bool, is_accepted: bool) -> None:
         if is_accepted:
@@ -314,11 +318,11 @@ class Channel:
         self._scope.reply(commands.Basic.RecoverOk())
 
     def _nack(self, method: commands.Basic.Nack) -> None:
-        outcome = Outcome.REQUEUED if method.requeue else Outcome.REJECTED
+        outcome = DeliveryOutcome.REQUEUED if method.requeue else DeliveryOutcome.REJECTED
         self.consuming.settle(method.delivery_tag, method.multiple, outcome)
 
     def _reject(self, method: commands.Basic.Reject) -> None:
-        outcome = Outcome.REQUEUED if method.requeue else Outcome.REJECTED
+        outcome = DeliveryOutcome.REQUEUED if method.requeue else DeliveryOutcome.REJECTED
         self.consuming.settle(method.delivery_tag or 0, False, outcome)
 
     def _grant_access(self, method: AccessRequest) -> None:

@@ -13,7 +13,7 @@ from pamqp.base import Frame
 
 from gateway.access import Permissions, Principal
 from gateway.kernel.broker.connection_limits import require_room_for_channel
-from gateway.kernel.broker.connections import ChannelFacts
+from gateway.kernel.broker.connections import ChannelInfo
 from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.errors import GatewayError, NotAllowed, PreconditionFailed, Refused
 from gateway.kernel.messages.origin import Origin
@@ -35,11 +35,11 @@ from gateway_amqp.errors import (
     too_large,
     unexpected,
 )
-from gateway_amqp.handshake import Opening
+from gateway_amqp.handshake import Handshake
 from gateway_amqp.holdings import Holdings
-from gateway_amqp.identity import Identity
-from gateway_amqp.incoming import Incoming
-from gateway_amqp.listener_context import AmqpSettings
+from gateway_amqp.identity import PeerIdentity
+from gateway_amqp.incoming import IncomingBytes
+from gateway_amqp.listener_context import AmqpContext
 from gateway_amqp.methods import decode_method, encode_method, index_of
 from gateway_amqp.scope import Scope
 from gateway_amqp.state import State
@@ -61,11 +61,11 @@ HEARTBEAT_FRAME: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 class Connection(Machine):
     """One client's conversation. Owns its channels and its outbox."""
 
-    def __init__(self, settings: AmqpSettings, driver: Driver, speaker: Speaker) -> None:
+    def __init__(self, settings: AmqpContext, driver: Driver, speaker: Speaker) -> None:
         self.settings = settings
         self.outbox = Outbox(speaker)
         self.state = State.GREETING
-        self.identity = Identity(settings)
+        self.identity = PeerIdentity(settings)
         self.heartbeat_s = 0
         self.is_blocked = False
         self.has_published = False
@@ -74,7 +74,7 @@ class Connection(Machine):
         self._budget = settings.broker.journal.budget
         self.driver = driver
         self._holdings = Holdings(max(settings.max_held_size, settings.max_message_size))
-        self._incoming = Incoming()
+        self._incoming = IncomingBytes()
         self._frame_max = FRAME_MIN
         self._channels = Channels(self._make_channel, self.outbox, settings.channel_max)
         self._turning: list[Channel] = []
@@ -130,7 +130,7 @@ class Connection(Machine):
         """What both sides agreed on: the largest frame in bytes, and how many channels."""
         return self._frame_max, self._channels.limit
 
-    def channel_facts(self) -> list[ChannelFacts]:
+    def channel_facts(self) -> list[ChannelInfo]:
         """Tell what a listing shows of the open channels."""
         return [channel.facts() for channel in self._channels.open_by_number.values()]
 
@@ -491,9 +491,9 @@ Perform: TypeAlias = Callable[[Connection, Any], None]  # each row takes its own
 
 #: What a connection does on channel 0, by state. A pair that is absent is an error.
 _ON_CHANNEL_0: Final[Mapping[tuple[State, type[Frame]], Perform]] = {
-    (State.STARTING, commands.Connection.StartOk): lambda connection, method: Opening(connection).start_ok(method),
-    (State.TUNING, commands.Connection.TuneOk): lambda connection, method: Opening(connection).tune_ok(method),
-    (State.OPENING, commands.Connection.Open): lambda connection, method: Opening(connection).open(method),
+    (State.STARTING, commands.Connection.StartOk): lambda connection, method: Handshake(connection).start_ok(method),
+    (State.TUNING, commands.Connection.TuneOk): lambda connection, method: Handshake(connection).tune_ok(method),
+    (State.OPENING, commands.Connection.Open): lambda connection, method: Handshake(connection).open(method),
     (State.OPEN, commands.Connection.UpdateSecret): Connection._update_secret,
     (State.STARTING, commands.Connection.Close): Connection._close_asked,
     (State.TUNING, commands.Connection.Close): Connection._close_asked,

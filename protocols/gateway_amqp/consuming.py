@@ -11,15 +11,15 @@ from gateway.kernel.errors import NotAllowed, NotImplementedHere, PreconditionFa
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.names import REPLY_TO
-from gateway.kernel.queueing.ack_timeout import Patience
+from gateway.kernel.queueing.ack_timeout import AckTimeout
 from gateway.kernel.queueing.channel_counters import Tallies
 from gateway.kernel.queueing.consumer import Consumer, Credit, Resumption, Subscriber
 from gateway.kernel.queueing.consumer_arguments import priority_of
 from gateway.kernel.queueing.ledger import Delivery, Ledger, settle_all
-from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway_amqp.deliveries import DeliveryWriter
 from gateway_amqp.methods import table_of
-from gateway_amqp.replies import Replies
+from gateway_amqp.replies import DirectReplyTo
 from gateway_amqp.scope import Scope
 from gateway_amqp.topology import Topology
 
@@ -32,9 +32,9 @@ class Consuming(Subscriber):
     """Owns the consumers, the credit and the unsettled deliveries of one channel."""
 
     __slots__ = (
+        "_ack_timeout",
         "_consumer_by_tag",
         "_ledger",
-        "_patience",
         "_prefetch",
         "_resumption",
         "_scope",
@@ -43,8 +43,8 @@ class Consuming(Subscriber):
         "_topology",
         "_transaction",
         "_writer",
+        "channel_counters",
         "replies",
-        "tallies",
     )
 
     def __init__(self, scope: Scope, topology: Topology, writer: DeliveryWriter) -> None:
@@ -53,14 +53,14 @@ class Consuming(Subscriber):
         self._writer = writer
         self._consumer_by_tag: dict[str, Consumer] = {}
         self._ledger = Ledger()
-        self._patience = Patience()
-        self.tallies = Tallies()
+        self._ack_timeout = AckTimeout()
+        self.channel_counters = Tallies()
         self._prefetch = 0
         self._shared_credit: Credit | None = None
         self._resumption = Resumption()
         self._transaction: Transactional | None = None
-        self._settle: Callable[[list[Delivery], Outcome], None] = settle_all
-        self.replies = Replies(scope)
+        self._settle: Callable[[list[Delivery], DeliveryOutcome], None] = settle_all
+        self.replies = DirectReplyTo(scope)
 
     # Consumers
 
@@ -87,9 +87,9 @@ class Consuming(Subscriber):
             arguments=table_of(method.arguments),
         )
         queue.consume(consumer)
-        consumer.counters = self.tallies.at(queue)
+        consumer.counters = self.channel_counters.at(queue)
         self._consumer_by_tag[tag] = consumer
-        self._patience.watch(queue)
+        self._ack_timeout.watch(queue)
         if not method.nowait:
             self._scope.reply(commands.Basic.ConsumeOk(tag))
         queue.dispatch()
@@ -143,7 +143,7 @@ class Consuming(Subscriber):
         self._consumer_by_tag.clear()
         for consumer in consumers:
             consumer.queue.cancel(consumer)
-        settle_all(self._ledger.clear(), Outcome.REQUEUED)
+        settle_all(self._ledger.clear(), DeliveryOutcome.REQUEUED)
         for consumer in consumers:
             self._end(consumer)
         self.replies.abandon()
@@ -204,7 +204,7 @@ class Consuming(Subscriber):
     def _got(self, queue: Queue, entry: "QueuedMessage | None", no_ack: bool) -> None:
         if entry is None:
             queue.counters.get_empty += 1
-            self.tallies.at(queue).get_empty += 1
+            self.channel_counters.at(queue).get_empty += 1
             self._scope.reply(commands.Basic.GetEmpty())
             return
         self._count_get(queue, no_ack, entry.is_redelivered)
@@ -213,14 +213,14 @@ class Consuming(Subscriber):
             tag = self._ledger.pass_by()
         else:
             tag = self._ledger.add(queue, entry, None)
-            self._patience.watch(queue)
+            self._ack_timeout.watch(queue)
         redelivered = entry.is_redelivered
         self._writer.get_ok(tag, redelivered, queue.shown(entry), len(queue))
         if (tracing := self._scope.vhost.tracing) is not None:
             tracing.delivered(entry.message, queue, redelivered, self._scope.origin, entry.position)
 
     def _count_get(self, queue: Queue, no_ack: bool, is_redelivered: bool) -> None:
-        for counters in (queue.counters, self.tallies.at(queue)):
+        for counters in (queue.counters, self.channel_counters.at(queue)):
             counters.get_no_ack += no_ack
             counters.get += not no_ack
             counters.redeliver += is_redelivered
@@ -228,7 +228,7 @@ class Consuming(Subscriber):
     def accept(self, tag: int) -> None:
         """Take the ack of one delivery, as ``settle`` does. :raises PreconditionFailed: for an unknown tag (R87)."""
         if self._settle is not settle_all or self._shared_credit is not None:
-            self.settle(tag, False, Outcome.ACCEPTED)
+            self.settle(tag, False, DeliveryOutcome.ACCEPTED)
             return
         delivery = self._ledger.take(tag)
         if delivery is None:
@@ -239,27 +239,27 @@ class Consuming(Subscriber):
             consumer.counters.ack += 1
             consumer.settled()
         else:
-            self.tallies.at(delivery.queue).ack += 1
+            self.channel_counters.at(delivery.queue).ack += 1
 
-    def settle(self, tag: int, is_multiple: bool, outcome: Outcome) -> None:
+    def settle(self, tag: int, is_multiple: bool, outcome: DeliveryOutcome) -> None:
         """Take an ack, nack or reject. :raises PreconditionFailed: for a tag that is not outstanding (R87)."""
         deliveries = self._ledger.remove(tag, is_multiple)
         if deliveries is None:
             raise PreconditionFailed(f"unknown delivery tag {tag}")
-        if outcome is Outcome.ACCEPTED:
+        if outcome is DeliveryOutcome.ACCEPTED:
             self._count_acks(deliveries)
         self._settle(deliveries, outcome)
         self.share()
 
     def _count_acks(self, deliveries: list[Delivery]) -> None:
         """Count acks where the deliveries came from; nearly always that is one queue for all of them."""
-        by_queue = self.tallies.by_queue
+        by_queue = self.channel_counters.by_queue
         if len(by_queue) == 1:
             for tally in by_queue.values():
                 tally.ack += len(deliveries)
         else:
             for delivery in deliveries:
-                self.tallies.at(delivery.queue).ack += 1
+                self.channel_counters.at(delivery.queue).ack += 1
 
     def settle_through(self, transaction: "Transactional") -> None:
         """Pass settlements to a transaction from now on."""
@@ -274,12 +274,12 @@ class Consuming(Subscriber):
         """Put everything unsettled back to its place (60, 110). :raises NotImplementedHere: without requeue."""
         if not requeue:
             raise NotImplementedHere("requeue=false")
-        settle_all(self._ledger.clear(), Outcome.REQUEUED)
+        settle_all(self._ledger.clear(), DeliveryOutcome.REQUEUED)
         self.share()
 
     def exhausted_ms(self, now_s: float, default_ms: int) -> int | None:
         """Return the time limit that an unsettled delivery has used up; ``None`` while there is none."""
-        return self._patience.exhausted(self._ledger, now_s, default_ms)
+        return self._ack_timeout.exhausted(self._ledger, now_s, default_ms)
 
     # Credit
 

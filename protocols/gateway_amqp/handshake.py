@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _PROTOCOL: Final = "amqp091"
 
 
-class Opening:
+class Handshake:
     """Takes one connection through its handshake. Authenticators may answer at once or later."""
 
     __slots__ = ("_connection",)

@@ -6,11 +6,11 @@ from gateway.access import Credentials, Permissions, Principal
 from gateway.kernel.errors import AccessRefused, NotAllowed
 from gateway.kernel.messages.message import Value
 from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway_amqp.listener_context import AmqpSettings
+from gateway_amqp.listener_context import AmqpContext
 from gateway_amqp.tuning import capabilities
 
 
-class Identity:
+class PeerIdentity:
     """What the handshake learns of a peer, and what follows from it.
 
     ``credentials`` are forgotten once nobody has to judge them any more.
@@ -28,7 +28,7 @@ class Identity:
         "vhost",
     )
 
-    def __init__(self, settings: AmqpSettings) -> None:
+    def __init__(self, settings: AmqpContext) -> None:
         self.client_properties: Mapping[str, Value] = {}
         self.credentials: Credentials | None = None
         self.mechanism = ""

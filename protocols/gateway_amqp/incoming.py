@@ -1,7 +1,7 @@
 """Bytes of a peer that do not make up a whole frame yet."""
 
 
-class Incoming:
+class IncomingBytes:
     """Keeps a rest until enough has come to go on; joins once, however many reads that takes."""
 
     __slots__ = ("_pieces", "_wanted", "size")

@@ -10,7 +10,7 @@ from gateway.kernel.queueing.ack_timeout import CONSUMER_TIMEOUT_MS
 
 
 @dataclass(frozen=True, slots=True)
-class AmqpSettings:
+class AmqpContext:
     """Limits and doors shared by the connections of a listener.
 
     ``login`` is asked before the virtual host is known, ``access_of`` gives the view of one virtual host. While

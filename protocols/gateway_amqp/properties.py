@@ -51,7 +51,7 @@ def _read_table(raw: bytes, position: int) -> tuple[bytes, int]:
     return raw[position:end], end
 
 
-class Property(NamedTuple):
+class BasicProperty(NamedTuple):
     """A property of class basic: its flag, how it is read into plain numbers and bytes, and how it is written."""
 
     flag: int
@@ -60,25 +60,25 @@ class Property(NamedTuple):
     write: Callable[[Any], bytes]
 
 
-def _text(flag: int, name: str) -> Property:
-    return Property(flag, name, _read_text, encode_short_text)
+def _text(flag: int, name: str) -> BasicProperty:
+    return BasicProperty(flag, name, _read_text, encode_short_text)
 
 
-def _octet(flag: int, name: str) -> Property:
-    return Property(flag, name, _read_octet, lambda number: bytes((number,)))
+def _octet(flag: int, name: str) -> BasicProperty:
+    return BasicProperty(flag, name, _read_octet, lambda number: bytes((number,)))
 
 
 PROPERTIES: Final = (
     _text(0x8000, "content_type"),
     _text(0x4000, "content_encoding"),
-    Property(0x2000, "headers", _read_table, encode_table),
+    BasicProperty(0x2000, "headers", _read_table, encode_table),
     _octet(0x1000, "delivery_mode"),
     _octet(0x0800, "priority"),
     _text(0x0400, "correlation_id"),
     _text(0x0200, "reply_to"),
     _text(0x0100, "expiration"),
     _text(0x0080, "message_id"),
-    Property(0x0040, "timestamp", _read_seconds, lambda time: _TIME.pack(seconds_of(time))),
+    BasicProperty(0x0040, "timestamp", _read_seconds, lambda time: _TIME.pack(seconds_of(time))),
     _text(0x0020, "type"),
     _text(0x0010, "user_id"),
     _text(0x0008, "app_id"),
@@ -143,7 +143,7 @@ def ends_at(raw: bytes, name: str) -> int:
     return _located(raw, name)[3]
 
 
-def _located(raw: bytes, name: str) -> tuple[Property, int, int, int]:
+def _located(raw: bytes, name: str) -> tuple[BasicProperty, int, int, int]:
     """Return a property, all flags, and where its value begins and ends; at one place where it is not set."""
     flags, position = _read_flags(raw)
     for known in PROPERTIES:

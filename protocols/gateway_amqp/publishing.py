@@ -11,7 +11,7 @@ from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.queueing.channel_counters import Publishes
 from gateway.kernel.queueing.ledger import MOST_AT_ONCE, Delivery, settle_all
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.routing.exchange import Exchange, Route
 from gateway.kernel.streams.stream import Stream
 from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
@@ -78,7 +78,7 @@ class Publisher(Protocol):
         """Take a message from the peer."""
         ...
 
-    def settle(self, deliveries: list[Delivery], outcome: Outcome) -> None:
+    def settle(self, deliveries: list[Delivery], outcome: DeliveryOutcome) -> None:
         """Take a settlement from the peer."""
         ...
 
@@ -98,7 +98,7 @@ class Plain:
         if self._vhost.publish(target.exchange, message, self._origin) is Verdict.UNROUTED:
             self._unrouted(target, message)
 
-    def settle(self, deliveries: list[Delivery], outcome: Outcome) -> None:
+    def settle(self, deliveries: list[Delivery], outcome: DeliveryOutcome) -> None:
         """Settle at once."""
         settle_all(deliveries, outcome)
 
@@ -125,7 +125,7 @@ class Confirming(Plain):
 
 
 #: What a transaction holds: a message for a target, or deliveries and their outcome.
-Action: TypeAlias = tuple[Target, Message] | tuple[list[Delivery], Outcome]
+Action: TypeAlias = tuple[Target, Message] | tuple[list[Delivery], DeliveryOutcome]
 
 
 class Transactional(Plain):
@@ -158,7 +158,7 @@ class Transactional(Plain):
         self._hold(len(message.body) + len(message.header.raw))
         self._held.append((target, message))
 
-    def settle(self, deliveries: list[Delivery], outcome: Outcome) -> None:
+    def settle(self, deliveries: list[Delivery], outcome: DeliveryOutcome) -> None:
         """Hold a settlement. :raises PreconditionFailed: when the connection holds too much already."""
         self._settled.append(deliveries)
         self._held += [(deliveries[at : at + _STEP], outcome) for at in range(0, len(deliveries), _STEP)]
@@ -228,7 +228,7 @@ class Transactional(Plain):
         first, second = action
         if isinstance(first, Target) and isinstance(second, Message):
             Plain.publish(self, first, second)
-        elif isinstance(first, list) and isinstance(second, Outcome):
+        elif isinstance(first, list) and isinstance(second, DeliveryOutcome):
             settle_all(first, second)
 
     def _publish_along(self, route: Route, target: Target, message: Message) -> None:

@@ -11,7 +11,7 @@ from gateway_amqp.scope import Scope
 from gateway_amqp.tables import encode_short_text
 
 
-class Replies:
+class DirectReplyTo:
     """The place where one channel receives replies, if it asked for one."""
 
     __slots__ = ("_queue", "_scope")

@@ -6,15 +6,15 @@ from typing import Final
 from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory
 
-from gateway.kernel.broker.connections import TICKS_PER_S, ChannelFacts, PeerFacts
-from gateway.logs import Log
+from gateway.kernel.broker.connections import TICKS_PER_S, ChannelInfo, ConnectionInfo
+from gateway.logs import StructuredLog
 from gateway.net.peer import PeerProtocol
 from gateway.net.turn import Turn
 from gateway_amqp.connection import HEARTBEAT_FRAME, Connection
-from gateway_amqp.listener_context import AmqpSettings
+from gateway_amqp.listener_context import AmqpContext
 from gateway_amqp.state import State
 
-_log: Final = Log("amqp")
+_log: Final = StructuredLog("amqp")
 
 
 class AmqpServer(PeerProtocol):
@@ -22,7 +22,7 @@ class AmqpServer(PeerProtocol):
 
     protocol_name = "AMQP 0-9-1"
 
-    def __init__(self, settings: AmqpSettings, turn: Turn) -> None:
+    def __init__(self, settings: AmqpContext, turn: Turn) -> None:
         super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
         self.line.connect(Connection(settings, self, self.line))
 
@@ -41,7 +41,7 @@ class AmqpServer(PeerProtocol):
         """Tell it that they need not wait any more."""
         self.connection.unblock()
 
-    def mind(self) -> None:
+    def on_tick(self) -> None:
         """Mind consumers that do not settle, and heartbeats."""
         connection = self.connection
         connection.mind_consumers()
@@ -78,12 +78,12 @@ class AmqpServer(PeerProtocol):
         machine = self.line.machine
         return machine.channel_count if isinstance(machine, Connection) else 0
 
-    def channels(self) -> list[ChannelFacts]:
+    def channels(self) -> list[ChannelInfo]:
         """Tell what a listing shows of its channels."""
         machine = self.line.machine
         return machine.channel_facts() if isinstance(machine, Connection) else []
 
-    def facts(self) -> PeerFacts:
+    def facts(self) -> ConnectionInfo:
         """Tell what a listing shows of it."""
         machine = self.line.machine
         if not isinstance(machine, Connection):
@@ -104,7 +104,7 @@ class AmqpFactory(Factory):
 
     noisy = False
 
-    def __init__(self, settings: AmqpSettings, turn: Turn) -> None:
+    def __init__(self, settings: AmqpContext, turn: Turn) -> None:
         self.settings = settings
         self._turn = turn
 

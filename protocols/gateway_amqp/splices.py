@@ -10,7 +10,7 @@ from gateway.kernel.messages.message import Value
 from gateway_amqp.tables import (
     KINDS,
     CutShort,
-    Kind,
+    FieldType,
     MalformedField,
     contents_at,
     deeper,
@@ -33,7 +33,7 @@ class Field(NamedTuple):
     """Where one field of an encoded table lies: its name, its type, its first byte and the byte after its last."""
 
     name: bytes
-    kind: Kind
+    kind: FieldType
     start: int
     end: int
 

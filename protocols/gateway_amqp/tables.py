@@ -108,7 +108,7 @@ def _read_value(data: bytes, position: int, end: int, depth: int) -> tuple[Value
     return kind_at(data, position, end).read(data, position + 1, end, depth)
 
 
-def kind_at(data: bytes, position: int, end: int) -> "Kind":
+def kind_at(data: bytes, position: int, end: int) -> "FieldType":
     """Return the type of the value at ``position``."""
     if position >= end:
         raise CutShort(f"the value at byte {position} is missing")
@@ -175,7 +175,7 @@ def _decimal(scale: int, unscaled: int) -> Decimal:
     return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
 
 
-class Kind(NamedTuple):
+class FieldType(NamedTuple):
     """A type of field: RabbitMQ's name for it, its size in bytes if it is always the same, and its reader."""
 
     name: str
@@ -183,25 +183,25 @@ class Kind(NamedTuple):
     read: Reader
 
 
-KINDS: Final[Mapping[int, Kind]] = {
-    ord("S"): Kind("longstr", None, _read_text),
-    ord("t"): Kind("bool", 1, _plain(">?")),
-    ord("b"): Kind("byte", 1, _plain(">b")),
-    ord("B"): Kind("unsignedbyte", 1, _plain(">B")),
-    ord("s"): Kind("short", 2, _plain(">h")),
-    ord("u"): Kind("unsignedshort", 2, _plain(">H")),
-    ord("I"): Kind("signedint", 4, _plain(">i")),
-    ord("i"): Kind("unsignedint", 4, _plain(">I")),
-    ord("l"): Kind("long", 8, _plain(">q")),
-    ord("L"): Kind("long", 8, _plain(">q")),
-    ord("f"): Kind("float", 4, _plain(">f")),
-    ord("d"): Kind("double", 8, _plain(">d")),
-    ord("D"): Kind("decimal", 5, _plain(">Bi", _decimal)),
-    ord("T"): Kind("timestamp", 8, _plain(">Q", datetime_of)),
-    ord("F"): Kind("table", None, _read_table),
-    ord("A"): Kind("array", None, _read_array),
-    ord("x"): Kind("binary", None, _read_bytes),
-    ord("V"): Kind("void", 0, _read_void),
+KINDS: Final[Mapping[int, FieldType]] = {
+    ord("S"): FieldType("longstr", None, _read_text),
+    ord("t"): FieldType("bool", 1, _plain(">?")),
+    ord("b"): FieldType("byte", 1, _plain(">b")),
+    ord("B"): FieldType("unsignedbyte", 1, _plain(">B")),
+    ord("s"): FieldType("short", 2, _plain(">h")),
+    ord("u"): FieldType("unsignedshort", 2, _plain(">H")),
+    ord("I"): FieldType("signedint", 4, _plain(">i")),
+    ord("i"): FieldType("unsignedint", 4, _plain(">I")),
+    ord("l"): FieldType("long", 8, _plain(">q")),
+    ord("L"): FieldType("long", 8, _plain(">q")),
+    ord("f"): FieldType("float", 4, _plain(">f")),
+    ord("d"): FieldType("double", 8, _plain(">d")),
+    ord("D"): FieldType("decimal", 5, _plain(">Bi", _decimal)),
+    ord("T"): FieldType("timestamp", 8, _plain(">Q", datetime_of)),
+    ord("F"): FieldType("table", None, _read_table),
+    ord("A"): FieldType("array", None, _read_array),
+    ord("x"): FieldType("binary", None, _read_bytes),
+    ord("V"): FieldType("void", 0, _read_void),
 }
 
 

@@ -18,14 +18,14 @@ from gateway_mqtt.codec.data_types import LARGEST_PACKET, require_minimal
 from gateway_mqtt.codec.decoding import check_flags, connect_version, decode_auth, decode_connect
 from gateway_mqtt.codec.encoding import connack, disconnect
 from gateway_mqtt.codec.errors import MqttError, protocol_error
-from gateway_mqtt.codec.incoming import Incoming, remaining_length
+from gateway_mqtt.codec.incoming import IncomingPackets, remaining_length
 from gateway_mqtt.codec.packet_types import PacketType, name_of
-from gateway_mqtt.codec.properties import Properties, Property
-from gateway_mqtt.codec.reasons import Reason, reason_for
+from gateway_mqtt.codec.properties import Properties, PropertyId
+from gateway_mqtt.codec.reasons import ReasonCode, reason_for
 from gateway_mqtt.conversation import Conversation
-from gateway_mqtt.handshake.opening import Opening
-from gateway_mqtt.listener_context import MqttSettings
-from gateway_mqtt.meter import Tally
+from gateway_mqtt.handshake.handshake import Handshake
+from gateway_mqtt.listener_context import MqttContext
+from gateway_mqtt.meter import MeterCount
 from gateway_mqtt.requests import REQUESTS
 from gateway_mqtt.state import State
 from gateway_mqtt.traffic.inflight import Inflight
@@ -61,7 +61,7 @@ class Connection(Machine):
 
     __deletable__ = ["opening"]  # mypyc wants to be told
 
-    def __init__(self, settings: MqttSettings, driver: Driver, speaker: Speaker) -> None:
+    def __init__(self, settings: MqttContext, driver: Driver, speaker: Speaker) -> None:
         self.settings = settings
         self.driver = driver
         self.outbox = self.packet_outbox = PacketOutbox(speaker)
@@ -75,10 +75,10 @@ class Connection(Machine):
         self.explains = True
         self.is_from_page = False
         self.max_packet_size = LARGEST_PACKET
-        self.opening = Opening(self)
+        self.opening = Handshake(self)
         self.conversation: Conversation | None = None
         self._inflight: Inflight | None = None
-        self._incoming: Incoming | None = None
+        self._incoming: IncomingPackets | None = None
         self._limit = settings.max_packet_size_unauthenticated
         self._packets = 0
         self._task: Iterator[None] | None = None
@@ -106,7 +106,7 @@ class Connection(Machine):
         """Whether deliveries wait for the client's acknowledgement."""
         return self.conversation is not None and len(self.conversation.inflight) > 0
 
-    def count(self, tally: Tally) -> None:
+    def count(self, tally: MeterCount) -> None:
         """Add the packets and publishes that were counted here."""
         tally.packets_received += self._packets
         tally.packets_sent += self.packet_outbox.packets
@@ -132,13 +132,13 @@ class Connection(Machine):
             if self._task is None:
                 self._read(data)
             elif data:
-                self._incoming = Incoming(data, 0)
+                self._incoming = IncomingPackets(data, 0)
         except MqttError as error:
             self.end(error.reason, str(error))
         except Refused as refusal:
             self.end(reason_for(refusal), str(refusal))
         except ProtocolViolation as violation:
-            self.end(Reason.PROTOCOL_ERROR, str(violation))
+            self.end(ReasonCode.PROTOCOL_ERROR, str(violation))
 
     def _read(self, data: bytes) -> None:
         """Act on each packet that is whole; keep what is left."""
@@ -183,7 +183,7 @@ class Connection(Machine):
                         break
             at = stop
         if at < end and self.state is not _CLOSED:
-            self._incoming = Incoming(data[at:], missing)
+            self._incoming = IncomingPackets(data[at:], missing)
         if is_settling and self._inflight is not None and self._inflight.credit.is_awaited:
             self.resume()
 
@@ -194,7 +194,7 @@ class Connection(Machine):
         if self.state is State.CLOSED:
             return False
         if size > _EARLY_LIMIT:
-            raise MqttError(Reason.PACKET_TOO_LARGE, "too much was sent before the connection was accepted")
+            raise MqttError(ReasonCode.PACKET_TOO_LARGE, "too much was sent before the connection was accepted")
         return False
 
     def _perform(self, first: int, body: bytes) -> None:
@@ -266,7 +266,7 @@ class Connection(Machine):
         """Something was published in this turn whose answer is due at its end."""
         if not self._is_turning:
             self._is_turning = True
-            self.outbox.owe()
+            self.outbox.defer_confirms()
 
     def end_turn(self) -> None:
         """Let answers that are due into the outbox."""
@@ -297,7 +297,7 @@ class Connection(Machine):
 
     # The end
 
-    def end(self, reason: Reason, text: str) -> None:
+    def end(self, reason: ReasonCode, text: str) -> None:
         """End the connection from this side, with a word where the version has one (4.13)."""
         if self.state is State.CLOSED:
             return
@@ -315,12 +315,12 @@ class Connection(Machine):
         MQTT-3.4.2-2, MQTT-3.5.2-2, MQTT-3.7.2-2, MQTT-3.9.2-1, MQTT-3.11.2-1, MQTT-3.14.2-3).
         """
         if self.explains and self.version == 5:
-            packet = write({Property.REASON_STRING: text[:_LONGEST_REASON]})
+            packet = write({PropertyId.REASON_STRING: text[:_LONGEST_REASON]})
             if len(packet) <= self.max_packet_size:
                 return packet
         return write({})
 
-    def _last_word(self, reason: Reason, said: Properties) -> bytes:
+    def _last_word(self, reason: ReasonCode, said: Properties) -> bytes:
         """Return the packet that tells why the connection ends; empty where there is none, or nobody to tell."""
         if self.conversation is not None:
             return disconnect(self.version, reason, said)
@@ -335,20 +335,20 @@ class Connection(Machine):
 
     def displaced(self) -> None:
         """The same client connects again (MQTT-3.1.4-3)."""
-        self.end(Reason.SESSION_TAKEN_OVER, "the session was taken over by another connection")
+        self.end(ReasonCode.SESSION_TAKEN_OVER, "the session was taken over by another connection")
 
     def force_close(self, reason: str) -> None:
         """End the connection from this side."""
         is_stop = "shutdown" in reason
-        self.end(Reason.SERVER_SHUTTING_DOWN if is_stop else Reason.ADMINISTRATIVE_ACTION, reason)
+        self.end(ReasonCode.SERVER_SHUTTING_DOWN if is_stop else ReasonCode.ADMINISTRATIVE_ACTION, reason)
 
     def time_out(self) -> None:
         """Nothing came for one and a half times the keep alive (MQTT-3.1.2-22)."""
-        self.end(Reason.KEEP_ALIVE_TIMEOUT, "keep alive timeout")
+        self.end(ReasonCode.KEEP_ALIVE_TIMEOUT, "keep alive timeout")
 
     def fault(self) -> None:
         """End the connection because something of ours broke."""
-        self.end(Reason.UNSPECIFIED_ERROR, "internal error")
+        self.end(ReasonCode.UNSPECIFIED_ERROR, "internal error")
 
     def lost(self) -> None:
         """The transport is gone: release everything, with what knows us, so that no cycle is left of it."""

@@ -5,7 +5,7 @@ from typing import Final
 from gateway.kernel.sessions.session import Session
 from gateway_mqtt.codec.errors import protocol_error
 from gateway_mqtt.handshake.will import Will
-from gateway_mqtt.meter import Tally
+from gateway_mqtt.meter import MeterCount
 from gateway_mqtt.scope import Scope
 from gateway_mqtt.traffic.delivering import Delivering
 from gateway_mqtt.traffic.inflight import Inflight
@@ -82,7 +82,7 @@ class Conversation:
         finally:  # whatever fails above, the session is let go of, or no client could have it again
             self.scope.vhost.sessions.close(self.session)
 
-    def count(self, tally: Tally) -> None:
+    def count(self, tally: MeterCount) -> None:
         """Add what went each way."""
         counters = self.inflight.counters
         tally.packets_sent += counters.deliver

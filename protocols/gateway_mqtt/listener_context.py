@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from gateway.access import Access
 from gateway.kernel.broker.broker import Broker
 from gateway_mqtt.codec.decoding import MAX_FILTERS
-from gateway_mqtt.handshake.login import LoginSettings
+from gateway_mqtt.handshake.login import LoginRules
 from gateway_mqtt.meter import Meter
 from gateway_mqtt.traffic.encoder import Encoder
 from gateway_mqtt.translation.topics import LOSSY, REVERSIBLE, TopicBounds, TopicMapping
 
 
 @dataclass(frozen=True, slots=True)
-class MqttSettings:
+class MqttContext:
     """Settings of a listener. ``lossy_vhosts`` map topics as RabbitMQ does.
 
     Sizes are in bytes, ``token`` makes the identifier of a client that brings none. ``prefetch`` is how many
@@ -22,7 +22,7 @@ class MqttSettings:
     """
 
     broker: Broker
-    login: LoginSettings
+    login: LoginRules
     access_of: Callable[[str], Access]
     token: Callable[[], str]
     exchange: str = "amq.topic"

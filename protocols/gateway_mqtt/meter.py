@@ -13,7 +13,7 @@ COUNTED: Final = (
 )
 
 
-class Tally:
+class MeterCount:
     """A sum of counts. Whoever counted adds to it."""
 
     __slots__ = COUNTED
@@ -28,9 +28,9 @@ class Tally:
         self.payload_received = 0
         self.payload_sent = 0
 
-    def copied(self) -> "Tally":
+    def copied(self) -> "MeterCount":
         """Return one that says the same."""
-        copy = Tally()
+        copy = MeterCount()
         for name in COUNTED:
             setattr(copy, name, getattr(self, name))
         return copy
@@ -51,7 +51,7 @@ class ClientCounters:
 class Metered(Protocol):
     """A connection, as the meter sees it."""
 
-    def count(self, tally: Tally) -> None:
+    def count(self, tally: MeterCount) -> None:
         """Add what was counted since it began."""
         ...
 
@@ -66,7 +66,7 @@ class Meter:
         self.sockets = 0
         self.connects = 0
         self._present: dict[Metered, None] = {}
-        self._departed = Tally()
+        self._departed = MeterCount()
 
     def enter(self, connection: Metered) -> None:
         """A connection was opened: count it, and what it will count."""
@@ -79,7 +79,7 @@ class Meter:
             del self._present[connection]
             connection.count(self._departed)
 
-    def total(self) -> Tally:
+    def total(self) -> MeterCount:
         """Return what all of them counted."""
         total = self._departed.copied()
         for connection in self._present:

@@ -7,8 +7,8 @@ from gateway_mqtt.codec.data_types import read_varint
 from gateway_mqtt.codec.encoding import connack
 from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.packet_types import PacketType
-from gateway_mqtt.codec.properties import Property
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.properties import PropertyId
+from gateway_mqtt.codec.reasons import ReasonCode
 
 #: Protocol name and level of the longest name that is known, ``MQIsdp``: the rest of a CONNECT is not read.
 _ENOUGH: Final = 2 + 6 + 1
@@ -28,4 +28,4 @@ def refusal(data: bytes, reason: str) -> bytes | None:
     if length is None or len(data) < length[1] + min(length[0], _ENOUGH):
         return None
     version = connect_version(data[length[1] :])
-    return connack(version, False, Reason.SERVER_UNAVAILABLE, {Property.REASON_STRING: reason})
+    return connack(version, False, ReasonCode.SERVER_UNAVAILABLE, {PropertyId.REASON_STRING: reason})

@@ -14,8 +14,8 @@ from gateway_mqtt.codec.decoding import (
 from gateway_mqtt.codec.encoding import PINGRESP
 from gateway_mqtt.codec.errors import MqttError, protocol_error
 from gateway_mqtt.codec.packet_types import PacketType
-from gateway_mqtt.codec.properties import Property
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.properties import PropertyId
+from gateway_mqtt.codec.reasons import ReasonCode
 from gateway_mqtt.conversation import Conversation
 from gateway_mqtt.traffic.inflight import Inflight
 
@@ -33,7 +33,7 @@ def _pubrec(connection: "Connection", flags: int, body: bytes) -> None:
     _settle(inflight, inflight.received, *_ack(connection, PacketType.PUBREC, flags, body))
 
 
-def _settle(inflight: Inflight, take: Callable[[int], None], packet_id: int, reason: Reason) -> None:
+def _settle(inflight: Inflight, take: Callable[[int], None], packet_id: int, reason: ReasonCode) -> None:
     """Let the delivery be refused if the client says so, else taken."""
     if reason.is_error:
         inflight.refuse(packet_id)
@@ -51,7 +51,7 @@ def _pubcomp(connection: "Connection", flags: int, body: bytes) -> None:
     _conversation(connection).inflight.completed(packet_id)
 
 
-def _ack(connection: "Connection", packet_type: PacketType, flags: int, body: bytes) -> tuple[int, Reason]:
+def _ack(connection: "Connection", packet_type: PacketType, flags: int, body: bytes) -> tuple[int, ReasonCode]:
     """Return what an acknowledgement is about, and what it says of it."""
     check_flags(connection.version, packet_type, flags)
     packet_id, reason, _ = decode_ack(connection.version, packet_type, body)
@@ -71,7 +71,7 @@ def _unsubscribe(connection: "Connection", flags: int, body: bytes) -> None:
 def _ping(connection: "Connection", flags: int, body: bytes) -> None:
     check_flags(connection.version, PacketType.PINGREQ, flags)
     if body:
-        raise MqttError(Reason.MALFORMED_PACKET, f"PINGREQ with {len(body)} bytes")
+        raise MqttError(ReasonCode.MALFORMED_PACKET, f"PINGREQ with {len(body)} bytes")
     connection.outbox.write(PINGRESP)
 
 
@@ -86,8 +86,8 @@ def _authenticate_again(connection: "Connection", flags: int, body: bytes) -> No
 def _disconnect(connection: "Connection", flags: int, body: bytes) -> None:
     """Let the client go; its will goes with it unless it asked otherwise (MQTT-3.14.4-3)."""
     packet = decode_disconnect(connection.version, flags, body)
-    expiry_s = packet.properties.get(Property.SESSION_EXPIRY_INTERVAL)
-    _conversation(connection).depart(expiry_s, keeps_will=packet.reason is not Reason.SUCCESS)
+    expiry_s = packet.properties.get(PropertyId.SESSION_EXPIRY_INTERVAL)
+    _conversation(connection).depart(expiry_s, keeps_will=packet.reason is not ReasonCode.SUCCESS)
     connection.close()
 
 

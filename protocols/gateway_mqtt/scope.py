@@ -10,7 +10,7 @@ from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.sessions.session import Session
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway_mqtt.codec.properties import Properties
-from gateway_mqtt.listener_context import MqttSettings
+from gateway_mqtt.listener_context import MqttContext
 from gateway_mqtt.traffic.packet_outbox import PacketOutbox
 from gateway_mqtt.translation.topics import TopicMapping
 
@@ -62,7 +62,7 @@ class Scope:
     def __init__(
         self,
         host: Host,
-        settings: MqttSettings,
+        settings: MqttContext,
         vhost: VirtualHost,
         session: Session,
         outbox: PacketOutbox,

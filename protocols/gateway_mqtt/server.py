@@ -7,17 +7,17 @@ from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory, connectionDone
 from twisted.python.failure import Failure
 
-from gateway.kernel.broker.connections import TICKS_PER_S, PeerFacts
-from gateway.logs import Log
+from gateway.kernel.broker.connections import TICKS_PER_S, ConnectionInfo
+from gateway.logs import StructuredLog
 from gateway.net.message_transport import MessageTransport
 from gateway.net.peer import PeerProtocol
 from gateway.net.turn import Turn
 from gateway_mqtt.connection import Connection
-from gateway_mqtt.handshake.opening import PROTOCOLS
-from gateway_mqtt.listener_context import MqttSettings
-from gateway_mqtt.meter import Tally
+from gateway_mqtt.handshake.handshake import PROTOCOLS
+from gateway_mqtt.listener_context import MqttContext
+from gateway_mqtt.meter import MeterCount
 
-_log: Final = Log("mqtt")
+_log: Final = StructuredLog("mqtt")
 
 #: What RabbitMQ calls every client, for none says what it is.
 _PRODUCT: Final = "MQTT client"
@@ -28,7 +28,7 @@ class MqttServer(PeerProtocol):
 
     protocol_name = "MQTT"
 
-    def __init__(self, settings: MqttSettings, turn: Turn) -> None:
+    def __init__(self, settings: MqttContext, turn: Turn) -> None:
         super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
         self.line.connect(Connection(settings, self, self.line))
         self._meter = settings.meter
@@ -52,7 +52,7 @@ class MqttServer(PeerProtocol):
         self._meter.leave(self)
         super().connectionLost(reason)
 
-    def count(self, tally: Tally) -> None:
+    def count(self, tally: MeterCount) -> None:
         """Add what went each way."""
         received, sent = self.octets
         tally.bytes_received += received
@@ -66,13 +66,13 @@ class MqttServer(PeerProtocol):
         if isinstance(machine, Connection):  # the tick may have ended it
             machine.opening.tick()
 
-    def mind(self) -> None:
+    def on_tick(self) -> None:
         """Give a client up that was silent for one and a half times its keep alive (MQTT-3.1.2-22)."""
         limit_s = self.connection.keep_alive_s
         if limit_s and self.silent > 1.5 * limit_s * TICKS_PER_S:
             self.connection.time_out()
 
-    def facts(self) -> PeerFacts:
+    def facts(self) -> ConnectionInfo:
         """Tell what a listing shows of it."""
         machine, said = self.line.machine, super().facts()
         if not isinstance(machine, Connection):  # a list that takes several turns may ask after the end
@@ -93,7 +93,7 @@ class MqttFactory(Factory):
 
     noisy = False
 
-    def __init__(self, settings: MqttSettings, turn: Turn) -> None:
+    def __init__(self, settings: MqttContext, turn: Turn) -> None:
         self.settings = settings
         self._turn = turn
 

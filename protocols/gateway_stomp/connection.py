@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from gateway.access import Permissions, Principal
-from gateway.kernel.broker.connections import ChannelFacts
+from gateway.kernel.broker.connections import ChannelInfo
 from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.errors import GatewayError, PreconditionFailed, ProtocolViolation, Refused
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -20,8 +20,8 @@ from gateway_stomp.conversation import Conversation
 from gateway_stomp.decoder import FrameDecoder
 from gateway_stomp.errors import StompError, error_of
 from gateway_stomp.frames import Head, encode
-from gateway_stomp.handshake import Opening
-from gateway_stomp.listener_context import StompSettings
+from gateway_stomp.handshake import Handshake
+from gateway_stomp.listener_context import StompContext
 from gateway_stomp.state import State
 from gateway_stomp.versions import SUPPORTED, Version
 
@@ -35,7 +35,7 @@ _LARGE_FRAME: Final = 64 * 1024
 class Connection(Machine):
     """One client's conversation. Owns its outbox; ``conversation`` is what it has once it is in its virtual host."""
 
-    def __init__(self, settings: StompSettings, driver: Driver, speaker: Speaker) -> None:
+    def __init__(self, settings: StompContext, driver: Driver, speaker: Speaker) -> None:
         self.settings = settings
         self.driver = driver
         self.outbox = Outbox(speaker)
@@ -44,7 +44,7 @@ class Connection(Machine):
         self.is_busy = False
         self.is_held = False
         self._budget = settings.broker.journal.budget
-        self.opening = Opening(settings.access_of)
+        self.opening = Handshake(settings.access_of)
         self.conversation: Conversation | None = None
         self._decoder = FrameDecoder(
             settings.max_frame_size_unauthenticated,
@@ -79,7 +79,7 @@ class Connection(Machine):
         """Whether deliveries wait for the client's acknowledgement."""
         return self.conversation is not None and self.conversation.subscribing.unsettled > 0
 
-    def channel_facts(self) -> list[ChannelFacts]:
+    def channel_facts(self) -> list[ChannelInfo]:
         """Tell what a listing shows in place of channels."""
         return [] if self.conversation is None else [self.conversation.facts()]
 
@@ -176,7 +176,7 @@ class Connection(Machine):
         """Something was published in this turn whose receipt is due at its end."""
         if not self._is_turning:
             self._is_turning = True
-            self.outbox.owe()
+            self.outbox.defer_confirms()
 
     def end_turn(self) -> None:
         """Let receipts that are due into the outbox."""
@@ -283,7 +283,7 @@ class Connection(Machine):
         self._decoder.stop()
         self._farewell = head.headers.get("receipt")
         self.conversation.leave()
-        self.outbox.owe()
+        self.outbox.defer_confirms()
 
     def _depart(self) -> None:
         """Say the last word once nothing else is to be said."""

@@ -1,9 +1,9 @@
 """What a connection has once it is in its virtual host: the parts that serve it, and the order in which they end."""
 
-from gateway.kernel.broker.connections import ChannelFacts
+from gateway.kernel.broker.connections import ChannelInfo
 from gateway_stomp.endpoints import Endpoints
 from gateway_stomp.publishing import Publishing
-from gateway_stomp.replies import Replies
+from gateway_stomp.replies import ReplyQueues
 from gateway_stomp.scope import Scope
 from gateway_stomp.settling import Settling
 from gateway_stomp.subscribing import Subscribing
@@ -19,7 +19,7 @@ class Conversation:
         self.scope = scope
         endpoints = Endpoints(scope)
         self.subscribing = Subscribing(scope, endpoints)
-        self.publishing = Publishing(scope, endpoints, Replies(scope, endpoints, self.subscribing))
+        self.publishing = Publishing(scope, endpoints, ReplyQueues(scope, endpoints, self.subscribing))
         self.settling = Settling(scope, self.subscribing)
         self.transactions = Transactions(scope.settings, self.publishing, self.settling)
         self._is_over = False
@@ -38,23 +38,23 @@ class Conversation:
         self.publishing.close()
         self.scope.vhost.release(self.scope.host)
 
-    def facts(self) -> ChannelFacts:
+    def facts(self) -> ChannelInfo:
         """Tell what a listing shows of it in place of a channel."""
-        tallies, publishing = self.scope.tallies, self.publishing
+        channel_counters, publishing = self.scope.channel_counters, self.publishing
         if not self.subscribing.unsettled:
-            tallies.forget_deleted()
-        published = tallies.published()
+            channel_counters.forget_deleted()
+        published = channel_counters.published()
         messages, settlements = self.transactions.held
-        return ChannelFacts(
+        return ChannelInfo(
             number=1,
             consumers=self.subscribing.consumers,
             unacknowledged=self.subscribing.unsettled,
             unconfirmed=publishing.unanswered,
             uncommitted=messages,
             acks_uncommitted=settlements,
-            counters=tallies.totals(),
+            counters=channel_counters.totals(),
             confirmed=publishing.confirmed,
             unroutable=published.drop_unroutable,
-            publishes=tallies.by_exchange,
-            deliveries=tallies.by_queue,
+            publishes=channel_counters.by_exchange,
+            deliveries=channel_counters.by_queue,
         )

@@ -8,7 +8,7 @@ from gateway.kernel.messages.bounds import LONGEST_NAME
 from gateway_stomp.errors import StompError
 
 
-class Kind(Enum):
+class DestinationKind(Enum):
     """What a destination is, by its prefix."""
 
     QUEUE = "/queue"  # made when somebody sends to it or subscribes
@@ -27,7 +27,7 @@ _PREFIXES: Final = "/temp-queue, /exchange, /topic, /queue, /amq/queue, /reply-q
 class Destination:
     """A place: a queue's name, or an exchange's and a routing key. ``written`` is what the client wrote."""
 
-    kind: Kind
+    kind: DestinationKind
     name: str
     exchange: str
     written: str
@@ -35,7 +35,7 @@ class Destination:
     @property
     def is_queue(self) -> bool:
         """Whether messages sent there go to the queue of this name."""
-        return self.kind in (Kind.QUEUE, Kind.AMQ_QUEUE, Kind.REPLY_QUEUE)
+        return self.kind in (DestinationKind.QUEUE, DestinationKind.AMQ_QUEUE, DestinationKind.REPLY_QUEUE)
 
 
 def parse(written: str, topic_exchange: str) -> Destination:
@@ -46,17 +46,17 @@ def parse(written: str, topic_exchange: str) -> Destination:
     if not written:
         raise StompError("Invalid destination", "Destination cannot be blank")
     if "/" not in written:
-        return Destination(Kind.QUEUE, _name(written), "", written)
-    for kind in Kind:
+        return Destination(DestinationKind.QUEUE, _name(written), "", written)
+    for kind in DestinationKind:
         if written.startswith(f"{kind.value}/"):
             rest = written.removeprefix(f"{kind.value}/")
-            if kind is Kind.EXCHANGE:
+            if kind is DestinationKind.EXCHANGE:
                 return _exchange(written, rest)
-            if not rest or ("/" in rest and kind is not Kind.REPLY_QUEUE):
+            if not rest or ("/" in rest and kind is not DestinationKind.REPLY_QUEUE):
                 raise _invalid(kind, f"/{rest}")
-            name = _bounded(rest) if kind is Kind.REPLY_QUEUE else _name(rest)
-            return Destination(kind, name, topic_exchange if kind is Kind.TOPIC else "", written)
-        if written == kind.value and kind is not Kind.REPLY_QUEUE:
+            name = _bounded(rest) if kind is DestinationKind.REPLY_QUEUE else _name(rest)
+            return Destination(kind, name, topic_exchange if kind is DestinationKind.TOPIC else "", written)
+        if written == kind.value and kind is not DestinationKind.REPLY_QUEUE:
             raise _invalid(kind, "")
     detail = f"'{written[:200]}' is not a valid destination.\nValid destination types are: {_PREFIXES}.\n"
     raise StompError("Unknown destination", detail)
@@ -66,8 +66,8 @@ def _exchange(written: str, rest: str) -> Destination:
     """Read an exchange and, behind another slash, a routing key; the default exchange has no name to be called by."""
     exchange, _, key = rest.partition("/")
     if not exchange or "/" in key:
-        raise _invalid(Kind.EXCHANGE, f"/{rest}")
-    return Destination(Kind.EXCHANGE, _name(key), _name(exchange), written)
+        raise _invalid(DestinationKind.EXCHANGE, f"/{rest}")
+    return Destination(DestinationKind.EXCHANGE, _name(key), _name(exchange), written)
 
 
 def _name(part: str) -> str:
@@ -83,7 +83,7 @@ def _bounded(name: str) -> str:
     return name
 
 
-def _invalid(kind: Kind, rest: str) -> StompError:
+def _invalid(kind: DestinationKind, rest: str) -> StompError:
     word = kind.value.removeprefix("/").replace("/", "").replace("-", "_")
     return StompError("Invalid destination", f"'{rest[:200]}' is not a valid {word} destination\n")
 
@@ -109,7 +109,7 @@ def _escaped(part: str) -> str:
 def with_wildcards(destination: Destination) -> Destination:
     """Return a topic as ActiveMQ means it: ``>`` at the end stands for any number of words."""
     words = destination.name.split(".")
-    if destination.kind is not Kind.TOPIC or words[-1] != ">":
+    if destination.kind is not DestinationKind.TOPIC or words[-1] != ">":
         return destination
     name = ".".join([*words[:-1], "#"])
-    return Destination(Kind.TOPIC, name, destination.exchange, destination.written)
+    return Destination(DestinationKind.TOPIC, name, destination.exchange, destination.written)

@@ -10,7 +10,7 @@ from gateway.access.passing_on import require_dead_letters
 from gateway.kernel.names import require_free
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.binding import Binding
-from gateway_stomp.destinations import Destination, Kind
+from gateway_stomp.destinations import Destination, DestinationKind
 from gateway_stomp.errors import StompError
 from gateway_stomp.queue_headers import QueueHeaders, queue_headers
 from gateway_stomp.scope import Scope
@@ -33,7 +33,7 @@ class Endpoints:
 
     def queue_to_send_to(self, destination: Destination, headers: Mapping[str, str]) -> None:
         """Make the queue that is sent to, if the destination is of the kind that is made."""
-        if destination.kind is Kind.QUEUE and destination.name not in self._declared:
+        if destination.kind is DestinationKind.QUEUE and destination.name not in self._declared:
             self._declare_named(destination.name, queue_headers(headers, of_send=True))
 
     def queue_to_consume(self, destination: Destination, headers: Mapping[str, str], durable_name: str) -> Queue:
@@ -44,14 +44,14 @@ class Endpoints:
         :raises StompError: for a destination that nobody can subscribe to.
         """
         scope = self._scope
-        if destination.kind is Kind.TEMP_QUEUE:
+        if destination.kind is DestinationKind.TEMP_QUEUE:
             detail = f"'{destination.written}' is not a valid destination for 'SUBSCRIBE'\n"
             raise StompError("Invalid destination", detail)
         asked = queue_headers(headers, of_send=False)
         if not destination.is_queue:
             return self._subscription_queue(destination, asked, durable_name)
         scope.require(Operation.READ, "queue", destination.name)
-        if destination.kind is Kind.QUEUE and destination.name not in self._declared:
+        if destination.kind is DestinationKind.QUEUE and destination.name not in self._declared:
             self._declare_named(destination.name, asked)
         queue = scope.vhost.queue(destination.name)
         queue.require_owner(scope.host)
@@ -64,9 +64,7 @@ class Endpoints:
         self._scope.require(Operation.READ, "queue", name)
         owner = self._scope.host
         user = self._scope.origin.user
-        return self._scope.vhost.declare_queue(
-            name, owner=owner, is_auto_delete=True, is_server_named=True, user=user
-        )
+        return self._scope.vhost.declare_queue(name, owner=owner, is_auto_delete=True, is_server_named=True, user=user)
 
     def durable_name(self, destination: Destination, headers: Mapping[str, str]) -> str:
         """Return the name of the queue of a durable subscription; empty when none is asked for.
@@ -80,9 +78,9 @@ class Endpoints:
         name = headers.get("id")
         if is_durable and name is None:
             raise StompError("Missing Header", "Header 'id' is required for durable subscriptions")
-        if destination.kind not in (Kind.TOPIC, Kind.EXCHANGE):
+        if destination.kind not in (DestinationKind.TOPIC, DestinationKind.EXCHANGE):
             return ""
-        is_topic = destination.kind is Kind.TOPIC
+        is_topic = destination.kind is DestinationKind.TOPIC
         if is_topic and scope.settings.activemq and "activemq.subscriptionName" in headers and scope.client_id:
             said = f"{scope.client_id}\0{headers['activemq.subscriptionName']}".encode()
             return _SUBSCRIPTION_NAME + _short_hash(said)
@@ -98,7 +96,7 @@ class Endpoints:
         queue. Here that of an exchange has its exchange in the name too; one that RabbitMQ made is found.
         """
         name = _SUBSCRIPTION_NAME + _short_hash(_erlang_pair(destination.name, id))
-        if destination.kind is Kind.TOPIC or self._is_bound(name, destination):
+        if destination.kind is DestinationKind.TOPIC or self._is_bound(name, destination):
             return name
         return _SUBSCRIPTION_NAME + _short_hash(_erlang_pair(f"{destination.exchange}\0{destination.name}", id))
 
@@ -141,7 +139,7 @@ class Endpoints:
         """Make the queue that collects what an exchange or topic brings, and bind it."""
         scope = self._scope
         name = durable_name or asked.name or f"{_SUBSCRIPTION_NAME}{scope.settings.token()}"
-        is_exclusive = not durable_name and _told(asked.is_exclusive, destination.kind is Kind.EXCHANGE)
+        is_exclusive = not durable_name and _told(asked.is_exclusive, destination.kind is DestinationKind.EXCHANGE)
         exchange = scope.vhost.exchange(destination.exchange)
         scope.require(Operation.CONFIGURE, "queue", name)
         scope.require(Operation.WRITE, "queue", name)

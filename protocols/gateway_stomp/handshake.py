@@ -13,7 +13,7 @@ from gateway_stomp.conversation import Conversation
 from gateway_stomp.errors import StompError
 from gateway_stomp.frames import encode
 from gateway_stomp.heartbeats import Heartbeats, heartbeats
-from gateway_stomp.listener_context import StompSettings
+from gateway_stomp.listener_context import StompContext
 from gateway_stomp.scope import Scope
 from gateway_stomp.state import State
 from gateway_stomp.versions import Version, highest_common
@@ -28,7 +28,7 @@ PLAIN: Final = "PLAIN"
 EXTERNAL: Final = "EXTERNAL"
 
 
-class Opening:
+class Handshake:
     """Takes one connection through its login. Authenticators may answer at once or later.
 
     It does not keep the connection, so that one that is lost leaves no cycle.
@@ -110,7 +110,7 @@ class Opening:
             access = settings.access_of(name) if is_there else settings.login
             access.authenticate(claimed, lambda principal: self._judged(connection, principal, claimed, name))
 
-    def _vhost_name(self, settings: StompSettings) -> str:
+    def _vhost_name(self, settings: StompContext) -> str:
         """Return the virtual host that is meant; clients of ActiveMQ name the machine they connect to."""
         name = self._headers.get("host", settings.vhost)
         is_known = name in settings.broker.vhost_by_name

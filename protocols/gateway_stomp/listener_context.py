@@ -10,7 +10,7 @@ from gateway_stomp.encoder import Encoders
 
 
 @dataclass(frozen=True, slots=True)
-class StompSettings:
+class StompContext:
     """Settings of a listener. Sizes are in bytes, ``token`` makes names nobody else has.
 
     ``access_of`` gives the access to one virtual host; ``login`` authenticates who names one that does not exist.

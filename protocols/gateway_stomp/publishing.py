@@ -10,12 +10,12 @@ from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.channel_counters import Publishes
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.vhosts.virtual_host import Verdict
-from gateway_stomp.destinations import Destination, Kind
+from gateway_stomp.destinations import Destination, DestinationKind
 from gateway_stomp.endpoints import Endpoints
 from gateway_stomp.errors import StompError
 from gateway_stomp.frames import Head
 from gateway_stomp.header import STOMP, StompHeader
-from gateway_stomp.replies import Replies
+from gateway_stomp.replies import ReplyQueues
 from gateway_stomp.scope import Scope
 from gateway_stomp.translate import truth_of
 
@@ -52,7 +52,7 @@ class Publishing:
         "_vhost",
     )
 
-    def __init__(self, scope: Scope, endpoints: Endpoints, replies: Replies) -> None:
+    def __init__(self, scope: Scope, endpoints: Endpoints, replies: ReplyQueues) -> None:
         self._scope = scope
         self._vhost = scope.vhost
         self._origin = scope.origin
@@ -136,7 +136,7 @@ class Publishing:
             if is_accepted:
                 self._scope.receipt(receipt)
         self._answered = number
-        self._scope.outbox.owe()  # whoever waits to leave looks again
+        self._scope.outbox.defer_confirms()  # whoever waits to leave looks again
         if is_accepted:
             self._confirmed += count
             self._vhost.traffic.confirmed += count
@@ -156,7 +156,7 @@ class Publishing:
 
     def _learn(self, destination: Destination, head: Head) -> Target:
         scope = self._scope
-        if destination.kind is Kind.TEMP_QUEUE:
+        if destination.kind is DestinationKind.TEMP_QUEUE:
             detail = f"'{destination.written}' is not a valid destination for 'SEND'\n"
             raise StompError("Invalid destination", detail)
         version = self._vhost.version
@@ -170,7 +170,7 @@ class Publishing:
         scope.host.publishing()
         if len(self._targets) >= _TARGETS_KEPT:
             self._targets.clear()
-        tally = scope.tallies.to(exchange.name)
+        tally = scope.channel_counters.to(exchange.name)
         target = self._targets[destination.written] = Target(exchange, destination.name, version, tally)
         return target
 

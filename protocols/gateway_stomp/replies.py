@@ -3,15 +3,15 @@
 from typing import Final, Protocol
 
 from gateway.kernel.queueing.queue import Queue
-from gateway_stomp.destinations import Kind
+from gateway_stomp.destinations import DestinationKind
 from gateway_stomp.endpoints import Endpoints
 from gateway_stomp.scope import Scope
 
-PREFIX: Final = f"{Kind.TEMP_QUEUE.value}/"
+PREFIX: Final = f"{DestinationKind.TEMP_QUEUE.value}/"
 """What the ids of subscriptions to temporary queues begin with; a client cannot subscribe by such an id itself."""
 
 
-class Subscriber(Protocol):
+class ReplySubscriber(Protocol):
     """Who consumes what comes back."""
 
     def receive_replies(self, id: str, queue: Queue) -> None:
@@ -19,12 +19,12 @@ class Subscriber(Protocol):
         ...
 
 
-class Replies:
+class ReplyQueues:
     """Owns the temporary queues of one connection: id to the queue's name."""
 
     __slots__ = ("_endpoints", "_name_by_id", "_scope", "_subscriber")
 
-    def __init__(self, scope: Scope, endpoints: Endpoints, subscriber: Subscriber) -> None:
+    def __init__(self, scope: Scope, endpoints: Endpoints, subscriber: ReplySubscriber) -> None:
         self._scope = scope
         self._endpoints = endpoints
         self._subscriber = subscriber
@@ -38,7 +38,7 @@ class Replies:
         if not reply_to.startswith("/"):
             return reply_to
         destination = self._scope.destination(reply_to)
-        if destination.kind is not Kind.TEMP_QUEUE:
+        if destination.kind is not DestinationKind.TEMP_QUEUE:
             return reply_to
         name = self._name_by_id.get(destination.name)
         if name is None:

@@ -11,7 +11,7 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.outbox import Outbox
 from gateway_stomp.destinations import Destination, parse, with_wildcards
 from gateway_stomp.frames import END
-from gateway_stomp.listener_context import StompSettings
+from gateway_stomp.listener_context import StompContext
 from gateway_stomp.versions import Version
 
 
@@ -48,6 +48,7 @@ class Scope:
     """
 
     __slots__ = (
+        "channel_counters",
         "client_id",
         "host",
         "journal",
@@ -55,7 +56,6 @@ class Scope:
         "outbox",
         "session",
         "settings",
-        "tallies",
         "version",
         "vhost",
     )
@@ -63,7 +63,7 @@ class Scope:
     def __init__(
         self,
         host: Host,
-        settings: StompSettings,
+        settings: StompContext,
         vhost: VirtualHost,
         outbox: Outbox,
         origin: Origin,
@@ -80,7 +80,7 @@ class Scope:
         self.version = version
         self.session = session
         self.client_id = client_id
-        self.tallies = Tallies()
+        self.channel_counters = Tallies()
 
     def destination(self, written: str) -> Destination:
         """Return the place a client means. :raises StompError: when it means none."""

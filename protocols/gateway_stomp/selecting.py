@@ -6,10 +6,10 @@ from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.consumer import Selection
 from gateway.selectors import Selector, SelectorError
 from gateway_stomp.errors import StompError
-from gateway_stomp.listener_context import StompSettings
+from gateway_stomp.listener_context import StompContext
 
 
-class Selecting:
+class HeaderSelector:
     """Asks a selector. STOMP's headers are text, so text is compared with numbers as the number it spells."""
 
     __slots__ = ("_selector",)
@@ -22,12 +22,12 @@ class Selecting:
         return self._selector.matches(message.properties, deliveries + 1, is_redelivered)
 
 
-def selection_for(headers: Mapping[str, str], settings: StompSettings) -> Selection | None:
+def selection_for(headers: Mapping[str, str], settings: StompContext) -> Selection | None:
     """Return what a subscription selects; ``None`` for everything. :raises StompError: when the selector is none."""
     text = headers.get("selector", "")
     if not settings.activemq or not text.strip():
         return None
     try:
-        return Selecting(Selector.parse(text, converts_text=True))
+        return HeaderSelector(Selector.parse(text, converts_text=True))
     except SelectorError as error:
         raise StompError("Invalid selector", str(error)) from None

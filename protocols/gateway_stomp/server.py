@@ -6,17 +6,17 @@ from typing import Final
 from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory
 
-from gateway.kernel.broker.connections import TICKS_PER_S, ChannelFacts, PeerFacts
+from gateway.kernel.broker.connections import TICKS_PER_S, ChannelInfo, ConnectionInfo
 from gateway.kernel.messages.message import Value
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 from gateway.net.message_transport import MessageTransport
 from gateway.net.peer import PeerProtocol
 from gateway.net.turn import Turn
 from gateway_stomp.connection import Connection
 from gateway_stomp.frames import HEARTBEAT
-from gateway_stomp.listener_context import StompSettings
+from gateway_stomp.listener_context import StompContext
 
-_log: Final = Log("stomp")
+_log: Final = StructuredLog("stomp")
 
 
 class StompServer(PeerProtocol):
@@ -24,7 +24,7 @@ class StompServer(PeerProtocol):
 
     protocol_name = "STOMP"
 
-    def __init__(self, settings: StompSettings, turn: Turn) -> None:
+    def __init__(self, settings: StompContext, turn: Turn) -> None:
         super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
         self.line.connect(Connection(settings, self, self.line))
 
@@ -35,7 +35,7 @@ class StompServer(PeerProtocol):
         assert isinstance(machine, Connection)
         return machine
 
-    def mind(self) -> None:
+    def on_tick(self) -> None:
         """Mind deliveries that nobody acknowledges, and heart-beats (1.2, "Heart-beating").
 
         One goes out after half an interval of quiet; a client is given up after two intervals of silence.
@@ -53,12 +53,12 @@ class StompServer(PeerProtocol):
         if self.connection.conversation is not None:
             self.send_ahead(HEARTBEAT)
 
-    def channels(self) -> list[ChannelFacts]:
+    def channels(self) -> list[ChannelInfo]:
         """Tell what a listing shows in place of channels; a list that takes several turns may ask after the end."""
         machine = self.line.machine
         return machine.channel_facts() if isinstance(machine, Connection) else []
 
-    def facts(self) -> PeerFacts:
+    def facts(self) -> ConnectionInfo:
         """Tell what a listing shows of it."""
         machine = self.line.machine
         if not isinstance(machine, Connection):
@@ -85,7 +85,7 @@ class StompFactory(Factory):
 
     noisy = False
 
-    def __init__(self, settings: StompSettings, turn: Turn) -> None:
+    def __init__(self, settings: StompContext, turn: Turn) -> None:
         self.settings = settings
         self._turn = turn
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from gateway.kernel.queueing.ledger import Delivery, settle_all
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway_stomp.errors import StompError
 from gateway_stomp.scope import Scope
 from gateway_stomp.subscribing import Subscribing
@@ -43,7 +43,7 @@ class Settling:
             if delivery.consumer is not None:
                 delivery.consumer.settled()
         else:
-            settle_all(self._taken(subscription, number, Outcome.ACCEPTED), Outcome.ACCEPTED)
+            settle_all(self._taken(subscription, number, DeliveryOutcome.ACCEPTED), DeliveryOutcome.ACCEPTED)
         self._subscribing.tidy(subscription)
 
     def settle(self, verb: str, headers: Mapping[str, str]) -> None:
@@ -51,14 +51,14 @@ class Settling:
         deliveries, outcome = self.take(verb, headers)
         settle_all(deliveries, outcome)
 
-    def take(self, verb: str, headers: Mapping[str, str]) -> tuple[list[Delivery], Outcome]:
+    def take(self, verb: str, headers: Mapping[str, str]) -> tuple[list[Delivery], DeliveryOutcome]:
         """Take out the deliveries an ACK or NACK means, for somebody to settle them.
 
         In mode ``client`` these are all that the subscription brought up to the one named. :raises StompError: when the
         message is not one that waits to be settled.
         """
         subscription, number = self._meant(verb, headers)
-        outcome = Outcome.ACCEPTED if verb == "ACK" else self._refusal(headers)
+        outcome = DeliveryOutcome.ACCEPTED if verb == "ACK" else self._refusal(headers)
         deliveries = self._taken(subscription, number, outcome)
         self._subscribing.tidy(subscription)
         return deliveries, outcome
@@ -74,18 +74,18 @@ class Settling:
         for subscription, restored in by_subscription.items():
             self._subscribing.restore(subscription, restored)
 
-    def _taken(self, subscription: Subscription, number: int, outcome: Outcome) -> list[Delivery]:
+    def _taken(self, subscription: Subscription, number: int, outcome: DeliveryOutcome) -> list[Delivery]:
         deliveries = subscription.ledger.remove(number, subscription.mode is AckMode.CLIENT) if number else None
         if not deliveries:
             raise _unknown(number)
-        if outcome is Outcome.ACCEPTED:
+        if outcome is DeliveryOutcome.ACCEPTED:
             subscription.counters.ack += len(deliveries)
         return deliveries
 
-    def _refusal(self, headers: Mapping[str, str]) -> Outcome:
+    def _refusal(self, headers: Mapping[str, str]) -> DeliveryOutcome:
         requeue = truth_of(headers, "requeue")
         is_requeued = self._scope.settings.nack_requeues if requeue is None else requeue
-        return Outcome.REQUEUED if is_requeued else Outcome.REJECTED
+        return DeliveryOutcome.REQUEUED if is_requeued else DeliveryOutcome.REJECTED
 
     def _meant(self, verb: str, headers: Mapping[str, str]) -> tuple[Subscription, int]:
         """Return the subscription and the number of the delivery that is meant.

@@ -8,7 +8,7 @@ from gateway.kernel.messages.message import Arguments
 from gateway.kernel.queueing.consumer import Consumer, Credit, Resumption, Selection
 from gateway.kernel.queueing.consumer_arguments import priority_of
 from gateway.kernel.queueing.ledger import Delivery, Ledger, settle_all
-from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.kernel.streams.stream import Stream
 from gateway_stomp.endpoints import Endpoints
 from gateway_stomp.errors import StompError
@@ -133,7 +133,7 @@ class Subscribing:
         for consumer in consumers:
             consumer.queue.cancel(consumer)
         for subscription in everything:
-            settle_all(subscription.ledger.clear(), Outcome.REQUEUED)
+            settle_all(subscription.ledger.clear(), DeliveryOutcome.REQUEUED)
         for subscription in subscriptions:
             self._leave(subscription)
 
@@ -143,7 +143,7 @@ class Subscribing:
 
     def exhausted_ms(self, now_s: float, default_ms: int) -> int | None:
         """Return the time limit that an unsettled delivery has used up; ``None`` while there is none."""
-        limits = (each.patience.exhausted(each.ledger, now_s, default_ms) for each in self._all())
+        limits = (each.ack_timeout.exhausted(each.ledger, now_s, default_ms) for each in self._all())
         return next((limit_ms for limit_ms in limits if limit_ms is not None), None)
 
     def _consume(
@@ -167,11 +167,11 @@ class Subscribing:
         )
         self._scope.vhost.queues.require_room_for_consumer(len(self._subscription_by_tag), self._scope.origin.user)
         queue.consume(consumer)
-        consumer.counters = self._scope.tallies.at(queue)
+        consumer.counters = self._scope.channel_counters.at(queue)
         subscription.queue = queue
         subscription.counters = consumer.counters
         subscription.is_of_stream = isinstance(queue, Stream)
-        subscription.patience.watch(queue)
+        subscription.ack_timeout.watch(queue)
         self._left.pop(subscription.tag, None)
         self._subscription_by_tag[subscription.tag] = subscription
         self._consumer_by_tag[subscription.tag] = consumer

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.kernel.counters import Counters
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.origin import Origin
-from gateway.kernel.queueing.ack_timeout import Patience
+from gateway.kernel.queueing.ack_timeout import AckTimeout
 from gateway.kernel.queueing.consumer import Consumer, Selection, Subscriber
 from gateway.kernel.queueing.ledger import Ledger
 from gateway.net.outbox import HIGH_WATER
@@ -48,13 +48,13 @@ class Subscription(Subscriber):
         "_outbox",
         "_scope",
         "_selection",
+        "ack_timeout",
         "counters",
         "destination",
         "id",
         "is_of_stream",
         "ledger",
         "mode",
-        "patience",
         "queue",
         "tag",
     )
@@ -74,7 +74,7 @@ class Subscription(Subscriber):
         self.destination = destination
         self.mode = mode
         self.ledger = ledger
-        self.patience = Patience()
+        self.ack_timeout = AckTimeout()
         self.queue: Queue
         self.counters: Counters
         self.is_of_stream = False

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from gateway.kernel.queueing.ledger import Delivery, settle_all
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway_stomp.errors import StompError
 from gateway_stomp.frames import Head
-from gateway_stomp.listener_context import StompSettings
+from gateway_stomp.listener_context import StompContext
 from gateway_stomp.publishing import Publishing
 from gateway_stomp.settling import Settling
 
@@ -30,7 +30,7 @@ class Transaction:
 
     def __init__(self) -> None:
         self.size = 0
-        self.actions: list[tuple[Head, bytes] | tuple[list[Delivery], Outcome]] = []
+        self.actions: list[tuple[Head, bytes] | tuple[list[Delivery], DeliveryOutcome]] = []
 
     @property
     def sends(self) -> list[Head]:
@@ -51,7 +51,7 @@ class Transactions:
 
     __slots__ = ("_by_name", "_publishing", "_settings", "_settling", "_size")
 
-    def __init__(self, settings: StompSettings, publishing: Publishing, settling: Settling) -> None:
+    def __init__(self, settings: StompContext, publishing: Publishing, settling: Settling) -> None:
         self._settings = settings
         self._size = 0
         self._publishing = publishing
@@ -107,7 +107,7 @@ class Transactions:
             match action:
                 case Head() as head, bytes() as body:
                     is_taken = self._publishing.send(head, body) is not Verdict.REFUSED and is_taken
-                case list() as deliveries, Outcome() as outcome:
+                case list() as deliveries, DeliveryOutcome() as outcome:
                     settle_all(deliveries, outcome)
         return is_taken
 

@@ -48,7 +48,7 @@ State = Literal["asked", "copying", "catching up", "done", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class CompactionProgress:
     """How far a compaction is: bytes ``copied`` out of about ``of``. ``before`` and ``after`` are those of the file."""
 
     state: State
@@ -72,7 +72,9 @@ class Compaction:
     :param tell: hears of each new state, on any thread.
     """
 
-    def __init__(self, environment: Environment, wake: Callable[[], None], tell: Callable[[Progress], None]) -> None:
+    def __init__(
+        self, environment: Environment, wake: Callable[[], None], tell: Callable[[CompactionProgress], None]
+    ) -> None:
         self._environment = environment
         self._wake = wake
         self._tell = tell
@@ -84,7 +86,7 @@ class Compaction:
         self._copy: _Copy | None = None
         self._began_s = 0.0
         self._thread: Thread | None = None
-        self.progress = Progress("asked")
+        self.progress = CompactionProgress("asked")
 
     def committed(self, batch: Batch) -> bool:
         """A batch is on disk: begin, remember it, or change over; ``True`` once the compaction is over.
@@ -114,7 +116,7 @@ class Compaction:
     def _begin(self) -> None:
         usage = self._environment.usage()
         self._began_s = time.monotonic()
-        self._set(Progress("copying", 0, usage.used_bytes, usage.file_bytes))
+        self._set(CompactionProgress("copying", 0, usage.used_bytes, usage.file_bytes))
         free = shutil.disk_usage(self._environment.path).free
         if free < usage.used_bytes + _ROOM:
             self._fail(f"{usage.used_bytes + _ROOM} bytes of free disk space are needed, there are {free}")
@@ -214,7 +216,7 @@ class Compaction:
     def _remove(self) -> None:
         shutil.rmtree(self._directory, ignore_errors=True)
 
-    def _set(self, progress: Progress) -> None:
+    def _set(self, progress: CompactionProgress) -> None:
         self.progress = progress
         self._tell(progress)
 
@@ -261,7 +263,7 @@ def compact_closed(environment: Environment, show: Callable[[int, int], None]) -
     """
     shown = 0.0
 
-    def look(progress: Progress) -> None:
+    def look(progress: CompactionProgress) -> None:
         nonlocal shown
         if progress.state == "copying" and time.monotonic() - shown >= 1:
             shown = time.monotonic()

@@ -28,7 +28,7 @@ _MARK: Final = b"reserve used"
 _PAUSE: Final = 256
 
 
-class Reserve:
+class FreePageReserve:
     """The reserve of one store, on the writer's thread, between its transactions."""
 
     def __init__(self, environment: Environment) -> None:

@@ -14,7 +14,7 @@ from gateway.kernel.journal.store import StoreListener
 from gateway.kernel.messages.contents import decode_content
 from gateway.kernel.messages.stored_message import StoredMessage
 from gateway_lmdb import recovery, stream_recovery
-from gateway_lmdb.compaction import Compaction, Progress, remove_unfinished
+from gateway_lmdb.compaction import Compaction, CompactionProgress, remove_unfinished
 from gateway_lmdb.environment import DEFAULT_MAP_SIZE, RECORD_SEEN, Environment, Usage
 from gateway_lmdb.quarantine import Quarantined, unreadable_message
 from gateway_lmdb.recovery import FoundEntities
@@ -50,7 +50,7 @@ class LmdbStore:
         call_in_kernel: Callable[[Callable[[], None]], None],
         retry_interval_s: float = 0.5,
         map_size: int = DEFAULT_MAP_SIZE,
-        on_compaction: Callable[[Progress], None] = lambda progress: None,
+        on_compaction: Callable[[CompactionProgress], None] = lambda progress: None,
     ) -> None:
         self._environment = Environment(Path(path), map_size)
         remove_unfinished(Path(path))
@@ -188,7 +188,7 @@ class LmdbStore:
         return self._environment.usage()
 
     @property
-    def compaction(self) -> Progress | None:
+    def compaction(self) -> CompactionProgress | None:
         """How far the last compaction is; ``None`` where there was none since the start."""
         return None if self._compaction is None else self._compaction.progress
 
@@ -200,7 +200,7 @@ class LmdbStore:
         self._compaction = compaction
         return True
 
-    def _tell(self, progress: Progress) -> None:
+    def _tell(self, progress: CompactionProgress) -> None:
         self._call_in_kernel(lambda: self._on_compaction(progress))
 
     # Stopping

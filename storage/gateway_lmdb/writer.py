@@ -19,7 +19,7 @@ from gateway_lmdb.batch_writer import BatchWriter
 from gateway_lmdb.compaction import Compaction
 from gateway_lmdb.environment import RECORD_SEEN, TRANSACTION_SEEN, Environment
 from gateway_lmdb.isolation import isolate
-from gateway_lmdb.reserve import MOST_WAITING, Reserve
+from gateway_lmdb.reserve import MOST_WAITING, FreePageReserve
 from gateway_lmdb.schema import highest_number
 from gateway_lmdb.staged import Append
 from gateway_lmdb.stream_batch import StreamBatch
@@ -56,7 +56,7 @@ class Writer:
         self._has_failed = False
         self._batches = BatchWriter(environment.tables)
         self._compaction: Compaction | None = None
-        self._reserve = Reserve(environment)
+        self._reserve = FreePageReserve(environment)
         self._streams_committed = streams_committed
         self._written = _written(environment)
         self._thread = Thread(target=self._run, name="store-writer", daemon=True)

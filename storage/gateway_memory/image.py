@@ -40,7 +40,7 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class AppendedLine:
     """An ``Appended`` as it was when it was appended."""
 
     stream_id: int
@@ -48,7 +48,9 @@ class Line:
     entry: Entry
 
 
-Step: TypeAlias = Put | Removed | SetAside | Content | Enqueued | Dequeued | Discarded | Line | Sealed | Truncated
+Step: TypeAlias = (
+    Put | Removed | SetAside | Content | Enqueued | Dequeued | Discarded | AppendedLine | Sealed | Truncated
+)
 
 
 def captured(changes: Changes) -> list[Step]:
@@ -62,7 +64,7 @@ def _captured(change: Change, writer: ContentWriter) -> Step:
         return _content(change)
     if isinstance(change, Appended):
         entry = change.timestamp_ms, change.filter_value, writer.encode(change.message)
-        return Line(change.stream_id, change.offset, entry)
+        return AppendedLine(change.stream_id, change.offset, entry)
     return change
 
 
@@ -101,7 +103,7 @@ class Image:
                 self.entities.pop(_name(kind, key), None)
             case SetAside():
                 self._set_aside(step)
-            case Line(stream_id, offset, entry):
+            case AppendedLine(stream_id, offset, entry):
                 self.stream(stream_id).append(offset, entry)
             case Sealed(segment):
                 self.stream(segment.stream_id).seal(segment)

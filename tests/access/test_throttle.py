@@ -37,7 +37,7 @@ class Doorman:
         self.held.clear()
 
 
-class House:
+class ThrottledLogins:
     """A door with a throttle, a clock that tests move, and what became of each login."""
 
     def __init__(self, rules: ThrottleRules = RULES) -> None:
@@ -67,11 +67,11 @@ class House:
 
 
 @pytest.fixture
-def house() -> House:
-    return House()
+def house() -> ThrottledLogins:
+    return ThrottledLogins()
 
 
-def test_the_delay_grows_with_each_failure_up_to_the_longest(house: House) -> None:
+def test_the_delay_grows_with_each_failure_up_to_the_longest(house: ThrottledLogins) -> None:
     delays = []
     for _ in range(9):
         house.fail(1)
@@ -79,7 +79,7 @@ def test_the_delay_grows_with_each_failure_up_to_the_longest(house: House) -> No
     assert delays == [0, 0, 0.25, 0.5, 1, 2, 4, 4, 4]
 
 
-def test_a_delayed_login_is_judged_when_its_time_has_come_and_not_before(house: House) -> None:
+def test_a_delayed_login_is_judged_when_its_time_has_come_and_not_before(house: ThrottledLogins) -> None:
     house.fail(4)
     house.doorman.asked.clear()
     house.login()
@@ -89,7 +89,7 @@ def test_a_delayed_login_is_judged_when_its_time_has_come_and_not_before(house: 
     assert (house.answers[-1], house.throttle.waiting, house.throttle.delayed) == ("anna", 0, 2)
 
 
-def test_a_success_clears_the_failures(house: House) -> None:
+def test_a_success_clears_the_failures(house: ThrottledLogins) -> None:
     house.fail(4)
     house.clock.advance(1)
     house.login()
@@ -99,7 +99,7 @@ def test_a_success_clears_the_failures(house: House) -> None:
     assert house.wait_s() == 0
 
 
-def test_an_attack_on_a_user_delays_no_login_of_it_from_another_address(house: House) -> None:
+def test_an_attack_on_a_user_delays_no_login_of_it_from_another_address(house: ThrottledLogins) -> None:
     for number in range(40):
         house.fail(1, host=f"198.51.100.{number}")
     house.login(host=THERE)
@@ -107,14 +107,14 @@ def test_an_attack_on_a_user_delays_no_login_of_it_from_another_address(house: H
     assert house.throttle.waiting == 0
 
 
-def test_a_user_under_attack_leaves_a_new_address_one_free_attempt(house: House) -> None:
+def test_a_user_under_attack_leaves_a_new_address_one_free_attempt(house: ThrottledLogins) -> None:
     for number in range(11):
         house.fail(1, host=f"198.51.100.{number}")
     house.fail(1, host=THERE)
     assert house.wait_s(host=THERE) > 0
 
 
-def test_an_address_that_tries_many_users_is_delayed_for_new_ones_and_less_long(house: House) -> None:
+def test_an_address_that_tries_many_users_is_delayed_for_new_ones_and_less_long(house: ThrottledLogins) -> None:
     house.login("bert")
     for number in range(40):
         house.fail(1, user=f"user{number}")
@@ -123,7 +123,7 @@ def test_an_address_that_tries_many_users_is_delayed_for_new_ones_and_less_long(
     assert house.wait_s("carl", THERE) == 0
 
 
-def test_attempts_made_at_once_wait_in_a_row_and_the_rest_are_refused_unjudged(house: House) -> None:
+def test_attempts_made_at_once_wait_in_a_row_and_the_rest_are_refused_unjudged(house: ThrottledLogins) -> None:
     house.fail(6)
     house.doorman.asked.clear()
     before = len(house.answers)
@@ -136,7 +136,7 @@ def test_attempts_made_at_once_wait_in_a_row_and_the_rest_are_refused_unjudged(h
 
 
 def test_attempts_made_before_any_has_failed_are_only_so_many() -> None:
-    house = House(ThrottleRules(max_parallel=10))
+    house = ThrottledLogins(ThrottleRules(max_parallel=10))
     house.doorman.holds = True
     for number in range(50):
         house.login(password=f"guess {number}")
@@ -145,7 +145,7 @@ def test_attempts_made_before_any_has_failed_are_only_so_many() -> None:
     assert house.wait_s() > 0
 
 
-def test_clients_with_the_same_password_at_the_same_time_are_one_attempt(house: House) -> None:
+def test_clients_with_the_same_password_at_the_same_time_are_one_attempt(house: ThrottledLogins) -> None:
     house.doorman.holds = True
     for _ in range(1000):
         house.login()
@@ -159,7 +159,7 @@ def test_clients_with_the_same_password_at_the_same_time_are_one_attempt(house: 
     assert house.answers[-500:] == ["anna"] * 500
 
 
-def test_failures_are_forgotten_after_a_while(house: House) -> None:
+def test_failures_are_forgotten_after_a_while(house: ThrottledLogins) -> None:
     house.fail(8)
     house.clock.advance(RULES.forget_after_s + 5)
     house.fail(2)
@@ -167,7 +167,9 @@ def test_failures_are_forgotten_after_a_while(house: House) -> None:
 
 
 def test_neither_the_tables_nor_the_waiting_grow_without_bound() -> None:
-    house = House(ThrottleRules(free_attempts=1, free_attempts_per_address=10**6, max_waiting=20, table_size=100))
+    house = ThrottledLogins(
+        ThrottleRules(free_attempts=1, free_attempts_per_address=10**6, max_waiting=20, table_size=100)
+    )
     for number in range(1000):
         house.login(f"user{number}" * 100, "wrong", f"10.0.{number // 250}.{number % 250}")
     throttle = house.throttle
@@ -180,12 +182,12 @@ def test_neither_the_tables_nor_the_waiting_grow_without_bound() -> None:
 
 
 def test_the_throttle_can_be_turned_off() -> None:
-    house = House(ThrottleRules(max_delay_s=0))
+    house = ThrottledLogins(ThrottleRules(max_delay_s=0))
     house.fail(1000)
     assert (house.wait_s(), house.throttle.delayed, house.throttle.refused) == (0, 0, 0)
 
 
-def test_it_can_be_turned_off_and_on_while_logins_wait(house: House) -> None:
+def test_it_can_be_turned_off_and_on_while_logins_wait(house: ThrottledLogins) -> None:
     house.fail(5)
     house.login()
     house.throttle.rules = ThrottleRules(max_delay_s=0)
@@ -196,7 +198,7 @@ def test_it_can_be_turned_off_and_on_while_logins_wait(house: House) -> None:
     assert not house.throttle._attempts
 
 
-def test_a_certificate_is_never_delayed(house: House) -> None:
+def test_a_certificate_is_never_delayed(house: ThrottledLogins) -> None:
     for _ in range(20):
         house.access.authenticate(Credentials("EXTERNAL", peer_host=HERE), lambda principal: None)
     assert house.throttle.wait_s(house.throttle.unshared(HERE, "")) == 0

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gateway.worker_process.framing import Head
-from gateway.worker_process.process import Answer
+from gateway.worker_process.process import WorkerAnswer
 from gateway_memory import MemoryStore
 
 
@@ -13,9 +13,11 @@ class IdleWorker:
 
     def __init__(self) -> None:
         self.asked: list[tuple[Head, bytes, bool]] = []
-        self._answered: list[Callable[[Answer], None]] = []
+        self._answered: list[Callable[[WorkerAnswer], None]] = []
 
-    def ask(self, head: Head, payload: bytes, answered: Callable[[Answer], None], *, is_urgent: bool = False) -> None:
+    def ask(
+        self, head: Head, payload: bytes, answered: Callable[[WorkerAnswer], None], *, is_urgent: bool = False
+    ) -> None:
         self.asked.append((head, payload, is_urgent))
         self._answered.append(answered)
 
@@ -25,7 +27,7 @@ class IdleWorker:
 
     def answer(self, error: str | None = None) -> None:
         """Answer the oldest request."""
-        self._answered.pop(0)(Answer({"files": ["a.parquet"]}, b"", error))
+        self._answered.pop(0)(WorkerAnswer({"files": ["a.parquet"]}, b"", error))
 
 
 class FilingStore(MemoryStore):

@@ -9,9 +9,13 @@ from tests.behaviour.edges import AmqpEdge, Edge, Stage
 from tests.behaviour.mqtt_edge import MqttEdge
 from tests.behaviour.stomp_edge import StompEdge
 from tests.behaviour.unsayable import UNSAYABLE
-from tests.scenarios.house import House
+from tests.scenarios.all_protocols_broker import AllProtocolsBroker
 
-EDGES: Final[Mapping[str, Callable[[House], Edge]]] = {"AMQP": AmqpEdge, "MQTT": MqttEdge, "STOMP": StompEdge}
+EDGES: Final[Mapping[str, Callable[[AllProtocolsBroker], Edge]]] = {
+    "AMQP": AmqpEdge,
+    "MQTT": MqttEdge,
+    "STOMP": StompEdge,
+}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

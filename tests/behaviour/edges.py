@@ -13,14 +13,14 @@ from pamqp import commands
 
 from gateway.kernel.journal.records import PolicyRecord
 from gateway.kernel.messages.message import Value
-from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import FakeClock
 from gateway_amqp.properties import decode_properties
 from tests.protocols.amqp.dialogue import Peer
-from tests.protocols.amqp.ear import Heard
+from tests.protocols.amqp.frame_reader import Heard
 from tests.protocols.amqp.frames import publish
-from tests.scenarios.house import House
+from tests.scenarios.all_protocols_broker import AllProtocolsBroker
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Edge(Protocol):
         """Return what was pushed to the client since the last look."""
         ...
 
-    def settle(self, received: Received, outcome: Outcome) -> None:
+    def settle(self, received: Received, outcome: DeliveryOutcome) -> None:
         """Settle one message."""
         ...
 
@@ -83,7 +83,7 @@ class Edge(Protocol):
 class AmqpEdge:
     """A client of AMQP 0-9-1, with a channel for publishing and another for receiving."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: AllProtocolsBroker) -> None:
         self.peer: Peer = house.peer()
         self.peer.send(commands.Confirm.Select())
         self.peer.send(commands.Channel.Open(), channel=2)
@@ -120,12 +120,12 @@ class AmqpEdge:
         pushed, self._pushed = self._pushed, []
         return pushed
 
-    def settle(self, received: Received, outcome: Outcome) -> None:
+    def settle(self, received: Received, outcome: DeliveryOutcome) -> None:
         """Acknowledge, or negatively so, one delivery."""
-        if outcome is Outcome.ACCEPTED:
+        if outcome is DeliveryOutcome.ACCEPTED:
             self.peer.send(commands.Basic.Ack(received.tag), channel=2)
         else:
-            self.peer.send(commands.Basic.Nack(received.tag, False, outcome is Outcome.REQUEUED), channel=2)
+            self.peer.send(commands.Basic.Nack(received.tag, False, outcome is DeliveryOutcome.REQUEUED), channel=2)
         self._listen()
 
     def leave(self) -> None:
@@ -157,10 +157,10 @@ def _received(heard: Heard) -> Received:
 class Stage:
     """One broker in memory on a clock that a test moves, and one client of it."""
 
-    def __init__(self, edge: Callable[[House], Edge] = AmqpEdge) -> None:
+    def __init__(self, edge: Callable[[AllProtocolsBroker], Edge] = AmqpEdge) -> None:
         self.clock = FakeClock()
         self._edge = edge
-        self.gateway = House(clock=self.clock)
+        self.gateway = AllProtocolsBroker(clock=self.clock)
         self.client = edge(self.gateway)
 
     @property
@@ -213,7 +213,7 @@ class Stage:
         """Consume everything that waits."""
         drained = []
         while (received := self.client.get(queue)) is not None:
-            self.client.settle(received, Outcome.ACCEPTED)
+            self.client.settle(received, DeliveryOutcome.ACCEPTED)
             drained.append(received)
         return drained
 
@@ -227,12 +227,12 @@ class Stage:
 
     def reject(self, queue: str = "q") -> None:
         """Fetch a message and refuse it for good."""
-        self.client.settle(self.get(queue), Outcome.REJECTED)
+        self.client.settle(self.get(queue), DeliveryOutcome.REJECTED)
 
     def requeue(self, queue: str = "q") -> Received:
         """Fetch a message and give it back."""
         received = self.get(queue)
-        self.client.settle(received, Outcome.REQUEUED)
+        self.client.settle(received, DeliveryOutcome.REQUEUED)
         return received
 
     # Streams
@@ -271,7 +271,7 @@ class Stage:
     def restart(self) -> None:
         """Kill the broker after everything is durable, and start another from its store."""
         self.gateway.settle()
-        self.gateway = House(store=self.gateway.store.reopened(), clock=FakeClock(self.clock.wall_ms()))
+        self.gateway = AllProtocolsBroker(store=self.gateway.store.reopened(), clock=FakeClock(self.clock.wall_ms()))
         self.clock = self.gateway.clock
         self.client = self._edge(self.gateway)
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from tests.behaviour.edges import AmqpEdge, Inexpressible, Received
 from tests.protocols.mqtt.packets import content_type, correlation_data, message_expiry, user_property
-from tests.scenarios.house import TOPICS, House
+from tests.scenarios.all_protocols_broker import TOPICS, AllProtocolsBroker
 
 #: What a PUBACK says when the broker took responsibility: nothing, or that nobody listens.
 _TAKEN: Final = ("", " NO_MATCHING_SUBSCRIBERS")
@@ -16,7 +16,7 @@ _TAKEN: Final = ("", " NO_MATCHING_SUBSCRIBERS")
 class MqttEdge:
     """A publisher of MQTT 5.0 at QoS 1. It receives over AMQP: MQTT cannot fetch from a queue by its name."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: AllProtocolsBroker) -> None:
         self._house = house
         self._publisher = house.client("publisher")
         self._receiver = AmqpEdge(house)
@@ -48,7 +48,7 @@ class MqttEdge:
         """Return what was pushed since the last look."""
         return self._receiver.received()
 
-    def settle(self, received: Received, outcome: Outcome) -> None:
+    def settle(self, received: Received, outcome: DeliveryOutcome) -> None:
         """Settle one message."""
         self._receiver.settle(received, outcome)
 

@@ -5,10 +5,10 @@ from datetime import datetime
 from itertools import count
 from typing import Any, Final
 
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from tests.behaviour.edges import AmqpEdge, Inexpressible, Received
 from tests.protocols.stomp.dialogue import receipt
-from tests.scenarios.house import House
+from tests.scenarios.all_protocols_broker import AllProtocolsBroker
 
 #: Properties that are text in STOMP too, by their names there.
 _TEXTS: Final = {
@@ -25,7 +25,7 @@ _TEXTS: Final = {
 class StompEdge:
     """A publisher of STOMP 1.2 who asks for receipts. It receives over AMQP, which shows every property as it is."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: AllProtocolsBroker) -> None:
         self._publisher = house.stomp()
         self._receiver = AmqpEdge(house)
         self._receipts = count(1)
@@ -55,7 +55,7 @@ class StompEdge:
         """Return what was pushed since the last look."""
         return self._receiver.received()
 
-    def settle(self, received: Received, outcome: Outcome) -> None:
+    def settle(self, received: Received, outcome: DeliveryOutcome) -> None:
         """Settle one message."""
         self._receiver.settle(received, outcome)
 

@@ -5,7 +5,7 @@ from pamqp import commands
 
 from gateway.kernel.messages.message import Value
 from gateway.kernel.queueing.ack_timeout import CONSUMER_TIMEOUT_MS
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from tests.behaviour.edges import AmqpEdge, Stage
 
 
@@ -74,7 +74,7 @@ def test_who_settles_in_time_may_go_on_for_ever(stage: Stage) -> None:
         stage.publish(b"%d" % number)
         pass_time(stage, client, 1000)
         for received in client.received():
-            client.settle(received, Outcome.ACCEPTED)
+            client.settle(received, DeliveryOutcome.ACCEPTED)
     assert closes(client) == []
 
 
@@ -88,7 +88,7 @@ def test_one_old_delivery_among_many_young_ones_is_enough(stage: Stage) -> None:
         pass_time(stage, client, 500)
         stage.publish(b"next")
         for received in client.received():
-            client.settle(received, Outcome.ACCEPTED)
+            client.settle(received, DeliveryOutcome.ACCEPTED)
     assert stuck.body == b"stuck"
     pass_time(stage, client, 1000)
     assert closes(client) == [timed_out(3000)]

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.kernel.events import Event
 from gateway.kernel.messages.message import Value
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from tests.behaviour.edges import AmqpEdge, Stage, second_of
 from tests.protocols.amqp.frames import publish
 
@@ -85,7 +85,7 @@ def test_r107_deaths_in_one_queue_for_one_reason_are_counted_and_the_newest_come
     first = stage.get("r")
     born = second_of(first.deaths[0]["time"])
     stage.advance(5000)
-    stage.client.settle(first, Outcome.REJECTED)
+    stage.client.settle(first, DeliveryOutcome.REJECTED)
     assert stage.get("q").died == [("r", "rejected", 1), ("q", "rejected", 1)]
     stage.client.leave()
     stage.client = type(stage.client)(stage.gateway)
@@ -167,9 +167,9 @@ def test_r106_copies_are_kept_with_a_message_that_leaves_memory(stage: Stage, de
         stage.publish(*others, delivery_mode=delivery_mode)
     assert stage.vhost.queue("q").ready.length > 3000
     while (received := stage.get()).body != b"m":
-        stage.client.settle(received, Outcome.ACCEPTED)
+        stage.client.settle(received, DeliveryOutcome.ACCEPTED)
     assert "BCC" not in received.headers
-    stage.client.settle(received, Outcome.REJECTED)
+    stage.client.settle(received, DeliveryOutcome.REJECTED)
     if delivery_mode == 2:
         stage.restart()
     (seen,), (hidden,) = stage.drain("seen"), stage.drain("hidden")
@@ -222,7 +222,7 @@ def test_r111_a_consumer_who_rejects_breaks_the_circle(stage: Stage) -> None:
         assert stage.vhost.queue("q").ready.length == 1
         received = stage.get("q")
         assert received.died == [("wait", "expired", tries), ("q", "rejected", tries)]
-        stage.client.settle(received, Outcome.REQUEUED)
+        stage.client.settle(received, DeliveryOutcome.REQUEUED)
 
 
 def test_r103_without_the_exchange_the_message_is_gone(stage: Stage) -> None:

@@ -7,7 +7,7 @@ import pytest
 from gateway.kernel.backlog.delay_index import PAUSE_MS
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Value
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from tests.behaviour.edges import Stage
 
 PLACES = [
@@ -124,7 +124,7 @@ def test_a_message_that_succeeds_is_not_tried_again(stage: Stage) -> None:
     stage.publish(b"m", delivery_mode=2)
     stage.reject()
     stage.advance(10)
-    stage.client.settle(stage.get(), Outcome.ACCEPTED)
+    stage.client.settle(stage.get(), DeliveryOutcome.ACCEPTED)
     stage.advance(1000)
     assert stage.ready() == 0
     assert stage.gateway.store.held_ids == frozenset()

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.kernel.messages.message import Value
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from tests.behaviour.edges import Stage
 
 
@@ -76,7 +76,7 @@ def test_what_was_out_when_its_time_came_expires_when_it_comes_back(stage: Stage
     held = stage.get()
     stage.advance(200)
     assert stage.ready("dead") == 0
-    stage.client.settle(held, Outcome.REQUEUED)
+    stage.client.settle(held, DeliveryOutcome.REQUEUED)
     stage.advance(0)
     assert stage.bodies("dead") == [b"held"]
 
@@ -109,6 +109,6 @@ def test_what_was_consumed_leaves_nothing_behind(stage: Stage) -> None:
     arrange(stage)
     for number in range(3000):
         publish(stage, number, "3600000", 1)
-        stage.client.settle(stage.get(), Outcome.ACCEPTED)
+        stage.client.settle(stage.get(), DeliveryOutcome.ACCEPTED)
     stage.advance(7_200_000)
     assert stage.ready("dead") == 0

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Value
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from tests.behaviour.edges import Stage
 
 EXTRAS: dict[str, Value] = {
@@ -146,9 +146,9 @@ def test_a_change_of_policy_keeps_consumers_and_what_they_hold(stage: Stage) -> 
     stage.publish(b"m", b"n")
     (held,) = stage.client.received()
     stage.policy(EXTRAS)
-    stage.client.settle(held, Outcome.REJECTED)
+    stage.client.settle(held, DeliveryOutcome.REJECTED)
     (other,) = stage.client.received()
-    stage.client.settle(other, Outcome.ACCEPTED)
+    stage.client.settle(other, DeliveryOutcome.ACCEPTED)
     stage.advance(10)
     (again,) = stage.client.received()
     assert (held.body, other.body, again.body) == (b"m", b"n", b"m")

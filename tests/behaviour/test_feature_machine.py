@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from gateway.kernel.journal.records import PolicyRecord
 from gateway.kernel.messages.message import Message, Properties, Value
 from gateway.kernel.messages.native_header import plain_header
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker, Recipient
 from tests.effort import examples
@@ -170,15 +170,15 @@ class FeatureMachine(RuleBasedStateMachine):
             assert shown == (expected.tries if counts else 0)
 
     @precondition(lambda self: self.held)
-    @rule(data=st.data(), outcome=st.sampled_from(Outcome))
-    def settle(self, data: st.DataObject, outcome: Outcome) -> None:
+    @rule(data=st.data(), outcome=st.sampled_from(DeliveryOutcome))
+    def settle(self, data: st.DataObject, outcome: DeliveryOutcome) -> None:
         tag = data.draw(st.sampled_from(sorted(self.held)), label="delivery")
         waiting = self.held.pop(tag)
         self.recipient.settle(tag, outcome)
         self.model.held.remove(waiting)
-        if outcome is Outcome.REQUEUED:
+        if outcome is DeliveryOutcome.REQUEUED:
             self.model.put_back(waiting)
-        elif outcome is Outcome.REJECTED:
+        elif outcome is DeliveryOutcome.REJECTED:
             self.model.dead.append((waiting.body, "rejected"))
 
     @rule(milliseconds=st.integers(0, 30))

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.kernel.messages.message import Value
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from tests.behaviour.edges import Stage
 
 LIMITS = [
@@ -48,7 +48,7 @@ def test_r64_what_consumers_hold_does_not_count(stage: Stage) -> None:
     stage.publish(b"c", b"d")
     assert stage.ready() == 2
     for received in held:
-        stage.client.settle(received, Outcome.REQUEUED)
+        stage.client.settle(received, DeliveryOutcome.REQUEUED)
     assert stage.bodies() == [b"c", b"d"], "what came back is the oldest, so it goes"
 
 
@@ -69,7 +69,7 @@ def test_r64_a_rejecting_queue_takes_back_what_consumers_return(stage: Stage) ->
     stage.publish(b"a")
     held = stage.get()
     stage.publish(b"b")
-    stage.client.settle(held, Outcome.REQUEUED)
+    stage.client.settle(held, DeliveryOutcome.REQUEUED)
     assert stage.bodies() == [b"a", b"b"]
 
 

@@ -9,7 +9,7 @@ from gateway.kernel.messages.message import Value
 from gateway.testing import Recipient
 from tests.behaviour.edges import AmqpEdge, Stage
 from tests.clocks import TickingClock
-from tests.scenarios.house import House
+from tests.scenarios.all_protocols_broker import AllProtocolsBroker
 
 COUNT = 2000
 MOST_A_TURN = 50
@@ -35,7 +35,7 @@ def slow() -> Stage:
     """A stage on a clock whose time passes while work is done."""
     stage = Stage(AmqpEdge)
     stage.clock = TurnClock()
-    stage.gateway = House(clock=stage.clock)
+    stage.gateway = AllProtocolsBroker(clock=stage.clock)
     stage.client = AmqpEdge(stage.gateway)
     return stage
 

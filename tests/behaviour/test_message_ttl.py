@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.kernel.messages.message import Value
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.testing import FakeClock
 from tests.behaviour.edges import Stage
 
@@ -117,7 +117,7 @@ def test_r57_the_time_goes_on_while_a_consumer_holds_the_message(stage: Stage) -
     stage.publish(b"m")
     held = stage.get()
     stage.advance(60)
-    stage.client.settle(held, Outcome.REQUEUED)
+    stage.client.settle(held, DeliveryOutcome.REQUEUED)
     assert stage.ready() == 1
     stage.advance(40)
     assert stage.ready() == 0
@@ -128,7 +128,7 @@ def test_r57_what_comes_back_too_late_is_gone(stage: Stage) -> None:
     stage.publish(b"m")
     held = stage.get()
     stage.advance(200)
-    stage.client.settle(held, Outcome.REQUEUED)
+    stage.client.settle(held, DeliveryOutcome.REQUEUED)
     assert stage.ready() == 0
 
 

@@ -181,8 +181,11 @@ def test_a_deleted_virtual_host_leaves_nothing_counted() -> None:
     worker.consume(queue)
     house.kernel.delete_vhost("other")
     house.advance(1)
-    tallies = house.kernel.user_tallies
-    assert [tally.count_of("guest") for tally in (tallies.queues, tallies.bindings, tallies.consumers)] == [0, 0, 0]
+    channel_counters = house.kernel.user_tallies
+    assert [
+        tally.count_of("guest")
+        for tally in (channel_counters.queues, channel_counters.bindings, channel_counters.consumers)
+    ] == [0, 0, 0]
 
 
 # Connections

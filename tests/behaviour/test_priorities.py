@@ -4,7 +4,7 @@ import pytest
 
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Value
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from tests.behaviour.edges import Stage
 
 
@@ -44,7 +44,7 @@ def test_r79_a_consumer_that_holds_the_backlog_gets_no_better_order(stage: Stage
     stage.client.consume("q", prefetch=1)
     publish(stage, (b"urgent", 9))
     (first,) = stage.client.received()
-    stage.client.settle(first, Outcome.ACCEPTED)
+    stage.client.settle(first, DeliveryOutcome.ACCEPTED)
     (second,) = stage.client.received()
     assert (first.body, second.body) == (b"a", b"urgent")
 
@@ -76,7 +76,7 @@ def test_r81_what_comes_back_takes_its_old_place(stage: Stage) -> None:
     taken = [stage.get() for _ in range(3)]
     publish(stage, (b"c5", 5))
     for received in reversed(taken):
-        stage.client.settle(received, Outcome.REQUEUED)
+        stage.client.settle(received, DeliveryOutcome.REQUEUED)
     assert stage.bodies() == [b"a5", b"b5", b"c5", b"a1", b"b1"]
 
 

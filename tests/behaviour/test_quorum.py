@@ -5,7 +5,7 @@ from pamqp import commands
 
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Value
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from tests.behaviour.edges import AmqpEdge, Stage
 
 QUORUM: dict[str, Value] = {"x-queue-type": "quorum"}
@@ -139,7 +139,7 @@ def test_r113_consumers_see_the_count_too(stage: Stage) -> None:
     stage.publish(b"m", headers={"k": "v"})
     stage.client.consume("q", prefetch=1)
     (first,) = stage.client.received()
-    stage.client.settle(first, Outcome.REQUEUED)
+    stage.client.settle(first, DeliveryOutcome.REQUEUED)
     (second,) = stage.client.received()
     assert (first.headers, second.headers) == ({"k": "v"}, {"k": "v", "x-delivery-count": 1})
 

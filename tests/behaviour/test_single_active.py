@@ -4,7 +4,7 @@ import pytest
 from pamqp import commands
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.testing import Recipient
 from tests.behaviour.edges import AmqpEdge, Stage
 from tests.protocols.amqp.frames import asked
@@ -79,7 +79,7 @@ def test_r93_in_a_quorum_queue_what_is_given_back_goes_to_the_successor(stage: S
     (low,) = consume(stage, 0)
     stage.publish(b"1", b"2")
     (high,) = consume(stage, 1)
-    low.settle(0, Outcome.REQUEUED, up_to=True)
+    low.settle(0, DeliveryOutcome.REQUEUED, up_to=True)
     assert (low.bodies, high.bodies) == ([b"1", b"2"], [b"1", b"2"])
 
 
@@ -162,7 +162,7 @@ def test_r96_order_is_kept_when_a_connection_is_lost(stage: Stage) -> None:
     stage.gateway.settle()
     taken = list(second.received())
     for received in taken:
-        second.settle(received, Outcome.ACCEPTED)
+        second.settle(received, DeliveryOutcome.ACCEPTED)
     assert [received.body for received in [*taken, *second.received()]] == [b"1", b"2", b"3", b"4"]
 
 
@@ -176,7 +176,7 @@ def test_r93_a_cancelled_one_makes_room_at_once_and_keeps_what_it_holds(stage: S
     first.peer.send(asked(commands.Basic.Cancel, consumer_tag=next(iter(queue.consumers)).tag), channel=2)
     first.received()
     assert [received.body for received in second.received()] == [b"2"]
-    first.settle(held, Outcome.REQUEUED)
+    first.settle(held, DeliveryOutcome.REQUEUED)
     assert stage.ready() == 1
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Value
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.testing.clock import BEGINNING_MS
 from tests.behaviour.edges import Received, Stage
 
@@ -255,8 +255,8 @@ def test_r144_consumers_do_not_share(stage: Stage) -> None:
 # What acknowledgements mean
 
 
-@pytest.mark.parametrize("outcome", Outcome)
-def test_r144_settling_brings_the_next_message_and_nothing_back(stage: Stage, outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", DeliveryOutcome)
+def test_r144_settling_brings_the_next_message_and_nothing_back(stage: Stage, outcome: DeliveryOutcome) -> None:
     stage.stream()
     stage.publish(b"a", b"b", b"c")
     reader = stage.reader(prefetch=2, offset="first")
@@ -274,7 +274,7 @@ def test_r144_a_rejected_message_is_no_dead_letter(stage: Stage) -> None:
     stage.policy({"dead-letter-exchange": "", "dead-letter-routing-key": "dead"}, pattern="^q$")
     stage.publish(b"a")
     reader = stage.reader(offset="first")
-    reader.settle(reader.received()[0], Outcome.REJECTED)
+    reader.settle(reader.received()[0], DeliveryOutcome.REJECTED)
     assert stage.ready("dead") == 0
 
 
@@ -284,7 +284,7 @@ def test_r144_a_named_consumer_goes_on_behind_what_it_dealt_with(stage: Stage) -
     reader = stage.reader(offset="first", consumer="me")
     first, second, third, _ = reader.received()
     for received in (first, third, second):
-        reader.settle(received, Outcome.ACCEPTED)
+        reader.settle(received, DeliveryOutcome.ACCEPTED)
     reader.leave()
     assert [each.body for each in stage.reader(consumer="me").received()] == [b"3"]
 
@@ -294,8 +294,8 @@ def test_r144_what_was_not_acknowledged_comes_again(stage: Stage) -> None:
     stage.publish(b"0", b"1", b"2")
     reader = stage.reader(offset="first", consumer="me")
     first, _, third = reader.received()
-    reader.settle(first, Outcome.ACCEPTED)
-    reader.settle(third, Outcome.ACCEPTED)
+    reader.settle(first, DeliveryOutcome.ACCEPTED)
+    reader.settle(third, DeliveryOutcome.ACCEPTED)
     reader.leave()
     assert [each.body for each in stage.reader(consumer="me").received()] == [b"1", b"2"]
 
@@ -304,7 +304,7 @@ def test_r144_a_place_survives_a_restart(stage: Stage) -> None:
     stage.stream()
     stage.publish(b"0", b"1", b"2")
     reader = stage.reader(offset="first", consumer="me")
-    reader.settle(reader.received()[0], Outcome.ACCEPTED)
+    reader.settle(reader.received()[0], DeliveryOutcome.ACCEPTED)
     stage.advance(1000)
     stage.restart()
     assert [each.body for each in stage.reader(consumer="me").received()] == [b"1", b"2"]

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.columnar.encoding.rows import MOST_BYTES, MOST_ROWS
 from gateway.columnar.encoding.schema import MESSAGES
-from gateway.kernel.messages.death_records import Reason, headers_after_death
+from gateway.kernel.messages.death_records import DeathReason, headers_after_death
 from gateway.kernel.messages.message import Header, Message, Properties, Value
 from gateway.kernel.messages.native_header import PLAIN, plain_header
 from gateway.kernel.messages.values import loads
@@ -146,8 +146,10 @@ def test_the_json_of_headers_gives_every_value_back() -> None:
 
 
 def test_a_dead_letter_has_its_chain_of_deaths() -> None:
-    first = plain_header(Properties(headers=headers_after_death(message(), "orders", Reason.EXPIRED, 1_700_000_000)))
-    again = headers_after_death(Message("dlx", "k2", first, b""), "retry", Reason.REJECTED, 1_700_000_060)
+    first = plain_header(
+        Properties(headers=headers_after_death(message(), "orders", DeathReason.EXPIRED, 1_700_000_000))
+    )
+    again = headers_after_death(Message("dlx", "k2", first, b""), "retry", DeathReason.REJECTED, 1_700_000_060)
     newest, oldest = headers_of(again)["x_death"]
     assert newest == {
         "queue": "retry", "reason": "rejected", "count": 1, "exchange": "dlx", "routing_keys": ["k2"],

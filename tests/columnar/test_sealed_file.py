@@ -7,7 +7,7 @@ import pytest
 from gateway.columnar.encoding.arrow_stream import arrow_stream, write_sealed
 from gateway.columnar.encoding.rows import MOST_ROWS
 from gateway.columnar.encoding.schema import MESSAGES
-from gateway.columnar.tables.sealed import END_OF_STREAM, Batch, SealedFile
+from gateway.columnar.tables.sealed import END_OF_STREAM, SealedBatch, SealedFile
 from tests.columnar.streams import chunk, message, pieces, read_stream
 
 FIRST = 1000
@@ -21,7 +21,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def copied(file: SealedFile, batches: tuple[Batch, ...]) -> bytes:
+def copied(file: SealedFile, batches: tuple[SealedBatch, ...]) -> bytes:
     """Copy out what a reader is sent."""
     data = file.path.read_bytes()
     slices = [data[batch.position : batch.position + batch.size] for batch in batches]

@@ -5,7 +5,7 @@ import pytest
 from gateway.access import LoginThrottle, ThrottleRules
 from gateway.config import Settings
 from gateway.config.live import LIVE
-from gateway.config.login import Login
+from gateway.config.login import LoginSettings
 from gateway.kernel.errors import PreconditionFailed
 from gateway.node.access import apply_access_settings
 from gateway.testing import FakeClock
@@ -31,5 +31,5 @@ def test_settings_that_changed_hold_for_what_is_made_afterwards() -> None:
 
 
 def test_all_limits_and_nearly_all_settings_of_logins_are_live() -> None:
-    assert {f"login.{name}" for name in set(Login.model_fields) - AT_THE_START} <= LIVE
+    assert {f"login.{name}" for name in set(LoginSettings.model_fields) - AT_THE_START} <= LIVE
     assert {f"limits.{name}" for name in type(Settings().limits).model_fields} <= LIVE

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.config import Settings, load
-from gateway.config.catalogue import Setting, settings_by_key, tables
+from gateway.config.catalogue import SettingInfo, settings_by_key, tables
 from gateway.config.kinds import parse_size, write_size
 from gateway.config.writing import HIDDEN, effective, markdown, template
 from gateway.kernel.errors import ConfigurationError
@@ -238,7 +238,7 @@ def test_the_template_and_the_page_say_what_the_settings_say() -> None:
 
 
 @pytest.mark.parametrize("setting", settings_by_key().values(), ids=lambda setting: setting.key)
-def test_every_setting_says_what_it_means_and_takes(setting: Setting) -> None:
+def test_every_setting_says_what_it_means_and_takes(setting: SettingInfo) -> None:
     assert setting.meaning.endswith(".")
     assert setting.allowed
 

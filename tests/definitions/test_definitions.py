@@ -329,10 +329,10 @@ def test_keys_of_other_versions_are_ignored(broker: Broker) -> None:
 
 MALFORMED = [
     ("{", "f.json: not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
-    ("[]", "f.json: the document: must be a valid dictionary or instance of Definitions, not []"),
-    ('{"users": {}}', "f.json: users: must be a valid list, not {}"),
+    ("[]", "f.json: the document: must be an object, not []"),
+    ('{"users": {}}', "f.json: users: must be an array, not {}"),
     ('{"users": [{}]}', "f.json: users[0].name: is missing"),
-    ('{"users": [{"name": ""}]}', 'f.json: users[0].name: String should have at least 1 character, not ""'),
+    ('{"users": [{"name": ""}]}', 'f.json: users[0].name: must be at least 1 character long, not ""'),
     ('{"users": [{"name": "a", "password": ["s3cret"]}]}',
      "f.json: users[0].password: must be a valid string, not what is there"),
     ('{"users": [{"name": "a", "password": "b", "password_hash": "c"}]}',

@@ -81,13 +81,13 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
     with pytest.raises(ConfigurationError) as caught:
         parse_definitions(json.dumps({"queues": queues, "users": {}}), "f")
     assert str(caught.value).splitlines() == [
-        "f: users: must be a valid list, not {}",
+        "f: users: must be an array, not {}",
         "f: queues[3].name: is missing",
-        "f: queues[110]: must be a valid dictionary or instance of Queue, not 7",
+        "f: queues[110]: must be an object, not 7",
     ]
 
 
 @pytest.mark.parametrize("text", ["[]", "3", "null"])
 def test_a_document_is_an_object(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="the document: must be a valid dictionary"):
+    with pytest.raises(ConfigurationError, match="the document: must be an object"):
         parse_definitions(text, "f")

@@ -4,7 +4,7 @@ import socket
 from select import select
 from typing import Any, Final
 
-from tests.protocols.mqtt.ear import Ear, Heard
+from tests.protocols.mqtt.frame_reader import FrameReader, Heard
 from tests.protocols.mqtt.packets import WRITERS, session_expiry
 
 #: Longer than any answer takes.
@@ -15,7 +15,7 @@ FOR_AN_HOUR: Final = session_expiry(3600)
 
 
 class SocketLink:
-    """One connection. What is heard comes in the lines of ``Ear``; silence where an answer is due fails the test.
+    """One connection. Packets arrive as the lines of ``FrameReader``; a missing answer fails the test.
 
     ``present`` says that there was a session for it.
     """
@@ -23,7 +23,7 @@ class SocketLink:
     def __init__(self, address: tuple[str, int], version: int = 5) -> None:
         self.present = False
         self.write = WRITERS[version]
-        self._ear = Ear(version)
+        self._ear = FrameReader(version)
         self._heard: list[Heard] = []
         self._socket = socket.create_connection(address, _PATIENCE_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

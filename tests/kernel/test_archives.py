@@ -13,7 +13,7 @@ from gateway.kernel.messages.chunks import entries
 from gateway.kernel.messages.contents import decode_content
 from gateway.kernel.messages.message import Message, Value
 from gateway.kernel.messages.origin import Origin
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.testing import MemoryBroker
 from gateway.testing.broker import header_of
 
@@ -145,7 +145,7 @@ def test_what_comes_back_to_a_queue_is_not_kept_again(keeping: Keeping) -> None:
     for _ in range(3):
         entry = place.take()
         assert entry is not None
-        place.settle(entry, Outcome.REQUEUED)
+        place.settle(entry, DeliveryOutcome.REQUEUED)
     assert keeping.kept() == [b"one"]
 
 
@@ -383,7 +383,7 @@ def full() -> tuple[Keeping, Archive]:
 
 def test_who_publishes_into_a_full_archive_is_held_back_and_nobody_else() -> None:
     keeping, archive = full()
-    held = keeping.broker.kernel.archivists.held_publishers
+    held = keeping.broker.kernel.archivists.blocked_publishers
     assert archive.is_full
     keeping.publish(b"", key="free", origin=OTHER)
     keeping.publish(b"", key="q", origin=None)  # somebody whom nobody can hold back
@@ -395,7 +395,7 @@ def test_who_publishes_into_a_full_archive_is_held_back_and_nobody_else() -> Non
 
 def test_they_go_on_once_half_of_it_is_in_files() -> None:
     keeping, archive = full()
-    held = keeping.broker.kernel.archivists.held_publishers
+    held = keeping.broker.kernel.archivists.blocked_publishers
     keeping.publish(b"")
     told: list[str] = []
     held.on_change = told.append
@@ -415,4 +415,4 @@ def test_a_dead_letter_that_somebody_else_caused_is_nobodys_fault() -> None:
     queue(keeping, "short", max_length=1, dead_letter_exchange="", dead_letter_routing_key="q")
     for _ in range(3):
         vhost.publish(vhost.default_exchange, Message("", "short", header_of(), b""), OTHER)
-    assert "other" not in keeping.broker.kernel.archivists.held_publishers
+    assert "other" not in keeping.broker.kernel.archivists.blocked_publishers

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from gateway.kernel.alarms import Alarms, Resource
-from gateway.kernel.archives.tracing import Tracing
+from gateway.kernel.archives.tracing import VhostTracing
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event
 from gateway.kernel.journal.records import ParameterRecord, PermissionRecord, PolicyRecord, UserRecord
@@ -30,7 +30,7 @@ class Visitor:
     def force_close(self, reason: str) -> None:
         self.told.append(reason)
 
-    def weigh_publishing(self) -> None:
+    def update_flow_control(self) -> None:
         self.told.append("weigh")
 
     def fail_confirms(self) -> None:
@@ -214,7 +214,7 @@ class Noting:
 
 def test_tracers_see_where_a_message_goes(broker: MemoryBroker) -> None:
     tracer, vhost = Noting(), broker.vhost
-    vhost.tracing = Tracing("/", (tracer,), vhost.trace_table, broker.kernel.events)
+    vhost.tracing = VhostTracing("/", (tracer,), vhost.trace_table, broker.kernel.events)
     queue = vhost.declare_queue("q")
     vhost.publish(vhost.default_exchange, Message("", "q", header_of(), b""), HERE)
     vhost.publish(vhost.default_exchange, Message("", "none", header_of(), b""), HERE)

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.kernel.errors import AccessRefused
-from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker, Received, Recipient
 
@@ -170,8 +170,8 @@ def test_a_prefetch_of_zero_is_no_limit(broker: MemoryBroker, queue: Queue) -> N
     assert len(recipient.received) == 100
 
 
-@pytest.mark.parametrize("outcome", Outcome)
-def test_settling_in_any_way_gives_credit_back(broker: MemoryBroker, queue: Queue, outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", DeliveryOutcome)
+def test_settling_in_any_way_gives_credit_back(broker: MemoryBroker, queue: Queue, outcome: DeliveryOutcome) -> None:
     """R84."""
     recipient = Recipient()
     recipient.consume(queue, prefetch=1)

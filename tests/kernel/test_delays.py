@@ -6,10 +6,10 @@ import pytest
 
 from gateway.kernel.backlog.delay_index import BATCH, PAUSE_MS, RESIDENT_DELAYED, Delays
 from gateway.kernel.errors import CommandInvalid, PreconditionFailed
-from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.queued_message import QueuedMessage
-from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker, Recipient
 from gateway.testing.broker import header_of
@@ -57,9 +57,9 @@ def test_after_a_pause_one_is_tried_and_then_twice_as_many_each_time(broker: Mem
     ends = [0]
     has_room = False
 
-    def release(entry: QueuedMessage) -> Reason | None:
+    def release(entry: QueuedMessage) -> DeathReason | None:
         let_go.append(entry.position)
-        return None if has_room else Reason.MAXLEN
+        return None if has_room else DeathReason.MAXLEN
 
     def call_later(delay_s: float, call: Callable[[], None]) -> FakeTimer:
         if len(let_go) > ends[-1]:
@@ -331,16 +331,16 @@ def test_a_rejected_message_comes_back_after_each_delay_and_is_dead_lettered_aft
     recipient = Recipient()
     recipient.consume(queue)
     broker.publish("q", b"poison", is_persistent=True)
-    recipient.settle(1, Outcome.REJECTED)
+    recipient.settle(1, DeliveryOutcome.REJECTED)
     broker.clock.advance(0.099)
     assert len(recipient.received) == 1
     broker.clock.advance(0.001)
     assert [received.redelivered for received in recipient.received] == [False, True]
-    recipient.settle(2, Outcome.REJECTED)
+    recipient.settle(2, DeliveryOutcome.REJECTED)
     broker.clock.advance(1.999)
     assert len(recipient.received) == 2
     broker.clock.advance(0.001)
-    recipient.settle(3, Outcome.REJECTED)
+    recipient.settle(3, DeliveryOutcome.REJECTED)
     assert ready(dead) == [b"poison"]
     broker.clock.advance(60)
     assert len(recipient.received) == 3
@@ -351,7 +351,7 @@ def test_a_restart_keeps_the_try_and_the_time(broker: MemoryBroker) -> None:
     broker.publish("q", b"again", is_persistent=True)
     recipient = Recipient()
     recipient.get(queue)
-    recipient.settle(1, Outcome.REJECTED)
+    recipient.settle(1, DeliveryOutcome.REJECTED)
     broker.commit()
     restarted = broker.crashed()
     queue = restarted.vhost.queue("q")
@@ -360,7 +360,7 @@ def test_a_restart_keeps_the_try_and_the_time(broker: MemoryBroker) -> None:
     entry = queue.take()
     assert entry is not None
     assert (entry.message.body, entry.deliveries, entry.is_redelivered) == (b"again", 1, True)
-    queue.settle(entry, Outcome.REJECTED)
+    queue.settle(entry, DeliveryOutcome.REJECTED)
     restarted.commit()
     assert restarted.store.held_ids == frozenset()
 
@@ -370,7 +370,7 @@ def test_a_message_that_returns_for_another_try_takes_its_old_place(broker: Memo
     for body in (b"first", b"second"):
         broker.publish("q", body)
     recipient.get(queue)
-    recipient.settle(1, Outcome.REJECTED)
+    recipient.settle(1, DeliveryOutcome.REJECTED)
     assert ready(queue) == [b"second"]
     broker.clock.advance(0.01)
     assert ready(queue) == [b"first", b"second"]

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from gateway.kernel.backlog import delay_index as delays
 from gateway.kernel.messages.queued_message import QueuedMessage
-from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.testing import MemoryBroker
 from tests.effort import examples
 
@@ -80,17 +80,20 @@ class DelaysMachine(RuleBasedStateMachine):
             self.out.append((entry, message))
 
     @precondition(lambda self: self.out)
-    @rule(choice=st.randoms(use_true_random=False), outcomes=st.lists(st.sampled_from(Outcome), min_size=1, max_size=6))
-    def settle(self, choice: Random, outcomes: list[Outcome]) -> None:
+    @rule(
+        choice=st.randoms(use_true_random=False),
+        outcomes=st.lists(st.sampled_from(DeliveryOutcome), min_size=1, max_size=6),
+    )
+    def settle(self, choice: Random, outcomes: list[DeliveryOutcome]) -> None:
         for outcome in outcomes[: len(self.out)]:
             self.conclude(*self.out.pop(choice.randrange(len(self.out))), outcome)
 
-    def conclude(self, entry: QueuedMessage, message: Modelled, outcome: Outcome) -> None:
+    def conclude(self, entry: QueuedMessage, message: Modelled, outcome: DeliveryOutcome) -> None:
         self.queue.settle(entry, outcome)
-        is_tried_again = outcome is Outcome.REJECTED and message.tries < len(RETRY_DELAYS_MS)
+        is_tried_again = outcome is DeliveryOutcome.REJECTED and message.tries < len(RETRY_DELAYS_MS)
         if is_tried_again:
             message.due_ms = self.now_ms + RETRY_DELAYS_MS[message.tries]
-        if is_tried_again or outcome is Outcome.REQUEUED:
+        if is_tried_again or outcome is DeliveryOutcome.REQUEUED:
             message.tries += 1
             self.waiting[entry.message.body] = message
 

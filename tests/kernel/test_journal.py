@@ -5,7 +5,7 @@ import pytest
 from gateway.kernel.journal.changes import Changes, Lsn
 from gateway.kernel.journal.journal import BACKLOG_LIMIT
 from gateway.kernel.messages.message import Message
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.testing import FakeClock, MemoryBroker, Recipient
 from gateway.testing.broker import header_of
 from gateway_memory import MemoryStore
@@ -126,7 +126,7 @@ def test_what_is_published_and_settled_in_one_turn_leaves_nothing(broker: Memory
     recipient = Recipient()
     recipient.consume(broker.vhost.queue("q"))
     broker.publish("q", is_persistent=True)
-    recipient.settle(1, Outcome.ACCEPTED)
+    recipient.settle(1, DeliveryOutcome.ACCEPTED)
     broker.commit()
     assert store.held_ids == frozenset()
 

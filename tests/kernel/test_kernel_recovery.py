@@ -10,7 +10,7 @@ from gateway.kernel.broker.recovery import Recovery, recover
 from gateway.kernel.errors import StorageError
 from gateway.kernel.journal.changes import Enqueued, Put
 from gateway.kernel.journal.records import Entity, ParameterRecord, PermissionRecord, PolicyRecord, UserRecord
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.testing import MemoryBroker, Recipient
 
 
@@ -85,7 +85,7 @@ def test_what_was_settled_does_not_come_back_once_that_is_committed(broker: Memo
     recipient = Recipient()
     recipient.consume(queue)
     recipient.settle(1)
-    recipient.settle(3, Outcome.REJECTED)
+    recipient.settle(3, DeliveryOutcome.REJECTED)
     broker.commit()
     recipient.settle(4)
     after = Recipient()

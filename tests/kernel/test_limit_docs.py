@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config.limits import Limits
+from gateway.config.limits import LimitSettings
 from gateway.kernel.settings.limits import USER_LIMITS, VHOST_LIMITS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -36,4 +36,4 @@ def test_a_section_about_limits_names_every_limit(name: str) -> None:
 @pytest.mark.parametrize(("owner", "limits"), [("vhost", VHOST_LIMITS), ("user", USER_LIMITS)])
 def test_a_limit_has_a_setting_of_the_node_for_those_without_one(owner: str, limits: tuple[str, ...]) -> None:
     settings = {f"{limit.removeprefix('max-')}_per_{owner}" for limit in limits}
-    assert settings - Limits.model_fields.keys() == set()
+    assert settings - LimitSettings.model_fields.keys() == set()

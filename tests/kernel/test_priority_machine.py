@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import plain_header
 from gateway.kernel.messages.queued_message import QueuedMessage
-from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.testing import MemoryBroker
 from tests.effort import examples
 from tests.kernel.keeping import room_of_what_is_kept
@@ -67,12 +67,12 @@ class PriorityMachine(RuleBasedStateMachine):
             self.out.append((entry, expected))
 
     @precondition(lambda self: self.out)
-    @rule(choice=st.randoms(use_true_random=False), count=st.integers(1, 20), outcome=st.sampled_from(Outcome))
-    def settle(self, choice: Random, count: int, outcome: Outcome) -> None:
+    @rule(choice=st.randoms(use_true_random=False), count=st.integers(1, 20), outcome=st.sampled_from(DeliveryOutcome))
+    def settle(self, choice: Random, count: int, outcome: DeliveryOutcome) -> None:
         for _ in range(min(count, len(self.out))):
             entry, waiting = self.out.pop(choice.randrange(len(self.out)))
             self.queue.settle(entry, outcome)
-            if outcome is Outcome.REQUEUED:
+            if outcome is DeliveryOutcome.REQUEUED:
                 self.ready.append(waiting)
         self.ready.sort()
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Header, Message, Properties
 from gateway.kernel.messages.native_header import plain_header
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.feature import QueueFeature
-from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker, Recipient
 
@@ -100,7 +100,7 @@ def test_a_rejected_message_is_gone(broker: MemoryBroker, queue: Queue) -> None:
     publish(broker, b"1")
     recipient = Recipient()
     recipient.consume(queue)
-    recipient.settle(1, Outcome.REJECTED)
+    recipient.settle(1, DeliveryOutcome.REJECTED)
     broker.commit()
     assert len(queue) == 0
     assert broker.store.held_ids == frozenset()
@@ -112,7 +112,7 @@ def test_a_requeued_message_goes_to_the_next_consumer_flagged(broker: MemoryBrok
     first.consume(queue)
     second.consume(queue)
     publish(broker, b"1")
-    first.settle(1, Outcome.REQUEUED)
+    first.settle(1, DeliveryOutcome.REQUEUED)
     assert [(received.body, received.redelivered) for received in second.received] == [(b"1", True)]
 
 
@@ -120,7 +120,7 @@ def test_a_requeued_message_comes_back_to_its_only_consumer(broker: MemoryBroker
     recipient = Recipient()
     recipient.consume(queue, prefetch=1)
     publish(broker, b"1", b"2")
-    recipient.settle(1, Outcome.REQUEUED)
+    recipient.settle(1, DeliveryOutcome.REQUEUED)
     assert [(received.body, received.redelivered) for received in recipient.received] == [(b"1", False), (b"1", True)]
 
 
@@ -134,7 +134,7 @@ def test_messages_requeued_in_any_order_wait_in_the_old_one(
     for _ in range(3):
         recipient.get(queue)
     for tag in order:
-        recipient.settle(tag, Outcome.REQUEUED)
+        recipient.settle(tag, DeliveryOutcome.REQUEUED)
     successor = Recipient()
     successor.consume(queue)
     assert successor.bodies == [b"1", b"2", b"3", b"4"]
@@ -182,7 +182,7 @@ def test_a_purge_forgets_what_waits_and_leaves_what_is_with_consumers(broker: Me
     recipient.get(queue)
     assert queue.purge() == 2
     assert (len(queue), queue.unsettled) == (0, 1)
-    recipient.settle(1, Outcome.REQUEUED)
+    recipient.settle(1, DeliveryOutcome.REQUEUED)
     assert len(queue) == 1
 
 
@@ -191,7 +191,7 @@ def test_what_comes_back_to_a_deleted_queue_is_gone(broker: MemoryBroker, queue:
     recipient = Recipient()
     recipient.consume(queue)
     broker.vhost.delete_queue(queue)
-    for tag, outcome in enumerate(Outcome, start=1):
+    for tag, outcome in enumerate(DeliveryOutcome, start=1):
         recipient.settle(tag, outcome)
     broker.commit()
     assert recipient.cancelled_tags == ["consumer-1"]
@@ -217,44 +217,44 @@ class Recording(QueueFeature):
     """Notes the moments of a message's stay, and refuses bodies that say so."""
 
     def __init__(self) -> None:
-        self.moments: list[tuple[str, bytes]] = []
+        self.feature_dispatch: list[tuple[str, bytes]] = []
 
-    def admit(self, queue: Queue, message: Message) -> Reason | None:
-        self.moments.append(("admit", message.body))
-        return Reason.MAXLEN if message.body == b"unwelcome" else None
+    def admit(self, queue: Queue, message: Message) -> DeathReason | None:
+        self.feature_dispatch.append(("admit", message.body))
+        return DeathReason.MAXLEN if message.body == b"unwelcome" else None
 
     def enqueued(self, queue: Queue, entry: QueuedMessage) -> None:
-        self.moments.append(("enqueued", entry.message.body))
+        self.feature_dispatch.append(("enqueued", entry.message.body))
 
-    def due(self, queue: Queue, entry: QueuedMessage) -> Reason | None:
-        self.moments.append(("due", entry.message.body))
-        return Reason.EXPIRED if entry.message.body == b"old" else None
+    def due(self, queue: Queue, entry: QueuedMessage) -> DeathReason | None:
+        self.feature_dispatch.append(("due", entry.message.body))
+        return DeathReason.EXPIRED if entry.message.body == b"old" else None
 
-    def dropped(self, queue: Queue, message: Message, reason: Reason) -> None:
-        self.moments.append((reason.value, message.body))
+    def dropped(self, queue: Queue, message: Message, reason: DeathReason) -> None:
+        self.feature_dispatch.append((reason.value, message.body))
 
 
 @pytest.fixture
 def feature(queue: Queue) -> Recording:
     feature = Recording()
-    queue.equip((feature,))
+    queue.apply((feature,))
     return feature
 
 
 def test_a_feature_may_refuse_a_message(broker: MemoryBroker, queue: Queue, feature: Recording) -> None:
     publish(broker, b"unwelcome")
     assert len(queue) == 0
-    assert feature.moments == [("admit", b"unwelcome")]
+    assert feature.feature_dispatch == [("admit", b"unwelcome")]
 
 
 def test_a_feature_may_drop_what_is_due(broker: MemoryBroker, queue: Queue, feature: Recording) -> None:
     publish(broker, b"old", b"new")
-    feature.moments.clear()
+    feature.feature_dispatch.clear()
     received = Recipient().get(queue)
     broker.commit()
     assert received is not None
     assert received.body == b"new"
-    assert feature.moments == [("due", b"old"), ("expired", b"old"), ("due", b"new")]
+    assert feature.feature_dispatch == [("due", b"old"), ("expired", b"old"), ("due", b"new")]
     assert len(broker.store.held_ids) == 1
 
 
@@ -265,17 +265,17 @@ def test_a_feature_hears_of_rejected_messages_and_not_of_purged_ones(
     publish(broker, b"rejected", b"purged")
     recipient = Recipient()
     recipient.get(queue)
-    feature.moments.clear()
-    recipient.settle(1, Outcome.REJECTED)
+    feature.feature_dispatch.clear()
+    recipient.settle(1, DeliveryOutcome.REJECTED)
     queue.purge()
-    assert feature.moments == [("rejected", b"rejected")]
+    assert feature.feature_dispatch == [("rejected", b"rejected")]
 
 
 def test_dropping_the_head_takes_the_oldest(broker: MemoryBroker, queue: Queue, feature: Recording) -> None:
     publish(broker, b"1", b"2")
-    feature.moments.clear()
-    queue.discard_head(Reason.MAXLEN)
-    assert feature.moments == [("maxlen", b"1")]
+    feature.feature_dispatch.clear()
+    queue.discard_head(DeathReason.MAXLEN)
+    assert feature.feature_dispatch == [("maxlen", b"1")]
     assert len(queue) == 1
 
 

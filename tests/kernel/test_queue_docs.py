@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.settings.policy_checks import APPLY_TO, KEYS, OBSOLETE
 from gateway.kernel.settings.queue_arguments import KNOWN_ARGUMENTS
 
@@ -19,6 +19,6 @@ def test_an_argument_or_policy_key_is_described(name: str) -> None:
     assert f"`{name}" in EVERYTHING
 
 
-@pytest.mark.parametrize("name", [*APPLY_TO, *(reason.value for reason in Reason)])
+@pytest.mark.parametrize("name", [*APPLY_TO, *(reason.value for reason in DeathReason)])
 def test_a_kind_of_thing_or_death_is_described(name: str) -> None:
     assert f"`{name}`" in QUEUES

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from gateway.kernel.counters import Weight
 from gateway.kernel.queueing.consumer import Consumer
-from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.kernel.vhosts.queue_stats import census_of
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker, Received, Recipient
@@ -132,8 +132,8 @@ class QueueMachine(RuleBasedStateMachine):
         self.absorb()
 
     @precondition(lambda self: self.held)
-    @rule(data=st.data(), outcome=st.sampled_from(Outcome), up_to=st.booleans())
-    def settle(self, data: st.DataObject, outcome: Outcome, up_to: bool) -> None:
+    @rule(data=st.data(), outcome=st.sampled_from(DeliveryOutcome), up_to=st.booleans())
+    def settle(self, data: st.DataObject, outcome: DeliveryOutcome, up_to: bool) -> None:
         who, tag = data.draw(st.sampled_from(list(self.held)), label="delivery")
         for held in [held for held in self.held if held[0] is who and (held[1] == tag or (up_to and held[1] < tag))]:
             self.conclude(held, outcome)
@@ -151,7 +151,7 @@ class QueueMachine(RuleBasedStateMachine):
     def leave(self, who: int) -> None:
         recipient = self.recipients[who]
         for held in [held for held in self.held if held[0] is recipient]:
-            self.conclude(held, Outcome.REQUEUED)
+            self.conclude(held, DeliveryOutcome.REQUEUED)
         recipient.leave()
         self.absorb()
 
@@ -232,12 +232,12 @@ class QueueMachine(RuleBasedStateMachine):
                 self.held[recipient, received.tag] = queue, delivery.consumer, expected
         self.log.clear()
 
-    def conclude(self, held: tuple[Recipient, int], outcome: Outcome) -> None:
+    def conclude(self, held: tuple[Recipient, int], outcome: DeliveryOutcome) -> None:
         queue, _, waiting = self.held.pop(held)
         model = self.model[queue.name]
         if queue is self.queues[queue.name]:
             model.unsettled.remove(waiting)
-            if outcome is Outcome.REQUEUED:
+            if outcome is DeliveryOutcome.REQUEUED:
                 model.put_back(waiting)
 
     def holds(self, consumer: Consumer) -> int:
@@ -264,15 +264,15 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def a_census_finds_what_the_model_knows(self) -> None:
         for name in NAMES:
-            census, model = census_of(self.queues[name]), self.model[name]
+            stats, model = census_of(self.queues[name]), self.model[name]
             there = [*model.ready, *model.unsettled]
             persistent = [waiting for waiting in there if waiting.is_persistent and name in DURABLE]
-            assert weighed(census.ready) == weight(model.ready)
-            assert weighed(census.unsettled) == weight(model.unsettled)
-            assert weighed(census.all) == weight(there)
-            assert weighed(census.persistent) == weight(persistent)
-            assert weighed(census.in_memory + census.paged_out) == weight(there)
-            assert min(census.ready_in_memory.count, census.paged_out.count) >= 0
+            assert weighed(stats.ready) == weight(model.ready)
+            assert weighed(stats.unsettled) == weight(model.unsettled)
+            assert weighed(stats.all) == weight(there)
+            assert weighed(stats.persistent) == weight(persistent)
+            assert weighed(stats.in_memory + stats.paged_out) == weight(there)
+            assert min(stats.ready_in_memory.count, stats.paged_out.count) >= 0
 
     @invariant()
     def the_reserve_has_given_out_what_is_kept_on_it(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gateway.kernel.backlog.ready import RESIDENT_BYTES, SEGMENT_BYTES, SEGMENT_LENGTH
-from gateway.kernel.queueing.queue import RESIDENT_MESSAGES, Outcome
+from gateway.kernel.queueing.queue import RESIDENT_MESSAGES, DeliveryOutcome
 from gateway.testing import MemoryBroker, Recipient
 
 
@@ -68,7 +68,7 @@ def test_what_comes_back_comes_before_what_was_paged_out(small: MemoryBroker) ->
     for _ in range(40):
         recipient.get(queue)
     for tag in (40, 7, 23, 1):
-        recipient.settle(tag, Outcome.REQUEUED)
+        recipient.settle(tag, DeliveryOutcome.REQUEUED)
     assert drained(small) == [bodies[0], bodies[6], bodies[22], *bodies[39:]]
     recipient.settle(0, up_to=True)
 
@@ -132,7 +132,7 @@ def test_draining_a_long_queue_holds_a_bounded_number_of_messages(living_message
     for number in range(20_000):
         entry = queue.take()
         assert entry is not None
-        queue.settle(entry, Outcome.ACCEPTED)
+        queue.settle(entry, DeliveryOutcome.ACCEPTED)
         if number % 1000 == 0:
             most = max(most, living_messages())
     assert most <= RESIDENT_MESSAGES + SEGMENT_LENGTH

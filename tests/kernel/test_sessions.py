@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.kernel.errors import NotAllowed, ResourceLocked
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.sessions.session import NEVER_S, Session
 from gateway.testing import MemoryBroker, Recipient
 from tests.garbage import living
@@ -104,7 +104,7 @@ def test_the_expiry_is_that_of_the_latest_connection(sensor: Client, broker: Mem
 
 
 def test_one_that_was_not_to_wait_any_more_ends_whole_after_a_kill(sensor: Client, broker: MemoryBroker) -> None:
-    sensor.session.handshakes.receive(1)
+    sensor.session.qos2_state.receive(1)
     sensor.subscribe("t")
     sensor.connect(expiry_s=0)
     broker.commit()
@@ -453,7 +453,7 @@ def held_by(member: Client, packet_id: int) -> None:
     (queue,) = member.session.queues()
     entry = queue.take()
     assert entry is not None
-    member.session.handshakes.begin(packet_id, entry.position)
+    member.session.qos2_state.begin(packet_id, entry.position)
     member.session.held[packet_id] = (queue, entry)
     member.leave()
 
@@ -494,12 +494,12 @@ def filled(client: Client) -> None:
     """Give a session one of everything."""
     for filter, qos in (("t/+", 0), ("t/1", 2), ("$share/group/t/#", 1)):
         client.subscribe(filter, qos)
-    handshakes = client.session.handshakes
-    handshakes.receive(1)
-    handshakes.begin(2, 99)
-    handshakes.remember(99, 2, 2)
-    handshakes.begin(3, 100)
-    handshakes.proceed(3)
+    qos2_state = client.session.qos2_state
+    qos2_state.receive(1)
+    qos2_state.begin(2, 99)
+    qos2_state.remember(99, 2, 2)
+    qos2_state.begin(3, 100)
+    qos2_state.proceed(3)
     published(client.broker, "t/1")
 
 
@@ -537,7 +537,7 @@ def test_a_delivery_that_comes_back_late_does_no_harm(sensor: Client, broker: Me
     recipient.consume(queue)
     sensor.leave()
     broker.advance(60)
-    recipient.settle(1, Outcome.REQUEUED)
+    recipient.settle(1, DeliveryOutcome.REQUEUED)
     broker.commit()
     assert broker.store.held_ids == frozenset()
 

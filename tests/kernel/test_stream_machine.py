@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from gateway.kernel.messages.message import Value
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.streams.stream import Stream
 from gateway.testing import MemoryBroker, Recipient
 from tests.effort import examples
@@ -128,8 +128,10 @@ class StreamMachine(RuleBasedStateMachine):
         return ends.get(start or "next", len(self.published))
 
     @precondition(lambda self: self.readers)
-    @rule(data=st.data(), outcome=st.sampled_from([Outcome.ACCEPTED, Outcome.ACCEPTED, *Outcome]))
-    def settle(self, data: st.DataObject, outcome: Outcome) -> None:
+    @rule(
+        data=st.data(), outcome=st.sampled_from([DeliveryOutcome.ACCEPTED, DeliveryOutcome.ACCEPTED, *DeliveryOutcome])
+    )
+    def settle(self, data: st.DataObject, outcome: DeliveryOutcome) -> None:
         reader = data.draw(st.sampled_from(self.readers))
         if reader.recipient.ledger:
             delivery = data.draw(st.sampled_from(list(reader.recipient.ledger)))
@@ -143,10 +145,10 @@ class StreamMachine(RuleBasedStateMachine):
         positions = [delivery.entry.position for delivery in reader.recipient.ledger]
         reader.recipient.settle(0, up_to=True)
         for position in positions:
-            self.settled(reader, position, Outcome.ACCEPTED)
+            self.settled(reader, position, DeliveryOutcome.ACCEPTED)
 
-    def settled(self, reader: Reader, position: int, outcome: Outcome) -> None:
-        if outcome is Outcome.REQUEUED:
+    def settled(self, reader: Reader, position: int, outcome: DeliveryOutcome) -> None:
+        if outcome is DeliveryOutcome.REQUEUED:
             reader.put_back = position if reader.put_back is None else min(reader.put_back, position)
         else:
             reader.done.add(position)

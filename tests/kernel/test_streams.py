@@ -13,7 +13,7 @@ from gateway.kernel.journal.changes import Appended, StreamSegment
 from gateway.kernel.journal.records import PolicyRecord
 from gateway.kernel.messages.message import Value
 from gateway.kernel.queueing.consumer import Consumer
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.streams.cursor import READ_SIZE
 from gateway.kernel.streams.read_scheduler import TURN_BUDGET
 from gateway.kernel.streams.stream import Stream
@@ -63,7 +63,9 @@ def seen(recipient: Recipient) -> list[int]:
     return [int(body) for body in recipient.bodies]
 
 
-def settle(broker: MemoryBroker, recipient: Recipient, tag: int = 0, outcome: Outcome = Outcome.ACCEPTED) -> None:
+def settle(
+    broker: MemoryBroker, recipient: Recipient, tag: int = 0, outcome: DeliveryOutcome = DeliveryOutcome.ACCEPTED
+) -> None:
     """Settle one delivery, or all there are."""
     recipient.settle(tag, outcome, up_to=not tag)
     broker.advance(0)
@@ -177,9 +179,9 @@ def test_a_reader_gets_as_much_as_its_credit_allows_and_more_when_it_settles(bro
     assert seen(recipient) == list(range(7))
 
 
-@pytest.mark.parametrize("outcome", Outcome)
+@pytest.mark.parametrize("outcome", DeliveryOutcome)
 def test_a_message_that_comes_back_gives_credit_and_is_not_handed_out_again(
-    broker: MemoryBroker, outcome: Outcome
+    broker: MemoryBroker, outcome: DeliveryOutcome
 ) -> None:
     stream = stream_of(broker)
     publish(broker, *range(4))
@@ -639,7 +641,7 @@ def test_a_message_that_was_put_back_is_seen_again_by_who_comes_next(broker: Mem
     stream = stream_of(broker)
     publish(broker, *range(6))
     recipient = reader(broker, stream, consumer="me")
-    settle(broker, recipient, 3, Outcome.REQUEUED)
+    settle(broker, recipient, 3, DeliveryOutcome.REQUEUED)
     settle(broker, recipient, 1)
     settle(broker, recipient)
     assert stream.offsets == {"me": 1}
@@ -708,7 +710,7 @@ def test_a_stream_is_routed_to_and_dead_lettered_to_like_any_queue(broker: Memor
     broker.publish("work", b"7", is_persistent=True)
     worker = Recipient()
     worker.consume(queue)
-    worker.settle(1, Outcome.REJECTED)
+    worker.settle(1, DeliveryOutcome.REJECTED)
     broker.commit()
     received = reader(broker, stream).received[0]
     assert (received.body, "x-death" in received.message.headers) == (b"7", True)

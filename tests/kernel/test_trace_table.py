@@ -11,7 +11,7 @@ from gateway.kernel.messages.chunks import entries
 from gateway.kernel.messages.contents import decode_content
 from gateway.kernel.messages.message import Message, Value
 from gateway.kernel.messages.origin import Origin
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.testing import MemoryBroker
 from gateway.testing.broker import header_of
 
@@ -62,7 +62,7 @@ def test_the_life_of_a_message_is_told_in_order() -> None:
     assert entry is not None
     assert broker.vhost.tracing is not None
     broker.vhost.tracing.delivered(entry.message, place, False, ORIGIN, entry.position)
-    place.settle(entry, Outcome.ACCEPTED)
+    place.settle(entry, DeliveryOutcome.ACCEPTED)
     published, routed, enqueued, delivered, settled = events(broker)
     assert [published["event"], routed["event"], enqueued["event"]] == ["publish", "route", "enqueue"]
     assert [delivered["event"], settled["event"], settled["outcome"]] == ["deliver", "settle", "accepted"]
@@ -81,7 +81,7 @@ def test_what_comes_back_is_told_with_its_outcome() -> None:
     declare(broker)
     publish(broker)
     place = broker.vhost.queue("q")
-    for outcome in (Outcome.REQUEUED, Outcome.REJECTED):
+    for outcome in (DeliveryOutcome.REQUEUED, DeliveryOutcome.REJECTED):
         entry = place.take()
         assert entry is not None
         place.settle(entry, outcome)

@@ -14,7 +14,7 @@ import pytest
 
 from gateway.kernel.journal.records import PolicyRecord, SubscriptionRecord
 from gateway.kernel.messages.message import Arguments, Message
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.sessions.session import Session
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker, Recipient, header_of
@@ -81,7 +81,7 @@ def use_queue(broker: MemoryBroker, vhost: VirtualHost, name: str, arguments: Ar
     worker = Worker()
     worker.consume(queue, prefetch=2)
     if worker.received:
-        worker.settle(worker.received[0].tag, Outcome.REJECTED)
+        worker.settle(worker.received[0].tag, DeliveryOutcome.REJECTED)
     settle(broker)
     worker.leave()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.logs.handlers import Dropping, DroppingFile
+from gateway.logs.handlers import DroppingFile, DroppingHandler
 
 
 class Disk:
@@ -38,7 +38,7 @@ def test_what_a_full_disk_cannot_take_is_counted_and_told_once(
     logger: logging.Logger, capsys: pytest.CaptureFixture[str]
 ) -> None:
     disk = Disk()
-    logger.addHandler(Dropping(disk))
+    logger.addHandler(DroppingHandler(disk))
     logger.error("one")
     disk.is_full = True
     for _ in range(50):

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from twisted.logger import Logger, LogPublisher, STDLibLogObserver
 
-from gateway.config.settings import Log as LogSettings
+from gateway.config.settings import LogSettings
 from gateway.kernel.errors import ConfigurationError
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 from gateway.logs.line_bounds import masked
 from gateway.logs.setup import start_logging, stop_logging
 
@@ -35,7 +35,7 @@ def started(**settings: object) -> io.StringIO:
 
 def test_an_entry_for_people() -> None:
     stream = started()
-    Log("amqp").info("connection authenticated", peer="127.0.0.1:3456", user="guest", vhost="/")
+    StructuredLog("amqp").info("connection authenticated", peer="127.0.0.1:3456", user="guest", vhost="/")
     line = stream.getvalue()
     assert re.fullmatch(
         r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} info connection authenticated "
@@ -46,7 +46,7 @@ def test_an_entry_for_people() -> None:
 
 def test_an_entry_for_programs() -> None:
     stream = started(format="json")
-    Log("amqp").warning("connection closed", peer="::1", channels=3, reason=None)
+    StructuredLog("amqp").warning("connection closed", peer="::1", channels=3, reason=None)
     entry = json.loads(stream.getvalue())
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", entry.pop("time"))
     assert entry == {
@@ -65,14 +65,14 @@ VALUES = [("plain", "plain"), (7, "7"), ("", '""'), ("two words", '"two words"')
 @pytest.mark.parametrize(("value", "written"), VALUES)
 def test_values_are_quoted_where_they_would_be_ambiguous(value: object, written: str) -> None:
     stream = started()
-    Log("x").info("event", value=value)
+    StructuredLog("x").info("event", value=value)
     assert stream.getvalue().endswith(f" event value={written}\n")
 
 
 @pytest.mark.parametrize("format", ["text", "json"])
 def test_no_value_makes_a_second_line_or_a_colour(format: str) -> None:
     stream = started(format=format)
-    Log("x").info(f"event {NASTY}", value=NASTY)
+    StructuredLog("x").info(f"event {NASTY}", value=NASTY)
     assert len(stream.getvalue().splitlines()) == 1
     assert "\x1b" not in stream.getvalue()
 
@@ -81,13 +81,13 @@ def test_no_value_makes_a_second_line_or_a_colour(format: str) -> None:
 @pytest.mark.parametrize("name", ["password", "passwd", "default_pass", "client_secret", "access_token", "PassPhrase"])
 def test_secrets_are_not_written(format: str, name: str) -> None:
     stream = started(format=format)
-    Log("x").info("event", **{name: "s3cret"})
+    StructuredLog("x").info("event", **{name: "s3cret"})
     assert "s3cret" not in stream.getvalue()
 
 
 def test_bound_fields_come_with_every_entry() -> None:
     stream = started()
-    log = Log("x").bind(connection="c1").bind(vhost="/")
+    log = StructuredLog("x").bind(connection="c1").bind(vhost="/")
     log.info("one", vhost="shop")
     log.info("two")
     assert [line.partition(" info ")[2] for line in stream.getvalue().splitlines()] == [
@@ -98,9 +98,9 @@ def test_bound_fields_come_with_every_entry() -> None:
 
 def test_entries_below_the_level_are_not_written() -> None:
     stream = started(level="warning")
-    Log("x").info("no")
-    Log("x").debug("no")
-    Log("x").error("yes")
+    StructuredLog("x").info("no")
+    StructuredLog("x").debug("no")
+    StructuredLog("x").error("yes")
     assert stream.getvalue().count("\n") == 1
 
 
@@ -110,7 +110,7 @@ def test_an_exception_comes_along_and_cannot_pass_for_an_entry(format: str) -> N
     try:
         raise RuntimeError("broken\n2026-01-01 00:00:00.000 info forged")
     except RuntimeError:
-        Log("x").error("failed", exc_info=True)
+        StructuredLog("x").error("failed", exc_info=True)
     head, *rest = stream.getvalue().splitlines()
     assert "RuntimeError: broken" in stream.getvalue()
     assert all(line.startswith("    ") for line in rest)
@@ -134,9 +134,9 @@ def test_what_twisted_says_is_in_the_log() -> None:
 def test_the_log_goes_to_a_file_and_follows_when_it_is_moved(tmp_path: Path) -> None:
     file = tmp_path / "gateway.log"
     start_logging(LogSettings(file=file))
-    Log("x").info("one")
+    StructuredLog("x").info("one")
     file.rename(tmp_path / "gateway.log.1")
-    Log("x").info("two")
+    StructuredLog("x").info("two")
     assert "one" in (tmp_path / "gateway.log.1").read_text(encoding="utf-8")
     assert "two" in file.read_text(encoding="utf-8")
 
@@ -148,7 +148,7 @@ def test_a_file_that_cannot_be_opened_is_a_configuration_error(tmp_path: Path) -
 
 def test_starting_again_replaces_the_first() -> None:
     first, second = started(), started()
-    Log("x").info("once")
+    StructuredLog("x").info("once")
     assert first.getvalue() == ""
     assert second.getvalue().count("once") == 1
 
@@ -159,7 +159,7 @@ def test_starting_again_replaces_the_first() -> None:
 @pytest.mark.parametrize("format", ["text", "json"])
 def test_a_line_has_a_bounded_length_whatever_a_client_sent(format: str) -> None:
     stream = started(format=format)
-    Log("x").warning("authentication refused", user="u" * 60_000, reason=["r" * 60_000])
+    StructuredLog("x").warning("authentication refused", user="u" * 60_000, reason=["r" * 60_000])
     assert len(stream.getvalue()) < 1_500
     assert "59600 more characters" in stream.getvalue()
 
@@ -176,7 +176,7 @@ def test_a_traceback_has_a_bounded_length(format: str) -> None:
     try:
         deep(400)
     except RuntimeError:
-        Log("x").error("failed", exc_info=True)
+        StructuredLog("x").error("failed", exc_info=True)
     assert len(stream.getvalue()) < 60_000
     assert "more lines" in stream.getvalue()
 
@@ -187,34 +187,34 @@ def test_lines_of_one_kind_beyond_the_rate_are_left_out_and_counted(monkeypatch:
     monkeypatch.setattr("time.time", lambda: clock[0])
     monkeypatch.setattr("time.time_ns", lambda: int(clock[0] * 1e9))
     for number in range(1000):
-        Log("x").info("connection opened", connection=number)
+        StructuredLog("x").info("connection opened", connection=number)
     assert stream.getvalue().count("connection opened") == 20
     clock[0] += 1
-    Log("x").info("connection opened", connection="next")
+    StructuredLog("x").info("connection opened", connection="next")
     assert stream.getvalue().endswith("connection opened connection=next left_out=980\n")
 
 
 def test_other_kinds_of_lines_are_written_meanwhile() -> None:
     stream = started(lines_per_s=1)
     for _ in range(100):
-        Log("x").info("connection opened")
-    Log("x").info("connection refused")
-    Log("y").info("connection opened")
+        StructuredLog("x").info("connection opened")
+    StructuredLog("x").info("connection refused")
+    StructuredLog("y").info("connection opened")
     assert (stream.getvalue().count("refused"), stream.getvalue().count("opened")) == (1, 11)
 
 
 def test_what_is_told_of_users_is_never_left_out() -> None:
     stream = started(lines_per_s=1)
     for number in range(100):
-        Log("x").info("connection in use", user="guest", connection=number)
-        Log("x").warning("authentication refused", user="guest", connection=number)
+        StructuredLog("x").info("connection in use", user="guest", connection=number)
+        StructuredLog("x").warning("authentication refused", user="guest", connection=number)
     assert (stream.getvalue().count("in use"), stream.getvalue().count("refused")) == (100, 10)
 
 
 def test_without_a_rate_everything_is_written() -> None:
     stream = started(lines_per_s=0)
     for _ in range(500):
-        Log("x").info("connection opened")
+        StructuredLog("x").info("connection opened")
     assert stream.getvalue().count("opened") == 500
 
 

@@ -20,11 +20,11 @@ from twisted.python.failure import Failure
 
 from gateway.management.http.screening import Screening
 from gateway.management.http.site import management_site
-from gateway.management.pipeline.progress import Progress
+from gateway.management.pipeline.progress import ProgressReports
 from gateway.management.pipeline.reading import Reading
 from gateway.management.pipeline.side import PipelineSide
 from gateway.management.pipeline.staging import Staging
-from gateway.management.scope import Surroundings
+from gateway.management.scope import ApiContext
 from gateway.management.statistics.sampler import Statistics
 from gateway.management.web.limits import HttpLimits
 from gateway.net.origins import OriginRules
@@ -76,7 +76,7 @@ class Console:
         self.statistics = Statistics(broker, self.clock.seconds)
         self.pipeline = self._pipeline()
         self.site = management_site(
-            Surroundings(
+            ApiContext(
                 broker=broker,
                 login=self.gateway.settings.login,
                 access_of=self.gateway.settings.access_of,
@@ -99,7 +99,7 @@ class Console:
         self.worker = InlineWorker(self.clock)
         staging = Staging(self.gateway.broker.clock, STAGED_LIMIT, BATCH_LIMIT, expiry_s=60)
         reading = Reading(self.worker, self.worker, most_reads=2)
-        return PipelineSide(reading, staging, Progress(), producer_memory_ms=60_000)
+        return PipelineSide(reading, staging, ProgressReports(), producer_memory_ms=60_000)
 
     def _administrator(self) -> Any:
         guest = self.gateway.broker.directory.user_by_name["guest"]

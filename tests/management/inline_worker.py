@@ -9,7 +9,7 @@ from gateway.columnar.encoding.worker import Worker
 from gateway.kernel.journal.changes import StreamSegment
 from gateway.kernel.streams.stream import Stream
 from gateway.worker_process.framing import Frame
-from gateway.worker_process.process import Answer
+from gateway.worker_process.process import WorkerAnswer
 
 
 class InlineWorker:
@@ -27,11 +27,11 @@ class InlineWorker:
         self.wanted: set[str] = set()
 
     def ask(
-        self, head: dict[str, Any], payload: bytes, answered: Callable[[Answer], None], *, is_urgent: bool = False
+        self, head: dict[str, Any], payload: bytes, answered: Callable[[WorkerAnswer], None], *, is_urgent: bool = False
     ) -> None:
         def answer() -> None:
             done = self._worker.answer(Frame(head, payload))
-            answered(Answer(done.head, done.payload, self.error or done.head.get("error")))
+            answered(WorkerAnswer(done.head, done.payload, self.error or done.head.get("error")))
 
         self.asked += 1
         self._clock.callLater(0, answer)

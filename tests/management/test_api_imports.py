@@ -75,7 +75,7 @@ def test_nothing_is_applied_of_definitions_with_something_wrong_in_them(console:
 
 def test_what_is_no_list_is_told_also_for_one_virtual_host(console: Console) -> None:
     answer = console.ask("POST", "/definitions/%2F", {"queues": 3})
-    assert answer.said == (400, {"error": "bad_request", "reason": "definitions: queues: must be a valid list, not 3"})
+    assert answer.said == (400, {"error": "bad_request", "reason": "definitions: queues: must be an array, not 3"})
 
 
 def test_an_import_whose_client_is_gone_is_finished_before_the_next_begins(console: Console) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from gateway.access import Access
 from gateway.kernel.journal.records import PermissionRecord, TopicPermissionRecord
-from gateway_mqtt.handshake.login import LoginSettings
-from gateway_mqtt.listener_context import MqttSettings
+from gateway_mqtt.handshake.login import LoginRules
+from gateway_mqtt.listener_context import MqttContext
 from gateway_mqtt.server import MqttServer
 from tests.conformance.mqtt.edge import transport
 from tests.management.console import Console
@@ -25,8 +25,8 @@ class Client:
         self._gateway = gateway
         self._transport: Any = transport()
         access: Access = gateway.settings.login
-        settings = MqttSettings(
-            gateway.broker, LoginSettings(gateway.broker, lambda vhost: access), lambda vhost: access, lambda: "token"
+        settings = MqttContext(
+            gateway.broker, LoginRules(gateway.broker, lambda vhost: access), lambda vhost: access, lambda: "token"
         )
         self._server = MqttServer(settings, gateway.turn)
         self._server.makeConnection(self._transport)  # type: ignore[no-untyped-call]  # Twisted's

@@ -3,8 +3,8 @@
 import pytest
 
 from gateway.kernel.alarms import Resource
-from gateway.management.http.authority import Level
-from gateway.management.http.routes import ANY_BODY, LONG_BODY, USUAL_BODY, Route
+from gateway.management.http.authority import AccessLevel
+from gateway.management.http.routes import ANY_BODY, LONG_BODY, USUAL_BODY, Endpoint
 from gateway.management.resources.table import ROUTES
 from gateway.management.web.limits import HttpLimits
 from tests.management.console import Console
@@ -12,7 +12,7 @@ from tests.management.http_line import LOGIN, Line
 from tests.management.test_api_wrong_types import path_of
 
 ADMIN, POLICY, MANAGE, USER, ANYBODY = (
-    Level.ADMINISTRATOR, Level.POLICYMAKER, Level.MANAGEMENT, Level.USER, Level.ANYBODY,
+    AccessLevel.ADMINISTRATOR, AccessLevel.POLICYMAKER, AccessLevel.MANAGEMENT, AccessLevel.USER, AccessLevel.ANYBODY,
 )  # fmt: skip
 
 #: Nothing is kept, or only what an administrator asks for.
@@ -126,7 +126,7 @@ def _with_queues() -> Console:
     return console
 
 
-def _path(route: Route) -> str:
+def _path(route: Endpoint) -> str:
     return path_of(route, **({"place2": "q"} if "<kind>" in route.path else {})) + (
         "?attempt=a&part=0" if route.path.endswith("/stage") else ""
     )

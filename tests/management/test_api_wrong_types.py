@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from gateway.management.http.routes import Route
+from gateway.management.http.routes import Endpoint
 from gateway.management.resources.table import ROUTES
 from tests.management.console import Console
 
@@ -72,7 +72,7 @@ def ask(console: Console, method: str, path: str, content: bytes = b"") -> None:
     assert answer.status < 500 or is_check_that_failed, (method, path, content[:200], answer)
 
 
-def path_of(route: Route, **names: str) -> str:
+def path_of(route: Endpoint, **names: str) -> str:
     """Return a path where everything is there, but for the names given by their place."""
     places = [part for part in route.path.split("/") if part.startswith("<")]
     path = route.path
@@ -86,13 +86,13 @@ def path_of(route: Route, **names: str) -> str:
     return path
 
 
-def _fields_of(route: Route) -> list[str]:
+def _fields_of(route: Endpoint) -> list[str]:
     """Return the fields that the file of a route reads."""
     source = inspect.getsource(inspect.getmodule(route.resource))  # type: ignore[arg-type]  # it has a module
     return [field for field in FIELDS if f'"{field}"' in source]
 
 
-def _identity(route: Route) -> str:
+def _identity(route: Endpoint) -> str:
     return f"{route.method} {route.path}"
 
 
@@ -100,7 +100,7 @@ WRITES = [route for route in ROUTES if route.method in ("PUT", "POST")]
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=_identity)
-def test_a_path_of_any_names_is_answered(console: Console, route: Route) -> None:
+def test_a_path_of_any_names_is_answered(console: Console, route: Endpoint) -> None:
     places = route.path.count("<")
     for place in range(places):
         for name in NAMES:
@@ -111,7 +111,7 @@ def test_a_path_of_any_names_is_answered(console: Console, route: Route) -> None
 
 
 @pytest.mark.parametrize("route", WRITES, ids=_identity)
-def test_a_field_of_any_type_is_answered(console: Console, route: Route) -> None:
+def test_a_field_of_any_type_is_answered(console: Console, route: Endpoint) -> None:
     path = path_of(route)
     for field in _fields_of(route):
         for value in VALUES:

@@ -9,7 +9,7 @@ from pamqp.base import Frame
 
 from gateway_amqp.tuning import PROTOCOL_HEADER
 from tests.interop.broker import Broker
-from tests.protocols.amqp.ear import Ear, Heard
+from tests.protocols.amqp.frame_reader import FrameReader, Heard
 from tests.protocols.amqp.frames import Sent, start_ok, wire
 
 TIMEOUT_S = 15.0
@@ -20,7 +20,7 @@ class RawClient:
 
     def __init__(self, broker: Broker) -> None:
         self.socket = socket.create_connection((broker.host, broker.port), timeout=TIMEOUT_S)
-        self._ear = Ear()
+        self._ear = FrameReader()
         self.is_at_end = False
 
     def __enter__(self) -> "RawClient":

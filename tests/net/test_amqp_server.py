@@ -12,7 +12,7 @@ from pamqp import commands
 from gateway_amqp.tuning import PROTOCOL_HEADER
 from tests.interop.broker import Broker
 from tests.net.raw_client import RawClient
-from tests.protocols.amqp.ear import Heard
+from tests.protocols.amqp.frame_reader import Heard
 from tests.protocols.amqp.frames import asked, frame, publish, start_ok
 from tests.running import running_gateway
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 
-from gateway.net.connection_io import Line
+from gateway.net.connection_io import ConnectionIO
 from gateway.net.outbox import Outbox
-from gateway.net.socket_writer import Wire
+from gateway.net.socket_writer import SocketWriter
 from gateway.net.turn import Turn
 from tests.net.pairs import Pair, connected
 from tests.net.test_peer_protocol import Parrot, Peer
@@ -16,7 +16,7 @@ from tests.net.test_wire import Transport
 
 
 @pytest.fixture
-def line() -> Line:
+def line() -> ConnectionIO:
     return Peer().server.line
 
 
@@ -26,12 +26,12 @@ def pair() -> Iterator[Pair]:
         yield pair
 
 
-def heard_by(line: Line) -> bytes:
+def heard_by(line: ConnectionIO) -> bytes:
     assert isinstance(line.outbox, Outbox)
     return b"".join(line.outbox.pieces)
 
 
-def test_what_is_read_is_the_machines(line: Line, pair: Pair) -> None:
+def test_what_is_read_is_the_machines(line: ConnectionIO, pair: Pair) -> None:
     ours, theirs = pair
     line.listen(ours.fileno())
     theirs.send(b"one ")
@@ -42,18 +42,18 @@ def test_what_is_read_is_the_machines(line: Line, pair: Pair) -> None:
     assert (line.octets, line.reads) == (7, 2)
 
 
-def test_nothing_is_there_after_all(line: Line, pair: Pair) -> None:
+def test_nothing_is_there_after_all(line: ConnectionIO, pair: Pair) -> None:
     line.listen(pair[0].fileno())
     assert (line.read(), line.reads) == (None, 0)
 
 
-def test_the_peer_said_that_nothing_more_comes(line: Line, pair: Pair) -> None:
+def test_the_peer_said_that_nothing_more_comes(line: ConnectionIO, pair: Pair) -> None:
     line.listen(pair[0].fileno())
     pair[1].close()
     assert (line.read(), line.reads) == (CONNECTION_DONE, 0)
 
 
-def test_the_connection_broke(line: Line, pair: Pair) -> None:
+def test_the_connection_broke(line: ConnectionIO, pair: Pair) -> None:
     ours, theirs = pair
     line.listen(ours.fileno())
     ours.send(b"never read")
@@ -61,7 +61,7 @@ def test_the_connection_broke(line: Line, pair: Pair) -> None:
     assert (line.read(), line.reads) == (CONNECTION_LOST, 0)
 
 
-def test_a_line_that_was_cut_reads_nothing_and_knows_nobody(line: Line, pair: Pair) -> None:
+def test_a_line_that_was_cut_reads_nothing_and_knows_nobody(line: ConnectionIO, pair: Pair) -> None:
     line.listen(pair[0].fileno())
     pair[1].send(b"late")
     line.cut()
@@ -76,7 +76,7 @@ def test_a_line_that_was_cut_writes_nothing_more(pair: Pair) -> None:
     ours, theirs = pair
     transport = Transport(ours)
     line = Peer().server.line
-    wire = line.wire = Wire(transport, line.congested)
+    wire = line.wire = SocketWriter(transport, line.congested)
     wire.send([b"before"], 6)
     line.cut()
     wire.send([b"after"], 5)  # by whoever still has it: the descriptor may be somebody else's by now
@@ -89,7 +89,7 @@ def test_a_turn_ends_if_something_was_recorded_and_need_not_otherwise() -> None:
     peer = Peer()
     broker = peer.gateway.broker
     peer.gateway.end_turn()
-    apart = Line(peer.server, broker.journal, Turn(broker.journal, schedule))
+    apart = ConnectionIO(peer.server, broker.journal, Turn(broker.journal, schedule))
     apart.take(b"nothing that matters")
     assert not schedule.turns
     broker.declare_vhost("recorded")
@@ -98,7 +98,7 @@ def test_a_turn_ends_if_something_was_recorded_and_need_not_otherwise() -> None:
     assert len(schedule.turns) == 1
 
 
-def test_nothing_is_read_while_input_is_left_over_for_a_later_turn(line: Line, pair: Pair) -> None:
+def test_nothing_is_read_while_input_is_left_over_for_a_later_turn(line: ConnectionIO, pair: Pair) -> None:
     ours, theirs = pair
     line.listen(ours.fileno())
     theirs.send(b"work 2")

@@ -37,5 +37,5 @@ def test_a_lost_connection_may_be_asked_and_ticked(server: Any, gateway: Any) ->
     assert (list(peer.channels()), peer.channel_count, peer.user_name, peer.vhost_name) == ([], 0, "", "")
     assert peer.facts().peer_port == 50_000
     peer.tick()
-    peer.weigh_publishing()
+    peer.update_flow_control()
     assert peer not in house.broker.connections

@@ -8,7 +8,7 @@ from twisted.internet.testing import StringTransport
 from gateway.kernel.alarms import Resource
 from gateway.kernel.broker.connections import TICKS_PER_S
 from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 from gateway.net.machine import Driver, Machine, Phase
 from gateway.net.outbox import FLOOD, HIGH_WATER, Outbox
 from gateway.net.peer import PeerProtocol
@@ -91,7 +91,7 @@ class ParrotServer(PeerProtocol):
     protocol_name = "Parrot 1"
 
     def __init__(self, gateway: Gateway) -> None:
-        super().__init__(gateway.broker, gateway.turn, Log("parrot"), LOGIN_TIMEOUT_S)
+        super().__init__(gateway.broker, gateway.turn, StructuredLog("parrot"), LOGIN_TIMEOUT_S)
         self.parrot = Parrot(self, self.line)
         self.line.connect(self.parrot)
 

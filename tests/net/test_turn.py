@@ -60,8 +60,8 @@ class Speaker(turns.Speaker):
 
 def speak(events: Events, speaker: Speaker) -> None:
     """Have a speaker say something at the end of the turn, confirms among it."""
-    events.turn.awaken(speaker)
-    events.turn.owe(speaker)
+    events.turn.schedule_flush(speaker)
+    events.turn.defer_confirms(speaker)
 
 
 def test_the_journal_goes_first_and_nobody_is_sent_to_before_all_ended_their_turn() -> None:
@@ -75,13 +75,13 @@ def test_the_journal_goes_first_and_nobody_is_sent_to_before_all_ended_their_tur
 
 def test_who_owes_nothing_is_not_asked_for_it() -> None:
     events = Events()
-    events.turn.awaken(Speaker("a", events))
+    events.turn.schedule_flush(Speaker("a", events))
     speak(events, Speaker("b", events))
     events.turn.end()
     assert events == ["journal", "b.end_turn", "a.flush", "b.flush"]
 
 
-@pytest.mark.parametrize("act", [Turn.awaken, Turn.owe])
+@pytest.mark.parametrize("act", [Turn.schedule_flush, Turn.defer_confirms])
 def test_a_turn_is_scheduled_once(act: Callable[[Turn, Speaker], None]) -> None:
     events = Events()
     act(events.turn, Speaker("a", events))

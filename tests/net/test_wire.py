@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.net import socket_writer as wires
-from gateway.net.socket_writer import Wire
+from gateway.net.socket_writer import SocketWriter
 from tests.net.pairs import Pair, connected
 
 
@@ -96,9 +96,9 @@ LARGE = [b"x" * 20_000, b"y" * 20_000]
 MANY = [b"%04d" % number for number in range(10_000)]
 
 
-def wire_to(line: Line) -> tuple[Wire, Transport]:
+def wire_to(line: Line) -> tuple[SocketWriter, Transport]:
     transport = Transport(line)
-    return Wire(transport, lambda is_congested: None), transport
+    return SocketWriter(transport, lambda is_congested: None), transport
 
 
 @pytest.mark.parametrize("pieces", [SMALL, LARGE, MANY], ids=["small", "large", "many"])
@@ -152,7 +152,7 @@ def test_tls_goes_through_the_transport() -> None:
 
     line = Line(100)
     transport = Tls(line)
-    wire = Wire(transport, lambda is_congested: None)
+    wire = SocketWriter(transport, lambda is_congested: None)
     wire.send(SMALL, 7)
     wire.close()
     assert (line.sent, transport.written, transport.ends) == (b"", b"abcdefg", ["lose"])
@@ -161,7 +161,7 @@ def test_tls_goes_through_the_transport() -> None:
 def test_congestion_is_passed_on() -> None:
     heard: list[bool] = []
     transport = Transport(Line(0))
-    Wire(transport, heard.append)
+    SocketWriter(transport, heard.append)
     transport.producer.pauseProducing()
     transport.producer.resumeProducing()
     transport.producer.stopProducing()
@@ -193,7 +193,7 @@ def pair() -> Iterator[Pair]:
 def test_a_full_socket_loses_nothing(pair: Pair) -> None:
     here, there = pair
     transport = Transport(here)
-    wire = Wire(transport, lambda is_congested: None)
+    wire = SocketWriter(transport, lambda is_congested: None)
     sent = b""
     for number in range(100):
         pieces = [b"%06d" % number, bytes(50_000)]

@@ -10,7 +10,7 @@ from typing import Any
 
 from twisted.internet.protocol import Factory, Protocol
 
-from gateway.config import Tls
+from gateway.config import TlsSettings
 from gateway.net.certificates import tls_options
 from gateway.net.clock import ReactorClock
 from gateway.net.listeners import Listeners
@@ -86,7 +86,7 @@ def amqp() -> AmqpFactory:
 def main(certificate: str, key: str) -> None:
     clock = ReactorClock(reactor, lambda: None)
     listeners = Listeners(reactor, clock, "127.0.0.1")
-    tls = tls_options(Tls(certificate=Path(certificate), key=Path(key)))
+    tls = tls_options(TlsSettings(certificate=Path(certificate), key=Path(key)))
 
     def web(factory: Factory) -> WebSocketFactory:
         return WebSocketFactory(factory, DIALECT, "/ws", clock, 10)

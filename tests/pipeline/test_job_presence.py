@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from gateway_spark.jobs.presence import JOB
 from gateway_spark.jobs.running import main
-from gateway_spark.reports.page import Tables
+from gateway_spark.reports.page import ResultTables
 from tests.pipeline.archives import write_file
 from tests.pipeline.fake_broker import FakeBroker, fake_broker
 from tests.pipeline.frames import after
@@ -49,7 +49,7 @@ def alerted(broker: FakeBroker) -> list[tuple[str, str]]:
 def test_tables_and_report(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:
     write_file(archive, seen("b", 60), first=100)
     assert presence(broker, archive, 61, "--session-gap", "5m") == 0
-    tables = Tables(archive.parent / "out")
+    tables = ResultTables(archive.parent / "out")
     assert sorted(tables["sessions"][["routing_key", "session", "messages"]].itertuples(index=False, name=None)) == [
         ("a", 1, 11),
         ("b", 1, 5),

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from gateway_spark.jobs.rollup import JOB
 from gateway_spark.jobs.running import main, parser_of
-from gateway_spark.reports.page import Tables
+from gateway_spark.reports.page import ResultTables
 from tests.pipeline.archives import write_file
 from tests.pipeline.fake_broker import FakeBroker
 from tests.pipeline.readings_broker import QUEUE, broker_with
@@ -32,7 +32,7 @@ def run(out: Path, *arguments: str) -> int:
 
 def assert_equal_to_pandas(out: Path, readings: pandas.DataFrame) -> None:
     """Compare with the same figures of pandas: counts exactly, means to 1e-9."""
-    windows = Tables(out)["windows"]
+    windows = ResultTables(out)["windows"]
     found = windows[windows["count"] > 0].set_index(["origin", "window_start", "field"]).sort_index()
     expected = daily_figures(readings, ["temp", "wind_gust"])
     assert list(found.index) == list(expected.index)
@@ -56,7 +56,7 @@ def test_the_archived_weather_is_what_pandas_makes_of_it(
     assert run(tmp_path, "--archive", str(archive), "--queue", QUEUE) == 0
     assert_equal_to_pandas(tmp_path, readings)
     noted = json.loads((tmp_path / "run.json").read_text())
-    assert noted["figures"]["windows"] == len(Tables(tmp_path)["windows"])
+    assert noted["figures"]["windows"] == len(ResultTables(tmp_path)["windows"])
     assert noted["options"]["by"] == ["$.origin"]
     report = (tmp_path / "report.html").read_text()
     assert report.count("<svg") == 2
@@ -135,7 +135,7 @@ def test_a_longer_watermark_waits_for_them(spark: SparkSession, tmp_path: Path, 
     with broker_with(hourly(0, 100, 101, 1, 2, 102)) as broker:
         steps = ["--checkpoint", checkpoint, "--option", "maxOffsetsPerTrigger=2", "--watermark", "5d"]
         assert run(tmp_path, *from_stream(broker, *steps)) == 0
-    windows = Tables(tmp_path)["windows"]
+    windows = ResultTables(tmp_path)["windows"]
     assert windows[windows["field"] == "temp"]["count"].sum() == 6
 
 
@@ -148,7 +148,7 @@ def test_a_batch_that_is_written_again_counts_once(spark: SparkSession, tmp_path
         last.unlink()
         (last.parent / f".{last.name}.crc").unlink()
         assert run(tmp_path, *followed) == 0
-    windows = Tables(tmp_path)["windows"]
+    windows = ResultTables(tmp_path)["windows"]
     assert sorted(windows[windows["field"] == "temp"]["count"]) == [24, 24]
 
 

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from gateway_spark.jobs import anomaly, dead_letters, latency
 from gateway_spark.jobs.running import main
-from gateway_spark.reports.page import Tables
+from gateway_spark.reports.page import ResultTables
 from gateway_spark.schema import TRACE_SCHEMA
 from tests.pipeline.archives import write_file
 from tests.pipeline.frames import after
@@ -24,7 +24,7 @@ def test_dead_letters(spark: SparkSession, tmp_path: Path) -> None:
     write_file(tmp_path / "archive", rows)
     out = tmp_path / "out"
     assert main(dead_letters.JOB, ["--archive", str(tmp_path / "archive"), "--out", str(out), "--samples", "1"]) == 0
-    tables = Tables(out)
+    tables = ResultTables(out)
     assert list(tables["causes"]["messages"]) == [3, 3]
     assert list(tables["causes"]["deaths"]) == [6, 6]
     assert list(tables["keys"]["deaths"]) == [12]
@@ -51,7 +51,7 @@ def test_latency(spark: SparkSession, tmp_path: Path) -> None:
     write_file(tmp_path / "trace", trace, schema=TRACE_SCHEMA)
     out = tmp_path / "out"
     assert main(latency.JOB, ["--archive", str(tmp_path / "trace"), "--queue", "orders", "--out", str(out)]) == 0
-    (row,) = Tables(out)["latencies"].to_dict("records")
+    (row,) = ResultTables(out)["latencies"].to_dict("records")
     assert (row["queue"], row["deliveries"], row["redelivered"]) == ("orders", 3, 0.0)
     assert (row["to_deliver_p50"], row["to_settle_p99"], row["in_all_p95"]) == (5.0, 20.0, 25.0)
     assert report(out).count("<svg") == 3
@@ -63,7 +63,7 @@ def test_anomaly(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = ["--field", "$.v", "--label", "$.bad", "--archive", str(tmp_path / "archive"), "--out", str(out)]
     assert main(anomaly.JOB, arguments) == 0
-    assert list(Tables(out)["anomalies"]["value"]) == [99.0]
+    assert list(ResultTables(out)["anomalies"]["value"]) == [99.0]
     assert json.loads((out / "run.json").read_text())["figures"] == {
         "readings": 31,
         "anomalies": 1,

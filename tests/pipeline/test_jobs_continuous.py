@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from gateway_spark.jobs import presence, rollup
 from gateway_spark.jobs.interruption import noted_interrupts
 from gateway_spark.jobs.running import main
-from gateway_spark.reports.page import Tables
+from gateway_spark.reports.page import ResultTables
 from tests.pipeline.archives import write_file
 from tests.pipeline.readings_broker import QUEUE, broker_with
 
@@ -64,7 +64,7 @@ def test_a_roll_up_follows_its_stream(spark: SparkSession, tmp_path: Path) -> No
         code = main(rollup.JOB, [*source, "--out", str(tmp_path), "--continuous", "--every", "200ms"])
         thread.join()
     assert code == 130
-    assert sorted(Tables(tmp_path)["windows"]["avg"]) == [0, 1, 2, 3, 4, 5]
+    assert sorted(ResultTables(tmp_path)["windows"]["avg"]) == [0, 1, 2, 3, 4, 5]
     assert (tmp_path / "report.html").is_file()
     assert spark.streams.active == []
 
@@ -75,7 +75,7 @@ def test_a_job_without_a_stream_runs_again_after_a_pause(spark: SparkSession, tm
 
     def pause(seconds: float) -> None:
         pauses.append(seconds)
-        seen.append(int(Tables(tmp_path / "out")["devices"]["messages"].sum()))
+        seen.append(int(ResultTables(tmp_path / "out")["devices"]["messages"].sum()))
         write_file(tmp_path / "archive", [{}] * 5, first=100)
         if len(pauses) == 2:
             raise KeyboardInterrupt

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from gateway_spark.jobs import dead_letters, latency, presence, replay
 from gateway_spark.jobs.running import main
-from gateway_spark.reports.page import Tables
+from gateway_spark.reports.page import ResultTables
 from tests.interop.pika_client import parameters, wait_for
 from tests.pipeline.broker_api import call, url_of, wait_for_rows
 from tests.running import Gateway, gateway_in
@@ -92,7 +92,7 @@ def test_dead_letters_are_counted_as_they_were_made(
         channel.basic_reject(method.delivery_tag, requeue=True)
     wait_for(channel.connection, lambda: _end_of(gateway, "dead") == 11)
     assert main(dead_letters.JOB, ["--queue", "dead", "--url", url_of(gateway), "--out", str(tmp_path)]) == 0
-    tables = Tables(tmp_path)
+    tables = ResultTables(tmp_path)
     causes = tables["causes"].set_index(["died_in", "reason"])
     assert causes["messages"].to_dict() == {
         ("brief", "expired"): 4,
@@ -136,7 +136,7 @@ def test_latency_is_what_the_consumer_took(
     # Published, routed, enqueued and delivered ten times, and twelve times something became of it.
     wait_for_rows(trace, 10 * 4 + 12)
     assert main(latency.JOB, ["--archive", str(trace), "--queue", "slow", "--out", str(tmp_path)]) == 0
-    (row,) = Tables(tmp_path)["latencies"].to_dict("records")
+    (row,) = ResultTables(tmp_path)["latencies"].to_dict("records")
     assert (row["vhost"], row["protocol"], row["queue"]) == ("/", "amqp091", "slow")
     assert (row["deliveries"], row["redelivered"]) == (12, pytest.approx(2 / 12))
     assert KEPT_S * 1000 <= row["to_settle_p50"] <= row["in_all_p50"] <= whole_ms

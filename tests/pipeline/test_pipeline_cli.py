@@ -10,7 +10,7 @@ import pytest
 
 from gateway_spark import prerequisites
 from gateway_spark.__main__ import main
-from gateway_spark.catalogue import ENTRIES, Entry
+from gateway_spark.catalogue import ENTRIES, JobEntry
 from gateway_spark.submitting import command
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +42,7 @@ def test_the_list_names_all_jobs_and_needs_no_spark() -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-def test_each_job_is_what_the_list_says(entry: Entry) -> None:
+def test_each_job_is_what_the_list_says(entry: JobEntry) -> None:
     job = entry.load()
     assert job.name == entry.name
     assert entry.file.is_file()

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gateway_spark.__main__ import parser
-from gateway_spark.catalogue import BY_NAME, ENTRIES, Entry
+from gateway_spark.catalogue import BY_NAME, ENTRIES, JobEntry
 from gateway_spark.jobs.rollup import JOB
 from gateway_spark.jobs.running import main, parser_of
 from tests.pipeline.archives import write_file
@@ -39,7 +39,7 @@ def test_there_is_an_example_of_each_verb() -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-def test_each_job_stands_in_the_table(entry: Entry) -> None:
+def test_each_job_stands_in_the_table(entry: JobEntry) -> None:
     assert f"| `{entry.name}` |" in PAGE
 
 

@@ -15,7 +15,7 @@ from pyspark.sql.types import IntegerType, MapType, StringType, StructType
 from gateway_spark.errors import OptionError, PipelineError, StagedLost
 from gateway_spark.options import sink_options
 from gateway_spark.rows import LENGTHS, framed, require_publishable
-from gateway_spark.sink import BatchWriter, Staged, StreamWriter
+from gateway_spark.sink import MicroBatchWriter, TableWriter, TaskCommit
 from gateway_spark.source import GatewaySource
 from tests.pipeline.fake_broker import FakeBroker, fake_broker
 
@@ -130,7 +130,7 @@ def parsed(ddl: str) -> StructType:
 BODY = StructType().add("body", "binary")
 
 
-def writers(broker: FakeBroker, **options: str) -> tuple[StreamWriter, StreamWriter]:
+def writers(broker: FakeBroker, **options: str) -> tuple[MicroBatchWriter, MicroBatchWriter]:
     """Return the writer that runs in tasks and the one that commits: Spark makes two."""
     source = GatewaySource(broker.options(exchange="x", **options))
     return source.streamWriter(BODY, False), source.streamWriter(BODY, False)
@@ -156,10 +156,10 @@ def test_what_tasks_staged_is_committed_by_another_object(broker: FakeBroker) ->
     assert {name for name, _ in broker.parts} == {message.attempt for message in messages}
 
 
-def passed_on(message: Any) -> Staged:
+def passed_on(message: Any) -> TaskCommit:
     """Send a message to the driver, as Spark does."""
     received = pickle.loads(pickle.dumps(message))
-    assert isinstance(received, Staged)
+    assert isinstance(received, TaskCommit)
     return received
 
 
@@ -209,7 +209,7 @@ def test_a_failed_batch_is_discarded(broker: FakeBroker) -> None:
     assert broker.requests == ["POST stage", "POST discard"]
 
 
-def batch_writer(broker: FakeBroker, **options: str) -> BatchWriter:
+def batch_writer(broker: FakeBroker, **options: str) -> TableWriter:
     return GatewaySource(broker.options(exchange="x", **options)).writer(BODY, False)
 
 

@@ -10,11 +10,11 @@ import pytest
 from gateway_spark import client as module
 from gateway_spark.client import Client
 from gateway_spark.errors import AccessError, BrokerRefused, Unreachable
-from gateway_spark.options import Selection, source_options
+from gateway_spark.options import QueueSelection, source_options
 from tests.broker.certificates import Authority
 from tests.pipeline.fake_broker import FakeBroker, fake_broker
 
-ORDERS = Selection(("orders",))
+ORDERS = QueueSelection(("orders",))
 
 
 class Pauses:
@@ -72,7 +72,7 @@ def test_a_pattern_has_to_match_the_whole_name_and_finds_a_partition_once(
     broker: FakeBroker, client: Client, pattern: str, partitions: dict[str, int]
 ) -> None:
     broker.declare_super("sales", (0, 3), (0, 4))
-    found = client.streams(Selection(pattern=pattern))
+    found = client.streams(QueueSelection(pattern=pattern))
     assert {queue: len(parts) for queue, parts in found.items()} == partitions
 
 

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_spark.errors import OptionError
-from gateway_spark.offsets import Entry, Key, Range, decode, encode, limited, positions, ranges, split
+from gateway_spark.offsets import Key, PartitionOffset, Range, decode, encode, limited, positions, ranges, split
 
 OFFSETS = st.integers(0, 2**40)
 KEYS = st.builds(Key, st.text(min_size=1, max_size=3), st.integers(0, 11).map(str))
 ENTRIES = st.one_of(
-    st.builds(Entry, OFFSETS),
-    st.tuples(OFFSETS, st.integers(0, 1000)).map(lambda pair: Entry(pair[0] + pair[1], pair[0])),
+    st.builds(PartitionOffset, OFFSETS),
+    st.tuples(OFFSETS, st.integers(0, 1000)).map(lambda pair: PartitionOffset(pair[0] + pair[1], pair[0])),
 )
 REACHED = st.dictionaries(KEYS, ENTRIES, max_size=5)
 
@@ -27,19 +27,19 @@ def waiting(draw: st.DrawFn) -> list[Range]:
 
 
 @given(reached=REACHED)
-def test_what_is_written_is_read_back(reached: dict[Key, Entry]) -> None:
+def test_what_is_written_is_read_back(reached: dict[Key, PartitionOffset]) -> None:
     assert decode(json.loads(json.dumps(encode(reached)))) == reached
 
 
 @given(reached=REACHED, seed=st.randoms())
-def test_the_text_does_not_depend_on_the_order(reached: dict[Key, Entry], seed: object) -> None:
+def test_the_text_does_not_depend_on_the_order(reached: dict[Key, PartitionOffset], seed: object) -> None:
     items = list(reached.items())
     seed.shuffle(items)  # type: ignore[attr-defined]  # random.Random
     assert json.dumps(encode(dict(items))) == json.dumps(encode(reached))
 
 
 def test_partitions_are_in_the_order_of_their_numbers() -> None:
-    reached = {Key("q", str(number)): Entry(number) for number in (10, 9, 1)}
+    reached = {Key("q", str(number)): PartitionOffset(number) for number in (10, 9, 1)}
     assert list(encode(reached)["q"]) == ["1", "9", "10"]
 
 

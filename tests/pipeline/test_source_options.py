@@ -11,7 +11,7 @@ from gateway_spark.bounds import EARLIEST, LATEST, exact_time
 from gateway_spark.choices import ceil_ms, moment_ms
 from gateway_spark.errors import OptionError
 from gateway_spark.offsets import Key
-from gateway_spark.options import SINK, SOURCE, Limits, Selection, sink_options, source_options
+from gateway_spark.options import SINK, SOURCE, QueueSelection, ReadLimits, sink_options, source_options
 
 QUEUE = {"queue": "orders"}
 
@@ -139,7 +139,7 @@ def test_an_option_like_none_there_is_gets_the_whole_list() -> None:
 def test_names_are_found_however_they_are_spelled() -> None:
     """Spark gives them in lower case."""
     options = source_options({"QUEUE": "q", "minpartitions": "3"}, is_stream=False)
-    assert (options.selection, options.min_partitions) == (Selection(("q",)), 3)
+    assert (options.selection, options.min_partitions) == (QueueSelection(("q",)), 3)
 
 
 def test_what_spark_adds_itself_is_none_of_ours() -> None:
@@ -149,7 +149,7 @@ def test_what_spark_adds_itself_is_none_of_ours() -> None:
 def test_the_defaults() -> None:
     batch, stream = source_options(QUEUE, is_stream=False), source_options(QUEUE, is_stream=True)
     assert (batch.start, batch.end, stream.start) == (EARLIEST, LATEST, LATEST)
-    assert (batch.fails_on_loss, batch.pushes_filters, stream.limits) == (True, False, Limits())
+    assert (batch.fails_on_loss, batch.pushes_filters, stream.limits) == (True, False, ReadLimits())
     assert stream.consumer == "spark orders"
     address = batch.address
     assert (address.scheme, address.host, address.port, address.vhost) == ("http", "127.0.0.1", 15672, "/")
@@ -158,11 +158,11 @@ def test_the_defaults() -> None:
 
 @pytest.mark.parametrize("value", ["a,b", " a , b ", '["a", "b"]', "a,b,a"])
 def test_several_queues(value: str) -> None:
-    assert source_options({"queues": value}, is_stream=True).selection == Selection(("a", "b"))
+    assert source_options({"queues": value}, is_stream=True).selection == QueueSelection(("a", "b"))
 
 
 def test_a_name_with_a_comma_is_written_in_json() -> None:
-    assert source_options({"queues": '["a,b"]'}, is_stream=True).selection == Selection(("a,b",))
+    assert source_options({"queues": '["a,b"]'}, is_stream=True).selection == QueueSelection(("a,b",))
 
 
 def test_offsets_in_json() -> None:

@@ -17,7 +17,7 @@ from gateway_spark.archive import read_archive
 from gateway_spark.jobs import presence
 from gateway_spark.jobs.rollup import JOB
 from gateway_spark.jobs.running import main
-from gateway_spark.reports.page import Tables
+from gateway_spark.reports.page import ResultTables
 from tests.pipeline.frames import values
 from tests.pipeline.standalone import standalone
 from tests.pipeline.weather import STATIONS, daily_figures, weather
@@ -65,7 +65,7 @@ def readings() -> pandas.DataFrame:
 
 def assert_equal_to_pandas(out: Path, readings: pandas.DataFrame) -> None:
     """Compare with the same figures of pandas: counts exactly, means to 1e-9."""
-    windows = Tables(out)["windows"]
+    windows = ResultTables(out)["windows"]
     found = windows[windows["count"] > 0].set_index(["origin", "window_start", "field"]).sort_index()
     expected = daily_figures(readings, FIELDS)
     assert list(found.index) == list(expected.index)
@@ -102,7 +102,7 @@ def test_presence_finds_the_gaps_of_the_stations(spark: SparkSession, published:
     devices = ["--by", "$.origin", "--time", "$.time_hour", "--session-gap", "2h", "--factor", "1"]
     last = ["--as-of", "2013-12-30T23:00:00Z", "--queue", "weather", "--url", published.url, "--out", str(tmp_path)]
     assert main(presence.JOB, [*devices, *last]) == 0
-    tables = Tables(tmp_path)
+    tables = ResultTables(tmp_path)
     assert tables["silences"].groupby("origin").size().to_dict() == dict(zip(STATIONS, (17, 14, 14), strict=True))
     assert tables["silences"]["silence_s"].max() == 6 * 3600
     assert tables["sessions"].groupby("origin").size().to_dict() == dict.fromkeys(STATIONS, 5)

@@ -30,7 +30,7 @@ def _plugins() -> PluginRegistry:
     return load_plugins()
 
 
-class Patience(Schedule):
+class ManualSchedule(Schedule):
     """Ends no turn by itself."""
 
     def end_soon(self, turn: Turn) -> None:
@@ -58,7 +58,7 @@ class NearEnd:
         self.broker = Broker(
             self.store, clock, formats, self._view, node="gateway@here", compile_pattern=compile_pattern
         )
-        self.turn = Turn(self.broker.journal, Patience())
+        self.turn = Turn(self.broker.journal, ManualSchedule())
         recover(self.broker, self.store.recover())
         self.broker.declare_vhost("/", plugins={name: {} for name in plugins})
         self.put_user("guest", "guest")

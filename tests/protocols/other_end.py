@@ -9,10 +9,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from gateway.access import CertificateSubject
 from gateway.kernel.broker.broker import Broker
-from gateway.kernel.broker.connections import ChannelFacts
-from gateway.net.connection_io import Line
+from gateway.kernel.broker.connections import ChannelInfo
+from gateway.net.connection_io import ConnectionIO
 from gateway.net.machine import Machine
-from gateway.net.socket_writer import Wire
+from gateway.net.socket_writer import SocketWriter
 from gateway.net.turn import Turn
 
 Heard = TypeVar("Heard")
@@ -43,7 +43,7 @@ class Transport:
         pass
 
 
-class House(Protocol):
+class DialogueGateway(Protocol):
     """What it asks of the gateway it is connected to."""
 
     broker: Broker
@@ -67,7 +67,7 @@ class OtherEnd(Generic[Spoken, Heard]):
     machine: Spoken
 
     def __init__(
-        self, house: House, port: int, host: str = "127.0.0.1", certificate: CertificateSubject | None = None
+        self, house: DialogueGateway, port: int, host: str = "127.0.0.1", certificate: CertificateSubject | None = None
     ) -> None:
         self.name = f"{host}:{len(house.broker.connections) + 40_000} -> 127.0.0.1:{port}"
         self.peer_host = host
@@ -76,8 +76,8 @@ class OtherEnd(Generic[Spoken, Heard]):
         self._is_reading = True
         self._house = house
         self._heard: list[Heard] = []
-        self.line = Line(self, house.broker.journal, house.turn)
-        self.line.wire = Wire(Transport(self), self.line.congested)
+        self.line = ConnectionIO(self, house.broker.journal, house.turn)
+        self.line.wire = SocketWriter(Transport(self), self.line.congested)
 
     @property
     def is_reading(self) -> bool:
@@ -143,7 +143,7 @@ class OtherEnd(Generic[Spoken, Heard]):
         self._house.broker.connections.entered(self)
 
     def publishing(self) -> None:
-        self.weigh_publishing()
+        self.update_flow_control()
 
     # What the line asks for
 
@@ -167,7 +167,7 @@ class OtherEnd(Generic[Spoken, Heard]):
     def channel_count(self) -> int:
         return 0
 
-    def channels(self) -> list[ChannelFacts]:
+    def channels(self) -> list[ChannelInfo]:
         return []
 
     def force_close(self, reason: str) -> None:
@@ -176,5 +176,5 @@ class OtherEnd(Generic[Spoken, Heard]):
     def fail_confirms(self) -> None:
         self.machine.fail_confirms()
 
-    def weigh_publishing(self) -> None:
+    def update_flow_control(self) -> None:
         pass

@@ -15,7 +15,7 @@ from tests.protocols.amqp.dialogue import Peer
 from tests.protocols.amqp.frames import Sent
 from tests.protocols.stomp.dialogue import Client as StompClient
 from tests.protocols.stomp.dialogue import Heard
-from tests.scenarios.house import House, published
+from tests.scenarios.all_protocols_broker import AllProtocolsBroker, published
 
 USER: Final = "anna"
 
@@ -27,7 +27,7 @@ class Scene:
     """A house with things of guest's, and anna in front of it, who has the permissions that are ``granted``."""
 
     def __init__(self, granted: frozenset[Need]) -> None:
-        self.house = House()
+        self.house = AllProtocolsBroker()
         self.console = Console(self.house._door)  # type: ignore[arg-type]  # all that it asks of its gateway
         self._is_revoking = False
         self._set_up()

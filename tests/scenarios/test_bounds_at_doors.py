@@ -8,28 +8,28 @@ from pamqp import commands
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.bounds import LONGEST_SAID_KEY
 from gateway.kernel.messages.message import Value
-from tests.scenarios.house import House, all_of, published, queue
+from tests.scenarios.all_protocols_broker import AllProtocolsBroker, all_of, published, queue
 
 KEY = "k" * 60_000
 ARGUMENTS = {"x-dead-letter-exchange": "amq.topic", "x-dead-letter-routing-key": KEY}
 REFUSAL = f"60000 bytes are more than {LONGEST_SAID_KEY}"
 
 
-def over_amqp(house: House) -> str:
+def over_amqp(house: AllProtocolsBroker) -> str:
     peer = house.peer()
     (heard,) = peer.send(commands.Queue.Declare(0, "q", durable=True, arguments=ARGUMENTS)).hear()
     assert "406" in heard
     return heard
 
 
-def over_stomp(house: House) -> str:
+def over_stomp(house: AllProtocolsBroker) -> str:
     client = house.stomp()
     heard = client.subscribe("/queue/q", durable="true", **{"auto-delete": "false"}, **ARGUMENTS)
     assert heard[0].verb == "ERROR"
     return str(heard[0])
 
 
-def by_policy(house: House) -> str:
+def by_policy(house: AllProtocolsBroker) -> str:
     with pytest.raises(PreconditionFailed) as refusal:
         house.policy(".*", dead_letter_exchange="amq.topic", dead_letter_routing_key=KEY)
     return str(refusal.value)
@@ -44,7 +44,7 @@ SENDER_KEYS = [
 
 @pytest.mark.parametrize(("headers", "reason"), SENDER_KEYS)
 def test_further_keys_of_a_message_are_bounded(headers: dict[str, Value], reason: str) -> None:
-    house = House()
+    house = AllProtocolsBroker()
     peer = house.peer()
     peer.send(*queue("q", "k"), published("k", b"fine", headers={"CC": ["k"] * 1_024})).hear()
     (heard,) = peer.send(published("k", b"not", headers=headers)).hear()
@@ -61,8 +61,10 @@ DOORS = [
 
 
 @pytest.mark.parametrize(("ask", "reason"), DOORS)
-def test_a_dead_letter_key_that_no_record_holds_is_refused(ask: Callable[[House], str], reason: str) -> None:
-    house = House()
+def test_a_dead_letter_key_that_no_record_holds_is_refused(
+    ask: Callable[[AllProtocolsBroker], str], reason: str
+) -> None:
+    house = AllProtocolsBroker()
     assert reason in ask(house)
     assert "q" not in house.broker.vhost("/").queue_by_name
     house.settle()

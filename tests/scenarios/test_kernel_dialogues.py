@@ -2,7 +2,7 @@
 
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.message import Message
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker, Recipient, header_of
 
@@ -53,7 +53,7 @@ def test_a_message_in_many_queues_is_stored_once_and_goes_with_the_last_of_them(
     restarted.vhost.delete_queue(restarted.vhost.queue(names[2]))
     second = Recipient()
     second.consume(restarted.vhost.queue(names[3]))
-    second.settle(1, Outcome.REJECTED)
+    second.settle(1, DeliveryOutcome.REJECTED)
     restarted.commit()
     assert len(restarted.store.held_ids) == 1
 

@@ -18,7 +18,16 @@ from tests.protocols.mqtt.packets import (
     response_topic,
     user_property,
 )
-from tests.scenarios.house import Client, House, all_of, fetched, key_of, properties_of, published, queue
+from tests.scenarios.all_protocols_broker import (
+    AllProtocolsBroker,
+    Client,
+    all_of,
+    fetched,
+    key_of,
+    properties_of,
+    published,
+    queue,
+)
 
 #: topic, and the routing key it is published with
 TOPICS = [
@@ -53,12 +62,12 @@ FILTERS = [
 
 
 @pytest.fixture
-def house() -> House:
-    return House()
+def house() -> AllProtocolsBroker:
+    return AllProtocolsBroker()
 
 
 @pytest.fixture
-def client(house: House) -> Client:
+def client(house: AllProtocolsBroker) -> Client:
     """A client that wants to hear everything."""
     client = house.client("one")
     client.subscribe("#", 2)
@@ -66,7 +75,7 @@ def client(house: House) -> Client:
 
 
 @pytest.fixture
-def peer(house: House) -> Peer:
+def peer(house: AllProtocolsBroker) -> Peer:
     """A peer with a queue ``all`` of every message."""
     peer = house.peer()
     peer.send(*queue("all", "#")).hear()
@@ -77,7 +86,7 @@ def peer(house: House) -> Peer:
 
 
 @pytest.mark.parametrize(("topic", "key"), TOPICS)
-def test_a_topic_as_a_key_and_back(house: House, peer: Peer, topic: str, key: str) -> None:
+def test_a_topic_as_a_key_and_back(house: AllProtocolsBroker, peer: Peer, topic: str, key: str) -> None:
     sensor, app = house.client("sensor"), house.client("app")
     app.subscribe(topic)
     sensor.publish(topic)
@@ -95,7 +104,7 @@ def test_a_foreign_key_as_a_topic(client: Client, peer: Peer, key: str, topic: s
 
 @pytest.mark.parametrize(("filter", "binding_key", "wanted", "unwanted"), FILTERS)
 def test_a_filter_and_its_binding_key_mean_the_same(
-    house: House, filter: str, binding_key: str, wanted: list[str], unwanted: list[str]
+    house: AllProtocolsBroker, filter: str, binding_key: str, wanted: list[str], unwanted: list[str]
 ) -> None:
     peer, app, sensor = house.peer(), house.client("app"), house.client("sensor")
     peer.send(*queue("same", binding_key)).hear()
@@ -108,7 +117,7 @@ def test_a_filter_and_its_binding_key_mean_the_same(
 
 
 def test_rabbitmqs_mapping_where_a_virtual_host_is_told_so() -> None:
-    house = House(lossy_vhosts=frozenset({"/"}))
+    house = AllProtocolsBroker(lossy_vhosts=frozenset({"/"}))
     peer, app, sensor = house.peer(), house.client("app"), house.client("sensor")
     peer.send(*queue("all", "#")).hear()
     app.subscribe("v1/2")
@@ -148,7 +157,7 @@ SAID = [
 @pytest.mark.parametrize(("properties", "expected"), SAID)
 @pytest.mark.parametrize(("qos", "mode"), [(0, 1), (1, 2), (2, 2)])
 def test_what_mqtt_says_in_amqp(
-    house: House, peer: Peer, properties: bytes, expected: Properties, qos: int, mode: int
+    house: AllProtocolsBroker, peer: Peer, properties: bytes, expected: Properties, qos: int, mode: int
 ) -> None:
     sensor = house.client("sensor")
     sensor.publish("a", b"body", qos=qos, id=1, properties=properties)
@@ -163,7 +172,9 @@ def test_what_mqtt_says_in_amqp(
 
 @pytest.mark.parametrize("version", [3, 4])
 @pytest.mark.parametrize(("qos", "mode"), [(0, 1), (1, 2), (2, 2)])
-def test_before_5_qos_is_all_that_is_said(house: House, peer: Peer, version: int, qos: int, mode: int) -> None:
+def test_before_5_qos_is_all_that_is_said(
+    house: AllProtocolsBroker, peer: Peer, version: int, qos: int, mode: int
+) -> None:
     house.client("sensor", version=version).publish("a", b"body", qos=qos, id=1)
     assert properties_of(fetched(peer, "all")) == Properties(delivery_mode=mode)
 
@@ -213,7 +224,7 @@ TOLD: list[Any] = [
 
 
 @pytest.mark.parametrize(("properties", "line"), TOLD)
-def test_what_amqp_says_in_mqtt(house: House, properties: dict[str, Any], line: str) -> None:
+def test_what_amqp_says_in_mqtt(house: AllProtocolsBroker, properties: dict[str, Any], line: str) -> None:
     app, old, peer = house.client("app"), house.client("old", version=4), house.peer()
     app.subscribe("a", 2)
     old.subscribe("a", 2)
@@ -225,7 +236,7 @@ def test_what_amqp_says_in_mqtt(house: House, properties: dict[str, Any], line: 
 # What becomes of it
 
 
-def test_a_publisher_of_mqtt_hears_when_the_queue_of_amqp_has_it_on_disk(house: House, peer: Peer) -> None:
+def test_a_publisher_of_mqtt_hears_when_the_queue_of_amqp_has_it_on_disk(house: AllProtocolsBroker, peer: Peer) -> None:
     sensor = house.client("sensor")
     sensor.machine.receive(sensor.write.publish("a", b"kept", qos=1, id=7))
     assert sensor.hear_now() == []
@@ -233,7 +244,7 @@ def test_a_publisher_of_mqtt_hears_when_the_queue_of_amqp_has_it_on_disk(house: 
     assert all_of(house.crashed().peer(), "all") == [b"kept"]
 
 
-def test_a_publisher_of_amqp_hears_when_the_session_has_it_on_disk(house: House) -> None:
+def test_a_publisher_of_amqp_hears_when_the_session_has_it_on_disk(house: AllProtocolsBroker) -> None:
     sleeper, peer = house.client("sleeper", expiry=600), house.peer()
     sleeper.subscribe("a", 1)
     sleeper.lose()
@@ -245,7 +256,7 @@ def test_a_publisher_of_amqp_hears_when_the_session_has_it_on_disk(house: House)
     assert back.backlog == ["PUBLISH q1 #1 dup a 'kept'"]  # a kill leaves in doubt who has seen it
 
 
-def test_a_queue_that_is_full_refuses_publishers_of_mqtt(house: House, peer: Peer) -> None:
+def test_a_queue_that_is_full_refuses_publishers_of_mqtt(house: AllProtocolsBroker, peer: Peer) -> None:
     peer.send(*queue("small", "small", x_max_length=1, x_overflow="reject-publish")).hear()
     peer.send(commands.Queue.Unbind(0, "all", "amq.topic", "#")).hear()
     new, old = house.client("new"), house.client("old", version=4)
@@ -256,14 +267,14 @@ def test_a_queue_that_is_full_refuses_publishers_of_mqtt(house: House, peer: Pee
     assert all_of(peer, "small") == [b"1"]
 
 
-def test_a_binding_of_amqp_counts_as_a_subscriber(house: House) -> None:
+def test_a_binding_of_amqp_counts_as_a_subscriber(house: AllProtocolsBroker) -> None:
     sensor, peer = house.client("sensor"), house.peer()
     assert sensor.publish("a", qos=1, id=1) == ["PUBACK #1 NO_MATCHING_SUBSCRIBERS"]
     peer.send(*queue("all", "#")).hear()
     assert sensor.publish("a", qos=1, id=2) == ["PUBACK #2"]
 
 
-def test_exactly_once_counts_for_amqp_too(house: House, peer: Peer) -> None:
+def test_exactly_once_counts_for_amqp_too(house: AllProtocolsBroker, peer: Peer) -> None:
     sensor = house.client("sensor")
     assert sensor.publish("a", b"once", qos=2, id=9) == ["PUBREC #9"]
     assert sensor.publish("a", b"once", qos=2, id=9, dup=True) == ["PUBREC #9"]
@@ -271,7 +282,7 @@ def test_exactly_once_counts_for_amqp_too(house: House, peer: Peer) -> None:
     assert all_of(peer, "all") == [b"once"]
 
 
-def test_retained_messages_are_messages_too(house: House, peer: Peer) -> None:
+def test_retained_messages_are_messages_too(house: AllProtocolsBroker, peer: Peer) -> None:
     sensor, late = house.client("sensor"), house.client("late")
     sensor.publish("lamp", b"on", retain=True)
     assert fetched(peer, "all").body == b"on"
@@ -279,7 +290,7 @@ def test_retained_messages_are_messages_too(house: House, peer: Peer) -> None:
     assert late.subscribe("lamp") == ["SUBACK #1 0", "PUBLISH retain lamp 'on'"]
 
 
-def test_a_will_reaches_amqp(house: House, peer: Peer) -> None:
+def test_a_will_reaches_amqp(house: AllProtocolsBroker, peer: Peer) -> None:
     will = Will("status/mortal", b"gone", qos=1, properties=content_type("text/plain"))
     house.client("mortal", will=will).lose()
     heard = fetched(peer, "all")
@@ -287,7 +298,7 @@ def test_a_will_reaches_amqp(house: House, peer: Peer) -> None:
     assert properties_of(heard) == Properties(content_type="text/plain", delivery_mode=2)
 
 
-def test_a_request_of_mqtt_is_answered_over_amqp(house: House, peer: Peer) -> None:
+def test_a_request_of_mqtt_is_answered_over_amqp(house: AllProtocolsBroker, peer: Peer) -> None:
     client = house.client("client")
     client.subscribe("answers/client", 1)
     asked = response_topic("answers/client") + correlation_data(b"sum-1")
@@ -298,7 +309,7 @@ def test_a_request_of_mqtt_is_answered_over_amqp(house: House, peer: Peer) -> No
     assert client.hear() == ["PUBLISH answers/client '5' CORRELATION_DATA='sum-1'"]
 
 
-def test_a_request_of_amqp_is_answered_over_mqtt(house: House, peer: Peer) -> None:
+def test_a_request_of_amqp_is_answered_over_mqtt(house: AllProtocolsBroker, peer: Peer) -> None:
     server = house.client("server")
     server.subscribe("add", 1)
     peer.send(*queue("answers", "answers.peer")).hear()

@@ -5,11 +5,11 @@ from pamqp import commands
 
 from gateway.kernel.journal.records import TopicPermissionRecord
 from tests.protocols.amqp.dialogue import Peer
-from tests.protocols.amqp.ear import Heard
+from tests.protocols.amqp.frame_reader import Heard
 from tests.protocols.mqtt.packets import Will, content_type, message_expiry, user_property
-from tests.scenarios.house import (
+from tests.scenarios.all_protocols_broker import (
+    AllProtocolsBroker,
     Client,
-    House,
     all_of,
     fetched,
     key_of,
@@ -24,21 +24,21 @@ UNSPECIFIED_ERROR = 0x80
 
 
 @pytest.fixture
-def house() -> House:
-    return House()
+def house() -> AllProtocolsBroker:
+    return AllProtocolsBroker()
 
 
 @pytest.fixture
-def peer(house: House) -> Peer:
+def peer(house: AllProtocolsBroker) -> Peer:
     return house.peer()
 
 
 @pytest.fixture
-def sensor(house: House) -> Client:
+def sensor(house: AllProtocolsBroker) -> Client:
     return house.client("sensor")
 
 
-def sleeping(house: House, *filters: str, qos: int = 1) -> None:
+def sleeping(house: AllProtocolsBroker, *filters: str, qos: int = 1) -> None:
     """Have a session wait whose client, ``sleeper``, has subscribed and gone."""
     client = house.client("sleeper", expiry=600)
     for filter in filters:
@@ -46,7 +46,7 @@ def sleeping(house: House, *filters: str, qos: int = 1) -> None:
     client.lose()
 
 
-def woken(house: House) -> list[str]:
+def woken(house: AllProtocolsBroker) -> list[str]:
     """Have the sleeper come back; return the messages that waited."""
     return house.client("sleeper", is_clean=False, expiry=600).backlog
 
@@ -70,7 +70,7 @@ def death_of(heard: Heard) -> dict[str, object]:
 # A session's own queues
 
 
-def test_a_session_is_two_queues(house: House, peer: Peer) -> None:
+def test_a_session_is_two_queues(house: AllProtocolsBroker, peer: Peer) -> None:
     client = house.client("sleeper", expiry=600)
     client.subscribe("a", 0)
     client.subscribe("b", 1, id=2)
@@ -83,7 +83,7 @@ def test_a_session_is_two_queues(house: House, peer: Peer) -> None:
     assert bound == {(own_queue("sleeper", 0), "a"), (own_queue("sleeper"), "b"), (own_queue("sleeper"), "c")}
 
 
-def test_what_waits_for_a_session_can_be_taken_over_amqp(house: House, sensor: Client, peer: Peer) -> None:
+def test_what_waits_for_a_session_can_be_taken_over_amqp(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
     sleeping(house, "a/+")
     for number in range(3):
         sensor.publish(f"a/{number}", b"%d" % number, qos=1, id=1)
@@ -92,7 +92,7 @@ def test_what_waits_for_a_session_can_be_taken_over_amqp(house: House, sensor: C
     assert woken(house) == ["PUBLISH q1 #1 a/1 '1'", "PUBLISH q1 #2 a/2 '2'"]
 
 
-def test_a_consumer_of_amqp_competes_with_the_client(house: House, sensor: Client, peer: Peer) -> None:
+def test_a_consumer_of_amqp_competes_with_the_client(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
     client = house.client("client", expiry=600)
     client.subscribe("a", 1)
     assert consumed(peer, own_queue("client")) == []
@@ -105,13 +105,13 @@ def test_a_consumer_of_amqp_competes_with_the_client(house: House, sensor: Clien
     assert client.hear() == ["PUBLISH q1 #3 dup a '1'"]
 
 
-def test_the_queue_of_a_session_that_ends_with_its_connection_is_its_own(house: House, peer: Peer) -> None:
+def test_the_queue_of_a_session_that_ends_with_its_connection_is_its_own(house: AllProtocolsBroker, peer: Peer) -> None:
     house.client("short").subscribe("a", 1)
     (refused,) = peer.send(commands.Basic.Get(0, own_queue("short"))).hear()
     assert refused.startswith("Channel.Close 405 RESOURCE_LOCKED")
 
 
-def test_a_message_put_straight_into_a_sessions_queue(house: House, peer: Peer) -> None:
+def test_a_message_put_straight_into_a_sessions_queue(house: AllProtocolsBroker, peer: Peer) -> None:
     client = house.client("client", expiry=600)
     client.subscribe("a", 1)
     name = own_queue("client")
@@ -119,7 +119,7 @@ def test_a_message_put_straight_into_a_sessions_queue(house: House, peer: Peer) 
     assert client.hear() == [f"PUBLISH q1 #1 {name} 'by hand'"]
 
 
-def test_a_binding_added_over_amqp_brings_more(house: House, sensor: Client, peer: Peer) -> None:
+def test_a_binding_added_over_amqp_brings_more(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
     client = house.client("client", expiry=600)
     client.subscribe("a", 1)
     peer.send(commands.Queue.Bind(0, own_queue("client"), "amq.topic", "extra.*")).hear()
@@ -127,7 +127,7 @@ def test_a_binding_added_over_amqp_brings_more(house: House, sensor: Client, pee
     assert client.hear() == ["PUBLISH q1 #1 extra/b 'more'"]
 
 
-def test_a_queue_deleted_meanwhile_is_made_again(house: House, sensor: Client, peer: Peer) -> None:
+def test_a_queue_deleted_meanwhile_is_made_again(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
     sleeping(house, "a")
     peer.send(commands.Queue.Delete(0, own_queue("sleeper"))).hear()
     client = house.client("sleeper", is_clean=False, expiry=600)
@@ -135,14 +135,16 @@ def test_a_queue_deleted_meanwhile_is_made_again(house: House, sensor: Client, p
     assert client.hear() == ["PUBLISH q1 #1 a 'back'"]
 
 
-def test_a_queue_that_is_purged_has_nothing_for_its_client(house: House, sensor: Client, peer: Peer) -> None:
+def test_a_queue_that_is_purged_has_nothing_for_its_client(
+    house: AllProtocolsBroker, sensor: Client, peer: Peer
+) -> None:
     sleeping(house, "a")
     sensor.publish("a", b"lost", qos=1, id=1)
     assert peer.send(commands.Queue.Purge(0, own_queue("sleeper"))).hear() == ["Queue.PurgeOk(message_count=1)"]
     assert woken(house) == []
 
 
-def test_a_session_that_expires_takes_its_queues_along(house: House, peer: Peer) -> None:
+def test_a_session_that_expires_takes_its_queues_along(house: AllProtocolsBroker, peer: Peer) -> None:
     sleeping(house, "a")
     house.advance(601)
     (closed,) = peer.send(commands.Queue.Declare(0, own_queue("sleeper"), passive=True)).hear()
@@ -152,7 +154,7 @@ def test_a_session_that_expires_takes_its_queues_along(house: House, peer: Peer)
 # Shared subscriptions
 
 
-def test_a_group_works_in_two_protocols(house: House, sensor: Client, peer: Peer) -> None:
+def test_a_group_works_in_two_protocols(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
     member = house.client("member")
     member.subscribe("$share/workers/jobs/#", 1)
     assert consumed(peer, "mqtt-shared-workers-jobs.#") == []
@@ -164,7 +166,7 @@ def test_a_group_works_in_two_protocols(house: House, sensor: Client, peer: Peer
     assert [line.split()[-1] for line in lines] == ["'0'", "'2'"]
 
 
-def test_what_a_member_leaves_behind_goes_to_amqp(house: House, sensor: Client, peer: Peer) -> None:
+def test_what_a_member_leaves_behind_goes_to_amqp(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
     member = house.client("member", expiry=600)
     member.subscribe("$share/workers/jobs", 1)
     sensor.publish("jobs", b"unfinished", qos=1, id=1)
@@ -176,7 +178,9 @@ def test_what_a_member_leaves_behind_goes_to_amqp(house: House, sensor: Client, 
     assert heard.method.redelivered
 
 
-def test_a_groups_queue_stays_while_amqp_consumes_from_it(house: House, sensor: Client, peer: Peer) -> None:
+def test_a_groups_queue_stays_while_amqp_consumes_from_it(
+    house: AllProtocolsBroker, sensor: Client, peer: Peer
+) -> None:
     member = house.client("member")
     member.subscribe("$share/workers/jobs", 1)
     consumed(peer, "mqtt-shared-workers-jobs")
@@ -189,14 +193,14 @@ def test_a_groups_queue_stays_while_amqp_consumes_from_it(house: House, sensor: 
 
 
 @pytest.fixture
-def graveyard(house: House, peer: Peer) -> None:
+def graveyard(house: AllProtocolsBroker, peer: Peer) -> None:
     """A queue ``dead`` for what the sleeper's queue loses."""
     dead = [commands.Exchange.Declare(0, "dlx", "fanout", durable=True), *queue("dead")]
     peer.send(*dead, commands.Queue.Bind(0, "dead", "dlx", "")).hear()
 
 
 @pytest.mark.usefixtures("graveyard")
-def test_what_a_client_refuses_is_a_dead_letter(house: House, sensor: Client, peer: Peer) -> None:
+def test_what_a_client_refuses_is_a_dead_letter(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
     house.policy("^mqtt-subscription-", dead_letter_exchange="dlx")
     client = house.client("client", expiry=600)
     client.subscribe("a/b", 1)
@@ -213,7 +217,7 @@ def test_what_a_client_refuses_is_a_dead_letter(house: House, sensor: Client, pe
 
 
 @pytest.mark.usefixtures("graveyard")
-def test_what_expired_while_its_client_slept(house: House, sensor: Client, peer: Peer) -> None:
+def test_what_expired_while_its_client_slept(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
     house.policy("^mqtt-subscription-", dead_letter_exchange="dlx")
     sleeping(house, "a")
     sensor.publish("a", b"short", qos=1, id=1, properties=message_expiry(5))
@@ -227,7 +231,7 @@ def test_what_expired_while_its_client_slept(house: House, sensor: Client, peer:
 
 
 @pytest.mark.usefixtures("graveyard")
-def test_a_policy_bounds_how_long_messages_wait(house: House, sensor: Client, peer: Peer) -> None:
+def test_a_policy_bounds_how_long_messages_wait(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
     sleeping(house, "a")
     house.policy("^mqtt-subscription-", message_ttl=2000, dead_letter_exchange="dlx")
     sensor.publish("a", b"1", qos=1, id=1)
@@ -238,7 +242,7 @@ def test_a_policy_bounds_how_long_messages_wait(house: House, sensor: Client, pe
 
 
 @pytest.mark.usefixtures("graveyard")
-def test_a_policy_bounds_how_many_messages_wait(house: House, sensor: Client, peer: Peer) -> None:
+def test_a_policy_bounds_how_many_messages_wait(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
     sleeping(house, "a")
     house.policy("^mqtt-subscription-", max_length=2, dead_letter_exchange="dlx")
     for number in range(5):
@@ -250,7 +254,7 @@ def test_a_policy_bounds_how_many_messages_wait(house: House, sensor: Client, pe
     assert woken(house) == ["PUBLISH q1 #1 a '3'", "PUBLISH q1 #2 a '4'"]
 
 
-def test_a_dead_letter_of_amqp_shows_its_death_to_mqtt(house: House, peer: Peer) -> None:
+def test_a_dead_letter_of_amqp_shows_its_death_to_mqtt(house: AllProtocolsBroker, peer: Peer) -> None:
     """``x-death`` itself is an array of tables, which MQTT has no word for; what came first is text."""
     app = house.client("app")
     app.subscribe("graves/#", 1)
@@ -265,7 +269,7 @@ def test_a_dead_letter_of_amqp_shows_its_death_to_mqtt(house: House, peer: Peer)
 
 
 def test_a_message_of_mqtt_keeps_its_own_words_on_the_way_through_a_dead_letter_exchange(
-    house: House, sensor: Client, peer: Peer
+    house: AllProtocolsBroker, sensor: Client, peer: Peer
 ) -> None:
     """What AMQP cannot carry, pairs of one name and their order, is still there for a subscriber of MQTT."""
     app = house.client("app")
@@ -282,7 +286,7 @@ def test_a_message_of_mqtt_keeps_its_own_words_on_the_way_through_a_dead_letter_
 @pytest.mark.parametrize("name", ["x-death", "x-first-death-reason", "CC", "BCC"])
 @pytest.mark.usefixtures("graveyard")
 def test_what_the_broker_says_in_headers_no_user_property_can_say(
-    house: House, sensor: Client, peer: Peer, name: str
+    house: AllProtocolsBroker, sensor: Client, peer: Peer, name: str
 ) -> None:
     peer.send(
         *queue("forged", "dead", x_dead_letter_exchange="dlx"), *queue("dying", "a", x_dead_letter_exchange="dlx")
@@ -298,7 +302,7 @@ def test_what_the_broker_says_in_headers_no_user_property_can_say(
 # Permissions
 
 
-def test_topics_of_its_own(house: House, peer: Peer) -> None:
+def test_topics_of_its_own(house: AllProtocolsBroker, peer: Peer) -> None:
     house.add_user("fleet", "secret")
     record = TopicPermissionRecord("/", "fleet", "amq.topic", r"^up\.{client_id}\.", r"^down\.{client_id}\.")
     house.broker.directory.put_topic_permission(record)
@@ -313,7 +317,7 @@ def test_topics_of_its_own(house: House, peer: Peer) -> None:
     assert all_of(peer, "up") == [b"23"]
 
 
-def test_a_will_that_may_not_be_published_is_not(house: House, peer: Peer) -> None:
+def test_a_will_that_may_not_be_published_is_not(house: AllProtocolsBroker, peer: Peer) -> None:
     house.add_user("mute", "secret", (".*", "^mqtt-", ".*"))
     peer.send(*queue("all", "#")).hear()
     house.client("mortal", username="mute", password=b"secret", will=Will("status")).lose()
@@ -321,7 +325,7 @@ def test_a_will_that_may_not_be_published_is_not(house: House, peer: Peer) -> No
 
 
 def test_what_the_broker_tells_of_itself_cannot_be_forged_over_amqp() -> None:
-    house = House()
+    house = AllProtocolsBroker()
     watcher, peer = house.client("watcher"), house.peer()
     assert watcher.subscribe("$SYS/#") == ["SUBACK #1 0"]
     peer.send(published("$SYS.broker.uptime", b"forged")).hear()

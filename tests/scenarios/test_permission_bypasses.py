@@ -10,7 +10,7 @@ from gateway.kernel.journal.records import TopicPermissionRecord
 from tests.protocols.amqp.dialogue import Peer
 from tests.protocols.mqtt.packets import Will
 from tests.protocols.stomp.dialogue import Client as StompClient
-from tests.scenarios.house import published
+from tests.scenarios.all_protocols_broker import published
 from tests.scenarios.permission_matrix import USER, Scene
 
 ALL: Final = frozenset((letter, ".*") for letter in "CWR")

@@ -8,28 +8,28 @@ from gateway.kernel.queueing.queue import Queue
 from gateway.net.outbox import HIGH_WATER
 from gateway.testing import FakeClock
 from tests.protocols.amqp.dialogue import Peer
-from tests.protocols.amqp.ear import Heard
+from tests.protocols.amqp.frame_reader import Heard
 from tests.protocols.amqp.frames import publish
 from tests.protocols.mqtt.packets import user_property
-from tests.scenarios.house import TOPICS, House, own_queue, properties_of
+from tests.scenarios.all_protocols_broker import TOPICS, AllProtocolsBroker, own_queue, properties_of
 
 STREAM = {"x-queue-type": "stream"}
 
 
-def house_with_stream(*keys: str) -> House:
+def house_with_stream(*keys: str) -> AllProtocolsBroker:
     """A house with a stream ``s``, bound to the topics by these keys."""
-    house = House(clock=FakeClock())
+    house = AllProtocolsBroker(clock=FakeClock())
     stream = stream_of(house)
     for key in keys:
         house.vhost.bind(house.vhost.exchange(TOPICS), stream, key)
     return house
 
 
-def stream_of(house: House, name: str = "s") -> Queue:
+def stream_of(house: AllProtocolsBroker, name: str = "s") -> Queue:
     return house.vhost.declare_queue(name, is_durable=True, arguments=STREAM)
 
 
-def go_on(house: House, times: int = 3) -> None:
+def go_on(house: AllProtocolsBroker, times: int = 3) -> None:
     for _ in range(times):
         house.settle()
         assert isinstance(house.clock, FakeClock)
@@ -37,7 +37,7 @@ def go_on(house: House, times: int = 3) -> None:
     house.settle()
 
 
-def reader(house: House, prefetch: int = 1000, offset: Any = "first", stream: str = "s") -> Peer:
+def reader(house: AllProtocolsBroker, prefetch: int = 1000, offset: Any = "first", stream: str = "s") -> Peer:
     """Return somebody who consumes over AMQP; what it hears first are the deliveries."""
     peer = house.peer()
     arguments = {"x-stream-offset": offset}
@@ -93,7 +93,7 @@ def test_subscribers_of_mqtt_get_what_a_stream_keeps() -> None:
 
 
 def test_sessions_have_queues_where_everything_else_is_a_stream() -> None:
-    house = House(clock=FakeClock())
+    house = AllProtocolsBroker(clock=FakeClock())
     house.broker.describe_vhost("/", default_queue_type="stream")
     keeper, sensor = house.client("keeper", version=4, is_clean=False), house.client("sensor")
     keeper.subscribe("news", 1)

@@ -8,33 +8,33 @@ from pamqp import commands
 from tests.management.console import Console
 from tests.protocols.amqp.dialogue import Peer
 from tests.protocols.stomp.dialogue import Client as StompClient
-from tests.scenarios.house import House
+from tests.scenarios.all_protocols_broker import AllProtocolsBroker
 from tests.scenarios.permission_matrix import USER
 
 SAID = f"user '{USER}' is deleted"
 
 
 @pytest.fixture
-def house() -> House:
-    house = House()
+def house() -> AllProtocolsBroker:
+    house = AllProtocolsBroker()
     house.put_user(USER, USER, "management")
     return house
 
 
-def amqp(house: House) -> Callable[[], list[str]]:
+def amqp(house: AllProtocolsBroker) -> Callable[[], list[str]]:
     peer = Peer(house._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
     peer.open(user=USER, password=USER)
     peer.send(commands.Channel.Open()).hear()
     return peer.hear
 
 
-def stomp(house: House) -> Callable[[], list[str]]:
+def stomp(house: AllProtocolsBroker) -> Callable[[], list[str]]:
     client = StompClient(house._stomp_door)  # type: ignore[arg-type]  # all that it asks of its gateway
     client.connect(login=USER, passcode=USER)
     return lambda: [f"{frame.verb} {frame.body.decode()}{frame.headers.get('message', '')}" for frame in client.hear()]
 
 
-def mqtt(house: House) -> Callable[[], list[str]]:
+def mqtt(house: AllProtocolsBroker) -> Callable[[], list[str]]:
     return house.client("c", username=USER, password=USER.encode()).hear
 
 
@@ -42,7 +42,7 @@ CONNECTIONS = {"AMQP": amqp, "STOMP": stomp, "MQTT": mqtt}
 
 
 @pytest.mark.parametrize("protocol", CONNECTIONS)
-def test_the_connections_of_a_deleted_user_are_closed_and_told_why(house: House, protocol: str) -> None:
+def test_the_connections_of_a_deleted_user_are_closed_and_told_why(house: AllProtocolsBroker, protocol: str) -> None:
     hear = CONNECTIONS[protocol](house)
     assert hear() == []
     assert house.broker.connections.count_of(USER) == 1
@@ -52,14 +52,14 @@ def test_the_connections_of_a_deleted_user_are_closed_and_told_why(house: House,
     assert protocol == "MQTT" or any(SAID in line for line in heard), heard
 
 
-def test_others_stay(house: House) -> None:
+def test_others_stay(house: AllProtocolsBroker) -> None:
     guest = house.peer()
     house.broker.directory.remove_user(USER)
     assert guest.hear() == []
     assert guest.send(commands.Queue.Declare(0, "q")).hear() != []
 
 
-def test_a_deleted_user_does_not_log_in_again(house: House) -> None:
+def test_a_deleted_user_does_not_log_in_again(house: AllProtocolsBroker) -> None:
     console = Console(house._door)  # type: ignore[arg-type]  # all that it asks of its gateway
     assert console.ask("GET", "/whoami", user=USER).status == 200
     house.broker.directory.remove_user(USER)
@@ -69,7 +69,7 @@ def test_a_deleted_user_does_not_log_in_again(house: House) -> None:
     assert "CONNACK" not in house.stranger().connect("c", username=USER, password=USER.encode())
 
 
-def test_a_user_that_may_not_enter_any_more_is_refused_what_it_does_next(house: House) -> None:
+def test_a_user_that_may_not_enter_any_more_is_refused_what_it_does_next(house: AllProtocolsBroker) -> None:
     peer = Peer(house._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
     peer.open(user=USER, password=USER)
     peer.send(commands.Channel.Open()).hear()

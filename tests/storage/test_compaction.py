@@ -22,7 +22,7 @@ from gateway.kernel.messages.chunks import entries
 from gateway.testing.store_session import entities_in, message_with, queue_record, vhost_record
 from gateway.testing.store_streams import line, segment
 from gateway_lmdb import LmdbStore, compaction
-from gateway_lmdb.compaction import Progress
+from gateway_lmdb.compaction import CompactionProgress
 from gateway_memory import MemoryStore
 from tests.storage.listeners import Heard
 from tests.storage.places import PATIENCE_S, LmdbPlace
@@ -38,8 +38,8 @@ def place() -> Iterator[LmdbPlace]:
     place.close()
 
 
-def opened(place: LmdbPlace, retry_interval_s: float = 0.01) -> tuple[LmdbStore, Heard, list[Progress]]:
-    told: list[Progress] = []
+def opened(place: LmdbPlace, retry_interval_s: float = 0.01) -> tuple[LmdbStore, Heard, list[CompactionProgress]]:
+    told: list[CompactionProgress] = []
     place.store = store = LmdbStore(
         place.path, call_in_kernel=place.calls.put, retry_interval_s=retry_interval_s, on_compaction=told.append
     )
@@ -60,7 +60,7 @@ def durable(place: LmdbPlace, heard: Heard, lsn: int) -> None:
     place.pump(lambda: heard.watermark >= lsn)
 
 
-def over(place: LmdbPlace, told: list[Progress]) -> Progress:
+def over(place: LmdbPlace, told: list[CompactionProgress]) -> CompactionProgress:
     place.pump(lambda: bool(told) and told[-1].is_over)
     return told[-1]
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from benchmarks.load.amqp import wire
-from benchmarks.load.lane import Arrival, BrokerRefused
+from benchmarks.load.client_rig import Arrival, BrokerRefused
 from benchmarks.load.link import TIMEOUT_S
 from benchmarks.load.workloads import AMQP
 

@@ -9,9 +9,9 @@ from benchmarks.load.amqp import wire
 from benchmarks.load.amqp.client import Client, connected
 from benchmarks.load.amqp.receipts import Acks, Confirms
 from benchmarks.load.amqp.topology import Route, topology
+from benchmarks.load.client_rig import Arrival, Exchange, Lost, Probe
 from benchmarks.load.consumer import Consumer, Sizes
 from benchmarks.load.drive import Flow
-from benchmarks.load.lane import Arrival, Exchange, Lost, Probe
 from benchmarks.load.link import Link
 from benchmarks.load.publisher import Cycle, Publisher
 from benchmarks.load.workloads import AMQP, Workload

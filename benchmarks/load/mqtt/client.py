@@ -5,7 +5,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from benchmarks.load.lane import BrokerRefused
+from benchmarks.load.client_rig import BrokerRefused
 from benchmarks.load.link import TIMEOUT_S
 from benchmarks.load.mqtt import wire
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from benchmarks.load.lane import Lost
+from benchmarks.load.client_rig import Lost
 from benchmarks.load.mqtt import wire
 from benchmarks.load.mqtt.client import Client, connected
 from benchmarks.load.workloads import Workload

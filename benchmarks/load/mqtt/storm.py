@@ -7,9 +7,9 @@ from contextlib import closing
 from time import perf_counter, sleep
 from typing import Final
 
+from benchmarks.load.client_rig import Lost
 from benchmarks.load.drive import STALL_S, Stalled
 from benchmarks.load.figure import Figure, at_most
-from benchmarks.load.lane import Lost
 from benchmarks.load.measurement import stopwatch
 from benchmarks.load.mqtt import wire
 from benchmarks.load.mqtt.client import Client, connected

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from benchmarks.load.lane import Arrival, BrokerRefused
+from benchmarks.load.client_rig import Arrival, BrokerRefused
 from benchmarks.load.link import TIMEOUT_S
 from benchmarks.load.stomp import wire
 

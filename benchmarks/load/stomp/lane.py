@@ -12,9 +12,9 @@ from typing import Final
 
 from benchmarks.load.amqp.client import Client as AmqpClient
 from benchmarks.load.amqp.client import connected as amqp_connected
+from benchmarks.load.client_rig import Arrival, Exchange, Lost, Probe
 from benchmarks.load.consumer import Consumer
 from benchmarks.load.drive import Flow
-from benchmarks.load.lane import Arrival, Exchange, Lost, Probe
 from benchmarks.load.link import Link
 from benchmarks.load.publisher import Cycle, Publisher
 from benchmarks.load.stomp import wire

@@ -3,7 +3,7 @@
 import struct
 from typing import Final
 
-from benchmarks.load.lane import BrokerRefused
+from benchmarks.load.client_rig import BrokerRefused
 from benchmarks.load.stomp import wire
 from benchmarks.load.stomp.client import Client
 

@@ -9,7 +9,7 @@ PORTS = {"http": 15672, "https": 15671}
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ApiAddress:
     """A management API's place. ``user`` and ``password`` are those written into the URL, if any."""
 
     scheme: str
@@ -20,7 +20,7 @@ class Address:
     password: str | None = None
 
     @classmethod
-    def parse(cls, url: str) -> "Address":
+    def parse(cls, url: str) -> "ApiAddress":
         """Read ``http://host:port``, with the API's usual port as default. :raises WrongUsage: for anything else."""
         try:
             parts = urlsplit(url)

@@ -12,15 +12,15 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Final
 from urllib.parse import quote, urlencode
 
-from gateway.cli.ctl.address import Address
+from gateway.cli.ctl.address import ApiAddress
 from gateway.cli.ctl.errors import (
     BrokerFailed,
+    BrokerUnreachable,
     Declined,
-    NotFound,
     NotPermitted,
     StillStarting,
     Unhealthy,
-    Unreachable,
+    UnknownEntity,
     WrongData,
 )
 from gateway.cli.ctl.values import Json, JsonObject, compact, objects
@@ -30,11 +30,11 @@ NOT_FOUND: Final = 404
 SERVER_ERROR: Final = 500
 
 
-class Api:
+class ApiClient:
     """The management API at one address, as one user. Each request has a connection of its own."""
 
     def __init__(
-        self, address: Address, user: str, password: str, timeout_s: float | None, cacert: str | None = None
+        self, address: ApiAddress, user: str, password: str, timeout_s: float | None, cacert: str | None = None
     ) -> None:
         self.address = address
         self.user = user
@@ -42,9 +42,9 @@ class Api:
         self._authorization = "Basic " + b64encode(f"{user}:{password}".encode(errors="surrogateescape")).decode()
         self._cacert = cacert
 
-    def as_user(self, user: str, password: str) -> "Api":
+    def as_user(self, user: str, password: str) -> "ApiClient":
         """The same API for somebody else."""
-        return Api(self.address, user, password, self.timeout_s, self._cacert)
+        return ApiClient(self.address, user, password, self.timeout_s, self._cacert)
 
     def get(self, *path: str, query: Mapping[str, str] | None = None) -> Json:
         """Ask for what is at a path. :raises CommandFailed: one of its kinds, for each thing that can go wrong."""
@@ -90,7 +90,7 @@ class Api:
             finally:
                 connection.close()
         except (OSError, HTTPException, UnicodeError) as error:  # the last for host names that cannot be
-            raise Unreachable(f"no answer from {self.address.url}: {_told(error)}") from None
+            raise BrokerUnreachable(f"no answer from {self.address.url}: {_told(error)}") from None
         if status >= 300:
             self._raise(status, answer)
         return answer
@@ -117,7 +117,7 @@ class Api:
         if status in UNAUTHORIZED:
             raise NotPermitted(self.user, reason)
         if status == NOT_FOUND:
-            raise NotFound(reason)
+            raise UnknownEntity(reason)
         if told.get("status") == "starting":
             raise StillStarting(reason)
         if told.get("status") == "failed":

@@ -2,12 +2,12 @@
 
 import click
 
-from gateway.cli.ctl.listing import Listing, columns_argument, listed
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.listing import ListedNoun, columns_argument, listed
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.verb import verb
 from gateway.cli.ctl.vhosts import change_vhost
 
-ARCHIVES = Listing(
+ARCHIVES = ListedNoun(
     path=("archives",),
     columns={
         name: name
@@ -24,14 +24,14 @@ ARCHIVES = Listing(
 
 @verb
 @columns_argument
-def list_archives(session: Session, columns: tuple[str, ...]) -> None:
+def list_archives(session: VerbSession, columns: tuple[str, ...]) -> None:
     """List what is kept for good in a virtual host, and how far it is behind."""
     listed(session, ARCHIVES, columns)
 
 
 @verb
 @click.argument("state", type=click.Choice(["on", "off"]))
-def trace_table(session: Session, state: str) -> None:
+def trace_table(session: VerbSession, state: str) -> None:
     """Write what happens to messages of a virtual host into its table of events, or no more."""
     word = "Starting" if state == "on" else "Stopping"
     session.output.announce(f'{word} the trace table of vhost "{session.vhost}" ...')

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import click
 
-from gateway.cli.ctl.errors import Declined, NotFound
-from gateway.cli.ctl.listing import Listing, columns_argument, listed
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.errors import Declined, UnknownEntity
+from gateway.cli.ctl.listing import ListedNoun, columns_argument, listed
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import JsonObject, text
 from gateway.cli.ctl.verb import verb
 
@@ -19,7 +19,7 @@ OF_CONNECTION = (
     *("peer_cert_subject", "peer_cert_issuer", "peer_cert_validity"),
 )
 
-CONNECTIONS = Listing(
+CONNECTIONS = ListedNoun(
     path=("connections",),
     # What RabbitMQ shows as a process is a name here: close_connection takes it as it took that.
     columns={**{name: name for name in OF_CONNECTION}, "pid": "name"},
@@ -33,14 +33,14 @@ OF_CHANNEL = (
     *("prefetch_count", "global_prefetch_count", "idle_since"),
 )
 
-CHANNELS = Listing(
+CHANNELS = ListedNoun(
     path=("channels",),
     columns={**{name: name for name in OF_CHANNEL}, "pid": "name", "connection": "connection_details.name"},
     defaults=("pid", "user", "consumer_count", "messages_unacknowledged"),
     banner="Listing channels ...",
 )
 
-CONSUMERS = Listing(
+CONSUMERS = ListedNoun(
     path=("consumers",),
     columns={
         "queue_name": "queue.name",
@@ -62,21 +62,21 @@ CONSUMERS = Listing(
 
 @verb
 @columns_argument
-def list_connections(session: Session, columns: tuple[str, ...]) -> None:
+def list_connections(session: VerbSession, columns: tuple[str, ...]) -> None:
     """List the connections of all virtual hosts."""
     listed(session, CONNECTIONS, columns)
 
 
 @verb
 @columns_argument
-def list_channels(session: Session, columns: tuple[str, ...]) -> None:
+def list_channels(session: VerbSession, columns: tuple[str, ...]) -> None:
     """List the channels of all virtual hosts."""
     listed(session, CHANNELS, columns)
 
 
 @verb
 @columns_argument
-def list_consumers(session: Session, columns: tuple[str, ...]) -> None:
+def list_consumers(session: VerbSession, columns: tuple[str, ...]) -> None:
     """List the consumers of a virtual host."""
     listed(session, CONSUMERS, columns)
 
@@ -84,7 +84,7 @@ def list_consumers(session: Session, columns: tuple[str, ...]) -> None:
 @verb
 @click.argument("name")
 @click.argument("reason")
-def close_connection(session: Session, name: str, reason: str) -> None:
+def close_connection(session: VerbSession, name: str, reason: str) -> None:
     """Close a connection, which NAME is the name or pid of, and tell its client the REASON."""
     session.output.announce(f"Closing connection {name}, reason: {reason}...")
     with session.where_absent(Declined(f"connection '{name}' does not exist")):
@@ -96,7 +96,7 @@ def close_connection(session: Session, name: str, reason: str) -> None:
 @click.option("--global", "in_all", is_flag=True, help="In all virtual hosts.")
 @click.option("--limit", type=click.IntRange(min=0), default=0, help="Close so many at most; 0 is all.")
 @click.option("--per-connection-delay", "delay_ms", type=click.IntRange(min=0), default=0, help="In milliseconds.")
-def close_all_connections(session: Session, reason: str, in_all: bool, limit: int, delay_ms: int) -> None:
+def close_all_connections(session: VerbSession, reason: str, in_all: bool, limit: int, delay_ms: int) -> None:
     """Close the connections of a virtual host, or of all, and tell their clients the REASON."""
     place = f"to node {session.node()} (across all vhosts)" if in_all else f"in vhost {session.vhost}"
     session.output.announce(f"Closing all connections {place}, reason: {reason}...")
@@ -109,20 +109,20 @@ def close_all_connections(session: Session, reason: str, in_all: bool, limit: in
 @click.argument("reason")
 @click.option("--limit", type=click.IntRange(min=0), default=0, help="Close so many at most; 0 is all.")
 @click.option("--per-connection-delay", "delay_ms", type=click.IntRange(min=0), default=0, help="In milliseconds.")
-def close_all_user_connections(session: Session, user: str, reason: str, limit: int, delay_ms: int) -> None:
+def close_all_user_connections(session: VerbSession, user: str, reason: str, limit: int, delay_ms: int) -> None:
     """Close the connections of USER, and tell their clients the REASON."""
     session.output.announce(f"Closing connections of user {user}, reason: {reason}...")
     _close(session, lambda found: text(found, "user") == user, reason, limit, delay_ms)
 
 
-def _close(session: Session, wants: Callable[[JsonObject], bool], reason: str, limit: int, delay_ms: int) -> int:
+def _close(session: VerbSession, wants: Callable[[JsonObject], bool], reason: str, limit: int, delay_ms: int) -> int:
     """Close the connections that are wanted; return how many there were, without those that left by themselves."""
     names = [text(found, "name") for found in session.api.list("connections") if wants(found)]
     closed = 0
     for name in names[: limit or None]:
         try:
             session.api.delete("connections", name, reason=reason)
-        except NotFound:
+        except UnknownEntity:
             continue
         closed += 1
         time.sleep(delay_ms / 1000)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from gateway.cli.ctl.errors import NoSuchVirtualHost, WrongData
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.verb import verb
 
 STANDARD_STREAM = "-"
@@ -17,7 +17,7 @@ FORMAT = click.option("--format", "file_format", type=click.Choice(["json"], cas
 @verb
 @click.argument("file")
 @FORMAT
-def export_definitions(session: Session, file: str, file_format: str) -> None:
+def export_definitions(session: VerbSession, file: str, file_format: str) -> None:
     """Write the definitions to FILE, or to standard output if it is -. With -p, those of that virtual host alone."""
     if file != STANDARD_STREAM:
         session.output.announce(f'Exporting definitions in JSON to a file at "{file}" ...')
@@ -35,7 +35,7 @@ def export_definitions(session: Session, file: str, file_format: str) -> None:
 @verb
 @click.argument("file", default=STANDARD_STREAM)
 @FORMAT
-def import_definitions(session: Session, file: str, file_format: str) -> None:
+def import_definitions(session: VerbSession, file: str, file_format: str) -> None:
     """Read definitions from FILE, or from standard input. With -p, into that virtual host."""
     source = "standard input" if file == STANDARD_STREAM else f'a file at "{file}"'
     session.output.announce(f"Importing definitions in JSON from {source} ...")
@@ -45,7 +45,7 @@ def import_definitions(session: Session, file: str, file_format: str) -> None:
     session.output.conclude("Successfully imported definitions")
 
 
-def _scope(session: Session) -> tuple[str, ...]:
+def _scope(session: VerbSession) -> tuple[str, ...]:
     """The virtual host, if one was named; definitions are otherwise whole."""
     return () if session.named_vhost is None else (session.named_vhost,)
 

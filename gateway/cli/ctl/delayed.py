@@ -3,8 +3,8 @@
 import click
 
 from gateway.cli.ctl.errors import WrongUsage
-from gateway.cli.ctl.listing import Listing
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.listing import ListedNoun
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import JsonObject, number, objects, part
 from gateway.cli.ctl.verb import verb
 
@@ -13,7 +13,7 @@ _SAME_NAME = (
     *("payload", "payload_encoding", "payload_bytes", "properties"),
 )
 
-DELAYED = Listing(
+DELAYED = ListedNoun(
     path=(),
     columns={name: name for name in _SAME_NAME},
     defaults=("position", "due_at", "exchange", "routing_key", "payload_bytes"),
@@ -31,7 +31,9 @@ of_exchange = click.option("--exchange", "is_exchange", is_flag=True, help="The 
 @click.argument("columns", nargs=-1)
 @of_exchange
 @click.option("--limit", type=click.IntRange(min=1), default=100, help="List so many at most, the soonest. [100]")
-def list_delayed_messages(session: Session, name: str, columns: tuple[str, ...], is_exchange: bool, limit: int) -> None:
+def list_delayed_messages(
+    session: VerbSession, name: str, columns: tuple[str, ...], is_exchange: bool, limit: int
+) -> None:
     """List the messages that a queue, or an exchange, holds back until their time."""
     chosen = DELAYED.chosen(columns)
     kind = "exchange" if is_exchange else "queue"
@@ -47,7 +49,7 @@ def list_delayed_messages(session: Session, name: str, columns: tuple[str, ...],
 @of_exchange
 @click.option("--all", "is_all", is_flag=True, help="Cancel all there are.")
 def cancel_delayed_messages(
-    session: Session, name: str, positions: tuple[int, ...], is_exchange: bool, is_all: bool
+    session: VerbSession, name: str, positions: tuple[int, ...], is_exchange: bool, is_all: bool
 ) -> None:
     """Forget messages that are held back, by their positions or all of them."""
     if is_all == bool(positions):
@@ -64,7 +66,7 @@ def cancel_delayed_messages(
             session.api.delete(*path, str(position))
 
 
-def _soonest(session: Session, path: tuple[str, ...], limit: int) -> list[JsonObject]:
+def _soonest(session: VerbSession, path: tuple[str, ...], limit: int) -> list[JsonObject]:
     """Return so many messages, page by page."""
     found: list[JsonObject] = []
     size = min(limit, _PAGE)

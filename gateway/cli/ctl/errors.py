@@ -60,7 +60,7 @@ class Declined(CommandFailed):
     exit_code = UNAVAILABLE
 
 
-class NotFound(Declined):
+class UnknownEntity(Declined):
     """The broker knows no such thing. Verbs say of what kind it is."""
 
 
@@ -76,7 +76,7 @@ class StillStarting(Declined):
     """The broker recovers its data and serves no requests yet. The message says how far it is."""
 
 
-class Unreachable(CommandFailed):
+class BrokerUnreachable(CommandFailed):
     """Nobody answers at the broker's URL."""
 
     exit_code = UNAVAILABLE

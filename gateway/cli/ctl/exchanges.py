@@ -1,7 +1,7 @@
 """The verbs of exchanges and bindings."""
 
-from gateway.cli.ctl.listing import Listing, columns_argument, listed
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.listing import ListedNoun, columns_argument, listed
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.verb import verb
 
 SAME_NAME = (
@@ -17,7 +17,7 @@ SAME_NAME = (
     "inert",
 )
 
-EXCHANGES = Listing(
+EXCHANGES = ListedNoun(
     path=("exchanges",),
     columns={name: name for name in SAME_NAME},
     defaults=("name", "type"),
@@ -25,7 +25,7 @@ EXCHANGES = Listing(
     is_in_vhost=True,
 )
 
-BINDINGS = Listing(
+BINDINGS = ListedNoun(
     path=("bindings",),
     columns={
         "source_name": "source",
@@ -45,14 +45,14 @@ BINDINGS = Listing(
 
 @verb
 @columns_argument
-def list_exchanges(session: Session, columns: tuple[str, ...]) -> None:
+def list_exchanges(session: VerbSession, columns: tuple[str, ...]) -> None:
     """List the exchanges of a virtual host with the columns asked for: name and type, if none is."""
     listed(session, EXCHANGES, columns)
 
 
 @verb
 @columns_argument
-def list_bindings(session: Session, columns: tuple[str, ...]) -> None:
+def list_bindings(session: VerbSession, columns: tuple[str, ...]) -> None:
     """List the bindings of a virtual host."""
     listed(session, BINDINGS, columns)
 

@@ -6,9 +6,9 @@ from typing import Final
 
 import click
 
-from gateway.cli.ctl.errors import Declined, NotPermitted, Unhealthy, Unreachable
+from gateway.cli.ctl.errors import BrokerUnreachable, Declined, NotPermitted, Unhealthy
 from gateway.cli.ctl.listeners import Listener, listeners_of
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import part, text
 from gateway.cli.ctl.verb import DEFAULT_TIMEOUT_S, verb
 
@@ -18,7 +18,7 @@ CONNECT_TIMEOUT_S: Final = 5.0
 
 
 @verb
-def ping(session: Session) -> None:
+def ping(session: VerbSession) -> None:
     """Check that the broker's management API answers and lets the user in."""
     patience_ms = (DEFAULT_TIMEOUT_S if session.timeout_s is None else session.timeout_s) * 1000
     session.output.announce(
@@ -30,7 +30,7 @@ def ping(session: Session) -> None:
 
 
 @verb
-def await_startup(session: Session) -> None:
+def await_startup(session: VerbSession) -> None:
     """Wait until the broker runs: five minutes at most, unless --timeout says otherwise."""
     patience_s = STARTUP_TIMEOUT_S if session.timeout_s is None else session.timeout_s
     deadline = time.monotonic() + patience_s
@@ -40,14 +40,14 @@ def await_startup(session: Session) -> None:
             return
         except NotPermitted:
             raise
-        except (Unreachable, Declined):
+        except (BrokerUnreachable, Declined):
             if time.monotonic() + RETRY_S > deadline:
                 raise
             time.sleep(RETRY_S)
 
 
 @verb
-def check_running(session: Session) -> None:
+def check_running(session: VerbSession) -> None:
     """Check that the broker runs."""
     node = session.node()
     session.output.announce(f"Checking if the broker is running on node {node} ...")
@@ -57,7 +57,7 @@ def check_running(session: Session) -> None:
 
 
 @verb
-def check_local_alarms(session: Session) -> None:
+def check_local_alarms(session: VerbSession) -> None:
     """Check that no alarm of memory or disk space is set on the node."""
     node = session.node()
     session.output.announce(f"Asking node {node} to report any local resource alarms ...")
@@ -66,7 +66,7 @@ def check_local_alarms(session: Session) -> None:
 
 
 @verb
-def check_alarms(session: Session) -> None:
+def check_alarms(session: VerbSession) -> None:
     """Check that no alarm of memory or disk space is set anywhere."""
     node = session.node()
     session.output.announce(f"Asking node {node} to report any resource alarms ...")
@@ -76,7 +76,7 @@ def check_alarms(session: Session) -> None:
 
 @verb
 @click.argument("port", type=click.IntRange(0, 65535))
-def check_port_listener(session: Session, port: int) -> None:
+def check_port_listener(session: VerbSession, port: int) -> None:
     """Check that the broker listens on PORT."""
     node = session.node()
     session.output.announce(f"Asking node {node} if there's an active listener on port {port} ...")
@@ -93,7 +93,7 @@ def check_port_listener(session: Session, port: int) -> None:
 
 @verb
 @click.argument("protocol")
-def check_protocol_listener(session: Session, protocol: str) -> None:
+def check_protocol_listener(session: VerbSession, protocol: str) -> None:
     """Check that the broker listens for PROTOCOL: amqp, amqps, http, ..."""
     node = session.node()
     session.output.announce(f"Asking node {node} if there's an active listener for protocol {protocol} ...")
@@ -109,7 +109,7 @@ def check_protocol_listener(session: Session, protocol: str) -> None:
 
 @verb
 @click.option("--address", help="Connect to this host, whatever the listeners are bound to.")
-def check_port_connectivity(session: Session, address: str | None) -> None:
+def check_port_connectivity(session: VerbSession, address: str | None) -> None:
     """Connect to every listener of the broker, from here."""
     overview = session.api.get("overview")
     node, found = text(overview, "node"), listeners_of(overview)
@@ -122,7 +122,7 @@ def check_port_connectivity(session: Session, address: str | None) -> None:
 
 
 @verb
-def check_virtual_hosts(session: Session) -> None:
+def check_virtual_hosts(session: VerbSession) -> None:
     """Check that all virtual hosts run."""
     node = session.node()
     session.output.announce(f"Checking if all vhosts are running on node {node} ...")
@@ -133,7 +133,7 @@ def check_virtual_hosts(session: Session) -> None:
 @verb
 @click.option("--within", type=click.IntRange(min=0), default=4, show_default=True, help="How many of the unit.")
 @click.option("--unit", type=click.Choice(["days", "weeks", "months", "years"]), default="weeks", show_default=True)
-def check_certificate_expiration(session: Session, within: int, unit: str) -> None:
+def check_certificate_expiration(session: VerbSession, within: int, unit: str) -> None:
     """Check that no certificate of the broker expires soon."""
     node = session.node()
     session.output.announce(f"Checking certificate expiration on node {node} ...")

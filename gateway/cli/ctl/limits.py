@@ -2,8 +2,8 @@
 
 import click
 
-from gateway.cli.ctl.errors import NoSuchUser, NoSuchVirtualHost, NotFound
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.errors import NoSuchUser, NoSuchVirtualHost, UnknownEntity
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.users import existing_user
 from gateway.cli.ctl.values import JsonObject, compact, parse_object, part
 from gateway.cli.ctl.verb import verb
@@ -14,7 +14,7 @@ ALL = "all"
 
 @verb
 @click.argument("definition")
-def set_vhost_limits(session: Session, definition: str) -> None:
+def set_vhost_limits(session: VerbSession, definition: str) -> None:
     """Replace the limits of a virtual host: DEFINITION is a JSON object of such limits."""
     session.output.announce(f'Setting vhost limits to "{definition}" for vhost "{session.vhost}" ...')
     limits = parse_object(definition, "the definition")
@@ -27,7 +27,7 @@ def set_vhost_limits(session: Session, definition: str) -> None:
 
 
 @verb
-def clear_vhost_limits(session: Session) -> None:
+def clear_vhost_limits(session: VerbSession) -> None:
     """Remove the limits of a virtual host."""
     session.output.announce(f'Clearing vhost "{session.vhost}" limits ...')
     session.require_vhost()
@@ -37,7 +37,7 @@ def clear_vhost_limits(session: Session) -> None:
 
 @verb
 @click.option("--global", "of_all", is_flag=True, help="Of all virtual hosts.")
-def list_vhost_limits(session: Session, of_all: bool) -> None:
+def list_vhost_limits(session: VerbSession, of_all: bool) -> None:
     """Print the limits of a virtual host, or a table of all that have some."""
     whose = "all vhosts" if of_all else f'vhost "{session.vhost}"'
     session.output.announce(f"Listing limits for {whose} ...")
@@ -49,7 +49,7 @@ def list_vhost_limits(session: Session, of_all: bool) -> None:
 @verb
 @click.argument("user")
 @click.argument("definition")
-def set_user_limits(session: Session, user: str, definition: str) -> None:
+def set_user_limits(session: VerbSession, user: str, definition: str) -> None:
     """Set limits of a user, given as a JSON object such as {"max-queues": 100}. Others stay."""
     session.output.announce(f'Setting user limits to "{definition}" for user "{user}" ...')
     limits = parse_object(definition, "the definition")
@@ -61,7 +61,7 @@ def set_user_limits(session: Session, user: str, definition: str) -> None:
 @verb
 @click.argument("user")
 @click.argument("limit")
-def clear_user_limits(session: Session, user: str, limit: str) -> None:
+def clear_user_limits(session: VerbSession, user: str, limit: str) -> None:
     """Remove one LIMIT of a user, or all of them."""
     what = "all limits" if limit == ALL else f'"{limit}" limit'
     session.output.announce(f'Clearing {what} for user "{user}" ...')
@@ -73,7 +73,7 @@ def clear_user_limits(session: Session, user: str, limit: str) -> None:
 @verb
 @click.option("--user", help="Whose limits; those of the user who asks, if none is given.")
 @click.option("--global", "of_all", is_flag=True, help="Of all users.")
-def list_user_limits(session: Session, user: str | None, of_all: bool) -> None:
+def list_user_limits(session: VerbSession, user: str | None, of_all: bool) -> None:
     """Print the limits of a user, or a table of all that have some."""
     name = user or session.api.user
     whose = "all users" if of_all else f'user "{name}"'
@@ -83,15 +83,15 @@ def list_user_limits(session: Session, user: str | None, of_all: bool) -> None:
     _print(session, "user", list(found), of_all)
 
 
-def _clear(session: Session, kind: str, owner: str, name: str) -> None:
+def _clear(session: VerbSession, kind: str, owner: str, name: str) -> None:
     """Remove a limit, if there is one."""
     try:
         session.api.delete(kind, owner, name)
-    except NotFound:
+    except UnknownEntity:
         return
 
 
-def _print(session: Session, owner: str, found: list[JsonObject], of_all: bool) -> None:
+def _print(session: VerbSession, owner: str, found: list[JsonObject], of_all: bool) -> None:
     """Print a table of all owners, or the limits of the one that was asked for."""
     if of_all:
         rows: list[JsonObject] = [{owner: part(each, owner), "limits": compact(part(each, "value"))} for each in found]

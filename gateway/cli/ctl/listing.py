@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import click
 
 from gateway.cli.ctl.errors import NoSuchVirtualHost, WrongUsage
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import Json, JsonObject, part
 
 columns_argument = click.argument("columns", nargs=-1)
@@ -14,7 +14,7 @@ columns_argument = click.argument("columns", nargs=-1)
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ListedNoun:
     """What can be listed of one noun.
 
     ``columns`` maps the name of a column to where its value stands in the API's object, with dots for what is nested;
@@ -46,8 +46,8 @@ class Listing:
 
 
 def listed(
-    session: Session,
-    listing: Listing,
+    session: VerbSession,
+    listing: ListedNoun,
     asked: Iterable[str],
     *,
     keeps: Callable[[JsonObject], bool] = lambda found: True,

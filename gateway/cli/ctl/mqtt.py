@@ -5,12 +5,12 @@ from dataclasses import replace
 import click
 
 from gateway.cli.ctl.connections import CONNECTIONS
-from gateway.cli.ctl.listing import Listing, columns_argument, listed
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.listing import ListedNoun, columns_argument, listed
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import text
 from gateway.cli.ctl.verb import verb
 
-MQTT_CONNECTIONS = Listing(
+MQTT_CONNECTIONS = ListedNoun(
     path=CONNECTIONS.path,
     columns={
         **CONNECTIONS.columns,
@@ -33,7 +33,7 @@ _verbose = click.option("-V", "--verbose", is_flag=True, help="With all columns.
 @verb
 @columns_argument
 @_verbose
-def list_mqtt_connections(session: Session, columns: tuple[str, ...], verbose: bool) -> None:
+def list_mqtt_connections(session: VerbSession, columns: tuple[str, ...], verbose: bool) -> None:
     """List the MQTT connections of all virtual hosts, those over WebSocket aside."""
     _list(session, MQTT_CONNECTIONS, "MQTT", columns, verbose)
 
@@ -41,12 +41,12 @@ def list_mqtt_connections(session: Session, columns: tuple[str, ...], verbose: b
 @verb
 @columns_argument
 @_verbose
-def list_web_mqtt_connections(session: Session, columns: tuple[str, ...], verbose: bool) -> None:
+def list_web_mqtt_connections(session: VerbSession, columns: tuple[str, ...], verbose: bool) -> None:
     """List the MQTT connections over WebSocket of all virtual hosts."""
     _list(session, WEB_MQTT_CONNECTIONS, "Web MQTT", columns, verbose)
 
 
-def _list(session: Session, listing: Listing, protocol: str, columns: tuple[str, ...], verbose: bool) -> None:
+def _list(session: VerbSession, listing: ListedNoun, protocol: str, columns: tuple[str, ...], verbose: bool) -> None:
     """List the connections of a protocol, whose versions follow its name."""
     wanted = tuple(listing.columns) if verbose else columns
     listed(

@@ -2,7 +2,7 @@
 
 import click
 
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.status import UNITS
 from gateway.cli.ctl.values import JsonObject, number, part
 from gateway.cli.ctl.verb import verb
@@ -12,7 +12,7 @@ ATTEMPTS = ("protocol", "auth_attempts", "auth_attempts_failed", "auth_attempts_
 
 @verb
 @click.option("--unit", type=click.Choice(list(UNITS)), default="GB", show_default=True, help="Of memory.")
-def memory_breakdown(session: Session, unit: str) -> None:
+def memory_breakdown(session: VerbSession, unit: str) -> None:
     """Tell what the memory of the node is used for, the most first."""
     node = session.node()
     session.output.announce(f"Reporting memory breakdown on node {node}...")
@@ -30,7 +30,7 @@ def memory_breakdown(session: Session, unit: str) -> None:
 
 
 @verb
-def list_node_auth_attempt_stats(session: Session) -> None:
+def list_node_auth_attempt_stats(session: VerbSession) -> None:
     """Tell how many logins there were with each protocol, and how they ended."""
     node = session.node()
     session.output.announce(f'Listing authentication attempts for node "{node}" ...')
@@ -39,7 +39,7 @@ def list_node_auth_attempt_stats(session: Session) -> None:
 
 @verb
 @click.argument("name")
-def set_cluster_name(session: Session, name: str) -> None:
+def set_cluster_name(session: VerbSession, name: str) -> None:
     """Give the broker a name, which tools show."""
     session.output.announce(f"Setting cluster name to {name} ...")
     session.api.put("cluster-name", body={"name": name})
@@ -47,7 +47,7 @@ def set_cluster_name(session: Session, name: str) -> None:
 
 @verb
 @click.argument("name")
-def enable_feature_flag(session: Session, name: str) -> None:
+def enable_feature_flag(session: VerbSession, name: str) -> None:
     """Turn a feature flag on, or all of them: they are."""
     which = "all feature flags" if name == "all" else f'feature flag "{name}"'
     session.output.announce(f"Enabling {which} ...")

@@ -3,7 +3,7 @@
 import click
 
 from gateway.cli.ctl.errors import Declined, NoSuchVirtualHost
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import JsonObject, compact, parse_json, part, text
 from gateway.cli.ctl.verb import verb
 
@@ -12,7 +12,7 @@ from gateway.cli.ctl.verb import verb
 @click.argument("component")
 @click.argument("name")
 @click.argument("value")
-def set_parameter(session: Session, component: str, name: str, value: str) -> None:
+def set_parameter(session: VerbSession, component: str, name: str, value: str) -> None:
     """Set a parameter of a COMPONENT to a JSON VALUE."""
     session.output.announce(
         f'Setting runtime parameter "{name}" for component "{component}" to "{value}" in vhost "{session.vhost}" ...'
@@ -25,7 +25,7 @@ def set_parameter(session: Session, component: str, name: str, value: str) -> No
 @verb
 @click.argument("component")
 @click.argument("name")
-def clear_parameter(session: Session, component: str, name: str) -> None:
+def clear_parameter(session: VerbSession, component: str, name: str) -> None:
     """Remove a parameter."""
     session.output.announce(
         f'Clearing runtime parameter "{name}" for component "{component}" on vhost "{session.vhost}" ...'
@@ -35,7 +35,7 @@ def clear_parameter(session: Session, component: str, name: str) -> None:
 
 
 @verb
-def list_parameters(session: Session) -> None:
+def list_parameters(session: VerbSession) -> None:
     """List the parameters of a virtual host."""
     session.output.announce(f'Listing runtime parameters for vhost "{session.vhost}" ...')
     session.require_vhost()
@@ -47,7 +47,7 @@ def list_parameters(session: Session) -> None:
 @verb
 @click.argument("name")
 @click.argument("value")
-def set_global_parameter(session: Session, name: str, value: str) -> None:
+def set_global_parameter(session: VerbSession, name: str, value: str) -> None:
     """Set a global parameter to a JSON VALUE."""
     session.output.announce(f'Setting global runtime parameter "{name}" to "{value}" ...')
     session.api.put("global-parameters", name, body={"name": name, "value": parse_json(value)})
@@ -55,7 +55,7 @@ def set_global_parameter(session: Session, name: str, value: str) -> None:
 
 @verb
 @click.argument("name")
-def clear_global_parameter(session: Session, name: str) -> None:
+def clear_global_parameter(session: VerbSession, name: str) -> None:
     """Remove a global parameter."""
     session.output.announce(f'Clearing global runtime parameter "{name}" ...')
     with session.where_absent(Declined(f"global parameter '{name}' does not exist")):
@@ -63,7 +63,7 @@ def clear_global_parameter(session: Session, name: str) -> None:
 
 
 @verb
-def list_global_parameters(session: Session) -> None:
+def list_global_parameters(session: VerbSession) -> None:
     """List the global parameters."""
     session.output.announce("Listing global runtime parameters ...")
     session.output.rows(("name", "value"), map(_row, session.api.list("global-parameters")))

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import click
 
-from gateway.cli.ctl.errors import Declined, NoSuchUser, NoSuchVirtualHost, NotFound
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.errors import Declined, NoSuchUser, NoSuchVirtualHost, UnknownEntity
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.users import existing_user
 from gateway.cli.ctl.values import JsonObject, text
 from gateway.cli.ctl.verb import verb
@@ -19,7 +19,7 @@ TOPIC_PERMISSIONS = ("exchange", "write", "read")
 @click.argument("configure")
 @click.argument("write")
 @click.argument("read")
-def set_permissions(session: Session, user: str, configure: str, write: str, read: str) -> None:
+def set_permissions(session: VerbSession, user: str, configure: str, write: str, read: str) -> None:
     """Let USER configure, write and read what matches these patterns, in a virtual host."""
     session.output.announce(f'Setting permissions for user "{user}" in vhost "{session.vhost}" ...')
     _grant(session, "permissions", user, {"configure": configure, "write": write, "read": read})
@@ -27,14 +27,14 @@ def set_permissions(session: Session, user: str, configure: str, write: str, rea
 
 @verb
 @click.argument("user")
-def clear_permissions(session: Session, user: str) -> None:
+def clear_permissions(session: VerbSession, user: str) -> None:
     """Take USER's permissions in a virtual host away."""
     session.output.announce(f'Clearing permissions for user "{user}" in vhost "{session.vhost}" ...')
     _revoke(session, "permissions", user)
 
 
 @verb
-def list_permissions(session: Session) -> None:
+def list_permissions(session: VerbSession) -> None:
     """List who may do what in a virtual host."""
     session.output.announce(f'Listing permissions for vhost "{session.vhost}" ...')
     _list_in_vhost(session, "permissions", ("user", *PERMISSIONS))
@@ -42,7 +42,7 @@ def list_permissions(session: Session) -> None:
 
 @verb
 @click.argument("user")
-def list_user_permissions(session: Session, user: str) -> None:
+def list_user_permissions(session: VerbSession, user: str) -> None:
     """List what USER may do, in all virtual hosts."""
     session.output.announce(f'Listing permissions for user "{user}" ...')
     _list_of_user(session, "permissions", user, ("vhost", *PERMISSIONS))
@@ -53,7 +53,7 @@ def list_user_permissions(session: Session, user: str) -> None:
 @click.argument("exchange")
 @click.argument("write")
 @click.argument("read")
-def set_topic_permissions(session: Session, user: str, exchange: str, write: str, read: str) -> None:
+def set_topic_permissions(session: VerbSession, user: str, exchange: str, write: str, read: str) -> None:
     """Let USER publish to and subscribe at a topic EXCHANGE with routing keys that match these patterns."""
     session.output.announce(
         f'Setting topic permissions on "{exchange}" for user "{user}" in vhost "{session.vhost}" ...'
@@ -64,7 +64,7 @@ def set_topic_permissions(session: Session, user: str, exchange: str, write: str
 @verb
 @click.argument("user")
 @click.argument("exchange", required=False)
-def clear_topic_permissions(session: Session, user: str, exchange: str | None) -> None:
+def clear_topic_permissions(session: VerbSession, user: str, exchange: str | None) -> None:
     """Take USER's topic permissions in a virtual host away: all of them, or those on one EXCHANGE."""
     on = "" if exchange is None else f' on "{exchange}"'
     session.output.announce(f'Clearing topic permissions{on} for user "{user}" in vhost "{session.vhost}" ...')
@@ -72,7 +72,7 @@ def clear_topic_permissions(session: Session, user: str, exchange: str | None) -
 
 
 @verb
-def list_topic_permissions(session: Session) -> None:
+def list_topic_permissions(session: VerbSession) -> None:
     """List the topic permissions in a virtual host."""
     session.output.announce(f'Listing topic permissions for vhost "{session.vhost}" ...')
     _list_in_vhost(session, "topic-permissions", ("user", *TOPIC_PERMISSIONS))
@@ -80,13 +80,13 @@ def list_topic_permissions(session: Session) -> None:
 
 @verb
 @click.argument("user")
-def list_user_topic_permissions(session: Session, user: str) -> None:
+def list_user_topic_permissions(session: VerbSession, user: str) -> None:
     """List USER's topic permissions, in all virtual hosts."""
     session.output.announce(f'Listing topic permissions for user "{user}" ...')
     _list_of_user(session, "topic-permissions", user, ("vhost", *TOPIC_PERMISSIONS))
 
 
-def _grant(session: Session, kind: str, user: str, patterns: JsonObject) -> None:
+def _grant(session: VerbSession, kind: str, user: str, patterns: JsonObject) -> None:
     """Set permissions. The API does not tell a missing user from a missing virtual host, so this finds out."""
     try:
         session.api.put(kind, session.vhost, user, body=patterns)
@@ -96,22 +96,22 @@ def _grant(session: Session, kind: str, user: str, patterns: JsonObject) -> None
         raise
 
 
-def _revoke(session: Session, kind: str, user: str, *exchange: str) -> None:
+def _revoke(session: VerbSession, kind: str, user: str, *exchange: str) -> None:
     """Clear permissions; as with rabbitmqctl, having had none is no error."""
     try:
         session.api.delete(kind, session.vhost, user, *exchange)
-    except NotFound:
+    except UnknownEntity:
         session.require_vhost()
         existing_user(session, user)
 
 
-def _list_in_vhost(session: Session, kind: str, columns: tuple[str, ...]) -> None:
+def _list_in_vhost(session: VerbSession, kind: str, columns: tuple[str, ...]) -> None:
     with session.where_absent(NoSuchVirtualHost(session.vhost)):
         found = session.api.list("vhosts", session.vhost, kind)
     session.output.rows(columns, _sorted(found))
 
 
-def _list_of_user(session: Session, kind: str, user: str, columns: tuple[str, ...]) -> None:
+def _list_of_user(session: VerbSession, kind: str, user: str, columns: tuple[str, ...]) -> None:
     with session.where_absent(NoSuchUser(user)):
         found = session.api.list("users", user, kind)
     session.output.rows(columns, _sorted(found))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import click
 
 from gateway.cli.ctl.errors import Declined, NoSuchVirtualHost
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import Json, JsonObject, compact, number, parse_object, part, text
 from gateway.cli.ctl.verb import verb
 from gateway.kernel.errors import PreconditionFailed
@@ -42,7 +42,7 @@ def _with_terms(action: Callable[..., None]) -> Callable[..., None]:
 
 @verb
 @_with_terms
-def set_policy(session: Session, name: str, pattern: str, definition: str, priority: int, apply_to: str) -> None:
+def set_policy(session: VerbSession, name: str, pattern: str, definition: str, priority: int, apply_to: str) -> None:
     """Set a policy: DEFINITION, a JSON object of settings, applies to what has a name that matches PATTERN."""
     session.output.announce(
         f'Setting policy "{name}" for pattern "{pattern}" to "{definition}" with priority "{priority}" '
@@ -53,7 +53,7 @@ def set_policy(session: Session, name: str, pattern: str, definition: str, prior
 
 @verb
 @click.argument("name")
-def clear_policy(session: Session, name: str) -> None:
+def clear_policy(session: VerbSession, name: str) -> None:
     """Remove a policy."""
     session.output.announce(f'Clearing policy "{name}" on vhost "{session.vhost}" ...')
     with session.naming(f"policy '{name}'"):
@@ -61,7 +61,7 @@ def clear_policy(session: Session, name: str) -> None:
 
 
 @verb
-def list_policies(session: Session) -> None:
+def list_policies(session: VerbSession) -> None:
     """List the policies of a virtual host."""
     session.output.announce(f'Listing policies for vhost "{session.vhost}" ...')
     found = _policies(session, "policies")
@@ -72,7 +72,7 @@ def list_policies(session: Session) -> None:
 @verb
 @_with_terms
 def set_operator_policy(
-    session: Session, name: str, pattern: str, definition: str, priority: int, apply_to: str
+    session: VerbSession, name: str, pattern: str, definition: str, priority: int, apply_to: str
 ) -> None:
     """Set an operator policy: limits that bound what policies and arguments ask for."""
     session.output.announce(
@@ -84,7 +84,7 @@ def set_operator_policy(
 
 @verb
 @click.argument("name")
-def clear_operator_policy(session: Session, name: str) -> None:
+def clear_operator_policy(session: VerbSession, name: str) -> None:
     """Remove an operator policy."""
     session.output.announce(f'Clearing operator policy "{name}" on vhost "{session.vhost}" ...')
     with session.naming(f"operator policy '{name}'"):
@@ -92,7 +92,7 @@ def clear_operator_policy(session: Session, name: str) -> None:
 
 
 @verb
-def list_operator_policies(session: Session) -> None:
+def list_operator_policies(session: VerbSession) -> None:
     """List the operator policies of a virtual host."""
     session.output.announce(f'Listing operator policy overrides for vhost "{session.vhost}" ...')
     session.output.rows(COLUMNS, map(_row, _policies(session, "operator-policies")))
@@ -101,7 +101,7 @@ def list_operator_policies(session: Session) -> None:
 @verb
 @click.argument("name")
 @click.option("--object-type", type=click.Choice(list(APPLIES_TO)), default="queue", show_default=True)
-def list_policies_that_match(session: Session, name: str, object_type: str) -> None:
+def list_policies_that_match(session: VerbSession, name: str, object_type: str) -> None:
     """List the policies that match a queue or exchange. The first one applies."""
     vhost = session.vhost
     session.output.announce(f"Listing policies that match {object_type} '{name}' in vhost '{vhost}' ...")
@@ -111,14 +111,16 @@ def list_policies_that_match(session: Session, name: str, object_type: str) -> N
     session.output.rows(COLUMNS, map(_row, sorted(matching, key=lambda policy: -number(policy, "priority"))))
 
 
-def _set(session: Session, kind: str, name: str, pattern: str, definition: str, priority: int, apply_to: str) -> None:
+def _set(
+    session: VerbSession, kind: str, name: str, pattern: str, definition: str, priority: int, apply_to: str
+) -> None:
     settings = parse_object(definition, "the definition")
     body: JsonObject = {"pattern": pattern, "definition": settings, "priority": priority, "apply-to": apply_to}
     with session.where_absent(NoSuchVirtualHost(session.vhost)):
         session.api.put(kind, session.vhost, name, body=body)
 
 
-def _policies(session: Session, kind: str) -> list[JsonObject]:
+def _policies(session: VerbSession, kind: str) -> list[JsonObject]:
     with session.where_absent(NoSuchVirtualHost(session.vhost)):
         found = session.api.list(kind, session.vhost)
     return sorted(found, key=lambda policy: text(policy, "name"))

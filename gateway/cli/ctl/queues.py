@@ -3,8 +3,8 @@
 import click
 
 from gateway.cli.ctl.errors import Declined, WrongUsage
-from gateway.cli.ctl.listing import Listing, columns_argument, listed
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.listing import ListedNoun, columns_argument, listed
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import JsonObject, number, text
 from gateway.cli.ctl.verb import DEFAULT_TIMEOUT_S, verb
 
@@ -20,7 +20,7 @@ SAME_NAME = (
     *("idle_since", "disk_reads", "disk_writes", "slave_pids", "synchronised_slave_pids"),
 )
 
-QUEUES = Listing(
+QUEUES = ListedNoun(
     path=("queues",),
     columns={
         **{name: name for name in SAME_NAME},
@@ -40,7 +40,7 @@ QUEUES = Listing(
 @click.option("--online", is_flag=True, help="Only queues that are available.")
 @click.option("--offline", is_flag=True, help="Only queues that are not available.")
 @click.option("--local", is_flag=True, help="Only queues of this node, which all are.")
-def list_queues(session: Session, columns: tuple[str, ...], online: bool, offline: bool, local: bool) -> None:
+def list_queues(session: VerbSession, columns: tuple[str, ...], online: bool, offline: bool, local: bool) -> None:
     """List the queues of a virtual host with the columns asked for: name and messages, if none is."""
     if online and offline:
         raise WrongUsage("a queue is not both online and offline")
@@ -57,7 +57,7 @@ def list_queues(session: Session, columns: tuple[str, ...], online: bool, offlin
 
 @verb
 @click.argument("name")
-def purge_queue(session: Session, name: str) -> None:
+def purge_queue(session: VerbSession, name: str) -> None:
     """Remove the messages of a queue that wait for a consumer."""
     session.output.announce(f"Purging queue '{name}' in vhost '{session.vhost}' ...")
     with session.naming(f"queue '{name}'"):
@@ -68,7 +68,7 @@ def purge_queue(session: Session, name: str) -> None:
 @click.argument("name")
 @click.option("-e", "--if-empty", is_flag=True, help="Only if it has no messages.")
 @click.option("-u", "--if-unused", is_flag=True, help="Only if it has no consumers.")
-def delete_queue(session: Session, name: str, if_empty: bool, if_unused: bool) -> None:
+def delete_queue(session: VerbSession, name: str, if_empty: bool, if_unused: bool) -> None:
     """Delete a queue with its messages."""
     conditions = [word for word, is_set in (("empty", if_empty), ("unused", if_unused)) if is_set]
     only = f" if queue is {' and '.join(conditions)}" if conditions else ""

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from gateway.cli.ctl.api import Api
-from gateway.cli.ctl.errors import CommandFailed, Declined, NoSuchVirtualHost, NotFound
+from gateway.cli.ctl.api import ApiClient
+from gateway.cli.ctl.errors import CommandFailed, Declined, NoSuchVirtualHost, UnknownEntity
 from gateway.cli.ctl.output import Output
 from gateway.cli.ctl.values import JsonObject, text
 
@@ -13,10 +13,10 @@ DEFAULT_VHOST = "/"
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class VerbSession:
     """One run of one verb. ``named_vhost`` and ``timeout_s`` are ``None`` unless they were given."""
 
-    api: Api
+    api: ApiClient
     output: Output
     named_vhost: str | None = None
     timeout_s: float | None = None
@@ -42,7 +42,7 @@ class Session:
         """Say that ``error`` when the broker knows no such thing."""
         try:
             yield
-        except NotFound:
+        except UnknownEntity:
             raise error from None
 
     @contextmanager
@@ -50,7 +50,7 @@ class Session:
         """Say ``what`` it is that the broker does not know: that, or the virtual host it should be in."""
         try:
             yield
-        except NotFound:
+        except UnknownEntity:
             self.require_vhost()
             raise Declined(f"{what} does not exist in vhost '{self.vhost}'") from None
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import click
 
 from gateway.cli.ctl.listeners import Listener, listeners_of
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import Json, JsonObject, number, part, text
 from gateway.cli.ctl.verb import verb
 from gateway.version import VERSION
@@ -16,7 +16,7 @@ ALARMS = {"mem_alarm": "memory", "disk_free_alarm": "disk"}
 
 @verb
 @click.option("--unit", type=click.Choice(list(UNITS)), default="GB", show_default=True, help="Of memory and disk.")
-def status(session: Session, unit: str) -> None:
+def status(session: VerbSession, unit: str) -> None:
     """Print how the node is: version, uptime, alarms, memory, files, disk space, totals, listeners."""
     overview = session.api.get("overview")
     name = text(overview, "node")
@@ -30,7 +30,7 @@ def status(session: Session, unit: str) -> None:
 
 
 @verb
-def listeners(session: Session) -> None:
+def listeners(session: VerbSession) -> None:
     """Print what listens where."""
     overview = session.api.get("overview")
     found = listeners_of(overview)
@@ -42,7 +42,7 @@ def listeners(session: Session) -> None:
 
 
 @verb
-def server_version(session: Session) -> None:
+def server_version(session: VerbSession) -> None:
     """Print the version of the broker."""
     overview = session.api.get("overview")
     session.output.announce(f"Asking node {text(overview, 'node')} for its version...")
@@ -50,14 +50,14 @@ def server_version(session: Session) -> None:
 
 
 @verb
-def list_feature_flags(session: Session) -> None:
+def list_feature_flags(session: VerbSession) -> None:
     """List the feature flags and their states."""
     session.output.announce("Listing feature flags ...")
     session.output.rows(("name", "state"), session.api.list("feature-flags"))
 
 
 @verb
-def version(session: Session) -> None:
+def version(session: VerbSession) -> None:
     """Print the version of gatewayctl."""
     session.output.text(VERSION)
 

@@ -3,12 +3,12 @@
 import click
 
 from gateway.cli.ctl.connections import CONNECTIONS
-from gateway.cli.ctl.listing import Listing, columns_argument, listed
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.listing import ListedNoun, columns_argument, listed
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import text
 from gateway.cli.ctl.verb import verb
 
-STOMP_CONNECTIONS = Listing(
+STOMP_CONNECTIONS = ListedNoun(
     path=CONNECTIONS.path,
     columns={
         **CONNECTIONS.columns,
@@ -27,7 +27,7 @@ STOMP_CONNECTIONS = Listing(
 @verb
 @columns_argument
 @click.option("-V", "--verbose", is_flag=True, help="With all columns.")
-def list_stomp_connections(session: Session, columns: tuple[str, ...], verbose: bool) -> None:
+def list_stomp_connections(session: VerbSession, columns: tuple[str, ...], verbose: bool) -> None:
     """List the STOMP connections of all virtual hosts, those over WebSocket among them."""
     listed(
         session,

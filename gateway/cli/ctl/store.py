@@ -5,7 +5,7 @@ import time
 import click
 
 from gateway.cli.ctl.errors import Declined
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import Json, number, part, text
 from gateway.cli.ctl.verb import verb
 
@@ -14,7 +14,7 @@ _LOOK_S = 0.5
 
 @verb
 @click.option("--no-wait", is_flag=True, help="Begin it, and do not wait for its end.")
-def compact(session: Session, no_wait: bool) -> None:
+def compact(session: VerbSession, no_wait: bool) -> None:
     """Give the free space of the store's file back to the disk, while the broker runs."""
     session.output.announce("Compacting the store ...")
     session.api.post("store", "compact", body=b"")

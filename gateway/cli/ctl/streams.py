@@ -5,12 +5,12 @@ from typing import Final
 import click
 
 from gateway.cli.ctl.errors import WrongUsage
-from gateway.cli.ctl.listing import Listing, columns_argument, listed
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.listing import ListedNoun, columns_argument, listed
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import JsonObject, number, part, text
 from gateway.cli.ctl.verb import verb
 
-CONSUMERS = Listing(
+CONSUMERS = ListedNoun(
     path=("stream", "consumers"),
     columns={
         # what RabbitMQ shows as a process is a name here
@@ -29,7 +29,7 @@ CONSUMERS = Listing(
 )
 
 #: Clients of RabbitMQ's stream protocol, and what they declare; there is a listing of them, and nobody in it.
-PUBLISHERS = Listing(
+PUBLISHERS = ListedNoun(
     path=("stream", "publishers"),
     columns={name: name for name in ("connection_pid", "publisher_id", "reference", "stream")}
     | {name: name for name in ("messages_published", "messages_confirmed", "messages_errored")},
@@ -37,7 +37,7 @@ PUBLISHERS = Listing(
     banner="Listing stream publishers ...",
     is_in_vhost=True,
 )
-CONNECTIONS = Listing(
+CONNECTIONS = ListedNoun(
     path=("stream", "connections"),
     columns={name: name for name in ("conn_name", "host", "peer_host", "peer_port", "port", "user", "vhost")},
     defaults=("conn_name",),
@@ -51,7 +51,7 @@ TRACKING_COLUMNS: Final = ("type", "reference", "value", "lag")
 @verb
 @click.argument("stream")
 @click.option("--tracking", is_flag=True, help="Show the stored offsets of consumers instead.")
-def stream_status(session: Session, stream: str, tracking: bool) -> None:
+def stream_status(session: VerbSession, stream: str, tracking: bool) -> None:
     """Show how far a stream reaches, and who reads it."""
     if tracking:
         session.output.announce(f"Tracking of stream {stream} in vhost {session.vhost} ...")
@@ -77,7 +77,7 @@ def stream_status(session: Session, stream: str, tracking: bool) -> None:
 
 @verb
 @click.argument("stream")
-def list_stream_tracking(session: Session, stream: str) -> None:
+def list_stream_tracking(session: VerbSession, stream: str) -> None:
     """List the stored offsets of a stream's consumers, and how many messages they have yet to see."""
     session.output.announce(f"Listing tracking information for stream {stream} ...")
     _print_tracking(session, stream)
@@ -87,7 +87,7 @@ def list_stream_tracking(session: Session, stream: str) -> None:
 @click.argument("stream")
 @click.argument("consumer")
 @click.argument("offset", type=click.IntRange(min=0))
-def set_stream_offset(session: Session, stream: str, consumer: str, offset: int) -> None:
+def set_stream_offset(session: VerbSession, stream: str, consumer: str, offset: int) -> None:
     """Store an offset for a consumer, who goes on behind it; rabbitmqctl has no such verb."""
     session.output.announce(f"Setting the offset of consumer '{consumer}' of stream '{stream}' to {offset} ...")
     with session.naming(f"stream '{stream}'"):
@@ -97,7 +97,7 @@ def set_stream_offset(session: Session, stream: str, consumer: str, offset: int)
 @verb
 @click.argument("stream")
 @click.argument("consumer")
-def delete_stream_offset(session: Session, stream: str, consumer: str) -> None:
+def delete_stream_offset(session: VerbSession, stream: str, consumer: str) -> None:
     """Forget the stored offset of a consumer; rabbitmqctl has no such verb."""
     session.output.announce(f"Deleting the offset of consumer '{consumer}' of stream '{stream}' ...")
     with session.naming(f"consumer '{consumer}' of stream '{stream}'"):
@@ -106,26 +106,26 @@ def delete_stream_offset(session: Session, stream: str, consumer: str) -> None:
 
 @verb
 @columns_argument
-def list_stream_consumers(session: Session, columns: tuple[str, ...]) -> None:
+def list_stream_consumers(session: VerbSession, columns: tuple[str, ...]) -> None:
     """List the consumers of streams of a virtual host."""
     listed(session, CONSUMERS, columns)
 
 
 @verb
 @columns_argument
-def list_stream_publishers(session: Session, columns: tuple[str, ...]) -> None:
+def list_stream_publishers(session: VerbSession, columns: tuple[str, ...]) -> None:
     """List who publishes by RabbitMQ's stream protocol: nobody, it is not spoken."""
     listed(session, PUBLISHERS, columns)
 
 
 @verb
 @columns_argument
-def list_stream_connections(session: Session, columns: tuple[str, ...]) -> None:
+def list_stream_connections(session: VerbSession, columns: tuple[str, ...]) -> None:
     """List the connections of RabbitMQ's stream protocol: none, it is not spoken."""
     listed(session, CONNECTIONS, columns)
 
 
-def _print_tracking(session: Session, stream: str) -> None:
+def _print_tracking(session: VerbSession, stream: str) -> None:
     with session.naming(f"stream '{stream}'"):
         found = session.api.get("stream", session.vhost, stream, "tracking")
     offsets = part(found, "offsets")

@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from gateway.cli.ctl.errors import WrongUsage
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import Json, JsonObject
 from gateway.cli.ctl.verb import verb
 
@@ -32,7 +32,7 @@ _AGE: Final = re.compile(r"[0-9]+[YMDhms]")
 @click.option("--initial-cluster-size", type=int, help="Has no effect on one node.")
 @click.option("--exchange-type", help="x-super-stream, which chooses by hash, or direct, by key.")
 def add_super_stream(
-    session: Session,
+    session: VerbSession,
     name: str,
     partitions: int | None,
     binding_keys: str | None,
@@ -65,7 +65,7 @@ def add_super_stream(
 
 @verb
 @click.argument("name")
-def delete_super_stream(session: Session, name: str) -> None:
+def delete_super_stream(session: VerbSession, name: str) -> None:
     """Delete a super stream with its partitions and all messages in them."""
     session.output.announce("Deleting a super stream ...")
     with session.naming(f"super stream '{name}'"):

@@ -5,8 +5,8 @@ import sys
 import click
 
 from gateway.access.passwords import hash_password as hashed
-from gateway.cli.ctl.errors import NoSuchUser, NotFound, NotPermitted, UserExists, WrongData
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.errors import NoSuchUser, NotPermitted, UnknownEntity, UserExists, WrongData
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import Json, JsonObject, part
 from gateway.cli.ctl.verb import verb
 
@@ -17,13 +17,13 @@ NOT_FOR_MANAGEMENT = "Not management user"
 @verb
 @click.argument("name")
 @click.argument("password", required=False)
-def add_user(session: Session, name: str, password: str | None) -> None:
+def add_user(session: VerbSession, name: str, password: str | None) -> None:
     """Create a user, without permissions. A PASSWORD that is not given is read from standard input."""
     session.output.announce(f'Adding user "{name}" ...')
     secret = _password(password)
     try:
         session.api.get("users", name)
-    except NotFound:
+    except UnknownEntity:
         session.api.put("users", name, body={"password": secret, "tags": ""})
     else:
         raise UserExists(name)
@@ -35,7 +35,7 @@ def add_user(session: Session, name: str, password: str | None) -> None:
 
 @verb
 @click.argument("name")
-def delete_user(session: Session, name: str) -> None:
+def delete_user(session: VerbSession, name: str) -> None:
     """Delete a user."""
     session.output.announce(f'Deleting user "{name}" ...')
     with session.where_absent(NoSuchUser(name)):
@@ -45,7 +45,7 @@ def delete_user(session: Session, name: str) -> None:
 @verb
 @click.argument("name")
 @click.argument("password", required=False)
-def change_password(session: Session, name: str, password: str | None) -> None:
+def change_password(session: VerbSession, name: str, password: str | None) -> None:
     """Give a user another password. A PASSWORD that is not given is read from standard input."""
     session.output.announce(f'Changing password for user "{name}" ...')
     secret = _password(password)
@@ -55,7 +55,7 @@ def change_password(session: Session, name: str, password: str | None) -> None:
 
 @verb
 @click.argument("name")
-def clear_password(session: Session, name: str) -> None:
+def clear_password(session: VerbSession, name: str) -> None:
     """Take a user's password away: nobody logs in with one until it is set again."""
     session.output.announce(f'Clearing password for user "{name}" ...')
     user = existing_user(session, name)
@@ -65,7 +65,7 @@ def clear_password(session: Session, name: str) -> None:
 @verb
 @click.argument("name")
 @click.argument("tags", nargs=-1)
-def set_user_tags(session: Session, name: str, tags: tuple[str, ...]) -> None:
+def set_user_tags(session: VerbSession, name: str, tags: tuple[str, ...]) -> None:
     """Replace a user's tags: administrator, monitoring, policymaker, management, impersonator."""
     session.output.announce(f'Setting tags for user "{name}" to [{", ".join(tags)}] ...')
     user = existing_user(session, name)
@@ -74,7 +74,7 @@ def set_user_tags(session: Session, name: str, tags: tuple[str, ...]) -> None:
 
 
 @verb
-def list_users(session: Session) -> None:
+def list_users(session: VerbSession) -> None:
     """List the users and their tags."""
     session.output.announce("Listing users ...")
     users = session.api.list("users")
@@ -84,7 +84,7 @@ def list_users(session: Session) -> None:
 @verb
 @click.argument("name")
 @click.argument("password", required=False)
-def authenticate_user(session: Session, name: str, password: str | None) -> None:
+def authenticate_user(session: VerbSession, name: str, password: str | None) -> None:
     """Try to log in as a user: a way to check a password."""
     session.output.announce(f'Authenticating user "{name}" ...')
     try:
@@ -97,13 +97,13 @@ def authenticate_user(session: Session, name: str, password: str | None) -> None
 
 @verb
 @click.argument("password", required=False)
-def hash_password(session: Session, password: str | None) -> None:
+def hash_password(session: VerbSession, password: str | None) -> None:
     """Print the hash of a password, as definitions hold it. The broker is not asked."""
     session.output.announce("Will hash provided password")
     session.output.text(hashed(_password(password)))
 
 
-def existing_user(session: Session, name: str) -> JsonObject:
+def existing_user(session: VerbSession, name: str) -> JsonObject:
     """What the broker has of a user. :raises NoSuchUser: when it has none."""
     with session.where_absent(NoSuchUser(name)):
         user = session.api.get("users", name)

@@ -6,11 +6,11 @@ from typing import Final
 
 import click
 
-from gateway.cli.ctl.address import Address
-from gateway.cli.ctl.api import Api
+from gateway.cli.ctl.address import ApiAddress
+from gateway.cli.ctl.api import ApiClient
 from gateway.cli.ctl.formatters import FORMATTERS
 from gateway.cli.ctl.output import Output
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.session import VerbSession
 
 DEFAULT_URL: Final = "http://127.0.0.1:15672"
 DEFAULT_USER: Final = "guest"
@@ -73,13 +73,13 @@ def verb(action: Callable[..., None]) -> click.Command:
         longnames: bool,
         **arguments: object,
     ) -> None:
-        address = Address.parse(url or DEFAULT_URL)
+        address = ApiAddress.parse(url or DEFAULT_URL)
         user = login or address.user or DEFAULT_USER
         password = login_password or address.password or DEFAULT_PASSWORD
         output = Output(formatter or "table", is_quiet=quiet, is_silent=silent, has_headers=not no_table_headers)
         waits_s = DEFAULT_TIMEOUT_S if timeout is None else timeout
-        api = Api(address, user, password, waits_s if waits_s < FOREVER_S else None, cacert)
-        action(Session(api, output, vhost, timeout), **arguments)
+        api = ApiClient(address, user, password, waits_s if waits_s < FOREVER_S else None, cacert)
+        action(VerbSession(api, output, vhost, timeout), **arguments)
         output.end()
 
     command = click.command(action.__name__)(run)

@@ -3,12 +3,12 @@
 import click
 
 from gateway.cli.ctl.errors import NoSuchVirtualHost
-from gateway.cli.ctl.listing import Listing, columns_argument, listed
-from gateway.cli.ctl.session import Session
+from gateway.cli.ctl.listing import ListedNoun, columns_argument, listed
+from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import Json, JsonObject, part
 from gateway.cli.ctl.verb import verb
 
-VHOSTS = Listing(
+VHOSTS = ListedNoun(
     path=("vhosts",),
     columns={
         "name": "name",
@@ -34,7 +34,7 @@ VHOSTS = Listing(
 @click.option("--tags", help="Tags, separated by commas.")
 @click.option("--default-queue-type", help="The type of queues that are declared without one.")
 def add_vhost(
-    session: Session, name: str, description: str | None, tags: str | None, default_queue_type: str | None
+    session: VerbSession, name: str, description: str | None, tags: str | None, default_queue_type: str | None
 ) -> None:
     """Create a virtual host. One that exists stays, with the metadata given here."""
     session.output.announce(f'Adding vhost "{name}" ...')
@@ -44,7 +44,7 @@ def add_vhost(
 
 @verb
 @click.argument("name")
-def delete_vhost(session: Session, name: str) -> None:
+def delete_vhost(session: VerbSession, name: str) -> None:
     """Delete a virtual host with everything in it."""
     session.output.announce(f'Deleting vhost "{name}" ...')
     with session.where_absent(NoSuchVirtualHost(name)):
@@ -53,7 +53,7 @@ def delete_vhost(session: Session, name: str) -> None:
 
 @verb
 @click.argument("name")
-def enable_vhost_protection_from_deletion(session: Session, name: str) -> None:
+def enable_vhost_protection_from_deletion(session: VerbSession, name: str) -> None:
     """Let nobody delete a virtual host until the protection is lifted."""
     session.output.announce(f'Protecting vhost "{name}" from deletion ...')
     with session.where_absent(NoSuchVirtualHost(name)):
@@ -62,7 +62,7 @@ def enable_vhost_protection_from_deletion(session: Session, name: str) -> None:
 
 @verb
 @click.argument("name")
-def disable_vhost_protection_from_deletion(session: Session, name: str) -> None:
+def disable_vhost_protection_from_deletion(session: VerbSession, name: str) -> None:
     """Let a virtual host be deleted again."""
     session.output.announce(f'Lifting protection of vhost "{name}" from deletion ...')
     with session.where_absent(NoSuchVirtualHost(name)):
@@ -71,7 +71,7 @@ def disable_vhost_protection_from_deletion(session: Session, name: str) -> None:
 
 @verb
 @columns_argument
-def list_vhosts(session: Session, columns: tuple[str, ...]) -> None:
+def list_vhosts(session: VerbSession, columns: tuple[str, ...]) -> None:
     """List the virtual hosts."""
     listed(session, VHOSTS, columns)
 
@@ -79,14 +79,14 @@ def list_vhosts(session: Session, columns: tuple[str, ...]) -> None:
 @verb
 @click.argument("name")
 @click.argument("tags", nargs=-1)
-def set_vhost_tags(session: Session, name: str, tags: tuple[str, ...]) -> None:
+def set_vhost_tags(session: VerbSession, name: str, tags: tuple[str, ...]) -> None:
     """Replace the tags of a virtual host."""
     session.output.announce(f'Setting tags for virtual host "{name}" to [{", ".join(tags)}] ...')
     change_vhost(session, name, {"tags": ",".join(tags)})
 
 
 @verb
-def trace_on(session: Session) -> None:
+def trace_on(session: VerbSession) -> None:
     """Start the firehose of a virtual host: a copy of every message to amq.rabbitmq.trace."""
     session.output.announce(f'Starting tracing for vhost "{session.vhost}" ...')
     change_vhost(session, session.vhost, {"tracing": True})
@@ -94,14 +94,14 @@ def trace_on(session: Session) -> None:
 
 
 @verb
-def trace_off(session: Session) -> None:
+def trace_off(session: VerbSession) -> None:
     """Stop the firehose of a virtual host."""
     session.output.announce(f'Stopping tracing for vhost "{session.vhost}" ...')
     change_vhost(session, session.vhost, {"tracing": False})
     session.output.conclude(f"Trace disabled for vhost {session.vhost}")
 
 
-def change_vhost(session: Session, name: str, changes: JsonObject) -> None:
+def change_vhost(session: VerbSession, name: str, changes: JsonObject) -> None:
     """Change settings of a virtual host that exists. A PUT replaces all of them, so the others are sent along."""
     with session.where_absent(NoSuchVirtualHost(name)):
         vhost = session.api.get("vhosts", name)

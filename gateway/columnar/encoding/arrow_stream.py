@@ -10,7 +10,7 @@ import pyarrow as pa
 from gateway.columnar.encoding.pieces import Piece
 from gateway.columnar.encoding.schema import MESSAGES
 from gateway.columnar.tables.files import replaced
-from gateway.columnar.tables.sealed import Batch, index_of
+from gateway.columnar.tables.sealed import SealedBatch, index_of
 
 #: Columns that repeat themselves take next to no room with LZ4, and it next to no time.
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -32,14 +32,14 @@ def write_sealed(path: Path, pieces: Iterable[Piece]) -> int:
         return file.tell()
 
 
-def _write(sink: BinaryIO, pieces: Iterable[Piece]) -> tuple[int, list[Batch]]:
+def _write(sink: BinaryIO, pieces: Iterable[Piece]) -> tuple[int, list[SealedBatch]]:
     """Write an Arrow stream; return the size of its schema and where its batches lie."""
-    written: list[Batch] = []
+    written: list[SealedBatch] = []
     with pa.ipc.new_stream(sink, MESSAGES, options=_OPTIONS) as writer:
         position = _SCHEMA_SIZE  # the writer waits with the schema for the first batch
         for piece in pieces:
             writer.write_batch(piece.batch)
             end = sink.tell()
-            written.append(Batch(piece.first, piece.batch.num_rows, position, end - position))
+            written.append(SealedBatch(piece.first, piece.batch.num_rows, position, end - position))
             position = end
     return _SCHEMA_SIZE, written

@@ -21,7 +21,7 @@ Mqtt: TypeAlias = dict[str, str | int | bool]
 NOTHING: Final = Properties()
 
 
-class Facts(NamedTuple):
+class EnvelopeColumns(NamedTuple):
     """One value for each column of ``schema.ENVELOPE``, in that order."""
 
     exchange: str
@@ -65,7 +65,7 @@ class FactFinder:
         self._formats = formats
         self._specialities = specialities
 
-    def facts(self, stored: StoredMessage) -> Facts:
+    def facts(self, stored: StoredMessage) -> EnvelopeColumns:
         """Return the facts of a message, its body left out.
 
         What this version cannot read costs the columns made of it, never the message.
@@ -80,9 +80,9 @@ class FactFinder:
         return _facts(stored, properties, special)
 
 
-def _facts(stored: StoredMessage, said: Properties, special: Specialities) -> Facts:
+def _facts(stored: StoredMessage, said: Properties, special: Specialities) -> EnvelopeColumns:
     headers = said.headers
-    return Facts(
+    return EnvelopeColumns(
         exchange=text(stored.exchange),
         routing_key=text(stored.routing_key),
         protocol=stored.header_format,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from gateway.columnar.encoding.envelope_columns import FactFinder, Facts, text
+from gateway.columnar.encoding.envelope_columns import EnvelopeColumns, FactFinder, text
 from gateway.columnar.encoding.pieces import Piece
 from gateway.columnar.encoding.rows import Rows, rows_between
 from gateway.columnar.encoding.schema import ENVELOPE, MESSAGES, TIMESTAMP
@@ -25,7 +25,7 @@ class MessageColumns:
 
     def __init__(self, finder: FactFinder) -> None:
         self._finder = finder
-        self._facts: dict[bytes, Facts] = {}
+        self._facts: dict[bytes, EnvelopeColumns] = {}
 
     def pieces(
         self, chunks: Iterable[bytes], first: int, end: int, *, vhost: str, queue: str | None, partition: int = 0
@@ -58,7 +58,7 @@ class MessageColumns:
         arrays = [pa.array(column, field.type) for column, field in zip(columns, _ENVELOPE_SCHEMA, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=_ENVELOPE_SCHEMA)
 
-    def _learn(self, envelope: bytes) -> Facts:
+    def _learn(self, envelope: bytes) -> EnvelopeColumns:
         facts = self._finder.facts(decode_content(envelope))
         if len(self._facts) >= _MOST_KEPT:
             self._facts.clear()

@@ -18,7 +18,7 @@ _MAGIC: Final = b"GWAI"
 _LENGTH: Final = Struct(">I4s")
 
 
-class Batch(NamedTuple):
+class SealedBatch(NamedTuple):
     """One record batch: the offset of its first row, how many rows, and where it lies in the file, in bytes."""
 
     first: int
@@ -32,7 +32,7 @@ class SealedFile:
 
     __slots__ = ("batches", "path", "schema_size")
 
-    def __init__(self, path: Path, schema_size: int, batches: Sequence[Batch]) -> None:
+    def __init__(self, path: Path, schema_size: int, batches: Sequence[SealedBatch]) -> None:
         self.path = path
         self.schema_size = schema_size
         self.batches = tuple(batches)
@@ -51,23 +51,23 @@ class SealedFile:
         """The offset behind the last row."""
         return self.batches[-1].first + self.batches[-1].rows if self.batches else 0
 
-    def batches_between(self, first: int, end: int) -> tuple[Batch, ...]:
+    def batches_between(self, first: int, end: int) -> tuple[SealedBatch, ...]:
         """Return the batches that hold the offsets from ``first`` to before ``end``; whole, so at times some more."""
         after = bisect_right(self.batches, first, key=lambda batch: batch.first)
         return tuple(batch for batch in self.batches[max(0, after - 1) :] if _meets(batch, first, end))
 
 
-def index_of(schema_size: int, batches: Sequence[Batch]) -> bytes:
+def index_of(schema_size: int, batches: Sequence[SealedBatch]) -> bytes:
     """Return what stands behind the end of the stream."""
     index = json.dumps({"schema": schema_size, "batches": batches}, separators=(",", ":")).encode()
     return index + _LENGTH.pack(len(index), _MAGIC)
 
 
-def _meets(batch: Batch, first: int, end: int) -> bool:
+def _meets(batch: SealedBatch, first: int, end: int) -> bool:
     return batch.first < end and batch.first + batch.rows > first
 
 
-def _read_index(file: BinaryIO) -> tuple[int, list[Batch]]:
+def _read_index(file: BinaryIO) -> tuple[int, list[SealedBatch]]:
     size = file.seek(0, 2)
     file.seek(max(0, size - _LENGTH.size))
     tail = file.read()
@@ -78,4 +78,4 @@ def _read_index(file: BinaryIO) -> tuple[int, list[Batch]]:
         raise ValueError("no index")
     file.seek(size - _LENGTH.size - length)
     index = json.loads(file.read(length))
-    return int(index["schema"]), [Batch(*map(int, batch)) for batch in index["batches"]]
+    return int(index["schema"]), [SealedBatch(*map(int, batch)) for batch in index["batches"]]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gateway.kernel.journal.changes import StreamSegment
     from gateway.kernel.journal.records import ArchiveRecord
     from gateway.kernel.messages.message import Message
-    from gateway.kernel.streams.stream_log import Log
+    from gateway.kernel.streams.stream_log import StreamLog
 
 EXCHANGE: Final = "exchange"
 QUEUE: Final = "queue"
@@ -43,7 +43,7 @@ class Archive:
 
     __slots__ = ("_archives", "_timer", "is_full", "is_retired", "log", "record", "waiting", "waiting_bytes")
 
-    def __init__(self, record: "ArchiveRecord", archives: "Archives", log: "Log") -> None:
+    def __init__(self, record: "ArchiveRecord", archives: "Archives", log: "StreamLog") -> None:
         self.record = record
         self.log = log
         self.waiting: deque[StreamSegment] = deque()

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.archive import Archive, ArchiveRules
-from gateway.kernel.archives.blocked_publishers import HeldPublishers
+from gateway.kernel.archives.blocked_publishers import BlockedPublishers
 from gateway.kernel.events import Event
 from gateway.kernel.journal.changes import Put, Removed
 from gateway.kernel.journal.records import ArchiveRecord
-from gateway.kernel.streams.stream_log import Log
+from gateway.kernel.streams.stream_log import StreamLog
 
 if TYPE_CHECKING:
     from gateway.kernel.clock import Clock
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 class Archivists:
     """What the archives of all virtual hosts share.
 
-    ``on_sealed`` is told of each segment that is complete for good. ``held_publishers`` are the connections that
+    ``on_sealed`` is told of each segment that is complete for good. ``blocked_publishers`` are the connections that
     publish faster than files are made.
     """
 
     rules: ArchiveRules = field(default_factory=ArchiveRules)
     on_sealed: "Callable[[Archive, StreamSegment], None]" = lambda archive, segment: None
-    held_publishers: HeldPublishers = field(default_factory=HeldPublishers)
+    blocked_publishers: BlockedPublishers = field(default_factory=BlockedPublishers)
 
 
 class Archives:
@@ -88,7 +88,7 @@ class Archives:
         archive.is_retired = False
         return archive
 
-    def install(self, record: ArchiveRecord) -> Log:
+    def install(self, record: ArchiveRecord) -> StreamLog:
         """Build an archive from its record; return the log, for recovery to fill."""
         return self._install(record).log
 
@@ -122,14 +122,14 @@ class Archives:
         archive.waiting.clear()
         archive.log.erase()
         archive.is_full = False
-        self._archivists.held_publishers.release(archive)
+        self._archivists.blocked_publishers.release(archive)
         del self._archive_by_source[archive.record.source, archive.record.name]
         self._journal.record(Removed(archive.record.kind, archive.record.key))
         self._emit("archive.closed", archive)
         self.on_change()
 
     def _install(self, record: ArchiveRecord) -> Archive:
-        log = Log(record.id, self._journal, self.rules.segment_size)
+        log = StreamLog(record.id, self._journal, self.rules.segment_size)
         archive = Archive(record, self, log)
         archive.is_retired = True  # until an exchange or a queue claims it
         self._archive_by_source[record.source, record.name] = archive
@@ -153,7 +153,7 @@ class Archives:
             full = [archive for archive, kept in self.overflowing.items() if kept is message]
             self.overflowing.clear()
             if full and origin is not None:
-                self._archivists.held_publishers.hold(origin.connection, full)
+                self._archivists.blocked_publishers.hold(origin.connection, full)
 
     # What archives tell
 
@@ -165,7 +165,7 @@ class Archives:
         """An archive became full, or has room again."""
         self._emit("archive.full" if archive.is_full else "archive.has_room", archive)
         if not archive.is_full:
-            self._archivists.held_publishers.release(archive)
+            self._archivists.blocked_publishers.release(archive)
 
     def _emit(self, event: str, archive: Archive) -> None:
         details = {"source": archive.record.source, "waiting_bytes": archive.waiting_bytes}

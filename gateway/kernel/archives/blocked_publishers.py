@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 
-class HeldPublishers:
+class BlockedPublishers:
     """Who waits for what. ``on_change`` is called with the name of a connection that has to wait, or need not any more.
 
     What is waited for is told apart by identity. A connection that ended is forgotten with the last that it waits for.

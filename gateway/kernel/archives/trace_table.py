@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from gateway.kernel.archives.archives import Archives
     from gateway.kernel.clock import Clock
     from gateway.kernel.journal.journal import Journal
-    from gateway.kernel.messages.death_records import Reason
+    from gateway.kernel.messages.death_records import DeathReason
     from gateway.kernel.messages.message import Header
     from gateway.kernel.messages.origin import Origin
-    from gateway.kernel.queueing.queue import Outcome, Queue
+    from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 
 Row: TypeAlias = "list[str | int | bool | None]"
 """One event, in the order of columns that ``TraceTable`` documents."""
@@ -101,16 +101,16 @@ class TraceTable:
         """A message was handed out."""
         self._add("deliver", message, queue.name, position, origin=origin, redelivered=redelivered)
 
-    def settled(self, queue: "Queue", message: Message, position: int, outcome: "Outcome") -> None:
+    def settled(self, queue: "Queue", message: Message, position: int, outcome: "DeliveryOutcome") -> None:
         """A delivery was concluded; what was requeued came back."""
         word = outcome.name.lower()
         self._add("requeue" if word == "requeued" else "settle", message, queue.name, position, outcome=word)
 
-    def dropped_from(self, queue: "Queue", message: Message, reason: "Reason") -> None:
+    def dropped_from(self, queue: "Queue", message: Message, reason: "DeathReason") -> None:
         """A queue let go of a message that nobody consumed, or did not take it."""
         self._add("expire" if reason.value == "expired" else "drop", message, queue.name, reason=reason.value)
 
-    def dead_lettered(self, letter: Message, reason: "Reason") -> None:
+    def dead_lettered(self, letter: Message, reason: "DeathReason") -> None:
         """A dead letter was published."""
         self._add("dead-letter", letter, reason=reason.value)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gateway.kernel.queueing.queue import Queue
 
 
-class Tracing:
+class VhostTracing:
     """Tells the tracers of one virtual host, and its table of events, what is published and handed out.
 
     A tracer that fails does not cost the message that it watches: ``faults`` contain what it raises. The table writes
@@ -58,5 +58,3 @@ class Tracing:
             tell(tracer)
         except Exception as error:  # the seam to a plugin: whatever it raises is its own fault
             self._faults.contain_in_part("tracer", error, self._vhost_name, tracer)
-
-

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from gateway.kernel.backlog.memory_budget import Reserve
+    from gateway.kernel.backlog.memory_budget import MemoryBudget
     from gateway.kernel.messages.queued_message import QueuedMessage
 
 #: What a message costs besides its body, header and key, in bytes. Measured: 210 when messages share header and key,
@@ -24,7 +24,7 @@ def room_of(entry: "QueuedMessage") -> int:
     return len(message.body) + len(message.header.raw) + len(message.routing_key) + MESSAGE_SIZE
 
 
-class Run:
+class BufferedRun:
     """Waiting messages in the order of their positions, and the ``room`` they have in the reserve."""
 
     __slots__ = ("entries", "room")
@@ -34,14 +34,14 @@ class Run:
         self.room = room
 
 
-class Kept:
+class BufferedRuns:
     """Owns the runs of one row, none of them empty. ``room`` is what all of them have in the ``reserve``."""
 
     __slots__ = ("_reserve", "_runs", "room")
 
-    def __init__(self, reserve: "Reserve") -> None:
+    def __init__(self, reserve: "MemoryBudget") -> None:
         self._reserve = reserve
-        self._runs: deque[Run] = deque()
+        self._runs: deque[BufferedRun] = deque()
         self.room = 0
 
     def __iter__(self) -> "Iterator[QueuedMessage]":
@@ -64,7 +64,7 @@ class Kept:
         room = sum(room_of(entry) for entry in entries)
         if not self._reserve.take(room, self.room):
             return False
-        self._runs.append(Run(entries, room))
+        self._runs.append(BufferedRun(entries, room))
         self.room += room
         return True
 
@@ -122,14 +122,14 @@ class Kept:
             entries += self.popleft()
         return entries
 
-    def _give_back(self, run: Run, room: int) -> None:
+    def _give_back(self, run: BufferedRun, room: int) -> None:
         """Return some of the room of a run: messages of it have left."""
         run.room -= room
         self.room -= room
         self._reserve.give_back(room)
 
 
-def _last_position(run: Run) -> int:
+def _last_position(run: BufferedRun) -> int:
     return run.entries[-1].position
 
 

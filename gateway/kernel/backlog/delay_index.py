@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.backlog.paging import Paging
 from gateway.kernel.messages.message import Message
-from gateway.kernel.messages.paged_segment import DURABLE, REDELIVERED, Segment
+from gateway.kernel.messages.paged_segment import DURABLE, REDELIVERED, PagedSegment
 
 if TYPE_CHECKING:
     from gateway.kernel.clock import Clock, Timer
     from gateway.kernel.journal.changes import Enqueued
     from gateway.kernel.journal.journal import Journal
-    from gateway.kernel.messages.death_records import Reason
+    from gateway.kernel.messages.death_records import DeathReason
     from gateway.kernel.messages.queued_message import QueuedMessage
 
 #: How many messages are let go in one step, so that a million due at once do not stop everything else.
@@ -74,13 +74,13 @@ class Delays:
         "length",
     )
 
-    def __init__(self, journal: "Journal", release: "Callable[[QueuedMessage], Reason | None]") -> None:
+    def __init__(self, journal: "Journal", release: "Callable[[QueuedMessage], DeathReason | None]") -> None:
         self._journal = journal
         self._clock: Clock = journal.clock
         self._paging = Paging(journal)
         self._release = release
         self._due: list[int] = []
-        self._rows = Segment()
+        self._rows = PagedSegment()
         self._free: list[int] = []
         self._resident: dict[int, QueuedMessage] = {}
         self._timer: tuple[int, Timer] | None = None
@@ -221,7 +221,7 @@ class Delays:
         self._forget(rows)
         self._due.clear()
         self._free.clear()
-        self._rows = Segment()
+        self._rows = PagedSegment()
         if self._timer is not None:
             self._timer[1].cancel()
             self._timer = None
@@ -250,13 +250,13 @@ class Delays:
     def _is_cancelled(self, key: int) -> bool:
         return bool(self._rows.flags[key & _ROW_MASK] & _CANCELLED)
 
-    def _segment(self, rows: "Iterator[int]") -> Segment:
-        segment = Segment()
+    def _segment(self, rows: "Iterator[int]") -> PagedSegment:
+        segment = PagedSegment()
         for row in rows:
             segment.add(*self._rows.row(row))
         return segment
 
 
-def _accept(entry: "QueuedMessage") -> "Reason | None":
+def _accept(entry: "QueuedMessage") -> "DeathReason | None":
     """Take a message whose queue is gone: it goes nowhere."""
     return None

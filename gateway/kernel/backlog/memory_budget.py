@@ -3,7 +3,7 @@
 from typing import Final
 
 
-class Reserve:
+class MemoryBudget:
     """A budget of ``size`` bytes. Whoever takes some of it gives back as much; ``taken`` is what is out.
 
     Nobody gets to hold more than is left for others: a long queue that nobody consumes from would else have all of it
@@ -30,4 +30,4 @@ class Reserve:
 
 
 #: The reserve of a queue that has none.
-NO_RESERVE: Final = Reserve(0)
+NO_RESERVE: Final = MemoryBudget(0)

@@ -4,10 +4,10 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from itertools import accumulate
 
-from gateway.kernel.messages.paged_segment import Segment
+from gateway.kernel.messages.paged_segment import PagedSegment
 
 
-class Segments(deque[Segment]):
+class Segments(deque[PagedSegment]):
     """Segments in the order of their positions, none of them empty."""
 
     @property
@@ -15,7 +15,7 @@ class Segments(deque[Segment]):
         """The last position; there has to be one."""
         return self[-1].positions[-1]
 
-    def run_after(self, position: int, most: int, most_bytes: int) -> Segment:
+    def run_after(self, position: int, most: int, most_bytes: int) -> PagedSegment:
         """Return a copy of what follows a position, at least one message, and no more than that many and so large.
 
         All of it is of one segment. :raises IndexError: when nothing follows.
@@ -25,7 +25,7 @@ class Segments(deque[Segment]):
         sizes = accumulate(segment.body_sizes[first : first + most])
         return segment.part(first, first + max(1, sum(size <= most_bytes for size in sizes)))
 
-    def take_one(self, position: int) -> Segment | None:
+    def take_one(self, position: int) -> PagedSegment | None:
         """Remove the message at a position and return it as a segment of its own; ``None`` when it is not here."""
         at = bisect_left(self, position, key=_last_position)
         if at == len(self):
@@ -40,7 +40,7 @@ class Segments(deque[Segment]):
             del self[at]
         return taken
 
-    def take(self, positions: set[int]) -> list[Segment]:
+    def take(self, positions: set[int]) -> list[PagedSegment]:
         """Remove the messages at these positions, those of each segment as one; the segments become shorter."""
         wanted = sorted(positions)
         taken = []
@@ -54,5 +54,5 @@ class Segments(deque[Segment]):
         return [segment for segment in taken if len(segment)]
 
 
-def _last_position(segment: Segment) -> int:
+def _last_position(segment: PagedSegment) -> int:
     return segment.positions[-1]

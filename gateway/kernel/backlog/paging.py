@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from gateway.kernel.errors import GatewayError
 from gateway.kernel.messages.message import Message
-from gateway.kernel.messages.paged_segment import DURABLE, REDELIVERED, Segment
+from gateway.kernel.messages.paged_segment import DURABLE, REDELIVERED, PagedSegment
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.messages.stored_message import StoredMessage
 
@@ -26,9 +26,9 @@ class Paging:
         self.reads = 0
         self.spills = 0
 
-    def page_out(self, entries: list[QueuedMessage]) -> Segment:
+    def page_out(self, entries: list[QueuedMessage]) -> PagedSegment:
         """Return a segment that stands for these entries, whose contents may be forgotten now."""
-        segment = Segment()
+        segment = PagedSegment()
         for entry in entries:
             content_id = entry.message.id if entry.is_durable else self._spilled(entry.message)
             flags = (DURABLE if entry.is_durable else 0) | (REDELIVERED if entry.is_redelivered else 0)
@@ -36,7 +36,7 @@ class Paging:
             segment.add(entry.position, content_id, entry.enqueued_at_ms, entry.deliveries, size, flags)
         return segment
 
-    def page_in(self, segment: Segment) -> list[QueuedMessage]:
+    def page_in(self, segment: PagedSegment) -> list[QueuedMessage]:
         """Return the entries of a segment with their contents; spilled contents leave the store."""
         entries = []
         for row, entry in enumerate(self.look(segment)):
@@ -49,12 +49,12 @@ class Paging:
             entries.append(entry)
         return entries
 
-    def look(self, segment: Segment) -> list[QueuedMessage | None]:
+    def look(self, segment: PagedSegment) -> list[QueuedMessage | None]:
         """Return the same for somebody who only looks: all stays as it is. ``None`` stands for a lost content."""
         contents = self._journal.contents(segment.content_ids.tolist())
         return [None if stored is None else self._entry(segment, row, stored) for row, stored in enumerate(contents)]
 
-    def _entry(self, segment: Segment, row: int, stored: StoredMessage) -> QueuedMessage | None:
+    def _entry(self, segment: PagedSegment, row: int, stored: StoredMessage) -> QueuedMessage | None:
         message = self.message(stored, segment.content_ids[row])
         if message is None:
             return None

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 from gateway.kernel.backlog.ready import Ready
 from gateway.kernel.backlog.waiting import Waiting
 from gateway.kernel.messages.message import Arguments
-from gateway.kernel.messages.paged_segment import Segment
+from gateway.kernel.messages.paged_segment import PagedSegment
 
 if TYPE_CHECKING:
-    from gateway.kernel.backlog.memory_budget import Reserve
+    from gateway.kernel.backlog.memory_budget import MemoryBudget
     from gateway.kernel.backlog.paging import Paging
     from gateway.kernel.journal.changes import Enqueued
     from gateway.kernel.messages.queued_message import QueuedMessage
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _FEWEST_RESIDENT: Final = 64
 
 
-def ready_for(arguments: Arguments, paging: "Paging", resident: int, reserve: "Reserve") -> Waiting:
+def ready_for(arguments: Arguments, paging: "Paging", resident: int, reserve: "MemoryBudget") -> Waiting:
     """Return an empty place for waiting messages, as the queue's arguments ask for it."""
     highest = arguments.get("x-max-priority", 0)
     if isinstance(highest, int) and highest > 0:
@@ -44,7 +44,7 @@ class PriorityReady(Waiting):
 
     __slots__ = ("_filled", "_highest", "_paging", "_reserve", "_resident", "_rows")
 
-    def __init__(self, highest: int, paging: "Paging", resident: int, reserve: "Reserve") -> None:
+    def __init__(self, highest: int, paging: "Paging", resident: int, reserve: "MemoryBudget") -> None:
         super().__init__()
         self._highest = highest
         self._paging = paging
@@ -132,15 +132,15 @@ class PriorityReady(Waiting):
         for row in self._served():
             yield from row.heads()
 
-    def paged(self) -> Iterator[Segment]:
+    def paged(self) -> Iterator[PagedSegment]:
         """Iterate over the messages that are not in memory, those of the highest priority first."""
         for row in self._served():
             yield from row.paged()
 
-    def clear(self) -> "tuple[list[QueuedMessage], list[Segment]]":
+    def clear(self) -> "tuple[list[QueuedMessage], list[PagedSegment]]":
         """Remove everything; return the entries that were in memory and the segments that were not."""
         entries: list[QueuedMessage] = []
-        segments: list[Segment] = []
+        segments: list[PagedSegment] = []
         for row in self._served():
             in_memory, paged = row.clear()
             entries += in_memory
@@ -190,7 +190,7 @@ class TwoLevelReady(PriorityReady):
 
     __slots__ = ("_served_in_row",)
 
-    def __init__(self, paging: "Paging", resident: int, reserve: "Reserve") -> None:
+    def __init__(self, paging: "Paging", resident: int, reserve: "MemoryBudget") -> None:
         super().__init__(1, paging, resident, reserve)
         self._served_in_row = 0
 

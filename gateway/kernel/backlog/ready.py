@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.backlog.buffered_runs import Kept
+from gateway.kernel.backlog.buffered_runs import BufferedRuns
 from gateway.kernel.backlog.paged_segments import Segments
-from gateway.kernel.backlog.requeued import Returned
+from gateway.kernel.backlog.requeued import Requeued
 from gateway.kernel.backlog.waiting import Waiting
-from gateway.kernel.messages.paged_segment import DURABLE, REDELIVERED, Segment
+from gateway.kernel.messages.paged_segment import DURABLE, REDELIVERED, PagedSegment
 
 if TYPE_CHECKING:
-    from gateway.kernel.backlog.memory_budget import Reserve
+    from gateway.kernel.backlog.memory_budget import MemoryBudget
     from gateway.kernel.backlog.paging import Paging
     from gateway.kernel.journal.changes import Enqueued
     from gateway.kernel.messages.queued_message import QueuedMessage
@@ -59,16 +59,16 @@ class Ready(Waiting):
         "returns",
     )
 
-    def __init__(self, paging: "Paging", resident: int, reserve: "Reserve") -> None:
+    def __init__(self, paging: "Paging", resident: int, reserve: "MemoryBudget") -> None:
         super().__init__()
         self._paging = paging
         self._reserve = reserve
         self._resident = resident
         self._segment_length = min(SEGMENT_LENGTH, resident)
         self.returns = 0
-        self._returned: Returned | None = None
+        self._returned: Requeued | None = None
         self._head: deque[QueuedMessage] = deque()
-        self._kept: Kept | None = None
+        self._kept: BufferedRuns | None = None
         self._paged: Segments | None = None
         self._tail: list[QueuedMessage] = []
         self._gathered = 0
@@ -120,7 +120,7 @@ class Ready(Waiting):
         self.bytes += len(entry.message.body)
         self.returns += 1
         if self._returned is None:
-            self._returned = Returned(self._paging, self._resident, self._segment_length)
+            self._returned = Requeued(self._paging, self._resident, self._segment_length)
         self._returned.add(entry, self.returns)
 
     def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
@@ -129,7 +129,7 @@ class Ready(Waiting):
             self._paged = Segments()
         is_full = len(self._paged[-1]) >= self._segment_length if self._paged else True
         if is_full or self._gathered >= SEGMENT_BYTES:
-            self._paged.append(Segment())
+            self._paged.append(PagedSegment())
             self._gathered = 0
         self._gathered += change.body_size
         flags = DURABLE | REDELIVERED if is_redelivered else DURABLE
@@ -224,7 +224,7 @@ class Ready(Waiting):
             self._returned = None
         return entry
 
-    def _pop_first(self, returned: Returned) -> "QueuedMessage":
+    def _pop_first(self, returned: Requeued) -> "QueuedMessage":
         """Remove and return the first that came back. :raises IndexError: when all lost their contents."""
         first = returned.peek()
         if self._without_lost(returned) or first is None:
@@ -235,7 +235,7 @@ class Ready(Waiting):
         self._pop_returned(first.position)
         return first
 
-    def _without_lost(self, returned: Returned) -> bool:
+    def _without_lost(self, returned: Requeued) -> bool:
         """Count those off whose contents were lost while they were paged out; return whether there are any."""
         lost = returned.lost
         self.length -= lost
@@ -275,13 +275,13 @@ class Ready(Waiting):
         """Iterate over the messages that are in memory on the reserve, oldest first."""
         return iter(self._kept or ())
 
-    def paged(self) -> Iterator[Segment]:
+    def paged(self) -> Iterator[PagedSegment]:
         """Iterate over the messages that are not in memory, oldest first."""
         if self._returned is not None:
             yield from self._returned.segments()
         yield from self._paged or ()
 
-    def clear(self) -> "tuple[list[QueuedMessage], list[Segment]]":
+    def clear(self) -> "tuple[list[QueuedMessage], list[PagedSegment]]":
         """Remove everything; return the entries that were in memory and the segments that were not."""
         entries = sorted(self._returned or (), key=_position)
         entries += self._head
@@ -306,7 +306,7 @@ class Ready(Waiting):
         tail, self._tail, self._gathered = self._tail, [], 0
         if not paged:
             if self._kept is None:
-                self._kept = Kept(self._reserve)
+                self._kept = BufferedRuns(self._reserve)
             if self._kept.keep(tail):
                 return
         paged.append(self._paging.page_out(tail))
@@ -325,7 +325,7 @@ class Ready(Waiting):
             if len(self._head) < self._resident:
                 self._kept = self._paged = None
 
-    def _paged_in(self, segment: Segment) -> "list[QueuedMessage]":
+    def _paged_in(self, segment: PagedSegment) -> "list[QueuedMessage]":
         """Return the messages of a segment, having forgotten those that lost their contents."""
         entries = self._paging.page_in(segment)
         if len(entries) < len(segment):

@@ -4,7 +4,7 @@ from heapq import heappop, heappush
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.messages.paged_segment import Segment
+from gateway.kernel.messages.paged_segment import PagedSegment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ MESSAGE_SIZE: Final = 100
 SEGMENT_BYTES: Final = 2**20
 
 
-class Returned:
+class Requeued:
     """Messages by position, and in the order they came back.
 
     ``first`` is the lowest position; while nothing is there it means nothing. When they take more memory than as many
@@ -51,7 +51,7 @@ class Returned:
         self._segment_length = segment_length
         self._numbers: dict[int, int] = {}  # which return each was, by position; the latest last
         self._entries: dict[int, QueuedMessage] = {}
-        self._segments: dict[int, Segment] = {}  # by each of their positions
+        self._segments: dict[int, PagedSegment] = {}  # by each of their positions
         self._positions: list[int] = []  # a heap; whose message was taken out of the middle is passed over
         self._bytes = 0
         self.first = 0
@@ -110,7 +110,7 @@ class Returned:
         latest_first = reversed(self._numbers.items())
         return [position for position, _ in takewhile(lambda each: each[1] > number, latest_first)]
 
-    def segments(self) -> list[Segment]:
+    def segments(self) -> list[PagedSegment]:
         """Return what is paged out."""
         return list({id(segment): segment for segment in self._segments.values()}.values())
 
@@ -147,7 +147,7 @@ class Returned:
             self._segments[entry.position] = segment
             self._bytes -= _size(entry)
 
-    def _page_in(self, segment: Segment) -> None:
+    def _page_in(self, segment: PagedSegment) -> None:
         """Bring a segment back into memory; what lost its content is counted and forgotten."""
         for position in segment.positions:
             del self._segments[position]

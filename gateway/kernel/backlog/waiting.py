@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gateway.kernel.backlog.ready import Ready
     from gateway.kernel.journal.changes import Enqueued
-    from gateway.kernel.messages.paged_segment import Segment
+    from gateway.kernel.messages.paged_segment import PagedSegment
     from gateway.kernel.messages.queued_message import QueuedMessage
 
 
@@ -63,11 +63,11 @@ class Waiting:
         """Iterate over the oldest message of each priority there is."""
         raise NotImplementedError
 
-    def paged(self) -> "Iterator[Segment]":
+    def paged(self) -> "Iterator[PagedSegment]":
         """Iterate over the messages that are not in memory."""
         raise NotImplementedError
 
-    def clear(self) -> "tuple[list[QueuedMessage], list[Segment]]":
+    def clear(self) -> "tuple[list[QueuedMessage], list[PagedSegment]]":
         """Remove everything; return the entries that were in memory and the segments that were not."""
         raise NotImplementedError
 

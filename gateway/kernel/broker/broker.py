@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from gateway.kernel.alarms import Alarms, Resource
 from gateway.kernel.archives.archive import ArchiveRules
 from gateway.kernel.archives.archives import Archivists
-from gateway.kernel.archives.tracing import Tracing
-from gateway.kernel.backlog.memory_budget import Reserve
+from gateway.kernel.archives.tracing import VhostTracing
+from gateway.kernel.backlog.memory_budget import MemoryBudget
 from gateway.kernel.broker.connections import Connections
 from gateway.kernel.broker.directory import Directory
 from gateway.kernel.broker.entity_checks import require_valid_parameter, require_valid_vhost
@@ -28,14 +28,14 @@ from gateway.kernel.settings.limits import VHOST_LIMITS, require_valid_limits
 from gateway.kernel.settings.policy_checks import require_valid_policy
 from gateway.kernel.settings.user_counters import UserTallies
 from gateway.kernel.vhosts.queue_rules import QueueRules
-from gateway.kernel.vhosts.traced_vhost import TracedVhost
+from gateway.kernel.vhosts.traced_vhost import VhostTracingScope
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 
 if TYPE_CHECKING:
     from gateway.kernel.clock import Clock
     from gateway.kernel.journal.store import Store
     from gateway.kernel.routing.exchange_type import ExchangeTypes
-    from gateway.kernel.vhosts.plugins import Plugins, PluginView
+    from gateway.kernel.vhosts.plugins import Plugins, VhostPlugins
 
 
 class Broker:
@@ -80,18 +80,18 @@ class Broker:
         self.on_vhost: Callable[[VirtualHost], None] = lambda vhost: None
         self._plugins = plugins
         self.compile_pattern = compile_pattern
-        self._tracing_by_vhost: dict[str, Tracing] = {}
-        self._view_by_vhost: dict[str, PluginView] = {}
+        self._tracing_by_vhost: dict[str, VhostTracing] = {}
+        self._view_by_vhost: dict[str, VhostPlugins] = {}
         self._queue_id = 0
         self._departing: set[str] = set()  # virtual hosts that are being deleted
         self.queue_rules = queue_rules or QueueRules()
-        self.reserve = Reserve(self.queue_rules.reserve)
+        self.reserve = MemoryBudget(self.queue_rules.reserve)
         self.archivists = Archivists(archive_rules or ArchiveRules())
-        self.archivists.held_publishers.on_change = self._weigh_publishing_of
+        self.archivists.blocked_publishers.on_change = self._update_flow_control_of
         self.directory.on_change(self._forget_permissions)
-        self.journal.on_backlog = self._weigh_publishing
+        self.journal.on_backlog = self._update_flow_control
         self.journal.on_set_aside = self.on_set_aside
-        self.alarms.subscribe(self._weigh_publishing)
+        self.alarms.subscribe(self._update_flow_control)
         clock.background.is_paused = partial(getattr, self.journal, "is_filling")
         store.listen(self)
 
@@ -160,8 +160,8 @@ class Broker:
         )
         self.on_vhost(vhost)
         self.vhost_by_name[record.name] = vhost
-        tracers = view.tracers(TracedVhost(vhost.name, self.node, vhost.publish_trace))
-        self._tracing_by_vhost[record.name] = Tracing(record.name, tracers, vhost.trace_table, self.faults)
+        tracers = view.tracers(VhostTracingScope(vhost.name, self.node, vhost.publish_trace))
+        self._tracing_by_vhost[record.name] = VhostTracing(record.name, tracers, vhost.trace_table, self.faults)
         self._apply_tracing(vhost)
         return vhost
 
@@ -231,14 +231,14 @@ class Broker:
         if vhost.trace_table.is_on != is_on:
             vhost.trace_table.turn(is_on)
             self._apply_tracing(vhost)
-            vhost.equipment.refit_queues()
+            vhost.policy_applier.reapply_all()
 
     def resume_archives(self, vhost: VirtualHost) -> None:
         """Go on keeping and tracing where an earlier run of the node ended; called once, after recovery."""
         if vhost.record.trace_table:
             vhost.trace_table.turn(True)
             self._apply_tracing(vhost)
-            vhost.equipment.refit_queues()
+            vhost.policy_applier.reapply_all()
         vhost.archives.reclaim()
 
     def _apply_tracing(self, vhost: VirtualHost) -> None:
@@ -313,14 +313,14 @@ class Broker:
             closing = self.connections.force_closes(f"user '{user}' is deleted", lambda peer: peer.user_name == user)
             self.clock.background.add(closing)
 
-    def _weigh_publishing_of(self, connection: str) -> None:
+    def _update_flow_control_of(self, connection: str) -> None:
         for peer in self.connections:
             if peer.name == connection:
-                peer.weigh_publishing()
+                peer.update_flow_control()
 
-    def _weigh_publishing(self) -> None:
+    def _update_flow_control(self) -> None:
         for peer in self.connections:
-            peer.weigh_publishing()
+            peer.update_flow_control()
 
     # Policies and parameters
 
@@ -336,7 +336,7 @@ class Broker:
         self.install_policy(record)
         self.journal.record(put)
         self.events.emit(Event(f"{_policy_kind(record)}.set", record.vhost, record.name))
-        vhost.equipment.policies_changed()
+        vhost.policy_applier.policies_changed()
 
     def install_policy(self, record: PolicyRecord) -> None:
         """Put a policy in its place; what is installed afterwards sees it."""
@@ -354,7 +354,7 @@ class Broker:
         self.events.emit(Event(f"{_policy_kind(record)}.cleared", record.vhost, record.name))
         vhost = self.vhost_by_name[record.vhost]
         vhost.policies.remove(record)
-        vhost.equipment.policies_changed()
+        vhost.policy_applier.policies_changed()
 
     def put_parameter(self, record: ParameterRecord) -> None:
         """Set a runtime parameter. :raises PreconditionFailed: when its name or value is out of bounds."""

@@ -19,7 +19,7 @@ TICKS_PER_S: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class TlsFacts:
+class TlsInfo:
     """What was agreed on in a TLS handshake, by OpenSSL's names, and the client's certificate, empty without one.
 
     ``subject`` and ``issuer`` are distinguished names as RFC 4514 writes them.
@@ -35,7 +35,7 @@ class TlsFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class PeerFacts:
+class ConnectionInfo:
     """What a listing tells of a connection. ``timeout_s`` is the heartbeat interval; sizes are in bytes.
 
     ``received`` and ``sent`` are (bytes, reads or writes), ``pending`` is what waits to be sent. ``tls`` is ``None``
@@ -58,12 +58,12 @@ class PeerFacts:
     received: tuple[int, int]
     sent: tuple[int, int]
     pending: int = 0
-    tls: TlsFacts | None = None
+    tls: TlsInfo | None = None
     variables: Arguments = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelFacts:
+class ChannelInfo:
     """What a listing tells of a channel, or of what takes its place in another protocol.
 
     The uncommitted are held by a transaction. ``prefetch`` is for new consumers each, ``shared_prefetch`` for all.
@@ -109,11 +109,11 @@ class Peer(Protocol):
         """How many channels are open."""
         ...
 
-    def facts(self) -> PeerFacts:
+    def facts(self) -> ConnectionInfo:
         """Tell what a listing shows of it."""
         ...
 
-    def channels(self) -> Sequence[ChannelFacts]:
+    def channels(self) -> Sequence[ChannelInfo]:
         """Tell what a listing shows of its channels."""
         ...
 
@@ -125,7 +125,7 @@ class Peer(Protocol):
         """End it from this side and tell it why."""
         ...
 
-    def weigh_publishing(self) -> None:
+    def update_flow_control(self) -> None:
         """Look again whether its publishes may go on: an alarm was raised or cleared, or the disk caught up."""
         ...
 

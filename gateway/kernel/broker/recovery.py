@@ -30,7 +30,7 @@ from gateway.kernel.journal.records import (
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.streams.stream import Stream
-from gateway.kernel.streams.stream_log import Log
+from gateway.kernel.streams.stream_log import StreamLog
 
 if TYPE_CHECKING:
     from gateway.kernel.broker.broker import Broker
@@ -103,7 +103,7 @@ class Recovery:
         self._entities: dict[str, list[Entity]] = {kind: [] for kind in ORDER}
         self._highest_id = 0
         self._queue_by_id: dict[int, Queue] = {}
-        self._log_by_id: dict[int, Log] = {}
+        self._log_by_id: dict[int, StreamLog] = {}
         self._ids_set_aside: set[int] = set()
         self._is_installed = False
         self._seen: set[int] = set()
@@ -128,7 +128,7 @@ class Recovery:
             vhost.sessions.reclaim()
             self._broker.resume_archives(vhost)
             vhost.producers.settle()
-            vhost.recollections.settle()
+            vhost.deduplication_caches.settle()
             yield
 
     def _take(self, change: "Recovered") -> None:
@@ -211,7 +211,7 @@ class Recovery:
             installed = installed.log
         if isinstance(installed, Queue):
             self._queue_by_id[installed.id] = installed
-        elif isinstance(installed, Log):
+        elif isinstance(installed, StreamLog):
             self._log_by_id[installed.id] = installed
 
     def _set_aside(self, entity: Entity, reason: str) -> None:
@@ -235,7 +235,7 @@ def _install_one(broker: "Broker", entity: Entity) -> object:
         return _install_binding(broker, entity)
     if isinstance(entity, PolicyRecord):
         broker.install_policy(entity)
-        broker.vhost(entity.vhost).equipment.policies_restored()
+        broker.vhost(entity.vhost).policy_applier.policies_restored()
         return None
     if isinstance(entity, ArchiveRecord):
         return broker.vhost(entity.vhost).archives.install(entity)
@@ -279,7 +279,7 @@ def _install_seen(broker: "Broker", entity: SeenRecord) -> None:
     if vhost is None:  # a kill came while its windows were being forgotten
         broker.journal.record(Removed(entity.kind, entity.key))
     else:
-        vhost.recollections.install(entity)
+        vhost.deduplication_caches.install(entity)
 
 
 def _install_offset(broker: "Broker", record: StreamOffsetRecord) -> None:

@@ -7,14 +7,14 @@ from gateway.kernel.archives.archives import Archives
 from gateway.kernel.queueing.feature import QueueFeature
 
 if TYPE_CHECKING:
-    from gateway.kernel.features.context import Surroundings
+    from gateway.kernel.features.context import FeatureContext
     from gateway.kernel.messages.message import Message
     from gateway.kernel.queueing.queue import Queue
 
 
-def archiving(queue: "Queue", surroundings: "Surroundings") -> "Archiving | None":
+def archiving(queue: "Queue", context: "FeatureContext") -> "Archiving | None":
     """Return the feature, if a policy asks for it; what has no name is nobody's queue."""
-    return Archiving(queue, surroundings.archives) if queue.name and queue.settings.orders("archive") else None
+    return Archiving(queue, context.archives) if queue.name and queue.settings.orders("archive") else None
 
 
 class Archiving(QueueFeature):

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class FeatureContext:
     """The clock, the journal and its time, the way out for dead letters, and the way to have a queue deleted.
 
     What is to be kept for good goes into the ``archives``, what happens to messages into the ``trace_table``. What was
-    seen lately is in the ``recollections``.
+    seen lately is in the ``deduplication_caches``.
     """
 
     clock: "Clock"
@@ -28,4 +28,4 @@ class Surroundings:
     delete: "Callable[[Queue], object]"
     archives: "Archives"
     trace_table: "TraceTable"
-    recollections: "Recollections"
+    deduplication_caches: "Recollections"

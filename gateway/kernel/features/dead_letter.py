@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from typing import Final
 
-from gateway.kernel.features.context import Surroundings
-from gateway.kernel.messages.death_records import Reason, headers_after_death, last_reason
+from gateway.kernel.features.context import FeatureContext
+from gateway.kernel.messages.death_records import DeathReason, headers_after_death, last_reason
 from gateway.kernel.messages.message import Header, Message, Value
 from gateway.kernel.queueing.feature import QueueFeature
 from gateway.kernel.queueing.queue import Queue
@@ -14,14 +14,14 @@ from gateway.kernel.routing.dead_letter_publisher import Left
 _MOST_HEADERS: Final = 256
 
 
-def dead_letter(queue: Queue, surroundings: Surroundings) -> "DeadLetter | None":
+def dead_letter(queue: Queue, context: FeatureContext) -> "DeadLetter | None":
     """Return the feature, if the queue's settings name an exchange."""
     exchange = queue.settings.text("dead-letter-exchange")
     if exchange is None:
         return None
     # classic queues do not have it (R112)
     is_sure = queue.stores_all and queue.settings.text("dead-letter-strategy") == "at-least-once"
-    return DeadLetter(exchange, queue.settings.text("dead-letter-routing-key"), surroundings, is_sure=is_sure)
+    return DeadLetter(exchange, queue.settings.text("dead-letter-routing-key"), context, is_sure=is_sure)
 
 
 class DeadLetter(QueueFeature):
@@ -33,31 +33,31 @@ class DeadLetter(QueueFeature):
     """
 
     def __init__(
-        self, exchange_name: str, routing_key: str | None, surroundings: Surroundings, *, is_sure: bool = False
+        self, exchange_name: str, routing_key: str | None, context: FeatureContext, *, is_sure: bool = False
     ) -> None:
         self._is_sure = is_sure
         self._exchange_name = exchange_name
         self._routing_key = routing_key
-        self._letters = surroundings.dead_letters
-        self._clock = surroundings.clock
+        self._letters = context.dead_letters
+        self._clock = context.clock
         self._second = 0
-        self._headers: dict[tuple[Header, str, str, Reason], Header] = {}
+        self._headers: dict[tuple[Header, str, str, DeathReason], Header] = {}
 
     def fitted(self, queue: Queue) -> None:
         """Say how letters are sent that are held, whichever strategy held them."""
-        if self._is_sure or queue.held_back is not None:
+        if self._is_sure or queue.delayed is not None:
             held = queue.holding_back().letters
             held.send = self._send_again
             held.is_hopeless = lambda: not self._letters.is_deliverable(self._exchange_name)
 
     def retired(self, queue: Queue) -> None:
         """Send nothing more."""
-        if queue.held_back is not None:
-            queue.held_back.letters.send = None
+        if queue.delayed is not None:
+            queue.delayed.letters.send = None
 
-    def dropped(self, queue: Queue, message: Message, reason: Reason) -> None:
+    def dropped(self, queue: Queue, message: Message, reason: DeathReason) -> None:
         """Publish the message again."""
-        holds = self._is_sure and reason is not Reason.MAXLEN and not queue.is_deleted
+        holds = self._is_sure and reason is not DeathReason.MAXLEN and not queue.is_deleted
         if not holds and not self._letters.is_deliverable(self._exchange_name):
             return
         key = message.routing_key if self._routing_key is None else self._routing_key
@@ -75,7 +75,7 @@ class DeadLetter(QueueFeature):
             letter = letter.restated(self._exchange_name, key, letter.header)
         self._letters.publish(letter, last_reason(letter.headers), takers, left if self._is_sure else None)
 
-    def _header(self, queue: Queue, message: Message, reason: Reason) -> Header:
+    def _header(self, queue: Queue, message: Message, reason: DeathReason) -> Header:
         second = self._clock.wall_ms() // 1000
         if second != self._second or len(self._headers) >= _MOST_HEADERS:
             self._headers.clear()

@@ -2,32 +2,32 @@
 
 from typing import TYPE_CHECKING
 
-from gateway.kernel.features.deduplication_cache import DEFAULT_SIZE, Recollection
+from gateway.kernel.features.deduplication_cache import DEFAULT_SIZE, DeduplicationCache
 from gateway.kernel.features.deduplication_caches import QUEUE
-from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.feature import QueueFeature
 
 if TYPE_CHECKING:
-    from gateway.kernel.features.context import Surroundings
+    from gateway.kernel.features.context import FeatureContext
     from gateway.kernel.features.deduplication_caches import Recollections
     from gateway.kernel.queueing.queue import Queue
 
 
-def deduplication(queue: "Queue", surroundings: "Surroundings") -> "Deduplication | None":
+def deduplication(queue: "Queue", context: "FeatureContext") -> "Deduplication | None":
     """Return the feature, if the queue's settings call for it."""
     settings = queue.settings
     if not settings.is_on("message-deduplication"):
         return None
     size = settings.number("cache-size") or DEFAULT_SIZE
-    return Deduplication(queue, surroundings.recollections, size, settings.number("cache-ttl"))
+    return Deduplication(queue, context.deduplication_caches, size, settings.number("cache-ttl"))
 
 
 class Deduplication(QueueFeature):
     """Passes over messages that repeat the key of an earlier one."""
 
-    def __init__(self, queue: "Queue", recollections: "Recollections", size: int, ttl_ms: int | None) -> None:
-        self._recollections = recollections
+    def __init__(self, queue: "Queue", deduplication_caches: "Recollections", size: int, ttl_ms: int | None) -> None:
+        self._deduplication_caches = deduplication_caches
         self._size = size
         self._ttl_ms = ttl_ms
         self._window = self._open(queue)
@@ -39,17 +39,17 @@ class Deduplication(QueueFeature):
     def retired(self, queue: "Queue") -> None:
         """Remember nothing more."""
         if queue.is_deleted:
-            self._recollections.close(QUEUE, queue.name)
+            self._deduplication_caches.close(QUEUE, queue.name)
         else:
-            self._recollections.retire(QUEUE, queue.name)
+            self._deduplication_caches.retire(QUEUE, queue.name)
 
     def diverts(self, queue: "Queue", message: Message) -> bool:
         """Pass a message over that came before."""
         return self._window.is_repeated(message)
 
-    def refused(self, queue: "Queue", message: Message, reason: Reason) -> None:
+    def refused(self, queue: "Queue", message: Message, reason: DeathReason) -> None:
         """Forget a message that stays out: its publisher will send it again."""
         self._window.forget(message)
 
-    def _open(self, queue: "Queue") -> Recollection:
-        return self._recollections.open(QUEUE, queue.name, self._size, self._ttl_ms, survives=queue.id != 0)
+    def _open(self, queue: "Queue") -> DeduplicationCache:
+        return self._deduplication_caches.open(QUEUE, queue.name, self._size, self._ttl_ms, survives=queue.id != 0)

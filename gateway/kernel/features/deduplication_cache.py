@@ -19,7 +19,7 @@ KEY_HEADER: Final = "x-deduplication-header"
 DEFAULT_SIZE: Final = 10_000
 
 
-class Recollection:
+class DeduplicationCache:
     """Remembers the last keys of one place, each for a time (``None``: until newer ones push it out).
 
     Where the place ``survives`` a restart, what it remembers does too: a key is recorded in the step in which its
@@ -88,7 +88,7 @@ class Recollection:
         if self._until_ms_by_key and _key_of(message) == next(reversed(self._until_ms_by_key)):
             self.forget(message)
 
-    def forget_oldest(self, besides: "Recollection | None" = None) -> None:
+    def forget_oldest(self, besides: "DeduplicationCache | None" = None) -> None:
         """Forget the key that came first; its record stays if another window remembers it ``besides``."""
         key = next(iter(self._until_ms_by_key))
         if besides is not None and key in besides._until_ms_by_key:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.features.deduplication_cache import Recollection
+from gateway.kernel.features.deduplication_cache import DeduplicationCache
 from gateway.kernel.journal.changes import Removed
 from gateway.kernel.journal.records import SeenRecord
 
@@ -22,16 +22,16 @@ class Recollections:
     def __init__(self, vhost_name: str, journal: "Journal") -> None:
         self._vhost_name = vhost_name
         self._journal = journal
-        self._windows: dict[tuple[str, str], Recollection] = {}
-        self._retired: dict[tuple[str, str], Recollection] = {}
+        self._windows: dict[tuple[str, str], DeduplicationCache] = {}
+        self._retired: dict[tuple[str, str], DeduplicationCache] = {}
         self._recovered: dict[tuple[str, str], list[SeenRecord]] = {}
 
-    def open(self, place: str, name: str, size: int, ttl_ms: int | None, *, survives: bool) -> Recollection:
+    def open(self, place: str, name: str, size: int, ttl_ms: int | None, *, survives: bool) -> DeduplicationCache:
         """Return the window of a queue or exchange, with what it remembers, from now on of this size and time."""
         key = place, name
         window = self._retired.pop(key, None) or self._windows.get(key)
         if window is None:
-            window = Recollection(self._journal, self._vhost_name, place, name, survives=survives)
+            window = DeduplicationCache(self._journal, self._vhost_name, place, name, survives=survives)
         self._windows[key] = window
         window.resize(size, ttl_ms)
         return window
@@ -70,12 +70,12 @@ class Recollections:
                 for record in records:
                     self._journal.record(Removed(record.kind, record.key))
 
-    def _bury(self, place: str, name: str, window: Recollection) -> None:
+    def _bury(self, place: str, name: str, window: DeduplicationCache) -> None:
         if self._retired.get((place, name)) is window:
             del self._retired[place, name]
             self._journal.clock.background.add(self._erasing(place, name, window))
 
-    def _erasing(self, place: str, name: str, window: Recollection) -> Iterator[None]:
+    def _erasing(self, place: str, name: str, window: DeduplicationCache) -> Iterator[None]:
         """Forget a window key by key, but for what a new one of the same place remembers under the same record."""
         while len(window):
             window.forget_oldest(besides=self._windows.get((place, name)))

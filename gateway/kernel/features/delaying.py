@@ -4,13 +4,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.messages.bounds import LONGEST_MS
-from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.feature import QueueFeature
 
 if TYPE_CHECKING:
     from gateway.kernel.clock import Clock
-    from gateway.kernel.features.context import Surroundings
+    from gateway.kernel.features.context import FeatureContext
     from gateway.kernel.messages.queued_message import QueuedMessage
     from gateway.kernel.queueing.queue import Queue
 
@@ -32,14 +32,14 @@ def delay_ms(message: Message) -> int:
     return delay if 0 < delay <= LONGEST_MS else 0
 
 
-def delaying(queue: "Queue", surroundings: "Surroundings") -> "Delaying | None":
+def delaying(queue: "Queue", context: "FeatureContext") -> "Delaying | None":
     """Return the feature, if the queue's settings call for delays of either kind."""
     delays_arrivals = queue.settings.is_on("delayed-delivery")
     retry_delays = queue.settings.value("retry-delays")
     retries = tuple(delay for delay in retry_delays if isinstance(delay, int)) if isinstance(retry_delays, list) else ()
     if not (delays_arrivals or retries):
         return None
-    return Delaying(surroundings.clock, delays_arrivals=delays_arrivals, retry_delays_ms=retries)
+    return Delaying(context.clock, delays_arrivals=delays_arrivals, retry_delays_ms=retries)
 
 
 class Delaying(QueueFeature):
@@ -56,7 +56,7 @@ class Delaying(QueueFeature):
         *,
         delays_arrivals: bool,
         retry_delays_ms: tuple[int, ...] = (),
-        release: "Callable[[QueuedMessage], Reason | None] | None" = None,
+        release: "Callable[[QueuedMessage], DeathReason | None] | None" = None,
     ) -> None:
         self._clock = clock
         self._delays_arrivals = delays_arrivals

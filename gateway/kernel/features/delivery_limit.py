@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from gateway.kernel.features.context import Surroundings
-from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.features.context import FeatureContext
+from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.long import Long
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.feature import QueueFeature
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gateway.kernel.queueing.queue import Queue
 
 
-def delivery_limit(queue: "Queue", surroundings: Surroundings) -> "DeliveryLimit | None":
+def delivery_limit(queue: "Queue", context: FeatureContext) -> "DeliveryLimit | None":
     """Return the feature, if tries are to be counted for consumers to see; a negative limit only counts them."""
     limit = queue.settings.number("delivery-limit")
     return None if limit is None else DeliveryLimit(limit)
@@ -25,9 +25,9 @@ class DeliveryLimit(QueueFeature):
     def __init__(self, limit: int) -> None:
         self._limit = limit
 
-    def returning(self, queue: "Queue", entry: "QueuedMessage") -> Reason | None:
+    def returning(self, queue: "Queue", entry: "QueuedMessage") -> DeathReason | None:
         """Drop it if this was once too often."""
-        return Reason.DELIVERY_LIMIT if 0 <= self._limit < entry.deliveries else None
+        return DeathReason.DELIVERY_LIMIT if 0 <= self._limit < entry.deliveries else None
 
     def shown(self, queue: "Queue", entry: "QueuedMessage", message: Message) -> Message:
         """Add the number of earlier tries."""

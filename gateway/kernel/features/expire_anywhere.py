@@ -10,8 +10,8 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.backlog.paging import Paging
-from gateway.kernel.features.context import Surroundings
-from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.features.context import FeatureContext
+from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.queueing.feature import QueueFeature
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ _POSITION_BITS: Final = 64
 _POSITION_MASK: Final = (1 << _POSITION_BITS) - 1
 
 
-def expire_anywhere(queue: "Queue", surroundings: Surroundings) -> "ExpireAnywhere | None":
+def expire_anywhere(queue: "Queue", context: FeatureContext) -> "ExpireAnywhere | None":
     """Return the feature, if the queue's settings call for it."""
     if queue.settings.text("expire-mode") != "anywhere":
         return None
-    return ExpireAnywhere(queue.settings.number("message-ttl"), surroundings)
+    return ExpireAnywhere(queue.settings.number("message-ttl"), context)
 
 
 class ExpireAnywhere(QueueFeature):
@@ -45,11 +45,11 @@ class ExpireAnywhere(QueueFeature):
     that wait when a policy brings the feature are looked up first, which reads the headers of what is not in memory.
     """
 
-    def __init__(self, ttl_ms: int | None, surroundings: Surroundings) -> None:
+    def __init__(self, ttl_ms: int | None, context: FeatureContext) -> None:
         self._ttl_ms = ttl_ms
-        self._clock = surroundings.clock
-        self._paging = Paging(surroundings.journal)
-        self._journal = surroundings.journal
+        self._clock = context.clock
+        self._paging = Paging(context.journal)
+        self._journal = context.journal
         self._index: list[int] = []
         self._is_complete = False
         self._is_retired = False
@@ -155,7 +155,7 @@ class ExpireAnywhere(QueueFeature):
             if entry.outlasts:
                 queue.ready.put_back(entry)
             else:
-                queue.discard(entry, Reason.EXPIRED)
+                queue.discard(entry, DeathReason.EXPIRED)
 
     def _take_expired(self, now_ms: int) -> "list[int]":
         end = (now_ms + 1) << _POSITION_BITS
@@ -168,7 +168,7 @@ class ExpireAnywhere(QueueFeature):
         """Let go of the oldest messages of each row while they have lived as long as any may."""
         count = 0
         while expired := {head.position for head in queue.ready.heads() if head.enqueued_at_ms + ttl_ms <= now_ms}:
-            queue.discard_these(expired, Reason.EXPIRED)
+            queue.discard_these(expired, DeathReason.EXPIRED)
             count += len(expired)
             if count >= _BATCH:
                 self._ring_by(queue, now_ms)

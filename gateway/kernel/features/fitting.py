@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from gateway.kernel.features.archiving import archiving
-from gateway.kernel.features.context import Surroundings
+from gateway.kernel.features.context import FeatureContext
 from gateway.kernel.features.dead_letter import dead_letter
 from gateway.kernel.features.deduplication import deduplication
 from gateway.kernel.features.delaying import delaying
@@ -24,7 +24,7 @@ from gateway.kernel.queueing.feature import QueueFeature
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.streams.stream import Stream
 
-Build: TypeAlias = Callable[[Queue, Surroundings], QueueFeature | None]
+Build: TypeAlias = Callable[[Queue, FeatureContext], QueueFeature | None]
 """Returns the feature for a queue, ``None`` if its settings do not call for it."""
 
 FEATURES: Final[tuple[Build, ...]] = (
@@ -44,8 +44,8 @@ STREAM_FEATURES: Final[tuple[Build, ...]] = (retention, archiving, tracing)
 """What streams can be taught: anything else makes no sense where messages stay."""
 
 
-def features_for(queue: Queue, surroundings: Surroundings) -> tuple[QueueFeature, ...]:
+def features_for(queue: Queue, context: FeatureContext) -> tuple[QueueFeature, ...]:
     """Return the features that a queue's settings call for."""
     rows = STREAM_FEATURES if isinstance(queue, Stream) else FEATURES
-    built = (build(queue, surroundings) for build in rows)
+    built = (build(queue, context) for build in rows)
     return tuple(feature for feature in built if feature is not None)

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.features.deduplication_cache import DEFAULT_SIZE, Recollection, positive
+from gateway.kernel.features.deduplication_cache import DEFAULT_SIZE, DeduplicationCache, positive
 from gateway.kernel.features.deduplication_caches import EXCHANGE, Recollections
 from gateway.kernel.features.delaying import Delaying, delay_ms
 from gateway.kernel.journal.records import ExchangeRecord
-from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.feature import QueueFeature
@@ -69,23 +69,23 @@ class DelayingDeduplicator:
     ``waiting`` is the unnamed queue that holds delayed messages, ``None`` where nothing is delayed.
     """
 
-    __slots__ = ("_forget", "_nowhere", "_recollection", "waiting")
+    __slots__ = ("_deduplication_cache", "_forget", "_nowhere", "waiting")
 
     def __init__(
         self,
         waiting: Queue | None,
-        recollection: Recollection | None,
+        deduplication_cache: DeduplicationCache | None,
         nowhere: Queue,
         forget: Callable[[], None],
     ) -> None:
         self.waiting = waiting
-        self._recollection = recollection
+        self._deduplication_cache = deduplication_cache
         self._nowhere = nowhere
         self._forget = forget
 
     def takes(self, message: Message) -> Queue | None:
         """Return the queue that gets a message in place of its routes; ``None`` to route it as usual."""
-        if self._recollection is not None and self._recollection.is_repeated(message):
+        if self._deduplication_cache is not None and self._deduplication_cache.is_repeated(message):
             return self._nowhere
         if self.waiting is not None and delay_ms(message):
             return self.waiting
@@ -95,7 +95,7 @@ class DelayingDeduplicator:
         """Drop what is held back and forget what was seen: the exchange is deleted."""
         if self.waiting is not None:
             self.waiting.close()
-        if self._recollection is not None:
+        if self._deduplication_cache is not None:
             self._forget()
 
 
@@ -110,7 +110,7 @@ class _Swallowing(QueueFeature):
 def interceptor_for(
     record: ExchangeRecord,
     journal: "Journal",
-    recollections: Recollections,
+    deduplication_caches: Recollections,
     *,
     is_durable: bool,
     let_go: Callable[[Message], None],
@@ -126,9 +126,9 @@ def interceptor_for(
     waiting = None
     if record.type == DELAYED:
 
-        def release(entry: QueuedMessage) -> Reason | None:
+        def release(entry: QueuedMessage) -> DeathReason | None:
             if is_inert:
-                return Reason.MAXLEN  # as if there were no room anywhere: it waits on
+                return DeathReason.MAXLEN  # as if there were no room anywhere: it waits on
             let_go(entry.message)
             place.forget(entry)  # in the step in which others took it: it is never in neither, nor in both
             return None
@@ -136,13 +136,15 @@ def interceptor_for(
         feature = Delaying(journal.clock, delays_arrivals=True, release=release)
         place = Queue(record.vhost, "", journal, id=record.queue_id, is_durable=is_durable, features=(feature,))
         waiting = place
-    recollection = _opened(record, recollections, is_durable) if deduplicates else None
+    deduplication_cache = _opened(record, deduplication_caches, is_durable) if deduplicates else None
     nowhere = Queue(record.vhost, "", journal, features=(_Swallowing(),))
-    return DelayingDeduplicator(waiting, recollection, nowhere, lambda: recollections.close(EXCHANGE, record.name))
+    return DelayingDeduplicator(
+        waiting, deduplication_cache, nowhere, lambda: deduplication_caches.close(EXCHANGE, record.name)
+    )
 
 
-def _opened(record: ExchangeRecord, recollections: Recollections, is_durable: bool) -> Recollection:
+def _opened(record: ExchangeRecord, deduplication_caches: Recollections, is_durable: bool) -> DeduplicationCache:
     """Return the window of an exchange, as its arguments say."""
     size = positive(record.arguments.get("x-cache-size")) or DEFAULT_SIZE
     ttl_ms = positive(record.arguments.get("x-cache-ttl"))
-    return recollections.open(EXCHANGE, record.name, size, ttl_ms, survives=is_durable)
+    return deduplication_caches.open(EXCHANGE, record.name, size, ttl_ms, survives=is_durable)

@@ -7,7 +7,7 @@ the queue was last used and goes on for what is left.
 from collections.abc import Iterator
 
 from gateway.kernel.clock import Timer
-from gateway.kernel.features.context import Surroundings
+from gateway.kernel.features.context import FeatureContext
 from gateway.kernel.queueing.feature import QueueFeature
 from gateway.kernel.queueing.queue import Queue
 
@@ -15,19 +15,19 @@ from gateway.kernel.queueing.queue import Queue
 LONGEST_S = 86_400.0
 
 
-def lease(queue: Queue, surroundings: Surroundings) -> "Lease | None":
+def lease(queue: Queue, context: FeatureContext) -> "Lease | None":
     """Return the feature, if the queue is to expire."""
     expires_ms = queue.settings.number("expires")
-    return None if expires_ms is None else Lease(expires_ms / 1000, surroundings)
+    return None if expires_ms is None else Lease(expires_ms / 1000, context)
 
 
 class Lease(QueueFeature):
     """Deletes its queue once it was unused for ``period_s``. A start of the broker begins the lease anew (R38)."""
 
-    def __init__(self, period_s: float, surroundings: Surroundings) -> None:
+    def __init__(self, period_s: float, context: FeatureContext) -> None:
         self._period_s = period_s
-        self._clock = surroundings.clock
-        self._delete = surroundings.delete
+        self._clock = context.clock
+        self._delete = context.delete
         self._used_at_s = self._clock.monotonic_s()
         self._is_retired = False
         self._timer: Timer | None = None

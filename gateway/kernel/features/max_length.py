@@ -7,9 +7,9 @@ when they come back they may push a queue over its limit, and then the oldest go
 from sys import maxsize
 from typing import TYPE_CHECKING
 
-from gateway.kernel.features.context import Surroundings
+from gateway.kernel.features.context import FeatureContext
 from gateway.kernel.features.dropping import Dropping
-from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.queueing.feature import QueueFeature
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gateway.kernel.queueing.queue import Queue
 
 
-def max_length(queue: "Queue", surroundings: Surroundings) -> QueueFeature | None:
+def max_length(queue: "Queue", context: FeatureContext) -> QueueFeature | None:
     """Return the feature, if the queue has a limit; of its kinds the one that ``overflow`` names (R43)."""
     length, size = queue.settings.number("max-length"), queue.settings.number("max-length-bytes")
     if length is None and size is None:
@@ -32,7 +32,7 @@ def max_length(queue: "Queue", surroundings: Surroundings) -> QueueFeature | Non
         case "reject-publish-dlx" if not queue.stores_all:  # quorum queues do not have it: they drop their head (R75)
             return RejectPublishDeadLettering(*limits)
         case _:
-            return DropHead(*limits, surroundings.clock)
+            return DropHead(*limits, context.clock)
 
 
 class DropHead(Dropping):
@@ -78,7 +78,7 @@ class DropHead(Dropping):
             return False
         if ready.peek() is None:  # what was left had lost its content
             return False
-        queue.discard_head(Reason.MAXLEN)
+        queue.discard_head(DeathReason.MAXLEN)
         return True
 
 
@@ -89,20 +89,20 @@ class RejectPublish(QueueFeature):
         self._max_length = max_length
         self._max_bytes = max_bytes
 
-    def admit(self, queue: "Queue", message: "Message") -> Reason | None:
+    def admit(self, queue: "Queue", message: "Message") -> DeathReason | None:
         """Refuse a message that does not fit, though somebody may be waiting for it: RabbitMQ does not ask either.
 
         Dead letters that nobody could take yet take room too.
         """
         ready = queue.ready
         if ready.length + queue.letters_held >= self._max_length or ready.bytes + len(message.body) > self._max_bytes:
-            return Reason.MAXLEN
+            return DeathReason.MAXLEN
         return None
 
 
 class RejectPublishDeadLettering(RejectPublish):
     """Keeps out what would be too much, and dead-letters it (R68)."""
 
-    def refused(self, queue: "Queue", message: "Message", reason: Reason) -> None:
+    def refused(self, queue: "Queue", message: "Message", reason: DeathReason) -> None:
         """Have the message dead-lettered."""
         queue.drop(message, reason)

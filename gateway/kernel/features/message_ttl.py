@@ -7,9 +7,9 @@ How long is the queue's time to live or the message's own, whichever is shorter,
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.features.context import Surroundings
+from gateway.kernel.features.context import FeatureContext
 from gateway.kernel.features.dropping import Dropping
-from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.death_records import DeathReason
 
 if TYPE_CHECKING:
     from gateway.kernel.journal.changes import Enqueued
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 LONGEST_S: Final = 86_400.0
 
 
-def message_ttl(queue: "Queue", surroundings: Surroundings) -> "MessageTtl | None":
+def message_ttl(queue: "Queue", context: FeatureContext) -> "MessageTtl | None":
     """Return the feature, if the queue's messages expire or one of them asked to."""
     ttl_ms = queue.settings.number("message-ttl")
     if ttl_ms is None and not queue.has_expirations:
         return None
-    return MessageTtl(inf if ttl_ms is None else ttl_ms, queue.has_expirations, surroundings)
+    return MessageTtl(inf if ttl_ms is None else ttl_ms, queue.has_expirations, context)
 
 
 class MessageTtl(Dropping):
@@ -36,11 +36,11 @@ class MessageTtl(Dropping):
     early then, and is set again.
     """
 
-    def __init__(self, ttl_ms: float, has_expirations: bool, surroundings: Surroundings) -> None:
-        super().__init__(surroundings.clock)
+    def __init__(self, ttl_ms: float, has_expirations: bool, context: FeatureContext) -> None:
+        super().__init__(context.clock)
         self._ttl_ms = ttl_ms
         self._varies = has_expirations
-        self._journal = surroundings.journal
+        self._journal = context.journal
         self._rings_at_ms = inf
 
     def fitted(self, queue: "Queue") -> None:
@@ -58,13 +58,13 @@ class MessageTtl(Dropping):
         if expires_at_ms < self._rings_at_ms:
             self._ring_at(queue, expires_at_ms)
 
-    def due(self, queue: "Queue", entry: "QueuedMessage") -> Reason | None:
+    def due(self, queue: "Queue", entry: "QueuedMessage") -> DeathReason | None:
         """Keep an expired message from being delivered (R53)."""
         lives_ms = self._ttl_ms
         own_ms = entry.message.header.expiration_ms
         if own_ms is not None and own_ms < lives_ms:
             lives_ms = own_ms
-        return Reason.EXPIRED if entry.enqueued_at_ms + lives_ms <= self._journal.now_ms else None
+        return DeathReason.EXPIRED if entry.enqueued_at_ms + lives_ms <= self._journal.now_ms else None
 
     def taken(self, queue: "Queue") -> None:
         """Look at the next head, if it may have less time than the timer thinks."""
@@ -91,7 +91,7 @@ class MessageTtl(Dropping):
             if expires_at_ms < self._rings_at_ms:
                 self._ring_at(queue, expires_at_ms)
             return False
-        queue.discard_head(Reason.EXPIRED)
+        queue.discard_head(DeathReason.EXPIRED)
         return True
 
     def _ring_at(self, queue: "Queue", at_ms: float) -> None:

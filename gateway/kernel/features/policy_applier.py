@@ -8,13 +8,13 @@ from gateway.kernel.features.fitting import features_for
 from gateway.kernel.settings.policies import EXCHANGE, Policies, kind_of_queue
 
 if TYPE_CHECKING:
-    from gateway.kernel.features.context import Surroundings
+    from gateway.kernel.features.context import FeatureContext
     from gateway.kernel.queueing.queue import Queue
     from gateway.kernel.routing.exchange import Exchange
-    from gateway.kernel.settings.effective_settings import Settings
+    from gateway.kernel.settings.effective_settings import EffectiveSettings
 
 
-class Equipment:
+class PolicyApplier:
     """Applies the ``policies`` of a virtual host.
 
     What is declared sees the newest policies at once. What is there already is gone through when a policy changes, in
@@ -24,34 +24,34 @@ class Equipment:
     def __init__(
         self,
         policies: Policies,
-        surroundings: "Surroundings",
+        context: "FeatureContext",
         queue_by_name: "Mapping[str, Queue]",
         exchange_by_name: "Mapping[str, Exchange]",
         forget_routes: Callable[[], None],
     ) -> None:
         self._policies = policies
-        self._surroundings = surroundings
+        self._context = context
         self._queue_by_name = queue_by_name
         self._exchange_by_name = exchange_by_name
         self._forget_routes = forget_routes
         self._walked_version: int | None = None
 
-    def fit(self, queue: "Queue") -> None:
+    def adopt(self, queue: "Queue") -> None:
         """Compute the settings of a queue and give it the features they call for."""
         queue.settings = self._policies.settings(kind_of_queue(queue.arguments), queue.name, queue.arguments)
-        self.refit(queue)
+        self.reapply(queue)
 
-    def refit(self, queue: "Queue") -> None:
+    def reapply(self, queue: "Queue") -> None:
         """Give a queue the features its settings call for, by what is known of it now."""
-        queue.equip(features_for(queue, self._surroundings))
+        queue.apply(features_for(queue, self._context))
 
     def fit_exchange(self, exchange: "Exchange") -> None:
         """Compute the settings of an exchange, and keep what comes by if they say so."""
         self._set_exchange(exchange, self._policies.settings(EXCHANGE, exchange.name, exchange.arguments))
 
-    def _set_exchange(self, exchange: "Exchange", settings: "Settings") -> None:
+    def _set_exchange(self, exchange: "Exchange", settings: "EffectiveSettings") -> None:
         exchange.settings = settings
-        archives = self._surroundings.archives
+        archives = self._context.archives
         if settings.orders("archive"):
             exchange.archive = archives.open(ARCHIVE_OF_EXCHANGE, exchange.name)
         else:
@@ -61,7 +61,7 @@ class Equipment:
         """Keep nothing more of what comes by an exchange."""
         if exchange.archive is not None:
             exchange.archive = None
-            self._surroundings.archives.retire(ARCHIVE_OF_EXCHANGE, exchange.name)
+            self._context.archives.retire(ARCHIVE_OF_EXCHANGE, exchange.name)
 
     def policies_restored(self) -> None:
         """Fit the exchanges that a virtual host is born with: they were there before its policies came back."""
@@ -69,22 +69,22 @@ class Equipment:
             self._reapply_to_exchange(exchange)
         self._forget_routes()
 
-    def refit_queues(self) -> None:
+    def reapply_all(self) -> None:
         """Give every queue the features it needs now that something other than its settings changed."""
-        self._surroundings.clock.background.add(self._refit_queues())
+        self._context.clock.background.add(self._reapply_all())
 
-    def _refit_queues(self) -> Iterator[None]:
+    def _reapply_all(self) -> Iterator[None]:
         for queue in list(self._queue_by_name.values()):
             if not queue.is_deleted:
-                self.refit(queue)
+                self.reapply(queue)
             yield
 
     def policies_changed(self) -> None:
         """Go through everything that is there, in slices; a change on the way begins anew when the slice ends."""
         if self._walked_version is None:
-            self._surroundings.clock.background.add(self._reapply())
+            self._context.clock.background.add(self._reapply_in_slices())
 
-    def _reapply(self) -> Iterator[None]:
+    def _reapply_in_slices(self) -> Iterator[None]:
         """Fit what other policies hold for now, an object a step, until no policy has changed on the way."""
         try:
             while self._walked_version != self._policies.version:
@@ -123,5 +123,5 @@ class Equipment:
                 settings = self._policies.changed(queue.settings, kind, queue.name, queue.arguments)
                 if settings is not None:
                     queue.settings = settings
-                    self.refit(queue)
+                    self.reapply(queue)
             yield

@@ -7,7 +7,7 @@ sealed once its first message is too old: a message stays as long as it should, 
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.clock import Clock, Timer
-from gateway.kernel.features.context import Surroundings
+from gateway.kernel.features.context import FeatureContext
 from gateway.kernel.queueing.feature import QueueFeature
 from gateway.kernel.settings.max_age import age_ms
 from gateway.kernel.streams.stream import Stream
@@ -23,14 +23,14 @@ _LONGEST_S: Final = 86_400.0
 _SHORTEST_S: Final = 1.0
 
 
-def retention(queue: "Queue", surroundings: Surroundings) -> "Retention | None":
+def retention(queue: "Queue", context: FeatureContext) -> "Retention | None":
     """Return the feature, if the stream is bounded."""
     assert isinstance(queue, Stream)
     most_bytes = queue.settings.number("max-length-bytes")
     longest_ms = age_ms(queue.settings.value("max-age"))
     if most_bytes is None and longest_ms is None:
         return None
-    return Retention(queue, most_bytes, longest_ms, surroundings.clock)
+    return Retention(queue, most_bytes, longest_ms, context.clock)
 
 
 class Retention(QueueFeature):

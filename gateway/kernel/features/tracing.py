@@ -2,24 +2,24 @@
 
 from typing import TYPE_CHECKING
 
-from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.queueing.feature import QueueFeature
 
 if TYPE_CHECKING:
     from gateway.kernel.archives.trace_table import TraceTable
-    from gateway.kernel.features.context import Surroundings
+    from gateway.kernel.features.context import FeatureContext
     from gateway.kernel.messages.message import Message
     from gateway.kernel.messages.queued_message import QueuedMessage
-    from gateway.kernel.queueing.queue import Outcome, Queue
+    from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 
 
-def tracing(queue: "Queue", surroundings: "Surroundings") -> "Tracing | None":
+def tracing(queue: "Queue", context: "FeatureContext") -> "QueueTracing | None":
     """Return the feature, while the table is on; the places of the broker's own, without a name, are nobody's."""
-    table = surroundings.trace_table
-    return Tracing(table) if table.is_on and queue.name else None
+    table = context.trace_table
+    return QueueTracing(table) if table.is_on and queue.name else None
 
 
-class Tracing(QueueFeature):
+class QueueTracing(QueueFeature):
     """Tells the table of one queue."""
 
     def __init__(self, table: "TraceTable") -> None:
@@ -29,14 +29,14 @@ class Tracing(QueueFeature):
         """Tell that the queue took a message."""
         self._table.enqueued(queue, message, position)
 
-    def settled(self, queue: "Queue", entry: "QueuedMessage", outcome: "Outcome") -> None:
+    def settled(self, queue: "Queue", entry: "QueuedMessage", outcome: "DeliveryOutcome") -> None:
         """Tell how a delivery was concluded."""
         self._table.settled(queue, entry.message, entry.position, outcome)
 
-    def refused(self, queue: "Queue", message: "Message", reason: Reason) -> None:
+    def refused(self, queue: "Queue", message: "Message", reason: DeathReason) -> None:
         """Tell that a message stayed out."""
         self._table.dropped_from(queue, message, reason)
 
-    def dropped(self, queue: "Queue", message: "Message", reason: Reason) -> None:
+    def dropped(self, queue: "Queue", message: "Message", reason: DeathReason) -> None:
         """Tell that a message is gone."""
         self._table.dropped_from(queue, message, reason)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gateway.kernel.clock import Clock
     from gateway.kernel.journal.store import Store
     from gateway.kernel.messages.message import HeaderFormat
-    from gateway.kernel.messages.paged_segment import Segment
+    from gateway.kernel.messages.paged_segment import PagedSegment
     from gateway.kernel.messages.queued_message import QueuedMessage
 
 #: Bytes that may wait for the disk before publishers are held back. Keeps a publisher without confirms, who
@@ -138,7 +138,7 @@ class Journal:
         if self._released(position, message.id):
             message.id = 0
 
-    def dequeued_segment(self, segment: "Segment") -> None:
+    def dequeued_segment(self, segment: "PagedSegment") -> None:
         """Record the same of a whole segment, whose spilled contents go too."""
         for position, content_id, flags in zip(segment.positions, segment.content_ids, segment.flags, strict=True):
             if flags & DURABLE:

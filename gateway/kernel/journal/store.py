@@ -10,9 +10,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-
-
-
 class StoreListener(Protocol):
     """Who hears how far the store got. Every call comes on the kernel's thread, never from inside ``append``."""
 
@@ -110,16 +107,3 @@ class Store(Protocol):
     def close(self) -> None:
         """Make everything staged durable, report it, and release the files."""
         ...
-
-
-
-
-
-
-
-
-
-
-
-
-

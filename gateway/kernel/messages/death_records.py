@@ -9,7 +9,7 @@ from gateway.kernel.messages.long import Long
 from gateway.kernel.messages.message import Message, Value
 
 
-class Reason(Enum):
+class DeathReason(Enum):
     """Why a message left its queue, or never entered it, without being consumed; the wire name (R100)."""
 
     REJECTED = "rejected"
@@ -30,7 +30,7 @@ def deaths_of(headers: Mapping[str, Value]) -> list[Value]:
     return entries if isinstance(entries, list) else []
 
 
-def headers_after_death(message: Message, queue_name: str, reason: Reason, at_s: int) -> dict[str, Value]:
+def headers_after_death(message: Message, queue_name: str, reason: DeathReason, at_s: int) -> dict[str, Value]:
     """Return the headers that change when a message dies in a queue at a second of Unix time."""
     headers = message.headers
     death = {"reason": reason.value, "queue": queue_name, "exchange": message.exchange}
@@ -64,16 +64,18 @@ def is_cycle(deaths: Iterable[Value], queue_name: str) -> bool:
     for death in deaths:
         if not isinstance(death, dict):
             return False
-        if death.get("reason") == Reason.REJECTED.value:
+        if death.get("reason") == DeathReason.REJECTED.value:
             return False
         if death.get("queue") == queue_name:
             return True
     return False
 
 
-def last_reason(headers: Mapping[str, Value]) -> Reason:
+def last_reason(headers: Mapping[str, Value]) -> DeathReason:
     """Return why a dead letter died last."""
-    return next((reason for reason in Reason if reason.value == headers.get("x-last-death-reason")), Reason.REJECTED)
+    return next(
+        (reason for reason in DeathReason if reason.value == headers.get("x-last-death-reason")), DeathReason.REJECTED
+    )
 
 
 def carbon_copies(headers: Mapping[str, Value]) -> list[Value]:

@@ -8,7 +8,7 @@ DURABLE: Final = 1
 REDELIVERED: Final = 2
 
 
-class Segment:
+class PagedSegment:
     """Waiting messages without their contents: parallel arrays, oldest first."""
 
     __slots__ = ("body_sizes", "content_ids", "delivery_counts", "enqueued_at_ms", "flags", "positions")
@@ -76,9 +76,9 @@ class Segment:
             self.flags[row],
         )
 
-    def part(self, first: int, last: int) -> "Segment":
+    def part(self, first: int, last: int) -> "PagedSegment":
         """Return a copy of the messages from the ``first`` row up to, and without, the ``last``."""
-        part = Segment()
+        part = PagedSegment()
         for copy, column in zip(part.columns, self.columns, strict=True):
             copy.extend(column[first:last])
         return part
@@ -88,9 +88,9 @@ class Segment:
         for column in self.columns:
             del column[row]
 
-    def split(self, positions: set[int]) -> "Segment":
+    def split(self, positions: set[int]) -> "PagedSegment":
         """Take the messages at these positions out; return them as another segment."""
-        taken, kept = Segment(), Segment()
+        taken, kept = PagedSegment(), PagedSegment()
         for row, position in enumerate(self.positions):
             (taken if position in positions else kept).add(*self.row(row))
         self.positions, self.content_ids = kept.positions, kept.content_ids

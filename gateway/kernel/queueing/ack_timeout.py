@@ -14,7 +14,7 @@ CONSUMER_TIMEOUT_MS: Final = 1_800_000
 _BETWEEN_MARKS_S: Final = 0.5
 
 
-class Patience:
+class AckTimeout:
     """Notes now and then how far a channel's tags had come: what has a lower tag has been out at least since then.
 
     ``watch`` names the queues whose deliveries the channel gets.

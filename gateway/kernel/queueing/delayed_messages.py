@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.backlog.delay_index import Delays
-from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.pending_dead_letters import HELD, HeldLetters
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HOPELESS_MS: Final = 10_000
 
 
-class HeldBack:
+class DelayedMessages:
     """The messages of one queue whose time has not come; ``delays`` has them until then, ``letters`` the dead ones.
 
     ``release`` is what happens to one whose time has come, and returns why it has to wait on; unless given, the queue
@@ -28,7 +28,7 @@ class HeldBack:
     __slots__ = ("_journal", "_queue", "delays", "letters")
 
     def __init__(
-        self, queue: "Queue", journal: "Journal", release: Callable[[QueuedMessage], Reason | None] | None = None
+        self, queue: "Queue", journal: "Journal", release: Callable[[QueuedMessage], DeathReason | None] | None = None
     ) -> None:
         self._queue = queue
         self._journal = journal
@@ -64,7 +64,7 @@ class HeldBack:
         if self._queue.offer_late(message) is not None:
             self.hold(message, self._journal.now_ms)
 
-    def release(self, entry: QueuedMessage) -> Reason | None:
+    def release(self, entry: QueuedMessage) -> DeathReason | None:
         """Let a message take part that was held back, or return why it has to wait on.
 
         It gets its old place if it has been out, else it is the youngest.

@@ -2,15 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message
 
 if TYPE_CHECKING:
     from gateway.kernel.journal.changes import Enqueued
     from gateway.kernel.messages.queued_message import QueuedMessage
-    from gateway.kernel.queueing.queue import Outcome, Queue
-
-
+    from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 
 
 class QueueFeature:
@@ -36,14 +34,14 @@ class QueueFeature:
         """A message arrives: return whether it goes another way. To its publisher it was taken."""
         return False
 
-    def admit(self, queue: "Queue", message: Message) -> Reason | None:
+    def admit(self, queue: "Queue", message: Message) -> DeathReason | None:
         """A message arrives: return why it must stay out, or ``None``. Nothing happens to it by asking."""
         return None
 
-    def refused(self, queue: "Queue", message: Message, reason: Reason) -> None:
+    def refused(self, queue: "Queue", message: Message, reason: DeathReason) -> None:
         """A message stays out for this reason, and its publisher hears of it. That is not being ``dropped``."""
 
-    def returning(self, queue: "Queue", entry: "QueuedMessage") -> Reason | None:
+    def returning(self, queue: "Queue", entry: "QueuedMessage") -> DeathReason | None:
         """A message is about to come back from a consumer: return why it must be dropped instead, or ``None``."""
         return None
 
@@ -58,7 +56,7 @@ class QueueFeature:
 
     # A message goes
 
-    def due(self, queue: "Queue", entry: "QueuedMessage") -> Reason | None:
+    def due(self, queue: "Queue", entry: "QueuedMessage") -> DeathReason | None:
         """A message is about to be delivered: return why it must not be any more, or ``None``."""
         return None
 
@@ -73,10 +71,10 @@ class QueueFeature:
         """A message was rejected: return whether it is kept for another try instead of being ``dropped``."""
         return False
 
-    def settled(self, queue: "Queue", entry: "QueuedMessage", outcome: "Outcome") -> None:
+    def settled(self, queue: "Queue", entry: "QueuedMessage", outcome: "DeliveryOutcome") -> None:
         """A delivery is being concluded."""
 
-    def dropped(self, queue: "Queue", message: Message, reason: Reason) -> None:
+    def dropped(self, queue: "Queue", message: Message, reason: DeathReason) -> None:
         """A message left, or was kept out, for this reason."""
 
     # The queue itself

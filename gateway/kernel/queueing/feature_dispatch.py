@@ -2,17 +2,17 @@
 
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.queueing.feature import QueueFeature
 
 if TYPE_CHECKING:
     from gateway.kernel.journal.changes import Enqueued
     from gateway.kernel.messages.message import Message
     from gateway.kernel.messages.queued_message import QueuedMessage
-    from gateway.kernel.queueing.queue import Outcome, Queue
+    from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 
 
-class Moments:
+class FeatureDispatch:
     """The features of one queue, a tuple of those that do something for each moment of a message's stay.
 
     The methods are those of ``QueueFeature``. The tuples of the frequent moments are public: a queue looks whether they
@@ -54,7 +54,7 @@ class Moments:
         self._retrying = overriding(features, "retries")
         self._using = overriding(features, "used")
 
-    def succeed(self, queue: "Queue", earlier: "Moments") -> None:
+    def succeed(self, queue: "Queue", earlier: "FeatureDispatch") -> None:
         """Take the place of others; features that were there in kind keep what they know."""
         for feature in earlier.features:
             feature.retired(queue)
@@ -69,19 +69,19 @@ class Moments:
         """Return whether a message goes another way."""
         return any(feature.diverts(queue, message) for feature in self.diverting)
 
-    def admit(self, queue: "Queue", message: "Message") -> Reason | None:
+    def admit(self, queue: "Queue", message: "Message") -> DeathReason | None:
         """Return why a message must stay out, or ``None``."""
         for feature in self.admitting:
             if (refusal := feature.admit(queue, message)) is not None:
                 return refusal
         return None
 
-    def refused(self, queue: "Queue", message: "Message", reason: Reason) -> None:
+    def refused(self, queue: "Queue", message: "Message", reason: DeathReason) -> None:
         """A message stays out."""
         for feature in self._refusing:
             feature.refused(queue, message, reason)
 
-    def returning(self, queue: "Queue", entry: "QueuedMessage") -> Reason | None:
+    def returning(self, queue: "Queue", entry: "QueuedMessage") -> DeathReason | None:
         """Return why a message must not come back, or ``None``."""
         for feature in self._returning:
             if (reason := feature.returning(queue, entry)) is not None:
@@ -103,7 +103,7 @@ class Moments:
         for feature in self._restoring:
             feature.restored(queue, change)
 
-    def due(self, queue: "Queue", entry: "QueuedMessage") -> Reason | None:
+    def due(self, queue: "Queue", entry: "QueuedMessage") -> DeathReason | None:
         """Return why a message must not be delivered any more, or ``None``."""
         for feature in self.due_asking:
             if (reason := feature.due(queue, entry)) is not None:
@@ -118,7 +118,7 @@ class Moments:
                 message = feature.shown(queue, entry, message)
         return message
 
-    def settled(self, queue: "Queue", entry: "QueuedMessage", outcome: "Outcome") -> None:
+    def settled(self, queue: "Queue", entry: "QueuedMessage", outcome: "DeliveryOutcome") -> None:
         """A delivery is being concluded."""
         for feature in self.settling:
             feature.settled(queue, entry, outcome)
@@ -132,7 +132,7 @@ class Moments:
         """Return whether a rejected message is kept for another try."""
         return any(feature.retries(queue, entry) for feature in self._retrying)
 
-    def dropped(self, queue: "Queue", message: "Message", reason: Reason) -> None:
+    def dropped(self, queue: "Queue", message: "Message", reason: DeathReason) -> None:
         """A message left, or was kept out."""
         for feature in self.dropping:
             feature.dropped(queue, message, reason)
@@ -149,4 +149,4 @@ def overriding(features: tuple[QueueFeature, ...], moment: str) -> tuple[QueueFe
 
 
 #: Those of any queue without features. One for all of them, it is always near at hand.
-NO_MOMENTS: Final = Moments()
+NO_FEATURES: Final = FeatureDispatch()

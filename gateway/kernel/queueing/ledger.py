@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 
 if TYPE_CHECKING:
     from gateway.kernel.messages.queued_message import QueuedMessage
@@ -121,7 +121,7 @@ class Ledger:
         self._oldest = min(self._deliveries, default=self._oldest)
 
 
-def settle_all(deliveries: "Sequence[Delivery]", outcome: Outcome) -> None:
+def settle_all(deliveries: "Sequence[Delivery]", outcome: DeliveryOutcome) -> None:
     """Settle deliveries alike, oldest first, and serve the queues that got messages back; many go in slices."""
     if len(deliveries) > MOST_AT_ONCE:
         deliveries[0].queue.clock.background.add(settling(deliveries, outcome))
@@ -130,24 +130,26 @@ def settle_all(deliveries: "Sequence[Delivery]", outcome: Outcome) -> None:
             pass
 
 
-def settling(deliveries: "Sequence[Delivery]", outcome: Outcome) -> "Iterator[None]":
+def settling(deliveries: "Sequence[Delivery]", outcome: DeliveryOutcome) -> "Iterator[None]":
     """Return the steps in which deliveries are settled alike, oldest first.
 
     A queue that gets messages back hands none out before it has all of them: their order would be lost.
     """
     queues: dict[Queue, None] = {}
-    if outcome is not Outcome.ACCEPTED:
+    if outcome is not DeliveryOutcome.ACCEPTED:
         queues = {delivery.queue: None for delivery in deliveries}
     for queue in queues:
         queue.hold_dispatch()
     return _settling(deliveries, outcome, queues)
 
 
-def _settling(deliveries: "Sequence[Delivery]", outcome: Outcome, queues: "Iterable[Queue]") -> "Iterator[None]":
+def _settling(
+    deliveries: "Sequence[Delivery]", outcome: DeliveryOutcome, queues: "Iterable[Queue]"
+) -> "Iterator[None]":
     try:
         for start in range(0, len(deliveries), _STEP):
             step = deliveries[start : start + _STEP]
-            if outcome is Outcome.ACCEPTED:
+            if outcome is DeliveryOutcome.ACCEPTED:
                 for delivery in step:
                     delivery.queue.accept(delivery.entry)
             else:

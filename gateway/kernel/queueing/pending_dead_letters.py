@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.backlog.delay_index import Delays
-from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.queued_message import QueuedMessage
 
@@ -68,14 +68,14 @@ class HeldLetters:
             self._takers[entry.position] = takers
         self._delays.hold(entry, self._journal.clock.wall_ms() + delay_ms)
 
-    def _release(self, entry: QueuedMessage) -> Reason | None:
+    def _release(self, entry: QueuedMessage) -> DeathReason | None:
         """Try a letter again, or return a reason for all to wait on."""
         if self._queue.settings.text("dead-letter-exchange") is None:  # a policy that is gone took it along
             self._takers.pop(entry.position, None)
             self._queue.forget(entry)
             return None
         if self.send is None or self.is_hopeless():
-            return Reason.REJECTED
+            return DeathReason.REJECTED
         left: list[Collection[Queue]] = []
         self.send(entry.message, self._takers.pop(entry.position, ()), left.append)
         if not left:

@@ -9,22 +9,22 @@ from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.backlog.memory_budget import NO_RESERVE, Reserve
+from gateway.kernel.backlog.memory_budget import NO_RESERVE, MemoryBudget
 from gateway.kernel.backlog.paging import Paging
 from gateway.kernel.backlog.priorities import ready_for
 from gateway.kernel.counters import Counters, Weight
 from gateway.kernel.errors import AccessRefused, NotImplementedHere
 from gateway.kernel.journal.changes import Enqueued
-from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import Consumer
 from gateway.kernel.queueing.declared import Declared
-from gateway.kernel.queueing.delayed_messages import HeldBack
+from gateway.kernel.queueing.delayed_messages import DelayedMessages
 from gateway.kernel.queueing.feature import QueueFeature
-from gateway.kernel.queueing.feature_dispatch import NO_MOMENTS, Moments
-from gateway.kernel.queueing.scheduler import Round
-from gateway.kernel.queueing.selective_dispatch import Selecting
+from gateway.kernel.queueing.feature_dispatch import NO_FEATURES, FeatureDispatch
+from gateway.kernel.queueing.scheduler import ConsumerScheduler
+from gateway.kernel.queueing.selective_dispatch import SelectiveDispatch
 from gateway.kernel.queueing.single_active import consumers_for
 from gateway.kernel.settings.effective_settings import effective
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gateway.kernel.backlog.delay_index import Delays
     from gateway.kernel.clock import Clock
     from gateway.kernel.journal.journal import Journal
-    from gateway.kernel.messages.paged_segment import Segment
+    from gateway.kernel.messages.paged_segment import PagedSegment
     from gateway.kernel.settings.user_counters import ConsumerTally
 
 #: How many messages of a long queue stay in memory (R134).
@@ -45,7 +45,7 @@ _STEP: Final = 64
 _MOST_DUE: Final = 500
 
 
-class Outcome(Enum):
+class DeliveryOutcome(Enum):
     """What became of a delivery."""
 
     ACCEPTED = auto()
@@ -56,25 +56,25 @@ class Outcome(Enum):
 class Queue(Declared):
     """One queue of one virtual host. Owns its waiting messages and its round of consumers.
 
-    ``settings`` are what its arguments and the policies make of it; ``held_back`` is there once messages are held back,
+    ``settings`` are what its arguments and the policies make of it; ``delayed`` is there once messages are held back,
     ``selecting`` while some consumer does not want everything. ``has_expirations`` says that some message asked to
     expire. ``unsettled`` counts the messages with consumers, ``unsettled_durable`` those of them that survive, and
     ``stored`` all that were written down to. ``used_at_ms`` is when somebody last had to do with the queue itself.
-    ``refit`` is called when it needs other features than it has.
+    ``reapply`` is called when it needs other features than it has.
     """
 
     __slots__ = (
+        "_feature_dispatch",
         "_journal",
-        "_moments",
         "_paging",
-        "_refit",
+        "_reapply",
         "_settlements",
         "consumer_tally",
         "consumers",
         "counters",
+        "delayed",
         "had_consumer",
         "has_expirations",
-        "held_back",
         "is_deleted",
         "ready",
         "selecting",
@@ -100,18 +100,18 @@ class Queue(Declared):
         arguments: Arguments | None = None,
         features: tuple[QueueFeature, ...] = (),
         resident_messages: int = RESIDENT_MESSAGES,
-        reserve: Reserve = NO_RESERVE,
-        refit: "Callable[[Queue], None]" = lambda queue: None,
+        reserve: MemoryBudget = NO_RESERVE,
+        reapply: "Callable[[Queue], None]" = lambda queue: None,
     ) -> None:
         super().__init__(vhost_name, name, id, is_durable, is_auto_delete, owner, arguments)
-        self.consumers: Round = consumers_for(self.arguments)
-        self.selecting: Selecting | None = None
+        self.consumers: ConsumerScheduler = consumers_for(self.arguments)
+        self.selecting: SelectiveDispatch | None = None
         self.counters = Counters()
         self.had_consumer = False
         self.consumer_tally: ConsumerTally | None = None
         self.user = ""
         self.has_expirations = False
-        self.held_back: HeldBack | None = None
+        self.delayed: DelayedMessages | None = None
         self.is_deleted = False
         self.settings = effective(self.arguments)
         self.stored = 0
@@ -120,12 +120,12 @@ class Queue(Declared):
         self.unsettled_durable = Weight()
         self.used_at_ms = journal.now_ms
         self._journal = journal
-        self._refit = refit
+        self._reapply = reapply
         self._settlements = 0
-        self._moments = NO_MOMENTS
+        self._feature_dispatch = NO_FEATURES
         self._paging = Paging(journal)
         self.ready = ready_for(self.arguments, self._paging, resident_messages, reserve)
-        self.equip(features)
+        self.apply(features)
 
     def __len__(self) -> int:
         """How many messages wait, those with consumers not counted."""
@@ -153,28 +153,28 @@ class Queue(Declared):
             consumer.has_capacity for consumer in self.consumers if self.consumers.is_active(consumer)
         )
 
-    def equip(self, features: tuple[QueueFeature, ...]) -> None:
+    def apply(self, features: tuple[QueueFeature, ...]) -> None:
         """Replace the features, as a change of policy does; those that stay in kind keep what they know."""
-        earlier, self._moments = self._moments, Moments(features) if features else NO_MOMENTS
-        self._moments.succeed(self, earlier)
+        earlier, self._feature_dispatch = self._feature_dispatch, FeatureDispatch(features) if features else NO_FEATURES
+        self._feature_dispatch.succeed(self, earlier)
 
     def close(self) -> None:
         """End: no feature does anything any more, and what was held back is gone. Waiting messages are purged apart."""
         self.is_deleted = True
-        self.equip(())
-        if self.held_back is not None:
-            self.held_back.close()
-            self.held_back = None
+        self.apply(())
+        if self.delayed is not None:
+            self.delayed.close()
+            self.delayed = None
 
     # Messages in
 
-    def offer(self, message: Message, *, has_waited: bool = False) -> Reason | None:
+    def offer(self, message: Message, *, has_waited: bool = False) -> DeathReason | None:
         """Take the message in, or return the reason it was refused. What ``has_waited`` is not held back again."""
-        moments = self._moments
-        if moments.diverting and not has_waited and moments.diverts(self, message):
+        feature_dispatch = self._feature_dispatch
+        if feature_dispatch.diverting and not has_waited and feature_dispatch.diverts(self, message):
             return None
-        if moments.admitting and (refusal := moments.admit(self, message)) is not None:
-            moments.refused(self, message, refusal)
+        if feature_dispatch.admitting and (refusal := feature_dispatch.admit(self, message)) is not None:
+            feature_dispatch.refused(self, message, refusal)
             return refusal
         self.counters.publish += 1
         consumer = None if self.ready.length else self.consumers.next()
@@ -182,13 +182,13 @@ class Queue(Declared):
             consumer = self.selecting.taker(message)
         if consumer is not None and not consumer.needs_settling:
             self.counters.deliver_no_ack += 1
-            if moments.accepting:
-                moments.accepted(self, message, None)
+            if feature_dispatch.accepting:
+                feature_dispatch.accepted(self, message, None)
             consumer.subscriber.deliver(consumer, message, False, None)
             return None
         entry = self.enter(message)
-        if moments.accepting:
-            moments.accepted(self, message, entry.position)
+        if feature_dispatch.accepting:
+            feature_dispatch.accepted(self, message, entry.position)
         if consumer is not None:
             self.unsettled += 1
             self.unsettled_bytes += len(message.body)
@@ -201,15 +201,15 @@ class Queue(Declared):
         self.ready.append(entry)
         if message.header.expiration_ms is not None and not self.has_expirations:
             self._expect_expirations()
-            moments = self._moments
-        if moments.enqueuing:
-            moments.enqueued(self, entry)
+            feature_dispatch = self._feature_dispatch
+        if feature_dispatch.enqueuing:
+            feature_dispatch.enqueued(self, entry)
         return None
 
     def _expect_expirations(self) -> None:
         """A message will expire on its own: no policy says so, so the queue may lack what it takes (R51)."""
         self.has_expirations = True
-        self._refit(self)
+        self._reapply(self)
 
     def enter(self, message: Message, due_at_ms: int = 0) -> QueuedMessage:
         """Give a message its place, in the store too if it has to survive; who calls puts it there."""
@@ -232,39 +232,39 @@ class Queue(Declared):
         if change.expires_at_ms and not self.has_expirations:
             self.has_expirations = True
             self._journal.clock.call_later(0, self._refit_restored)
-        self._moments.restored(self, change)
+        self._feature_dispatch.restored(self, change)
 
     def _refit_restored(self) -> None:
         if not self.is_deleted:
-            self._refit(self)
+            self._reapply(self)
 
     # Messages held back
 
     @property
     def delays(self) -> "Delays | None":
         """What is held back, ``None`` where that never happened."""
-        return None if self.held_back is None else self.held_back.delays
+        return None if self.delayed is None else self.delayed.delays
 
     @property
     def letters_held(self) -> int:
         """How many dead letters wait here because nobody could take them."""
-        return 0 if self.held_back is None else len(self.held_back.letters)
+        return 0 if self.delayed is None else len(self.delayed.letters)
 
-    def holding_back(self, release: "Callable[[QueuedMessage], Reason | None] | None" = None) -> HeldBack:
-        """Return the place for what is held back, from now on there; ``release`` is as ``HeldBack`` has it."""
-        if self.held_back is None:
-            self.held_back = HeldBack(self, self._journal, release)
-        return self.held_back
+    def holding_back(self, release: "Callable[[QueuedMessage], DeathReason | None] | None" = None) -> DelayedMessages:
+        """Return the place for what is held back, from now on there; ``release`` is as ``DelayedMessages`` has it."""
+        if self.delayed is None:
+            self.delayed = DelayedMessages(self, self._journal, release)
+        return self.delayed
 
-    def offer_late(self, message: Message) -> Reason | None:
+    def offer_late(self, message: Message) -> DeathReason | None:
         """Take in a message whose time has come, or return why it has to wait on.
 
         Nobody is left to refuse it to: without room it is a dead letter; where those go nowhere it must not be lost.
         """
-        refusal = self._moments.admit(self, message)
+        refusal = self._feature_dispatch.admit(self, message)
         if refusal is None:
             return self.offer(message, has_waited=True)
-        if not self._moments.dropping:
+        if not self._feature_dispatch.dropping:
             return refusal
         self.drop(message, refusal)
         return None
@@ -284,31 +284,31 @@ class Queue(Declared):
         """Return the steps in which everything before the first message worth delivering is discarded."""
         while self.ready.length:
             head = self.ready.peek()
-            if head is None or (reason := self._moments.due(self, head)) is None:
+            if head is None or (reason := self._feature_dispatch.due(self, head)) is None:
                 return
             self.discard_head(reason)
             yield
 
     def take(self) -> QueuedMessage | None:
         """Remove and return the oldest message still worth delivering; the caller settles it later."""
-        ready, moments = self.ready, self._moments
+        ready, feature_dispatch = self.ready, self._feature_dispatch
         most_due = _MOST_DUE
         while ready.length:
             try:
                 entry = ready.popleft()
             except IndexError:  # what was left had lost its content
                 return None
-            if moments.due_asking and (reason := moments.due(self, entry)) is not None:
+            if feature_dispatch.due_asking and (reason := feature_dispatch.due(self, entry)) is not None:
                 self.discard(entry, reason)
                 most_due -= 1
                 if not most_due:  # that goes on in slices (``message_ttl``); consumers are served behind it
                     self._journal.clock.call_later(0, self.dispatch)
                     return None
-                moments = self._moments  # a dead letter that comes back here may have brought others
+                feature_dispatch = self._feature_dispatch  # a dead letter that comes back here may have brought others
                 continue
             self._hold(entry)
-            if moments.taking:
-                moments.taken(self)
+            if feature_dispatch.taking:
+                feature_dispatch.taken(self)
             return entry
         return None
 
@@ -317,12 +317,12 @@ class Queue(Declared):
         entry = self.ready.take_out(seen)
         if entry is not None:
             self._hold(entry)
-            self._moments.taken(self)
+            self._feature_dispatch.taken(self)
         return entry
 
     def drops_if_due(self, seen: QueuedMessage) -> bool:
         """Discard a waiting message that is not worth delivering any more; return whether it is such a one."""
-        reason = self._moments.due(self, seen)
+        reason = self._feature_dispatch.due(self, seen)
         if reason is not None and (entry := self.ready.take_out(seen)) is not None:
             self.discard(entry, reason)
         return reason is not None
@@ -354,7 +354,7 @@ class Queue(Declared):
         redelivered = entry.is_redelivered
         if redelivered:
             self.counters.redeliver += 1
-        message = self._moments.shown(self, entry) if entry.deliveries else entry.message
+        message = self._feature_dispatch.shown(self, entry) if entry.deliveries else entry.message
         if consumer.needs_settling:
             self.counters.deliver += 1
             consumer.charge()
@@ -366,14 +366,14 @@ class Queue(Declared):
 
     def shown(self, entry: QueuedMessage) -> Message:
         """Return the message of a delivery as the consumer is to see it: what is stored stays as it was published."""
-        return self._moments.shown(self, entry)
+        return self._feature_dispatch.shown(self, entry)
 
     # Messages settled
 
     def accept(self, entry: QueuedMessage) -> None:
         """Conclude a delivery: the message is consumed."""
-        if self._moments.settling:
-            self._moments.settled(self, entry, Outcome.ACCEPTED)
+        if self._feature_dispatch.settling:
+            self._feature_dispatch.settled(self, entry, DeliveryOutcome.ACCEPTED)
         self.unsettled -= 1
         self.unsettled_bytes -= len(entry.message.body)
         if entry.is_durable:
@@ -387,24 +387,24 @@ class Queue(Declared):
         self._let_go(entry)
         self.forget(entry)
 
-    def settle(self, entry: QueuedMessage, outcome: Outcome) -> None:
+    def settle(self, entry: QueuedMessage, outcome: DeliveryOutcome) -> None:
         """Conclude a delivery: the message is consumed, comes back to its place, or is refused for good.
 
         A message that came back waits for the next ``dispatch``, so that many can come back in order first. One that
         comes back to a deleted queue is gone with it.
         """
-        if outcome is Outcome.ACCEPTED or self.is_deleted:
+        if outcome is DeliveryOutcome.ACCEPTED or self.is_deleted:
             self.accept(entry)
             return
-        if self._moments.settling:
-            self._moments.settled(self, entry, outcome)
+        if self._feature_dispatch.settling:
+            self._feature_dispatch.settled(self, entry, outcome)
         self._let_go(entry)
-        if outcome is Outcome.REQUEUED:
+        if outcome is DeliveryOutcome.REQUEUED:
             entry.deliveries += 1
             entry.is_redelivered = True
             self.come_back(entry)
-        elif not self._moments.retries(self, entry):
-            self.discard(entry, Reason.REJECTED)
+        elif not self._feature_dispatch.retries(self, entry):
+            self.discard(entry, DeathReason.REJECTED)
 
     def _hold(self, entry: QueuedMessage) -> None:
         self.unsettled += 1
@@ -420,7 +420,7 @@ class Queue(Declared):
 
     def come_back(self, entry: QueuedMessage) -> None:
         """Let a message wait again in the place it was taken from; the next ``dispatch`` hands it out."""
-        if (reason := self._moments.returning(self, entry)) is not None:
+        if (reason := self._feature_dispatch.returning(self, entry)) is not None:
             self.discard(entry, reason)
             return
         if entry.is_durable:
@@ -428,7 +428,7 @@ class Queue(Declared):
         self.ready.put_back(entry)
         if entry.message.header.expiration_ms is not None and not self.has_expirations:
             self._expect_expirations()
-        self._moments.enqueued(self, entry)
+        self._feature_dispatch.enqueued(self, entry)
 
     # Messages gone
 
@@ -439,25 +439,25 @@ class Queue(Declared):
             self._hold(entry)
         return entries
 
-    def discard_head(self, reason: Reason) -> None:
+    def discard_head(self, reason: DeathReason) -> None:
         """Discard the oldest waiting message."""
         self.discard(self.ready.popleft(), reason)
 
-    def discard_these(self, positions: set[int], reason: Reason) -> None:
+    def discard_these(self, positions: set[int], reason: DeathReason) -> None:
         """Discard those of the messages at these positions that wait, wherever they stand."""
         for entry in self.ready.remove(positions):
             self.discard(entry, reason)
 
-    def discard(self, entry: QueuedMessage, reason: Reason) -> None:
+    def discard(self, entry: QueuedMessage, reason: DeathReason) -> None:
         """Let go of a message that is in none of the queue's places any more, and tell the features why."""
-        if reason is Reason.MAXLEN:
+        if reason is DeathReason.MAXLEN:
             self.counters.dropped += 1
         self.forget(entry)
-        self._moments.dropped(self, entry.message, reason)
+        self._feature_dispatch.dropped(self, entry.message, reason)
 
-    def drop(self, message: Message, reason: Reason) -> None:
+    def drop(self, message: Message, reason: DeathReason) -> None:
         """Tell the features that a message is gone, or stayed out, for this reason."""
-        self._moments.dropped(self, message, reason)
+        self._feature_dispatch.dropped(self, message, reason)
 
     def forget(self, entry: QueuedMessage) -> None:
         """Let go of a message that is in none of the queue's places any more."""
@@ -477,7 +477,7 @@ class Queue(Declared):
         """Take every waiting message out; return the steps in which the store lets go of them."""
         return self._forgetting(*self.ready.clear())
 
-    def _forgetting(self, entries: list[QueuedMessage], segments: "list[Segment]") -> Iterator[None]:
+    def _forgetting(self, entries: list[QueuedMessage], segments: "list[PagedSegment]") -> Iterator[None]:
         for start in range(0, len(entries), _STEP):
             for entry in entries[start : start + _STEP]:
                 self.forget(entry)
@@ -500,7 +500,7 @@ class Queue(Declared):
         if any(each.is_exclusive for each in self.consumers) or (consumer.is_exclusive and is_shared):
             raise AccessRefused(f"{self.entity} in exclusive use")
         if consumer.selection is not None and self.selecting is None:
-            self.consumers = self.selecting = Selecting(self, self.consumers, self._journal)
+            self.consumers = self.selecting = SelectiveDispatch(self, self.consumers, self._journal)
         self.consumers.add(consumer)
         self._consumed_from(consumer)
 
@@ -536,7 +536,7 @@ class Queue(Declared):
     def use(self) -> None:
         """Note that somebody had to do with the queue itself: a lease begins anew (R37, R38)."""
         self.used_at_ms = self._journal.now_ms
-        self._moments.used(self)
+        self._feature_dispatch.used(self)
 
     def reconsider(self, consumer: Consumer) -> None:
         """Let a consumer that waited take part again if it has capacity, and serve it."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gateway.kernel.queueing.consumer import Consumer
 
 
-class Round:
+class ConsumerScheduler:
     """The consumers of one queue, and the choice among them."""
 
     __slots__ = ()
@@ -56,7 +56,7 @@ class Round:
         raise NotImplementedError
 
 
-class Members(Round):
+class ConsumerSet(ConsumerScheduler):
     """Who takes part in a round of consumers, in the order they came."""
 
     __slots__ = ("_members",)
@@ -74,7 +74,7 @@ class Members(Round):
         return consumer in self._members
 
 
-class Ring:
+class RoundRobin:
     """Consumers of one priority, one after the other: a row and the place in it of whoever is next."""
 
     __slots__ = ("_next", "_row", "priority")
@@ -115,7 +115,7 @@ class Ring:
         return self._row[self._next :] + self._row[: self._next]
 
 
-class Consumers(Members):
+class Consumers(ConsumerSet):
     """The consumers of one queue, and whose turn it is: highest priority first, round-robin among equals (R82, R92).
 
     Those without capacity are out of the round until they are ``resumed``, so that finding the next one does not
@@ -128,7 +128,7 @@ class Consumers(Members):
     def __init__(self) -> None:
         super().__init__()
         self._only: Consumer | None = None
-        self._rings: list[Ring] = []
+        self._rings: list[RoundRobin] = []
 
     def is_active(self, consumer: Consumer) -> bool:
         """Whether it gets messages while it has capacity: each of them does."""
@@ -183,10 +183,10 @@ class Consumers(Members):
         ring.remove(consumer)
         ring.append(consumer)
 
-    def _ring(self, priority: int) -> Ring:
+    def _ring(self, priority: int) -> RoundRobin:
         for ring in self._rings:
             if ring.priority == priority:
                 return ring
-        ring = Ring(priority)
+        ring = RoundRobin(priority)
         self._rings = sorted([*self._rings, ring], key=lambda each: -each.priority)
         return ring

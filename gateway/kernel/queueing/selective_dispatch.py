@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.queueing.scheduler import Round
+from gateway.kernel.queueing.scheduler import ConsumerScheduler
 from gateway.kernel.queueing.search import Search
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 _LOOKS_AT_A_TIME: Final = 64
 
 
-class Selecting(Round):
-    """Takes the place of a queue's ``Round``, and asks it whose turn it is. Owns the search of each consumer."""
+class SelectiveDispatch(ConsumerScheduler):
+    """Replaces a queue's ``ConsumerScheduler``, and asks it for the next consumer. Owns the search of each consumer."""
 
     __slots__ = ("_is_searching", "_journal", "_queue", "_round", "_search_by_consumer")
 
-    def __init__(self, queue: "Queue", round: Round, journal: "Journal") -> None:
+    def __init__(self, queue: "Queue", round: ConsumerScheduler, journal: "Journal") -> None:
         self._queue = queue
         self._round = round
         self._journal = journal
@@ -49,7 +49,7 @@ class Selecting(Round):
         """Whether somebody does not want everything."""
         return any(consumer.selection is not None for consumer in self._round)
 
-    def end(self) -> Round:
+    def end(self) -> ConsumerScheduler:
         """Give the round back, for the queue to have nothing else."""
         self._search_by_consumer.clear()
         return self._round

@@ -2,17 +2,17 @@
 
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.queueing.consumer import Consumer
-from gateway.kernel.queueing.scheduler import Consumers, Members, Round
+from gateway.kernel.queueing.scheduler import Consumers, ConsumerScheduler, ConsumerSet
 
 
-def consumers_for(arguments: Arguments) -> Round:
+def consumers_for(arguments: Arguments) -> ConsumerScheduler:
     """Return an empty round of consumers, as the queue's arguments ask for it."""
     if arguments.get("x-single-active-consumer") is not True:
         return Consumers()
     return SuccessiveActive() if arguments.get("x-queue-type") == "quorum" else SingleActive()
 
 
-class SingleActive(Members):
+class SingleActive(ConsumerSet):
     """The first consumer is active until it goes; then the one of the highest priority, the first among equals.
 
     One of a higher priority that comes later waits like the others, and so does everybody while the active one has no

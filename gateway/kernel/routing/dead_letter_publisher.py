@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gateway.kernel.events import Event
-from gateway.kernel.messages.death_records import Reason, deaths_of, is_cycle
+from gateway.kernel.messages.death_records import DeathReason, deaths_of, is_cycle
 
 if TYPE_CHECKING:
     from gateway.kernel.archives.trace_table import TraceTable
@@ -47,7 +47,7 @@ class DeadLetters:
         self._events = events
         self._faults = faults
         self.trace_table: TraceTable | None = None
-        self._waiting: deque[tuple[Message, Reason, Collection[Queue], Left | None]] = deque()
+        self._waiting: deque[tuple[Message, DeathReason, Collection[Queue], Left | None]] = deque()
         self._is_publishing = False
         self._cycles: set[tuple[str, str]] = set()
 
@@ -56,7 +56,7 @@ class DeadLetters:
         return exchange_name in self._exchange_by_name
 
     def publish(
-        self, letter: "Message", reason: Reason, takers: "Collection[Queue]" = (), left: "Left | None" = None
+        self, letter: "Message", reason: DeathReason, takers: "Collection[Queue]" = (), left: "Left | None" = None
     ) -> None:
         """Publish a letter to its exchange, or after those that are being published.
 
@@ -73,13 +73,13 @@ class DeadLetters:
         finally:
             self._is_publishing = False
 
-    def _route(self, letter: "Message", reason: Reason, takers: "Collection[Queue]", left: "Left | None") -> None:
+    def _route(self, letter: "Message", reason: DeathReason, takers: "Collection[Queue]", left: "Left | None") -> None:
         exchange = self._exchange_by_name.get(letter.exchange)
         if exchange is None:
             if left is not None:
                 left(takers)
             return
-        deaths = () if reason is Reason.REJECTED else deaths_of(letter.headers)
+        deaths = () if reason is DeathReason.REJECTED else deaths_of(letter.headers)
         route = self._router.route(exchange, letter)
         route.count += 1
         have_it = {*takers}

@@ -9,7 +9,7 @@ from gateway.kernel.events import Event, Events
 from gateway.kernel.journal.changes import Put, Removed
 from gateway.kernel.journal.records import RetainedRecord
 from gateway.kernel.messages.message import Message
-from gateway.kernel.sessions.retained_levels import Level, RetainedMessage, found_from, words_of
+from gateway.kernel.sessions.retained_levels import RetainedLevel, RetainedMessage, found_from, words_of
 from gateway.kernel.sessions.subscriptions import is_pattern, may_match
 
 __all__ = ["Retained", "RetainedMessage"]
@@ -37,7 +37,7 @@ class Retained:
         self._vhost_name = vhost_name
         self._journal = journal
         self._events = events
-        self._root = Level()
+        self._root = RetainedLevel()
         self._number = 0
         self._expiries = Deadlines(journal.clock, self._expired)
         self.count = 0
@@ -108,7 +108,7 @@ class Retained:
 
     def get(self, routing_key: str) -> RetainedMessage | None:
         """Return what is retained under a key, though it may have expired."""
-        level: Level | None = self._root
+        level: RetainedLevel | None = self._root
         for word in words_of(routing_key):
             if level is None:
                 return None

@@ -36,7 +36,7 @@ class RetainedMessage:
         return len(message.body) + len(message.header.raw) + len(key) + _OVERHEAD + levels * _LEVEL
 
 
-class Level:
+class RetainedLevel:
     """A word of some routing keys: the words that follow it, and the message of the key that ends here.
 
     Most levels have one word after them or none, and need no dictionary for that.
@@ -47,18 +47,18 @@ class Level:
     def __init__(self) -> None:
         self.kept: RetainedMessage | None = None
         self._only_word: str | None = None
-        self._only_level: Level | None = None
-        self._others: dict[str, Level] | None = None  # in place of the only one, from the second word on
+        self._only_level: RetainedLevel | None = None
+        self._others: dict[str, RetainedLevel] | None = None  # in place of the only one, from the second word on
 
-    def after(self, word: str) -> "Level | None":
+    def after(self, word: str) -> "RetainedLevel | None":
         """Return the level of a word after this one."""
         if self._others is not None:
             return self._others.get(word)
         return self._only_level if word == self._only_word else None
 
-    def grow(self, word: str) -> "Level":
+    def grow(self, word: str) -> "RetainedLevel":
         """Return a new level for a word that has none."""
-        level = Level()
+        level = RetainedLevel()
         if self._others is not None:
             self._others[word] = level
         elif self._only_word is None or self._only_level is None:
@@ -77,7 +77,7 @@ class Level:
         else:
             self._only_word = self._only_level = None
 
-    def next(self) -> "list[Level]":
+    def next(self) -> "list[RetainedLevel]":
         """Return the levels after this one, in the order of words first seen."""
         if self._others is not None:
             return list(self._others.values())
@@ -94,12 +94,12 @@ def words_of(key: str) -> list[str]:
     return key.split(".", MOST_LEVELS - 1)
 
 
-def found_from(root: Level, pattern: list[str]) -> Iterator[RetainedMessage | None]:
+def found_from(root: RetainedLevel, pattern: list[str]) -> Iterator[RetainedMessage | None]:
     """Iterate over what is kept for the words of a pattern; ``None`` for each level without any, as a step.
 
     Levels may come and go meanwhile: the walk looks at one at a time.
     """
-    frames: list[tuple[Iterator[Level], int]] = [(iter([root]), 0)]
+    frames: list[tuple[Iterator[RetainedLevel], int]] = [(iter([root]), 0)]
     while frames:
         levels, at = frames[-1]
         level = next(levels, None)

@@ -62,11 +62,11 @@ class Session:
         "_vhost",
         "client_id",
         "expiry_s",
-        "handshakes",
         "held",
         "holder",
         "is_durable",
         "limits",
+        "qos2_state",
         "subscriptions",
         "user",
     )
@@ -93,7 +93,7 @@ class Session:
         self.limits = limits
         self.holder: Holder | None = None
         self.subscriptions = Subscriptions()
-        self.handshakes = Handshakes(vhost.name, client_id, journal.record if is_durable else None)
+        self.qos2_state = Handshakes(vhost.name, client_id, journal.record if is_durable else None)
         self.held: dict[int, tuple[Queue, QueuedMessage]] = {}
 
     def belongs_to(self, user: str) -> bool:
@@ -225,9 +225,9 @@ class Session:
 
     def forget(self) -> None:
         """Forget in the store that it was there, and what was under way."""
-        self.handshakes.forget_all()
+        self.qos2_state.forget_all()
         for packet_id, (queue, entry) in self.held.items():  # nobody else may have them (MQTT-4.8.2-5)
-            self.handshakes.abort(packet_id)
+            self.qos2_state.abort(packet_id)
             queue.accept(entry)
         self.held.clear()
         if self.is_durable:

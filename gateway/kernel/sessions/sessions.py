@@ -166,9 +166,7 @@ class Sessions:
             yield
 
     def _new_session(self, client_id: str, expiry_s: int, *, is_durable: bool) -> Session:
-        return Session(
-            self._vhost, self.groups, self._journal, client_id, expiry_s, self.limits, is_durable=is_durable
-        )
+        return Session(self._vhost, self.groups, self._journal, client_id, expiry_s, self.limits, is_durable=is_durable)
 
     def _count_dropped(self, count: int) -> None:
         self.dropped += count
@@ -197,7 +195,7 @@ class Sessions:
 
     def install_handshake(self, record: HandshakeRecord) -> None:
         """Bring an unfinished delivery back."""
-        self._session_by_client[record.client_id].handshakes.install(record)
+        self._session_by_client[record.client_id].qos2_state.install(record)
 
     def reclaim(self) -> None:
         """Keep what was sent exactly once for whom it was sent to; call once messages are back.
@@ -206,7 +204,7 @@ class Sessions:
         """
         self.groups.reclaim(self._clock)
         for session in self:
-            positions = set(session.handshakes.remembered)
+            positions = set(session.qos2_state.remembered)
             if not positions:
                 continue
             for own in session.own_queues():
@@ -216,7 +214,7 @@ class Sessions:
             for subscription in session.subscriptions:
                 queue = self._vhost.queue_by_name.get(session.queue_name(subscription)) if subscription.group else None
                 for entry in queue.reserve(positions) if queue is not None else ():
-                    packet_id, _ = session.handshakes.remembered.pop(entry.position)
+                    packet_id, _ = session.qos2_state.remembered.pop(entry.position)
                     assert queue is not None
                     session.held[packet_id] = (queue, entry)
 

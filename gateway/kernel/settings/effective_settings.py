@@ -44,7 +44,7 @@ QUORUM_DEFAULTS: Final[Arguments] = {"delivery-limit": 20}
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class EffectiveSetting:
     """One value, and who set it: ``argument``, ``policy NAME``, ``operator policy NAME`` or ``default``."""
 
     name: str
@@ -52,7 +52,7 @@ class Setting:
     source: str
 
 
-class Settings(Mapping[str, Setting]):
+class EffectiveSettings(Mapping[str, EffectiveSetting]):
     """The settings of one queue or exchange, by name. Immutable.
 
     ``policy`` and ``operator_policy`` are those that match it, ``None`` where none does.
@@ -61,13 +61,16 @@ class Settings(Mapping[str, Setting]):
     __slots__ = ("_by_name", "operator_policy", "policy")
 
     def __init__(
-        self, settings: list[Setting], policy: PolicyRecord | None = None, operator_policy: PolicyRecord | None = None
+        self,
+        settings: list[EffectiveSetting],
+        policy: PolicyRecord | None = None,
+        operator_policy: PolicyRecord | None = None,
     ) -> None:
         self._by_name = {setting.name: setting for setting in settings}
         self.policy = policy
         self.operator_policy = operator_policy
 
-    def __getitem__(self, name: str) -> Setting:
+    def __getitem__(self, name: str) -> EffectiveSetting:
         return self._by_name[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -105,7 +108,7 @@ class Settings(Mapping[str, Setting]):
         return {setting.name: setting.value for setting in _policies_said(self.policy, self.operator_policy).values()}
 
 
-NONE: Final = Settings([])
+NONE: Final = EffectiveSettings([])
 """What holds where nobody says anything: one object for all, since most queues of most brokers are plain."""
 
 
@@ -113,33 +116,35 @@ def effective(
     arguments: Arguments,
     policy: PolicyRecord | None = None,
     operator_policy: PolicyRecord | None = None,
-) -> Settings:
+) -> EffectiveSettings:
     """Return what holds for something declared with these arguments, under these policies."""
     if not arguments and policy is None and operator_policy is None:
         return NONE
     said = _policies_said(policy, operator_policy)
     for name, value in arguments.items():
-        setting = Setting(name if name in UNPREFIXED else name.removeprefix("x-"), value, "argument")
+        setting = EffectiveSetting(name if name in UNPREFIXED else name.removeprefix("x-"), value, "argument")
         said[setting.name] = _merged(said.get(setting.name), setting)
     if arguments.get("x-queue-type") == "quorum":
         for name, value in QUORUM_DEFAULTS.items():
-            said.setdefault(name, Setting(name, value, "default"))
-    return Settings(list(said.values()), policy, operator_policy)
+            said.setdefault(name, EffectiveSetting(name, value, "default"))
+    return EffectiveSettings(list(said.values()), policy, operator_policy)
 
 
-def _policies_said(policy: PolicyRecord | None, operator_policy: PolicyRecord | None) -> dict[str, Setting]:
+def _policies_said(policy: PolicyRecord | None, operator_policy: PolicyRecord | None) -> dict[str, EffectiveSetting]:
     """Merge the two policies; where nothing merges, the operator's value holds (R140)."""
-    said: dict[str, Setting] = {}
+    said: dict[str, EffectiveSetting] = {}
     if policy is not None:
-        said = {name: Setting(name, value, f"policy {policy.name}") for name, value in policy.definition.items()}
+        said = {
+            name: EffectiveSetting(name, value, f"policy {policy.name}") for name, value in policy.definition.items()
+        }
     if operator_policy is not None:
         for name, value in operator_policy.definition.items():
-            setting = Setting(name, value, f"operator policy {operator_policy.name}")
+            setting = EffectiveSetting(name, value, f"operator policy {operator_policy.name}")
             said[name] = _merged(said.get(name), setting)
     return said
 
 
-def _merged(earlier: Setting | None, setting: Setting) -> Setting:
+def _merged(earlier: EffectiveSetting | None, setting: EffectiveSetting) -> EffectiveSetting:
     """Return which of two settings of one name holds; without a rule of its own, the later one."""
     merge = MERGED.get(setting.name)
     if earlier is None or merge is None:

@@ -91,9 +91,3 @@ def require_room_for_consumer(vhost_name: str, limits: Mapping[str, Value], coun
     limit = limit_of(limits, "max-consumers", default)
     if limit is not None and count >= limit:
         raise PreconditionFailed(f"cannot consume: consumer limit in vhost '{vhost_name}' ({limit}) is reached")
-
-
-
-
-
-

@@ -7,7 +7,7 @@ from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.journal.records import PolicyRecord
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.patterns import EVERYTHING, Compile, NeverMatching, Pattern
-from gateway.kernel.settings.effective_settings import Settings, effective
+from gateway.kernel.settings.effective_settings import EffectiveSettings, effective
 from gateway.kernel.settings.policy_checks import idle_keys_of, require_valid_policy
 
 EXCHANGE: Final = "exchanges"
@@ -28,7 +28,7 @@ def kind_of_queue(arguments: Arguments) -> str:
     return _KIND_BY_QUEUE_TYPE.get(str(arguments.get("x-queue-type", "classic")), "classic_queues")
 
 
-class Rule(NamedTuple):
+class CompiledPolicy(NamedTuple):
     """A policy ready for matching. ``fault`` says why it, or some of it, takes no effect; empty for one that does."""
 
     record: PolicyRecord
@@ -50,8 +50,8 @@ class Policies:
     def __init__(self, compile_pattern: Compile) -> None:
         self.version = 0
         self._compile_pattern = compile_pattern
-        self._rules: list[Rule] = []
-        self._operator_rules: list[Rule] = []
+        self._rules: list[CompiledPolicy] = []
+        self._operator_rules: list[CompiledPolicy] = []
 
     def __iter__(self) -> Iterator[PolicyRecord]:
         return (rule.record for rule in (*self._rules, *self._operator_rules))
@@ -73,28 +73,30 @@ class Policies:
         """Return why a policy, or some of it, takes no effect; empty for one that does."""
         return next((rule.fault for rule in self._ranked(record.is_operator) if rule.record is record), "")
 
-    def settings(self, kind: str, name: str, arguments: Arguments) -> Settings:
+    def settings(self, kind: str, name: str, arguments: Arguments) -> EffectiveSettings:
         """Return what holds for an object declared with these arguments."""
         return effective(arguments, _first(self._rules, kind, name), _first(self._operator_rules, kind, name))
 
-    def changed(self, settings: Settings, kind: str, name: str, arguments: Arguments) -> Settings | None:
+    def changed(
+        self, settings: EffectiveSettings, kind: str, name: str, arguments: Arguments
+    ) -> EffectiveSettings | None:
         """Return what holds for an object now, ``None`` while the same policies hold as when it was computed."""
         policy, operator_policy = _first(self._rules, kind, name), _first(self._operator_rules, kind, name)
         if policy is settings.policy and operator_policy is settings.operator_policy:
             return None
         return effective(arguments, policy, operator_policy)
 
-    def _rule(self, record: PolicyRecord) -> Rule:
+    def _rule(self, record: PolicyRecord) -> CompiledPolicy:
         """Compile a policy. What an earlier version stored may be refused by this one."""
         try:
             require_valid_policy(record, self._compile_pattern)
-            return Rule(record, self._compile_pattern(record.pattern or EVERYTHING), idle_keys_of(record))
+            return CompiledPolicy(record, self._compile_pattern(record.pattern or EVERYTHING), idle_keys_of(record))
         except PreconditionFailed as refusal:
-            return Rule(record, NeverMatching(), str(refusal))
+            return CompiledPolicy(record, NeverMatching(), str(refusal))
 
-    def _ranked(self, is_operator: bool) -> list[Rule]:
+    def _ranked(self, is_operator: bool) -> list[CompiledPolicy]:
         return self._operator_rules if is_operator else self._rules
 
 
-def _first(rules: list[Rule], kind: str, name: str) -> PolicyRecord | None:
+def _first(rules: list[CompiledPolicy], kind: str, name: str) -> PolicyRecord | None:
     return next((rule.record for rule in rules if rule.matches(kind, name)), None)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from gateway.kernel.messages.contents import ContentReader
     from gateway.kernel.queueing.consumer import Consumer
     from gateway.kernel.streams.filters import Filter
-    from gateway.kernel.streams.stream_log import Log
-    from gateway.kernel.streams.tracking import Progress
+    from gateway.kernel.streams.stream_log import StreamLog
+    from gateway.kernel.streams.tracking import OffsetTracker
 
 #: What is read from the store at a time, in bytes; as much as the outbox of a fast peer takes at once.
 READ_SIZE: Final = 256 * 1024
@@ -28,7 +28,7 @@ class Followed(QueuedMessage):
 
     __slots__ = ("progress",)
 
-    def __init__(self, entry: QueuedMessage, progress: "Progress") -> None:
+    def __init__(self, entry: QueuedMessage, progress: "OffsetTracker") -> None:
         super().__init__(entry.message, entry.position, entry.enqueued_at_ms, True)
         self.progress = progress
 
@@ -58,11 +58,11 @@ class Cursor:
     def __init__(
         self,
         consumer: "Consumer",
-        log: "Log",
+        log: "StreamLog",
         reader: "ContentReader",
         offset: int,
         wanted: "Filter | None" = None,
-        progress: "Progress | None" = None,
+        progress: "OffsetTracker | None" = None,
     ) -> None:
         self.consumer = consumer
         self.log = log

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 TURN_BUDGET: Final = 1024
 
 
-class ReadingRound:
+class ReadScheduler:
     """Lets cursors go on that have something to read, in turns of their own."""
 
     __slots__ = ("_clock", "_cursors", "_is_scheduled")

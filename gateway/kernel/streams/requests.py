@@ -21,7 +21,7 @@ LONGEST_NAME: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ReadRequest:
     """The arguments of a consumer. Without a ``start`` it goes on behind its stored offset, or sees what comes next."""
 
     start: Start | None
@@ -29,12 +29,12 @@ class Request:
     name: str | None
 
 
-def request_of(entity: str, arguments: Arguments) -> Request:
+def request_of(entity: str, arguments: Arguments) -> ReadRequest:
     """Read the arguments of a consumer. ``entity`` reads ``queue 'q' in vhost '/'``.
 
     :raises PreconditionFailed: naming the one that makes no sense.
     """
-    return Request(_start(entity, arguments), _wanted(entity, arguments), _name(entity, arguments))
+    return ReadRequest(_start(entity, arguments), _wanted(entity, arguments), _name(entity, arguments))
 
 
 def _start(entity: str, arguments: Arguments) -> Start | None:

@@ -1,7 +1,7 @@
-"""A queue that keeps what it was given: consumers read, each at its own place, and nobody takes anything away.
+"""A queue that keeps its messages: each consumer reads from an offset of its own, and reading removes nothing.
 
-To exchanges, listings and policies a stream is a queue like any other. Its messages are in a ``Log``; a consumer has a
-``Cursor``, and the cursors of a virtual host read on in one ``ReadingRound``.
+To exchanges, listings and policies a stream is a queue like any other. Its messages are in a ``StreamLog``. A consumer
+has a ``Cursor``, and the cursors of a virtual host read on in one ``ReadScheduler``.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,20 +9,20 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gateway.kernel.errors import NotImplementedHere, PreconditionFailed
-from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import Consumer
 from gateway.kernel.queueing.feature import QueueFeature
-from gateway.kernel.queueing.queue import Outcome, Queue
-from gateway.kernel.queueing.scheduler import Members
+from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
+from gateway.kernel.queueing.scheduler import ConsumerSet
 from gateway.kernel.settings.max_age import age_ms
 from gateway.kernel.streams.cursor import Cursor, Followed
 from gateway.kernel.streams.filters import DEFAULT_BLOOM_SIZE
-from gateway.kernel.streams.read_scheduler import ReadingRound
-from gateway.kernel.streams.requests import Request, request_of
-from gateway.kernel.streams.stream_log import SEGMENT_SIZE, Log
-from gateway.kernel.streams.tracking import Progress, Tracking
+from gateway.kernel.streams.read_scheduler import ReadScheduler
+from gateway.kernel.streams.requests import ReadRequest, request_of
+from gateway.kernel.streams.stream_log import SEGMENT_SIZE, StreamLog
+from gateway.kernel.streams.tracking import OffsetTracker, Tracking
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
 
 
-class StreamConsumers(Members):
+class StreamConsumers(ConsumerSet):
     """The consumers of one stream. Nobody has to wait for another."""
 
     __slots__ = ()
@@ -83,18 +83,18 @@ class Stream(Queue):
         id: int,
         arguments: Arguments | None = None,
         segment_size: int = SEGMENT_SIZE,
-        reading_round: ReadingRound | None = None,
-        refit: Callable[[Queue], None] = lambda queue: None,
+        reading_round: ReadScheduler | None = None,
+        reapply: Callable[[Queue], None] = lambda queue: None,
     ) -> None:
         asked = arguments or {}
         bloom_size = asked.get("x-stream-filter-size-bytes", DEFAULT_BLOOM_SIZE)
         assert isinstance(bloom_size, int)  # a declaration is refused otherwise
         self._segment_size = segment_size
-        self.log = Log(id, journal, segment_size, bloom_size)
-        self._round = reading_round or ReadingRound(journal.clock)
+        self.log = StreamLog(id, journal, segment_size, bloom_size)
+        self._round = reading_round or ReadScheduler(journal.clock)
         self._cursor_by_consumer: dict[Consumer, Cursor] = {}
         self.tracking = Tracking(vhost_name, name, journal)
-        super().__init__(vhost_name, name, journal, id=id, is_durable=True, arguments=asked, refit=refit)
+        super().__init__(vhost_name, name, journal, id=id, is_durable=True, arguments=asked, reapply=reapply)
         self.consumers = StreamConsumers()
         self.log.on_durable.append(self.dispatch)
 
@@ -146,7 +146,7 @@ class Stream(Queue):
         return bool(cursors) and all(cursor.consumer.is_waiting and cursor.is_behind for cursor in cursors)
 
     def read(self, offset: int, most_bytes: int) -> bytes | None:
-        """Return durable chunks, the first of them with the message at ``offset``, as ``Log.read`` does."""
+        """Return durable chunks, the first of them with the message at ``offset``, as ``StreamLog.read`` does."""
         return self.log.read(offset, most_bytes)
 
     def offset_at(self, timestamp_ms: int) -> int:
@@ -165,19 +165,19 @@ class Stream(Queue):
         """Let go of every sealed segment that lies whole below the offset ``first``."""
         self.log.truncate(first)
 
-    def equip(self, features: tuple[QueueFeature, ...]) -> None:
+    def apply(self, features: tuple[QueueFeature, ...]) -> None:
         """Replace the features and the size of segments, as a change of policy does."""
         size = self.settings.number("stream-max-segment-size-bytes")
         self.log.segment_size = self._segment_size if size is None else size
-        super().equip(features)
+        super().apply(features)
 
     # Messages in
 
-    def offer(self, message: Message, *, has_waited: bool = False) -> Reason | None:
+    def offer(self, message: Message, *, has_waited: bool = False) -> DeathReason | None:
         """Take the message in. A stream refuses nobody."""
         self.counters.publish += 1
-        if self._moments.accepting:
-            self._moments.accepted(self, message, self.log.end)
+        if self._feature_dispatch.accepting:
+            self._feature_dispatch.accepted(self, message, self.log.end)
         self.log.append(message)
         return None
 
@@ -205,11 +205,11 @@ class Stream(Queue):
         self.log.tail.keep(True)
         self._consumed_from(consumer)
 
-    def _cursor(self, consumer: Consumer, request: Request) -> Cursor:
-        progress = None if request.name is None else Progress(self.tracking, request.name)
+    def _cursor(self, consumer: Consumer, request: ReadRequest) -> Cursor:
+        progress = None if request.name is None else OffsetTracker(self.tracking, request.name)
         return Cursor(consumer, self.log, self._journal.reader, self._offset(request), request.wanted, progress)
 
-    def _offset(self, request: Request) -> int:
+    def _offset(self, request: ReadRequest) -> int:
         """Return where a consumer begins; an offset that is not there stands for the end that is nearer to it."""
         log, start = self.log, request.start
         if start is None and request.name in self.tracking.offsets:
@@ -257,20 +257,20 @@ class Stream(Queue):
     def accept(self, entry: QueuedMessage) -> None:
         """Conclude a delivery: the message stays, its consumer is done with it."""
         self.counters.ack += 1
-        self._conclude(entry, Outcome.ACCEPTED)
+        self._conclude(entry, DeliveryOutcome.ACCEPTED)
 
-    def settle(self, entry: QueuedMessage, outcome: Outcome) -> None:
+    def settle(self, entry: QueuedMessage, outcome: DeliveryOutcome) -> None:
         """Conclude a delivery. Nothing comes back: what was put back is seen again by who begins there again."""
-        if outcome is Outcome.ACCEPTED:
+        if outcome is DeliveryOutcome.ACCEPTED:
             self.accept(entry)
         else:
             self._conclude(entry, outcome)
 
-    def _conclude(self, entry: QueuedMessage, outcome: Outcome) -> None:
-        if self._moments.settling:
-            self._moments.settled(self, entry, outcome)
+    def _conclude(self, entry: QueuedMessage, outcome: DeliveryOutcome) -> None:
+        if self._feature_dispatch.settling:
+            self._feature_dispatch.settled(self, entry, outcome)
         if type(entry) is Followed:
-            if outcome is Outcome.REQUEUED:
+            if outcome is DeliveryOutcome.REQUEUED:
                 entry.progress.put_back(entry.position)
             else:
                 entry.progress.dealt_with(entry.position)

@@ -30,7 +30,7 @@ SEGMENT_SIZE: Final = 32 * 1024 * 1024
 _OVERHEAD: Final = ENTRY_SIZE + LENGTHS_SIZE
 
 
-class Log:
+class StreamLog:
     """The messages from ``first`` up to ``end``, of which those below ``durable_end`` are there to be read.
 
     ``id`` is its number in the store. ``segment_size`` says when a segment is sealed, in bytes. Everybody in

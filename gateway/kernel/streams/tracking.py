@@ -81,7 +81,7 @@ class Tracking:
         self._journal.record(Put(StreamOffsetRecord(self._vhost, self._queue, name, self.offsets[name])))
 
 
-class Progress:
+class OffsetTracker:
     """Follows one consumer: the stored offset rises to the last message before which everything is dealt with.
 
     A message that was put back stays undealt with, and everything behind it: whoever comes next under the name sees it.

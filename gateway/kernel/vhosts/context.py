@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from gateway.kernel.events import Events
     from gateway.kernel.faults import Faults
     from gateway.kernel.features.deduplication_caches import Recollections
-    from gateway.kernel.features.policy_applier import Equipment
+    from gateway.kernel.features.policy_applier import PolicyApplier
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.journal.records import VhostRecord
     from gateway.kernel.routing.bindings import Bindings
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Commons:
+class VhostContext:
     """Shared by the exchanges and the queues of one virtual host. ``record`` is replaced as the operator amends it."""
 
     record: "VhostRecord"
@@ -25,10 +25,10 @@ class Commons:
     events: "Events"
     router: "Router"
     bindings: "Bindings"
-    equipment: "Equipment"
+    policy_applier: "PolicyApplier"
     next_queue_id: Callable[[], int]
     faults: "Faults"
-    recollections: "Recollections"
+    deduplication_caches: "Recollections"
     users: "UserTallies"
 
     @property

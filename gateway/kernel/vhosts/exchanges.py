@@ -15,7 +15,7 @@ from gateway.kernel.names import PREDECLARED, RESERVED_PREFIX, require_not_defau
 from gateway.kernel.routing.bindings import MOST_AT_ONCE
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.routing.inert_exchange import InertType
-from gateway.kernel.vhosts.context import Commons
+from gateway.kernel.vhosts.context import VhostContext
 
 if TYPE_CHECKING:
     from gateway.kernel.routing.exchange_type import ExchangeFactory, ExchangeType, ExchangeTypes
@@ -33,18 +33,18 @@ class Exchanges:
 
     def __init__(
         self,
-        commons: Commons,
+        context: VhostContext,
         exchange_by_name: dict[str, Exchange],
         types: "ExchangeTypes",
         departed: Callable[[], None],
     ) -> None:
-        self._commons = commons
+        self._context = context
         self._exchange_by_name = exchange_by_name
         self._types = types
         self._departed = departed
-        commons.bindings.on_abandoned = self._remove
+        context.bindings.on_abandoned = self._remove
         for name, type, is_internal in PREDECLARED:
-            record = ExchangeRecord(commons.vhost_name, name, type, False, is_internal, {})
+            record = ExchangeRecord(context.vhost_name, name, type, False, is_internal, {})
             self.install(record, is_durable=True)
 
     def factory(self, type: str, arguments: Arguments) -> "ExchangeFactory":
@@ -79,7 +79,7 @@ class Exchanges:
             reason = f"{refusal}; mend or enable the plugin that supplies the type and restart, or delete the exchange"
             exchange = self._place(record, InertType(), False, is_durable=True, inert_reason=reason)
             details = {"type": record.type, "reason": exchange.inert_reason}
-            self._commons.events.emit(Event("exchange.inert", record.vhost, record.name, details))
+            self._context.events.emit(Event("exchange.inert", record.vhost, record.name, details))
             return exchange
 
     def _type_from(self, factory: "ExchangeFactory", record: ExchangeRecord) -> "ExchangeType":
@@ -92,7 +92,7 @@ class Exchanges:
         except Refused:
             raise
         except Exception as error:  # foreign code: the declaration is refused, and nothing else is disturbed
-            faults = self._commons.faults
+            faults = self._context.faults
             faults.contain_in_type("declare", error, record.vhost, record.name, record.type, factory)
             failed = f"exchange type '{record.type}' failed to make exchange '{record.name}': {described(error)}"
             raise PreconditionFailed(failed) from None
@@ -109,7 +109,7 @@ class Exchanges:
     ) -> Exchange:
         """Give an exchange its place in the virtual host."""
         exchange = Exchange(
-            self._commons.vhost_name,
+            self._context.vhost_name,
             record.name,
             record.type,
             type,
@@ -120,8 +120,8 @@ class Exchanges:
             routes_by_key=routes_by_key,
             interceptor=interceptor_for(
                 record,
-                self._commons.journal,
-                self._commons.recollections,
+                self._context.journal,
+                self._context.deduplication_caches,
                 is_durable=is_durable,
                 let_go=lambda message: self._let_go(exchange, message),
                 is_inert=bool(inert_reason),
@@ -129,8 +129,8 @@ class Exchanges:
         )
         exchange.inert_reason = inert_reason
         self._exchange_by_name[record.name] = exchange
-        self._commons.equipment.fit_exchange(exchange)
-        self._commons.router.forget()
+        self._context.policy_applier.fit_exchange(exchange)
+        self._context.router.forget()
         return exchange
 
     def delete(self, name: str, *, if_unused: bool = False) -> bool:
@@ -142,8 +142,8 @@ class Exchanges:
         exchange = self._deletable(name, if_unused)
         if exchange is None:
             return False
-        if self._commons.bindings.count_at(exchange) > MOST_AT_ONCE:
-            self._commons.journal.clock.background.add(self._deleting(exchange))
+        if self._context.bindings.count_at(exchange) > MOST_AT_ONCE:
+            self._context.journal.clock.background.add(self._deleting(exchange))
         else:
             self._remove(exchange)
         return True
@@ -157,18 +157,18 @@ class Exchanges:
         return iter(()) if exchange is None else self._deleting(exchange)
 
     def _deleting(self, exchange: Exchange) -> Iterator[None]:
-        yield from self._commons.bindings.removing(exchange)
+        yield from self._context.bindings.removing(exchange)
         if self._exchange_by_name.get(exchange.name) is exchange:
             self._remove(exchange)
 
     def _deletable(self, name: str, if_unused: bool) -> Exchange | None:
         """Return the exchange of this name, if there is one and it may be deleted."""
         require_not_default(name)
-        vhost_name = self._commons.vhost_name
+        vhost_name = self._context.vhost_name
         if name.startswith(RESERVED_PREFIX):
             raise AccessRefused(f"deletion of system exchange '{name}' in vhost '{vhost_name}' not allowed")
         exchange = self._exchange_by_name.get(name)
-        if exchange is not None and if_unused and self._commons.bindings.of(exchange):
+        if exchange is not None and if_unused and self._context.bindings.of(exchange):
             raise PreconditionFailed(f"exchange '{name}' in vhost '{vhost_name}' in use")
         return exchange
 
@@ -188,35 +188,35 @@ class Exchanges:
             declaration.is_auto_delete,
             declaration.is_internal,
             dict(declaration.arguments),
-            self._commons.next_queue_id() if keeps_messages else 0,
+            self._context.next_queue_id() if keeps_messages else 0,
         )
         put = writable(record)
         exchange = self.install(record, is_durable=declaration.is_durable)
         if exchange.is_durable:
-            self._commons.journal.record(put)
-        self._commons.events.emit(Event("exchange.created", record.vhost, record.name))
+            self._context.journal.record(put)
+        self._context.events.emit(Event("exchange.created", record.vhost, record.name))
         return exchange
 
     def _remove(self, exchange: Exchange) -> None:
         """Remove an exchange with its bindings, which may take others along that have none left (R28)."""
-        commons = self._commons
+        context = self._context
         if self._exchange_by_name.pop(exchange.name, None) is None:
             return
         self._departed()
-        bindings = commons.bindings.of(exchange) + commons.bindings.to(exchange)
+        bindings = context.bindings.of(exchange) + context.bindings.to(exchange)
         for binding in dict.fromkeys(bindings):  # one may lead to itself
-            commons.bindings.remove(binding)
-        commons.router.forget()
-        commons.equipment.unfit_exchange(exchange)
+            context.bindings.remove(binding)
+        context.router.forget()
+        context.policy_applier.unfit_exchange(exchange)
         if exchange.interceptor is not None:
             exchange.interceptor.close()
         if exchange.is_durable:
-            commons.journal.record(Removed("exchange", (commons.vhost_name, exchange.name)))
-        commons.events.emit(Event("exchange.deleted", commons.vhost_name, exchange.name))
+            context.journal.record(Removed("exchange", (context.vhost_name, exchange.name)))
+        context.events.emit(Event("exchange.deleted", context.vhost_name, exchange.name))
 
     def _let_go(self, exchange: Exchange, message: Message) -> None:
         """Route a message that an exchange held back."""
-        route = self._commons.router.route_past_interceptor(exchange, message)
+        route = self._context.router.route_past_interceptor(exchange, message)
         for queue in route.queues:
             queue.holding_back().arrive(message)
         for archive in route.archives:

@@ -6,10 +6,10 @@ from typing import Protocol, TypeAlias
 from gateway.kernel.archives.tracer import Tracer
 from gateway.kernel.messages.message import Value
 from gateway.kernel.routing.exchange_type import ExchangeTypes
-from gateway.kernel.vhosts.traced_vhost import TracedVhost
+from gateway.kernel.vhosts.traced_vhost import VhostTracingScope
 
 
-class PluginView(Protocol):
+class VhostPlugins(Protocol):
     """What the plugins that a virtual host enables supply to the kernel."""
 
     @property
@@ -21,10 +21,10 @@ class PluginView(Protocol):
         """Return the plugin that supplies an exchange type, by its name, or an object; ``""`` where none does."""
         ...
 
-    def tracers(self, vhost: TracedVhost) -> Sequence[Tracer]:
+    def tracers(self, vhost: VhostTracingScope) -> Sequence[Tracer]:
         """Return new tracers for a virtual host; asked once, when it starts."""
         ...
 
 
-Plugins: TypeAlias = Callable[[str, Mapping[str, Mapping[str, Value]]], PluginView]
+Plugins: TypeAlias = Callable[[str, Mapping[str, Mapping[str, Value]]], VhostPlugins]
 """Asked once per virtual host that starts: its name and what it enables, to its view."""

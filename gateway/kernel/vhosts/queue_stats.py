@@ -15,13 +15,13 @@ from gateway.kernel.messages.paged_segment import DURABLE, REDELIVERED
 from gateway.kernel.streams.stream import Stream
 
 if TYPE_CHECKING:
-    from gateway.kernel.messages.paged_segment import Segment
+    from gateway.kernel.messages.paged_segment import PagedSegment
     from gateway.kernel.messages.queued_message import QueuedMessage
     from gateway.kernel.queueing.queue import Queue
 
 
 @dataclass(frozen=True, slots=True)
-class Census:
+class QueueStats:
     """The messages of one queue at one moment. Messages that are held back do not count.
 
     ``persistent`` are those the store keeps over a restart, ready and unsettled. What consumers hold is in memory.
@@ -51,17 +51,17 @@ class Census:
         return Weight(self.ready.count - self.ready_in_memory.count, self.ready.bytes - self.ready_in_memory.bytes)
 
 
-def census_of(queue: "Queue") -> Census:
+def census_of(queue: "Queue") -> QueueStats:
     """Count the messages of a queue. Those of a stream are all in the store, whoever reads them."""
     if isinstance(queue, Stream):
         kept = Weight(len(queue), queue.size_bytes)
-        return Census(kept, Weight(), Weight(), kept, head_timestamp_s=None)
+        return QueueStats(kept, Weight(), Weight(), kept, head_timestamp_s=None)
     resident = list(queue.ready.resident())
     persistent = chain(
         (weight_of(entry for entry in resident if entry.is_durable), queue.unsettled_durable),
         map(durable_in, queue.ready.paged()),
     )
-    return Census(
+    return QueueStats(
         ready=Weight(queue.ready.length, queue.ready.bytes),
         ready_in_memory=weight_of(resident),
         unsettled=Weight(queue.unsettled, queue.unsettled_bytes),
@@ -76,7 +76,7 @@ def weight_of(entries: "Iterator[QueuedMessage] | list[QueuedMessage]") -> Weigh
     return Weight(len(sizes), sum(sizes))
 
 
-def durable_in(segment: "Segment") -> Weight:
+def durable_in(segment: "PagedSegment") -> Weight:
     """Weigh what the store keeps of a segment over a restart: nearly always all of it, or nothing."""
     flags = segment.flags.tobytes()
     count = len(flags) - flags.count(0) - flags.count(REDELIVERED)
@@ -85,7 +85,7 @@ def durable_in(segment: "Segment") -> Weight:
     return Weight(count, sum(compress(segment.body_sizes, (flag & DURABLE for flag in flags))))
 
 
-def _timestamp_s(resident: "list[QueuedMessage]", paged: "Iterator[Segment]") -> int | None:
+def _timestamp_s(resident: "list[QueuedMessage]", paged: "Iterator[PagedSegment]") -> int | None:
     oldest = min(resident, key=lambda entry: entry.position, default=None)
     if oldest is None or any(segment.positions[0] < oldest.position for segment in paged):
         return None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gateway.kernel.backlog.memory_budget import Reserve
+from gateway.kernel.backlog.memory_budget import MemoryBudget
 from gateway.kernel.counters import Traffic
 from gateway.kernel.errors import InternalError, NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event
@@ -20,9 +20,9 @@ from gateway.kernel.settings.limits import (
     require_room_for_queue,
 )
 from gateway.kernel.settings.user_counters import ConsumerTally
-from gateway.kernel.streams.read_scheduler import ReadingRound
+from gateway.kernel.streams.read_scheduler import ReadScheduler
 from gateway.kernel.streams.stream import Stream
-from gateway.kernel.vhosts.context import Commons
+from gateway.kernel.vhosts.context import VhostContext
 from gateway.kernel.vhosts.queue_rules import QueueRules
 
 if TYPE_CHECKING:
@@ -37,27 +37,27 @@ class Queues:
 
     def __init__(
         self,
-        commons: Commons,
+        context: VhostContext,
         queue_by_name: dict[str, Queue],
         traffic: Traffic,
         rules: QueueRules,
-        reserve: Reserve,
+        reserve: MemoryBudget,
     ) -> None:
-        self._commons = commons
+        self._context = context
         self._queue_by_name = queue_by_name
         self._traffic = traffic
         self.rules = rules
         self._reserve = reserve
-        self._consumers = ConsumerTally(commons.users.consumers)
+        self._consumers = ConsumerTally(context.users.consumers)
         self._exclusive: dict[object, dict[Queue, None]] = {}
         self._departed: set[object] = set()  # whose queues are being deleted
         self._deletions: dict[Queue, Iterator[None]] = {}  # under way
-        self._reading_round = ReadingRound(commons.journal.clock)
+        self._reading_round = ReadScheduler(context.journal.clock)
 
     @property
     def default_type(self) -> str:
         """What a queue becomes that is declared without a type: as its virtual host says, else as the node does."""
-        return self._commons.record.default_queue_type or self.rules.default_type
+        return self._context.record.default_queue_type or self.rules.default_type
 
     def declare(self, declaration: "QueueDeclaration") -> Queue:
         """Return the queue that is declared, made now if need be; raises as ``VirtualHost.declare_queue`` does."""
@@ -81,19 +81,19 @@ class Queues:
         queue = self._stream(record) if is_stream else self._queue(record, is_durable, owner)
         queue.consumer_tally = self._consumers
         queue.user = record.user
-        self._commons.users.queues.added(record.user)
-        self._commons.equipment.fit(queue)
+        self._context.users.queues.added(record.user)
+        self._context.policy_applier.adopt(queue)
         self._queue_by_name[record.name] = queue
         if owner is not None:
             self._exclusive.setdefault(owner, {})[queue] = None
-        self._commons.router.forget()  # the default exchange may be the alternate of any other
+        self._context.router.forget()  # the default exchange may be the alternate of any other
         return queue
 
     def _queue(self, record: QueueRecord, is_durable: bool, owner: object | None) -> Queue:
         return Queue(
-            self._commons.vhost_name,
+            self._context.vhost_name,
             record.name,
-            self._commons.journal,
+            self._context.journal,
             id=record.id,
             is_durable=is_durable,
             is_auto_delete=record.is_auto_delete,
@@ -101,19 +101,19 @@ class Queues:
             arguments=record.arguments,
             resident_messages=self.rules.resident_messages,
             reserve=self._reserve,
-            refit=self._commons.equipment.refit,
+            reapply=self._context.policy_applier.reapply,
         )
 
     def _stream(self, record: QueueRecord) -> Stream:
         return Stream(
-            self._commons.vhost_name,
+            self._context.vhost_name,
             record.name,
-            self._commons.journal,
+            self._context.journal,
             id=record.id,
             arguments=record.arguments,
             segment_size=self.rules.segment_size,
             reading_round=self._reading_round,
-            refit=self._commons.equipment.refit,
+            reapply=self._context.policy_applier.reapply,
         )
 
     def rest(self) -> None:
@@ -127,16 +127,16 @@ class Queues:
 
         :raises PreconditionFailed: when it must be unused or empty and is not.
         """
-        entity = f"queue '{queue.name}' in vhost '{self._commons.vhost_name}'"
+        entity = f"queue '{queue.name}' in vhost '{self._context.vhost_name}'"
         if if_unused and len(queue.consumers):
             raise PreconditionFailed(f"{entity} in use")
         if if_empty and (len(queue) or queue.delays or queue.letters_held):
             raise PreconditionFailed(f"{entity} not empty")
         if queue.is_deleted:
             return 0
-        if self._commons.bindings.count_at(queue) <= MOST_AT_ONCE:
+        if self._context.bindings.count_at(queue) <= MOST_AT_ONCE:
             return self._remove(queue)
-        self._commons.journal.clock.background.add(self.deleting(queue))
+        self._context.journal.clock.background.add(self.deleting(queue))
         return len(queue)
 
     def deleting(self, queue: Queue) -> Iterator[None]:
@@ -164,7 +164,7 @@ class Queues:
 
     def _deleting(self, queue: Queue) -> Iterator[None]:
         try:
-            yield from self._commons.bindings.removing(queue)
+            yield from self._context.bindings.removing(queue)
             if not queue.is_deleted:
                 self._remove(queue)
         finally:
@@ -179,7 +179,7 @@ class Queues:
     def release(self, owner: object) -> None:
         """Delete the exclusive queues of a connection that is gone, durable or not (R31); many go in slices."""
         if owner in self._exclusive:  # an owner whose queues were deleted one by one is forgotten, too
-            self._commons.journal.clock.background.add(self._releasing(owner))
+            self._context.journal.clock.background.add(self._releasing(owner))
 
     def _releasing(self, owner: object) -> Iterator[None]:
         self._departed.add(owner)
@@ -199,14 +199,14 @@ class Queues:
         :raises PreconditionFailed: when the virtual host has as many as it may.
         """
         require_permitted(declaration, self.rules)
-        limits = self._commons.record.limits
+        limits = self._context.record.limits
         name = declaration.name
         rules = self.rules
         require_room_for_queue(declaration.vhost_name, limits, name, len(self._queue_by_name), rules.max_queues)
         if declaration.owner is not None:
             owned = len(self._exclusive.get(declaration.owner, ()))
             require_room_for_exclusive(name, owned, rules.max_exclusive_queues)
-        self._commons.users.queues.require_room(declaration.user, f"cannot declare queue '{name}'")
+        self._context.users.queues.require_room(declaration.user, f"cannot declare queue '{name}'")
 
     def require_room_for_consumer(self, on_channel: int, user: str) -> None:
         """Refuse a consumer of a channel that has some already.
@@ -214,25 +214,25 @@ class Queues:
         :raises NotAllowed: when the channel has as many as it may.
         :raises PreconditionFailed: when the virtual host or the user has as many as it may.
         """
-        limits, rules = self._commons.record.limits, self.rules
+        limits, rules = self._context.record.limits, self.rules
         most = rules.max_consumers_per_channel
         if most and on_channel >= most:
             raise NotAllowed(f"reached maximum ({most}) of consumers per channel")
-        require_room_for_consumer(self._commons.vhost_name, limits, self._consumers.count, rules.max_consumers)
-        self._commons.users.consumers.require_room(user, "cannot consume")
+        require_room_for_consumer(self._context.vhost_name, limits, self._consumers.count, rules.max_consumers)
+        self._context.users.consumers.require_room(user, "cannot consume")
 
     def require_room_for_binding(self, user: str) -> None:
         """Refuse a new binding. :raises PreconditionFailed: when the virtual host or the user has as many as it may."""
-        limits, bindings = self._commons.record.limits, self._commons.bindings
-        require_room_for_binding(self._commons.vhost_name, limits, bindings.count, self.rules.max_bindings)
-        self._commons.users.bindings.require_room(user, "cannot bind")
+        limits, bindings = self._context.record.limits, self._context.bindings
+        require_room_for_binding(self._context.vhost_name, limits, bindings.count, self.rules.max_bindings)
+        self._context.users.bindings.require_room(user, "cannot bind")
 
     def _make(self, declaration: "QueueDeclaration") -> Queue:
         """Build a new queue, keep it, and tell who listens."""
         record = QueueRecord(
             declaration.vhost_name,
             declaration.name,
-            self._commons.next_queue_id() if declaration.survives else 0,
+            self._context.next_queue_id() if declaration.survives else 0,
             declaration.is_auto_delete,
             dict(declaration.arguments),
             declaration.user,
@@ -240,30 +240,30 @@ class Queues:
         put = writable(record)
         queue = self.install(record, is_durable=declaration.is_durable, owner=declaration.owner)
         if declaration.survives:
-            self._commons.journal.record(put)
-        emit = self._commons.events.emit
+            self._context.journal.record(put)
+        emit = self._context.events.emit
         emit(Event("queue.created", record.vhost, record.name))
         for argument, advice in advice_on(record.arguments):
             emit(Event("queue.advice", record.vhost, record.name, {"argument": argument, "advice": advice}))
         return queue
 
     def _remove(self, queue: Queue) -> int:
-        commons = self._commons
+        context = self._context
         queue.close()
         self._traffic.departed.add(queue.counters)
         del self._queue_by_name[queue.name]
-        commons.users.queues.removed(queue.user)
+        context.users.queues.removed(queue.user)
         self._exclusive.get(queue.owner, {}).pop(queue, None)
-        for binding in commons.bindings.to(queue):
-            commons.bindings.remove(binding)
-        commons.router.forget()
+        for binding in context.bindings.to(queue):
+            context.bindings.remove(binding)
+        context.router.forget()
         count = queue.purge()
         if queue.id:
-            commons.journal.record(Removed("queue", (commons.vhost_name, queue.name)))
+            context.journal.record(Removed("queue", (context.vhost_name, queue.name)))
         for consumer in queue.consumers:
             queue.cancel(consumer)
             consumer.subscriber.cancelled(consumer)
-        commons.events.emit(Event("queue.deleted", commons.vhost_name, queue.name))
+        context.events.emit(Event("queue.deleted", context.vhost_name, queue.name))
         return count
 
 

@@ -7,7 +7,7 @@ from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import plain_header
 
 
-class TracedVhost:
+class VhostTracingScope:
     """The virtual host ``name`` on ``node`` as its tracers see it.
 
     ``publish`` takes the name of an exchange and a message, and drops the message when there is no such exchange.

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.archives import Archives, Archivists
 from gateway.kernel.archives.trace_table import TraceTable
-from gateway.kernel.archives.tracing import Tracing
-from gateway.kernel.backlog.memory_budget import Reserve
+from gateway.kernel.archives.tracing import VhostTracing
+from gateway.kernel.backlog.memory_budget import MemoryBudget
 from gateway.kernel.counters import Traffic
 from gateway.kernel.errors import NotFound
 from gateway.kernel.events import Events
 from gateway.kernel.faults import Faults
-from gateway.kernel.features.context import Surroundings
+from gateway.kernel.features.context import FeatureContext
 from gateway.kernel.features.deduplication_caches import Recollections
-from gateway.kernel.features.policy_applier import Equipment
+from gateway.kernel.features.policy_applier import PolicyApplier
 from gateway.kernel.journal.producers import Producers
 from gateway.kernel.journal.records import VhostRecord
 from gateway.kernel.messages.bounds import require_arguments, require_binding_key
@@ -33,7 +33,7 @@ from gateway.kernel.sessions.sessions import Sessions
 from gateway.kernel.sessions.wills import Wills
 from gateway.kernel.settings.policies import Policies
 from gateway.kernel.settings.user_counters import UserTallies, without_limits
-from gateway.kernel.vhosts.context import Commons
+from gateway.kernel.vhosts.context import VhostContext
 from gateway.kernel.vhosts.declarations import ExchangeDeclaration, QueueDeclaration
 from gateway.kernel.vhosts.exchanges import Exchanges
 from gateway.kernel.vhosts.queue_rules import QueueRules
@@ -58,7 +58,7 @@ class VirtualHost:
     """The door to one virtual host. Its ``exchanges``, ``queues`` and ``bindings`` own what their names say.
 
     ``version`` rises when an exchange or a permission changes, so that publishers look both up again. ``policies`` are
-    changed through the broker; ``equipment`` applies them. ``tracing`` is ``None`` while nobody watches,
+    changed through the broker; ``policy_applier`` applies them. ``tracing`` is ``None`` while nobody watches,
     ``archiving`` while nothing is kept for good.
     """
 
@@ -71,7 +71,7 @@ class VirtualHost:
         events: Events,
         next_queue_id: Callable[[], int],
         queue_rules: QueueRules,
-        reserve: Reserve,
+        reserve: MemoryBudget,
         archivists: Archivists | None = None,
         faults: Faults | None = None,
         users: UserTallies | None = None,
@@ -81,7 +81,7 @@ class VirtualHost:
         self.name = record.name
         self._faults = faults = faults or Faults(events)
         self.version = 0
-        self.tracing: Tracing | None = None
+        self.tracing: VhostTracing | None = None
         self.traffic = Traffic()
         self.queue_by_name: dict[str, Queue] = {}
         self.reply_queue_by_name: dict[str, Queue] = {}
@@ -98,27 +98,27 @@ class VirtualHost:
         self.archives.on_change = self._archives_changed
         self.archiving: Archives | None = None
         self.trace_table = dead_letters.trace_table = TraceTable(self.archives, journal, clock)
-        self.recollections = Recollections(record.name, journal)
-        surroundings = Surroundings(
-            clock, journal, dead_letters, self.delete_queue, self.archives, self.trace_table, self.recollections
+        self.deduplication_caches = Recollections(record.name, journal)
+        feature_context = FeatureContext(
+            clock, journal, dead_letters, self.delete_queue, self.archives, self.trace_table, self.deduplication_caches
         )
-        self.equipment = Equipment(
-            self.policies, surroundings, self.queue_by_name, self.exchange_by_name, router.forget
+        self.policy_applier = PolicyApplier(
+            self.policies, feature_context, self.queue_by_name, self.exchange_by_name, router.forget
         )
-        self._commons = Commons(
+        self._context = VhostContext(
             record,
             journal,
             events,
             router,
             self.bindings,
-            self.equipment,
+            self.policy_applier,
             next_queue_id,
             faults,
-            self.recollections,
+            self.deduplication_caches,
             users,
         )
-        self.exchanges = Exchanges(self._commons, self.exchange_by_name, exchange_types, self.outdate)
-        self.queues = Queues(self._commons, self.queue_by_name, self.traffic, queue_rules, reserve)
+        self.exchanges = Exchanges(self._context, self.exchange_by_name, exchange_types, self.outdate)
+        self.queues = Queues(self._context, self.queue_by_name, self.traffic, queue_rules, reserve)
         self.bindings.require_room = self.queues.require_room_for_binding
         self.producers = Producers(self.name, journal)
         self.retained = Retained(self.name, journal, events)
@@ -128,11 +128,11 @@ class VirtualHost:
     @property
     def record(self) -> VhostRecord:
         """What its operator says of it."""
-        return self._commons.record
+        return self._context.record
 
     def amend(self, record: VhostRecord) -> None:
         """Let its operator say something else of it."""
-        self._commons.record = record
+        self._context.record = record
 
     def _archives_changed(self) -> None:
         self.archiving = self.archives if len(self.archives) else None
@@ -167,11 +167,11 @@ class VirtualHost:
             try:
                 if queue.offer(message) is not None:
                     verdict = Verdict.REFUSED
-                    self.recollections.refused(message)
+                    self.deduplication_caches.refused(message)
             except Exception as error:  # the other queues get the message, its publisher learns that not all did
                 self._faults.contain("offer", error, vhost=self.name, subject=queue.name)
                 verdict = Verdict.REFUSED
-                self.recollections.refused(message)
+                self.deduplication_caches.refused(message)
         if self.archiving is not None:
             self.archiving.published(route.archives, message, origin)
         if len(queues) != 1:
@@ -284,7 +284,7 @@ class VirtualHost:
 
     def open_replies(self, name: str) -> Queue:
         """Make a place that only the default exchange reaches, for a requester to wait for replies at."""
-        queue = Queue(self.name, name, self._commons.journal)
+        queue = Queue(self.name, name, self._context.journal)
         self.reply_queue_by_name[name] = queue
         self._router.forget()
         return queue

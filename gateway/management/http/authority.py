@@ -9,7 +9,7 @@ from gateway.management.http.errors import HttpError, forbidden
 ADMINISTRATOR_TAG: Final = "administrator"
 
 
-class Level(Enum):
+class AccessLevel(Enum):
     """A part of the API: the tags that open it, and what is said to those who have none of them."""
 
     ANYBODY = (frozenset[str](), "")
@@ -24,4 +24,4 @@ class Level(Enum):
         opening, reason = self.value
         if not opening or opening & tags:
             return None
-        return forbidden(reason if Level.MANAGEMENT.value[0] & tags else Level.MANAGEMENT.value[1])
+        return forbidden(reason if AccessLevel.MANAGEMENT.value[0] & tags else AccessLevel.MANAGEMENT.value[1])

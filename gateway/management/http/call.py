@@ -6,11 +6,11 @@ from gateway.access import Permissions, Principal
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.errors import NotAllowed
 from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.bodies import parse
 from gateway.management.http.errors import HttpError, forbidden, missing, unknown_vhost
 from gateway.management.http.routes import Fields
-from gateway.management.scope import Surroundings
+from gateway.management.scope import ApiContext
 from gateway.management.statistics.history import Trend, spans_of
 from gateway.management.statistics.subjects import Key
 
@@ -20,7 +20,7 @@ class Call:
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        context: ApiContext,
         principal: Principal,
         query: Mapping[str, str],
         content: bytes = b"",
@@ -28,7 +28,7 @@ class Call:
         peer_host: str = "",
     ) -> None:
         """:raises HttpError: when the query asks for samples that make no sense."""
-        self.surroundings = surroundings
+        self.context = context
         self.principal = principal
         self.query = query
         self.content = content
@@ -39,7 +39,7 @@ class Call:
     @property
     def broker(self) -> Broker:
         """The broker."""
-        return self.surroundings.broker
+        return self.context.broker
 
     @property
     def fields(self) -> Fields:
@@ -52,15 +52,15 @@ class Call:
 
     def trend(self, key: Key) -> Trend:
         """Return the rates of something, and the samples that the query asks for."""
-        return self.surroundings.statistics.trend(key, self._spans)
+        return self.context.statistics.trend(key, self._spans)
 
     # Levels
 
-    def may(self, level: Level) -> bool:
+    def may(self, level: AccessLevel) -> bool:
         """Whether the user's tags open a level."""
         return level.refusal(self.principal.tags) is None
 
-    def require(self, level: Level) -> None:
+    def require(self, level: AccessLevel) -> None:
         """Insist on a level. :raises HttpError: if the user's tags do not open it."""
         if (refusal := level.refusal(self.principal.tags)) is not None:
             raise refusal
@@ -98,7 +98,7 @@ class Call:
 
     def may_see(self, vhost: VirtualHost) -> bool:
         """Whether the user may look into a virtual host."""
-        if self.may(Level.MONITORING):
+        if self.may(AccessLevel.MONITORING):
             return True
         try:
             self.permissions(vhost)
@@ -109,6 +109,6 @@ class Call:
     def permissions(self, vhost: VirtualHost) -> Permissions:
         """Return what the user may do in a virtual host. :raises HttpError: when they may not enter."""
         try:
-            return self.surroundings.access_of(vhost.name).enter(self.principal, vhost.name)
+            return self.context.access_of(vhost.name).enter(self.principal, vhost.name)
         except NotAllowed:
             raise forbidden("User not authorised to access virtual host") from None

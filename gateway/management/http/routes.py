@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from twisted.internet.defer import Deferred
 
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 
 Resource: TypeAlias = Callable[..., object]
 """Takes a ``Call`` and the names in the path, percent-decoded, by keyword.
@@ -60,7 +60,7 @@ ANY_BODY: Final = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class Endpoint:
     """One method of one path, and the level that may use it.
 
     ``largest_body`` is what it takes, in bytes. ``takes_form`` says that the body may be a form's.
@@ -68,7 +68,7 @@ class Route:
 
     method: str
     path: str
-    level: Level
+    level: AccessLevel
     resource: Resource
     largest_body: int = USUAL_BODY
     takes_form: bool = False
@@ -78,30 +78,30 @@ class Routes:
     """The routes of one URL noun. Paths are those of werkzeug, ``/queues/<vhost>``; every segment may be empty."""
 
     def __init__(self) -> None:
-        self._routes: list[Route] = []
+        self._routes: list[Endpoint] = []
 
-    def __iter__(self) -> Iterator[Route]:
+    def __iter__(self) -> Iterator[Endpoint]:
         return iter(self._routes)
 
-    def get(self, *paths: str, level: Level = Level.MANAGEMENT) -> Callable[[Resource], Resource]:
+    def get(self, *paths: str, level: AccessLevel = AccessLevel.MANAGEMENT) -> Callable[[Resource], Resource]:
         """Declare what answers GET, and so HEAD."""
         return self._declare("GET", paths, level)
 
-    def put(self, *paths: str, level: Level = Level.MANAGEMENT) -> Callable[[Resource], Resource]:
+    def put(self, *paths: str, level: AccessLevel = AccessLevel.MANAGEMENT) -> Callable[[Resource], Resource]:
         """Declare what answers PUT."""
         return self._declare("PUT", paths, level)
 
     def post(
         self,
         *paths: str,
-        level: Level = Level.MANAGEMENT,
+        level: AccessLevel = AccessLevel.MANAGEMENT,
         largest_body: int = USUAL_BODY,
         takes_form: bool = False,
     ) -> Callable[[Resource], Resource]:
         """Declare what answers POST."""
         return self._declare("POST", paths, level, largest_body, takes_form)
 
-    def delete(self, *paths: str, level: Level = Level.MANAGEMENT) -> Callable[[Resource], Resource]:
+    def delete(self, *paths: str, level: AccessLevel = AccessLevel.MANAGEMENT) -> Callable[[Resource], Resource]:
         """Declare what answers DELETE."""
         return self._declare("DELETE", paths, level)
 
@@ -109,12 +109,12 @@ class Routes:
         self,
         method: str,
         paths: Iterable[str],
-        level: Level,
+        level: AccessLevel,
         largest_body: int = USUAL_BODY,
         takes_form: bool = False,
     ) -> Callable[[Resource], Resource]:
         def declare(resource: Resource) -> Resource:
-            self._routes += [Route(method, path, level, resource, largest_body, takes_form) for path in paths]
+            self._routes += [Endpoint(method, path, level, resource, largest_body, takes_form) for path in paths]
             return resource
 
         return declare

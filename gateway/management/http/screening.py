@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.management.http.errors import HttpError
-from gateway.management.http.routes import Route
+from gateway.management.http.routes import Endpoint
 from gateway.management.web.request import Headers, Request
 from gateway.net.origins import ANY, OriginRules
 
@@ -84,7 +84,7 @@ def screening(origins: Collection[str], hosts: Collection[str], max_age_s: int) 
     return Screening(OriginRules(tuple(origins), tuple(hosts)), max_age_s)
 
 
-def require_no_form(request: Request, route: Route) -> None:
+def require_no_form(request: Request, route: Endpoint) -> None:
     """Insist that a body is no form's. :raises HttpError: 415 if it is."""
     if request.declared_size == 0 or route.takes_form:
         return

@@ -19,24 +19,24 @@ from werkzeug.routing import BaseConverter, Map, Rule
 from gateway.access import Principal
 from gateway.kernel.clock import PAUSE_S
 from gateway.kernel.errors import GatewayError
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 from gateway.management.http.authenticating import authenticated
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.downloads import Download
 from gateway.management.http.errors import HttpError, login_failed, missing, translated
 from gateway.management.http.listing import Listing
 from gateway.management.http.request_facts import credentials_of, decoded, query_of
-from gateway.management.http.routes import Gradual, Pieces, Reply, Route, Streamed
+from gateway.management.http.routes import Endpoint, Gradual, Pieces, Reply, Streamed
 from gateway.management.http.screening import SECURITY_HEADERS, require_no_form
 from gateway.management.http.sending import Sending
 from gateway.management.resources.table import ROUTES
-from gateway.management.scope import Surroundings
+from gateway.management.scope import ApiContext
 from gateway.management.views.json import encode
 from gateway.management.web.factory import HttpFactory
 from gateway.management.web.request import Headers, Request
 
-_log: Final = Log("management")
+_log: Final = StructuredLog("management")
 
 PREFIX: Final = "/api"
 _JSON: Final = b"application/json"
@@ -45,19 +45,19 @@ _JSON: Final = b"application/json"
 SLICE_S: Final = 0.005
 
 
-class Api:
+class ApiSite:
     """Answers the requests of one listener."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self._surroundings = surroundings
-        self._screening = surroundings.screening
-        self._cooperator = Cooperator(_Slice, partial(surroundings.reactor.callLater, 0))
+    def __init__(self, context: ApiContext) -> None:
+        self._context = context
+        self._screening = context.screening
+        self._cooperator = Cooperator(_Slice, partial(context.reactor.callLater, 0))
         self._turns = DeferredLock()
-        self._routes: dict[str, dict[str, Route]] = {}
+        self._routes: dict[str, dict[str, Endpoint]] = {}
         for route in ROUTES:
             self._routes.setdefault(route.path, {})[route.method] = route
         rules = [Rule(PREFIX + path, endpoint=path) for path in self._routes]
-        converters = {"default": Segment}
+        converters = {"default": PathSegment}
         self._map = Map(rules, strict_slashes=False, merge_slashes=False, converters=converters)
 
     # From the head of a request to its resource
@@ -79,19 +79,19 @@ class Api:
             raise HttpError(405, headers={"Allow": _allowed(routes)})
         require_no_form(request, route)
         perform = partial(self._perform, route, request, names)
-        if route.level is Level.ANYBODY:
+        if route.level is AccessLevel.ANYBODY:
             self._take_body(request, route, partial(perform, Principal("", frozenset())))
             return
-        judged = authenticated(self._surroundings.login, credentials_of(request))
+        judged = authenticated(self._context.login, credentials_of(request))
         request.when_lost(judged.cancel)
         judged.addCallback(partial(self._judged, route, request, perform))
         judged.addErrback(partial(self._failed, request))
 
     def _judged(
-        self, route: Route, request: Request, perform: Callable[[Principal], None], principal: Principal | None
+        self, route: Endpoint, request: Request, perform: Callable[[Principal], None], principal: Principal | None
     ) -> None:
         """Receive the body of a request, now that it is known who sends it."""
-        self._surroundings.broker.connections.count_login("http", principal is not None)
+        self._context.broker.connections.count_login("http", principal is not None)
 
         if principal is None:
             raise login_failed()
@@ -99,7 +99,7 @@ class Api:
             raise refusal
         self._take_body(request, route, partial(perform, principal))
 
-    def _found(self, path: str) -> tuple[Mapping[str, Route], Mapping[str, str]]:
+    def _found(self, path: str) -> tuple[Mapping[str, Endpoint], Mapping[str, str]]:
         """Return what answers a path, and the names in it, still percent-encoded, so that ``%2F`` is part of one."""
         try:
             endpoint, names = self._map.bind("gateway").match(path.rstrip("/") or "/")
@@ -107,32 +107,30 @@ class Api:
             raise missing() from None
         return self._routes[endpoint], names
 
-    def _take_body(self, request: Request, route: Route, complete: Callable[[], None]) -> None:
-        limit = min(route.largest_body, self._surroundings.http.max_body_size)
+    def _take_body(self, request: Request, route: Endpoint, complete: Callable[[], None]) -> None:
+        limit = min(route.largest_body, self._context.http.max_body_size)
         request.take_body(limit, complete)
 
-    def _perform(self, route: Route, request: Request, names: Mapping[str, str], principal: Principal) -> None:
+    def _perform(self, route: Endpoint, request: Request, names: Mapping[str, str], principal: Principal) -> None:
         """Do what a request is for."""
         done: Deferred[object] = maybeDeferred(self._done, route, request, names, principal)
         request.when_lost(done.cancel)
         done.addCallback(partial(self._respond, request))
         done.addErrback(partial(self._failed, request))
 
-    def _done(self, route: Route, request: Request, names: Mapping[str, str], principal: Principal) -> object:
-        call = Call(
-            self._surroundings, principal, query_of(request), request.content, request.headers, request.peer_host
-        )
+    def _done(self, route: Endpoint, request: Request, names: Mapping[str, str], principal: Principal) -> object:
+        call = Call(self._context, principal, query_of(request), request.content, request.headers, request.peer_host)
         try:
             result = route.resource(call, **{name: decoded(value) for name, value in names.items()})
             if isinstance(result, Listing):
                 return Streamed(result.pieces(call.query))
             return self._gradually(request, result) if isinstance(result, Gradual) else result
         finally:
-            self._surroundings.touch()
+            self._context.touch()
 
     def _gradually(self, request: Request, gradual: Gradual) -> "Deferred[object]":
         """Do long work. It goes on if the client goes, and its successor waits for it; what waits then is not begun."""
-        work = Work(gradual.steps, self._surroundings.touch, self._paused)
+        work = Work(gradual.steps, self._context.touch, self._paused)
         answered: Deferred[object] = Deferred(canceller=lambda _: None)
 
         def begin() -> "Deferred[Any]":
@@ -151,8 +149,8 @@ class Api:
 
         Without this, what an import records would hold back every publisher.
         """
-        surroundings = self._surroundings
-        return deferLater(surroundings.reactor, PAUSE_S) if surroundings.broker.journal.is_filling else None
+        context = self._context
+        return deferLater(context.reactor, PAUSE_S) if context.broker.journal.is_filling else None
 
     # Answers
 
@@ -172,7 +170,7 @@ class Api:
 
     def _when_durable(self, answer: Callable[[], None]) -> None:
         """Answer a change when a crash would not undo it."""
-        journal = self._surroundings.broker.journal
+        journal = self._context.broker.journal
         journal.when_durable(journal.pending_lsn, answer)
 
     def _download(self, request: Request, download: Download) -> None:
@@ -198,7 +196,7 @@ class Api:
             pieces,
             headers=[*self._usual(request), *headers],
             size=size,
-            touch=self._surroundings.touch,
+            touch=self._context.touch,
             failed=lambda error: self._refuse(request, error),
             close=close,
             when_durable=None if request.method in ("GET", "HEAD") else self._when_durable,
@@ -267,7 +265,7 @@ class Work:
         self.result = yield from self._steps
 
 
-class Segment(BaseConverter):
+class PathSegment(BaseConverter):
     """A part of a path between two slashes, still percent-encoded; it may be empty, as the default exchange's name."""
 
     regex = "[^/]*"
@@ -283,11 +281,11 @@ class _Slice:
         return monotonic() >= self._ends_s
 
 
-def management_site(surroundings: Surroundings) -> HttpFactory:
+def management_site(context: ApiContext) -> HttpFactory:
     """Return the API's listener."""
-    return HttpFactory(Api(surroundings), surroundings.http, surroundings.reactor)
+    return HttpFactory(ApiSite(context), context.http, context.reactor)
 
 
-def _allowed(routes: Mapping[str, Route]) -> str:
+def _allowed(routes: Mapping[str, Endpoint]) -> str:
     methods = ["HEAD", *routes] if "GET" in routes else list(routes)
     return ", ".join([*methods, "OPTIONS"])

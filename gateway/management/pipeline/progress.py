@@ -27,7 +27,7 @@ class Report:
     user: str
 
 
-class Progress:
+class ProgressReports:
     """Owns the last report of each consumer of each virtual host."""
 
     def __init__(self) -> None:

@@ -18,8 +18,8 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.call import Call
 from gateway.management.http.errors import HttpError, bad_request
 from gateway.management.http.routes import Fields
-from gateway.management.pipeline.refusals import Refusal, access_refused, not_found
-from gateway.management.pipeline.rows import Address, Defaults, Row, RowReader
+from gateway.management.pipeline.refusals import DetailedRefusal, access_refused, not_found
+from gateway.management.pipeline.rows import Defaults, Row, RowDestination, RowReader
 from gateway.management.pipeline.staging import Staging
 
 #: Rows prepared before others have their turn: about a millisecond.
@@ -29,7 +29,7 @@ _IMPERSONATOR: Final = "impersonator"
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class BatchIdentity:
     """Which batch it is: what makes it a duplicate when it comes again."""
 
     producer: str
@@ -38,10 +38,10 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class PublishBatch:
     """What a commit asks for: attempts with their parts and rows, where rows go, what becomes of the unroutable."""
 
-    identity: Identity | None
+    identity: BatchIdentity | None
     attempts: Sequence[tuple[str, int, int]]
     defaults: Defaults
     may_drop: bool
@@ -51,7 +51,7 @@ class Batch:
 class Publication:
     """One batch on its way. Made for one request."""
 
-    def __init__(self, call: Call, vhost: VirtualHost, batch: Batch, staging: Staging, memory_ms: int) -> None:
+    def __init__(self, call: Call, vhost: VirtualHost, batch: PublishBatch, staging: Staging, memory_ms: int) -> None:
         self._call = call
         self._vhost = vhost
         self._batch = batch
@@ -59,7 +59,7 @@ class Publication:
         self._memory_ms = memory_ms
         self._owner = vhost.name, call.principal.name
         self._permissions = call.permissions(vhost)
-        self._exchange_by_address: dict[Address, Exchange] = {}
+        self._exchange_by_address: dict[RowDestination, Exchange] = {}
 
     def steps(self) -> Generator[None, None, Fields]:
         """Publish the batch, yielding now and then. :raises HttpError: when nothing of it was published."""
@@ -102,7 +102,7 @@ class Publication:
             rows = self._staging.rows(self._owner, name, count)
             if rows is None:
                 reason = "what was staged of the batch is not here: the broker was restarted, or it got too old"
-                raise Refusal(409, "not_staged", reason, attempt=name)
+                raise DetailedRefusal(409, "not_staged", reason, attempt=name)
             parts += rows
         return parts
 
@@ -114,12 +114,12 @@ class Publication:
         user, principal = row.header.user_id or row.header.properties.user_id, self._call.principal
         if user not in (None, principal.name) and _IMPERSONATOR not in principal.tags:
             raise bad_request(f"user_id is '{user}', but the user is '{principal.name}' and no impersonator")
-        if len(row.body) > self._call.surroundings.max_message_size:
-            limit = self._call.surroundings.max_message_size
+        if len(row.body) > self._call.context.max_message_size:
+            limit = self._call.context.max_message_size
             raise bad_request(f"a body of {len(row.body)} bytes is larger than 'amqp.max_message_size', {limit} bytes")
         return exchange
 
-    def _permitted(self, address: Address) -> Exchange:
+    def _permitted(self, address: RowDestination) -> Exchange:
         exchange = existing_exchange(self._vhost, address.exchange)
         require_write(self._permissions, exchange)
         if exchange.type_name == "topic" and not self._permissions.may_use_topic(

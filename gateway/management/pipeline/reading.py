@@ -29,7 +29,7 @@ MOST_CHUNK_BYTES: Final = 1024 * 1024
 _MOST_INDEXES: Final = 64
 
 
-class Worker(Protocol):
+class EncodingWorker(Protocol):
     """Who makes Arrow of chunks, in a process of its own."""
 
     def ask(
@@ -39,7 +39,7 @@ class Worker(Protocol):
         ...
 
 
-class Encoder(Protocol):
+class SegmentEncoder(Protocol):
     """Who has sealed segments encoded, each once, of streams that somebody reads."""
 
     def was_read(self, stream: Stream) -> None:
@@ -80,7 +80,7 @@ class Reading:
     Remembers where the batches of the files lie that were read lately.
     """
 
-    def __init__(self, worker: Worker, encoder: Encoder, most_reads: int) -> None:
+    def __init__(self, worker: EncodingWorker, encoder: SegmentEncoder, most_reads: int) -> None:
         self._worker = worker
         self._encoder = encoder
         self._turns = DeferredSemaphore(most_reads)

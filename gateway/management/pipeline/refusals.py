@@ -4,7 +4,7 @@ from gateway.access import Operation, Permissions
 from gateway.management.http.errors import HttpError
 
 
-class Refusal(HttpError):
+class DetailedRefusal(HttpError):
     """A refusal with more to it than a reason: ``details`` go with it."""
 
     def __init__(self, status: int, error: str, reason: str, **details: object) -> None:
@@ -31,12 +31,12 @@ def access_refused(permissions: Permissions, operation: Operation, kind: str, na
 def gone(name: str, offset: int, first: int) -> HttpError:
     """Say that retention was faster than the reader."""
     reason = f"message {offset} of stream '{name}' is gone; the first there is {first}"
-    return Refusal(410, "gone", reason, first=first)
+    return DetailedRefusal(410, "gone", reason, first=first)
 
 
 def not_there_yet(name: str, offset: int, end: int) -> HttpError:
     """Say that a reader is ahead of the stream."""
-    return Refusal(416, "not_there_yet", f"stream '{name}' ends at {end}, before {offset}", next=end)
+    return DetailedRefusal(416, "not_there_yet", f"stream '{name}' ends at {end}, before {offset}", next=end)
 
 
 def too_large(what: str, setting: str, size: int, advice: str) -> HttpError:

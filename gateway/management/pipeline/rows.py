@@ -35,7 +35,7 @@ _WRONG: Final = {
 }
 
 
-class Address(NamedTuple):
+class RowDestination(NamedTuple):
     """Where a message goes."""
 
     exchange: str
@@ -45,7 +45,7 @@ class Address(NamedTuple):
 class Row(NamedTuple):
     """One message to publish."""
 
-    address: Address
+    address: RowDestination
     header: Header
     body: bytes
 
@@ -63,12 +63,12 @@ class RowReader:
 
     def __init__(self, defaults: Defaults) -> None:
         self._defaults = defaults
-        self._known: dict[bytes, tuple[Address, Header]] = {}
+        self._known: dict[bytes, tuple[RowDestination, Header]] = {}
 
     def rows(self, part: bytes) -> Iterator[Row]:
         """Yield the rows of a part. :raises HttpError: when it is torn, or a row makes no sense."""
         position, end = 0, len(part)
-        said: tuple[Address, Header] | None = None
+        said: tuple[RowDestination, Header] | None = None
         while position < end:
             if position + _LENGTHS.size > end:
                 raise bad_request("a part ends in the middle of a row")
@@ -83,7 +83,7 @@ class RowReader:
             position = body + body_size
             yield Row(*said, part[body:position])
 
-    def _said(self, head: bytes) -> tuple[Address, Header]:
+    def _said(self, head: bytes) -> tuple[RowDestination, Header]:
         known = self._known.get(head)
         if known is None:
             if len(self._known) >= _MOST_HEADS:
@@ -91,7 +91,7 @@ class RowReader:
             known = self._known[head] = self._read(head)
         return known
 
-    def _read(self, head: bytes) -> tuple[Address, Header]:
+    def _read(self, head: bytes) -> tuple[RowDestination, Header]:
         try:
             fields = json.loads(head)
             exchange = fields.get("exchange", self._defaults.exchange)
@@ -102,7 +102,7 @@ class RowReader:
             require_carriable(routing_key, properties)
         except (ValueError, TypeError, AttributeError, RecursionError, PreconditionFailed) as error:
             raise bad_request(f"a row cannot be published: {error}") from None
-        return Address(exchange, routing_key), plain_header(properties)
+        return RowDestination(exchange, routing_key), plain_header(properties)
 
 
 def _properties(fields: dict[str, Any]) -> Properties:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gateway.management.pipeline.progress import Progress
+from gateway.management.pipeline.progress import ProgressReports
 from gateway.management.pipeline.reading import Reading
 from gateway.management.pipeline.staging import Staging
 
@@ -16,5 +16,5 @@ class PipelineSide:
 
     reading: Reading
     staging: Staging
-    progress: Progress
+    progress: ProgressReports
     producer_memory_ms: int

@@ -22,7 +22,7 @@ MOST_PARTS: Final = 10_000
 """Parts that one user may have staged in one virtual host."""
 
 
-class Attempt:
+class StagedAttempt:
     """The parts of one attempt, by number."""
 
     __slots__ = ("part_by_number", "size", "touched_at_ms")
@@ -44,7 +44,7 @@ class Staging:
         self._limit = limit
         self._batch_limit = batch_limit
         self._expiry_s = expiry_s
-        self._attempts: OrderedDict[tuple[str, str, str], Attempt] = OrderedDict()
+        self._attempts: OrderedDict[tuple[str, str, str], StagedAttempt] = OrderedDict()
         self._parts_by_owner: dict[tuple[str, str], int] = {}
         self._is_watching = False
         self.size = 0
@@ -58,7 +58,7 @@ class Staging:
         :raises HttpError: 413 when it is more than can ever be published, 503 when others take the room now.
         """
         key = (*owner, name)
-        attempt = self._attempts.pop(key, None) or Attempt()
+        attempt = self._attempts.pop(key, None) or StagedAttempt()
         self._attempts[key] = attempt
         grows = len(rows) - len(attempt.part_by_number.get(number, b""))
         is_new = number not in attempt.part_by_number

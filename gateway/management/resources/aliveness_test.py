@@ -5,7 +5,7 @@ from typing import Final
 from gateway.access import Operation
 from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import plain_header
-from gateway.kernel.queueing.queue import Outcome
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.management.http.call import Call
 from gateway.management.http.errors import HttpError
 from gateway.management.http.routes import Fields, Routes
@@ -29,5 +29,5 @@ def test(call: Call, vhost: str) -> Fields:
     entry = queue.get()
     if entry is None:
         raise HttpError(500, "aliveness-test", "the message did not come back")
-    queue.settle(entry, Outcome.ACCEPTED)
+    queue.settle(entry, DeliveryOutcome.ACCEPTED)
     return {"status": "ok"}

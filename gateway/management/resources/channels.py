@@ -40,7 +40,7 @@ def channel_listing(call: Call, which: Callable[[Peer], bool]) -> Listing[OpenCh
 def _detailed_view(call: Call, channel: OpenChannel) -> Fields:
     """Return a channel with its consumers, and its traffic by exchange and queue."""
     return channel_view(call, channel) | {
-        "consumer_details": [consumer_view(call.surroundings, each) for each in channel.facts.consumers],
+        "consumer_details": [consumer_view(call.context, each) for each in channel.facts.consumers],
         "publishes": publishes_of(call, channel),
         "deliveries": deliveries_of(call, channel),
     }

@@ -1,7 +1,7 @@
 """/cluster-name: what the broker is called."""
 
 from gateway.kernel.journal.records import ParameterRecord
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.bodies import require
 from gateway.management.http.call import Call
 from gateway.management.http.routes import Fields, Routes
@@ -16,7 +16,7 @@ def name(call: Call) -> Fields:
     return {"name": cluster_name(call)}
 
 
-@routes.put("/cluster-name", level=Level.ADMINISTRATOR)
+@routes.put("/cluster-name", level=AccessLevel.ADMINISTRATOR)
 def rename(call: Call) -> None:
     """Set the name."""
     (name,) = require(call.fields, "name")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from gateway.kernel.broker.connections import Peer
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.errors import forbidden, missing
 from gateway.management.http.listing import Listing, with_columns
@@ -80,13 +80,13 @@ def existing_peer(call: Call, name: str) -> Peer:
 
 
 def _may_see(call: Call, peer: Peer) -> bool:
-    return peer.user_name == call.principal.name or call.may(Level.MONITORING)
+    return peer.user_name == call.principal.name or call.may(AccessLevel.MONITORING)
 
 
 def _close(call: Call, peer: Peer) -> None:
     """Close a connection: one's own, or anybody's as an administrator."""
     if peer.user_name != call.principal.name:
-        call.require(Level.ADMINISTRATOR)
+        call.require(AccessLevel.ADMINISTRATOR)
     peer.force_close(call.headers.get("x-reason") or _DEFAULT_REASON)
 
 

@@ -26,7 +26,7 @@ def _listing(call: Call, vhosts: list[VirtualHost]) -> Listing[Consumer]:
     chosen = [each for vhost in vhosts for queue in vhost.queue_by_name.values() for each in queue.consumers]
     return Listing(
         chosen,
-        lambda consumer: consumer_view(call.surroundings, consumer),
+        lambda consumer: consumer_view(call.context, consumer),
         lambda consumer: (consumer.queue.vhost_name, consumer.queue.name),
         is_paged=False,
     )

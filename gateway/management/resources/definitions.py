@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred
 from gateway.definitions import check, scan, steps_of
 from gateway.management.clear_passwords import hashed_passwords
 from gateway.management.exporting import export, export_vhost
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request, unknown_vhost
 from gateway.management.http.routes import ANY_BODY, Fields, Gradual, Routes, Streamed
@@ -23,19 +23,19 @@ _SOURCE: Final = "definitions"
 _OF_A_VHOST: Final = ("parameters", "policies", "queues", "exchanges", "bindings")
 
 
-@routes.get("/definitions", "/all-configuration", level=Level.ADMINISTRATOR)
+@routes.get("/definitions", "/all-configuration", level=AccessLevel.ADMINISTRATOR)
 def whole(call: Call) -> Streamed:
     """Write out the whole broker."""
     return Streamed(export(call.broker))
 
 
-@routes.post("/definitions", "/all-configuration", level=Level.ADMINISTRATOR, largest_body=ANY_BODY)
+@routes.post("/definitions", "/all-configuration", level=AccessLevel.ADMINISTRATOR, largest_body=ANY_BODY)
 def import_whole(call: Call) -> Gradual:
     """Add what the definitions say; what is there already stays."""
     return Gradual(_imported(call), waits_its_turn=True)
 
 
-@routes.get("/definitions/<vhost>", level=Level.ADMINISTRATOR)
+@routes.get("/definitions/<vhost>", level=AccessLevel.ADMINISTRATOR)
 def of_vhost(call: Call, vhost: str) -> Streamed:
     """Write out one virtual host."""
     if vhost not in call.broker.vhost_by_name:
@@ -43,7 +43,7 @@ def of_vhost(call: Call, vhost: str) -> Streamed:
     return Streamed(export_vhost(call.broker, call.broker.vhost(vhost)))
 
 
-@routes.post("/definitions/<vhost>", level=Level.ADMINISTRATOR, largest_body=ANY_BODY)
+@routes.post("/definitions/<vhost>", level=AccessLevel.ADMINISTRATOR, largest_body=ANY_BODY)
 def import_vhost(call: Call, vhost: str) -> Gradual:
     """Add what the definitions say to one virtual host, whichever they came from."""
     if vhost not in call.broker.vhost_by_name:
@@ -58,7 +58,7 @@ def _imported(call: Call, vhost: str | None = None) -> Steps:
         document = yield from _moved(document, vhost)
     definitions = yield from check(document, _SOURCE)
     del document
-    yield from hashed_passwords(definitions, call.surroundings.passwords)
+    yield from hashed_passwords(definitions, call.context.passwords)
     yield from steps_of(definitions, call.broker, _SOURCE, vhost or "/")
 
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.errors import missing
 from gateway.management.http.routes import Fields, Routes
@@ -22,7 +22,7 @@ FLAGS: Final = {
 }
 
 
-@routes.get("/feature-flags", level=Level.ADMINISTRATOR)
+@routes.get("/feature-flags", level=AccessLevel.ADMINISTRATOR)
 def flags(call: Call) -> list[Fields]:
     """List the flags: all are on."""
     return [
@@ -38,7 +38,7 @@ def flags(call: Call) -> list[Fields]:
     ]
 
 
-@routes.put("/feature-flags/<name>/enable", level=Level.ADMINISTRATOR)
+@routes.put("/feature-flags/<name>/enable", level=AccessLevel.ADMINISTRATOR)
 def enable(call: Call, name: str) -> None:
     """Turn a flag on, which it is."""
     if name not in FLAGS:

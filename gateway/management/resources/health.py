@@ -64,7 +64,7 @@ def port_listener(call: Call, port: str) -> Reply:
     number = digits(port)
     if number is None or number < 0:
         raise bad_request("Invalid port")
-    ports = [address[1] for address in call.surroundings.addresses().values()]
+    ports = [address[1] for address in call.context.addresses().values()]
     if number in ports:
         return Reply(200, {**_OK, "port": number})
     return _failed("No active listener", missing=number, ports=ports)
@@ -73,7 +73,7 @@ def port_listener(call: Call, port: str) -> Reply:
 @routes.get("/health/checks/protocol-listener/<protocol>")
 def protocol_listener(call: Call, protocol: str) -> Reply:
     """Whether somebody listens who speaks a protocol."""
-    protocols = [protocol_of(name) for name in call.surroundings.addresses()]
+    protocols = [protocol_of(name) for name in call.context.addresses()]
     wanted = _ALIASES.get(protocol, protocol)
     if wanted in protocols:
         return Reply(200, {**_OK, "protocol": wanted})
@@ -88,7 +88,7 @@ def certificate_expiration(call: Call, within: str, unit: str) -> Reply:
     number = digits(within)
     if number is None or number < 0:
         raise bad_request("Invalid expiration period. It must be an integer.")
-    file = call.surroundings.certificate
+    file = call.context.certificate
     if file is None:
         return Reply(200, _OK)
     horizon = datetime.now(UTC) + timedelta(days=min(number, 10_000) * _DAYS[unit])

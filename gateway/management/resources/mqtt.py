@@ -8,7 +8,7 @@ from gateway.kernel.messages.message import Message
 from gateway.kernel.sessions.retained import RetainedMessage
 from gateway.kernel.sessions.session import NEVER_S, Session
 from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.errors import forbidden, missing
 from gateway.management.http.listing import Listing, with_columns
@@ -57,7 +57,7 @@ def end_session(call: Call, vhost: str, client_id: str) -> None:
     for level in (0, 1):
         call.permissions(place).require(Operation.CONFIGURE, "queue", found.own_queue_name(level))
     if found.holder is not None:
-        call.require(Level.ADMINISTRATOR)
+        call.require(AccessLevel.ADMINISTRATOR)
     place.sessions.expel(found, call.headers.get("x-reason") or _DEFAULT_REASON)
 
 
@@ -110,7 +110,7 @@ def _subscriptions(session: Session) -> list[Fields]:
 @routes.get("/mqtt/retained/<vhost>")
 def retained(call: Call, vhost: str) -> Listing[RetainedMessage]:
     """List the topics of a virtual host that hold a message, as far as the user may read them, but for the broker's."""
-    place, topics = call.vhost(vhost), call.surroundings.topics_of(vhost)
+    place, topics = call.vhost(vhost), call.context.topics_of(vhost)
     may_read = _reader(call, place)
     return Listing(
         list(place.retained),
@@ -124,7 +124,7 @@ def retained(call: Call, vhost: str) -> Listing[RetainedMessage]:
 def retained_message(call: Call, vhost: str, topic: str) -> Fields:
     """Show a retained message, without its body."""
     place = call.vhost(vhost)
-    topics, kept = call.surroundings.topics_of(vhost), _existing_message(call, place, topic)
+    topics, kept = call.context.topics_of(vhost), _existing_message(call, place, topic)
     if not _reader(call, place)(kept.message):
         raise forbidden("Access refused.")
     return with_columns(_retained_view(place, topics, kept), call.query)
@@ -143,7 +143,7 @@ def clear(call: Call, vhost: str, topic: str) -> None:
 
 def _reader(call: Call, vhost: VirtualHost) -> Callable[[Message], bool]:
     """Return whether the user may see a retained message: as a subscriber would be sent it, or as a monitor."""
-    if call.may(Level.MONITORING):
+    if call.may(AccessLevel.MONITORING):
         return lambda message: True
     permissions = call.permissions(vhost)
     return lambda message: (
@@ -153,7 +153,7 @@ def _reader(call: Call, vhost: VirtualHost) -> Callable[[Message], bool]:
 
 
 def _existing_message(call: Call, vhost: VirtualHost, topic: str) -> RetainedMessage:
-    kept = vhost.retained.get(call.surroundings.topics_of(vhost.name).routing_key(topic))
+    kept = vhost.retained.get(call.context.topics_of(vhost.name).routing_key(topic))
     if kept is None or kept.is_transient:
         raise missing()
     return kept

@@ -1,6 +1,6 @@
 """/nodes: the one node there is."""
 
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.errors import missing
 from gateway.management.http.listing import with_columns
@@ -10,27 +10,27 @@ from gateway.management.views.nodes import memory_view, node_view, relative_memo
 routes = Routes()
 
 
-@routes.get("/nodes", level=Level.MONITORING)
+@routes.get("/nodes", level=AccessLevel.MONITORING)
 def nodes(call: Call) -> list[Fields]:
     """List the nodes."""
     return [with_columns(node_view(call), call.query)]
 
 
-@routes.get("/nodes/<name>", level=Level.MONITORING)
+@routes.get("/nodes/<name>", level=AccessLevel.MONITORING)
 def node(call: Call, name: str) -> Fields:
     """Show a node."""
     _require_node(call, name)
     return with_columns(node_view(call), call.query)
 
 
-@routes.get("/nodes/<name>/memory", level=Level.MONITORING)
+@routes.get("/nodes/<name>/memory", level=AccessLevel.MONITORING)
 def memory(call: Call, name: str) -> Fields:
     """Tell what the memory of a node is used for."""
     _require_node(call, name)
     return memory_view()
 
 
-@routes.get("/nodes/<name>/memory/relative", level=Level.MONITORING)
+@routes.get("/nodes/<name>/memory/relative", level=AccessLevel.MONITORING)
 def relative_memory(call: Call, name: str) -> Fields:
     """Tell what the memory of a node is used for, in percent."""
     _require_node(call, name)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.bodies import require
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request, missing, unknown_vhost
@@ -16,12 +16,12 @@ _ACTIONS: Final = ("sync", "cancel_sync")
 _OK: Final = {"status": "ok"}
 
 
-@routes.post("/rebalance/queues", level=Level.ADMINISTRATOR)
+@routes.post("/rebalance/queues", level=AccessLevel.ADMINISTRATOR)
 def rebalance(call: Call) -> None:
     """Spread the queues evenly over the nodes: they are."""
 
 
-@routes.post("/queues/<vhost>/<name>/actions", level=Level.ADMINISTRATOR)
+@routes.post("/queues/<vhost>/<name>/actions", level=AccessLevel.ADMINISTRATOR)
 def act(call: Call, vhost: str, name: str) -> None:
     """Bring the mirrors of a queue up to date, or stop doing so."""
     if name not in call.vhost(vhost).queue_by_name:
@@ -31,7 +31,7 @@ def act(call: Call, vhost: str, name: str) -> None:
         raise bad_request(["unknown", action])
 
 
-@routes.post("/vhosts/<name>/start/<node>", level=Level.ADMINISTRATOR)
+@routes.post("/vhosts/<name>/start/<node>", level=AccessLevel.ADMINISTRATOR)
 def start_vhost(call: Call, name: str, node: str) -> None:
     """Start a virtual host on a node: it runs."""
     if name not in call.broker.vhost_by_name:
@@ -40,20 +40,20 @@ def start_vhost(call: Call, name: str, node: str) -> None:
         raise bad_request(f"Request to node {node} failed with nodedown")
 
 
-@routes.delete("/reset", level=Level.ADMINISTRATOR)
+@routes.delete("/reset", level=AccessLevel.ADMINISTRATOR)
 def reset(call: Call) -> None:
     """Forget rates and samples; what was counted stays."""
-    call.surroundings.statistics.forget()
+    call.context.statistics.forget()
 
 
-@routes.delete("/reset/<node>", level=Level.ADMINISTRATOR)
+@routes.delete("/reset/<node>", level=AccessLevel.ADMINISTRATOR)
 def reset_node(call: Call, node: str) -> None:
     """Forget the rates and samples of a node."""
     _require_node(call, node)
-    call.surroundings.statistics.forget()
+    call.context.statistics.forget()
 
 
-@routes.get("/auth/attempts/<node>", level=Level.ADMINISTRATOR)
+@routes.get("/auth/attempts/<node>", level=AccessLevel.ADMINISTRATOR)
 def attempts(call: Call, node: str) -> list[Fields]:
     """Tell how many logins there were with each protocol, and how they ended."""
     _require_node(call, node)
@@ -68,27 +68,27 @@ def attempts(call: Call, node: str) -> list[Fields]:
     ]
 
 
-@routes.delete("/auth/attempts/<node>", level=Level.ADMINISTRATOR)
+@routes.delete("/auth/attempts/<node>", level=AccessLevel.ADMINISTRATOR)
 def forget_attempts(call: Call, node: str) -> None:
     """Count logins from 0 again."""
     _require_node(call, node)
     call.broker.connections.logins_by_protocol.clear()
 
 
-@routes.get("/auth/throttle", level=Level.ADMINISTRATOR)
+@routes.get("/auth/throttle", level=AccessLevel.ADMINISTRATOR)
 def throttle(call: Call) -> Fields:
     """Tell how many logins were delayed or refused because others failed, and how many wait now."""
-    return dict(call.surroundings.login_counts())
+    return dict(call.context.login_counts())
 
 
-@routes.get("/auth/attempts/<node>/source", level=Level.ADMINISTRATOR)
+@routes.get("/auth/attempts/<node>/source", level=AccessLevel.ADMINISTRATOR)
 def attempts_by_source(call: Call, node: str) -> list[Fields]:
     """Tell where logins came from: not counted, as in RabbitMQ unless it is configured to."""
     _require_node(call, node)
     return []
 
 
-@routes.delete("/auth/attempts/<node>/source", level=Level.ADMINISTRATOR)
+@routes.delete("/auth/attempts/<node>/source", level=AccessLevel.ADMINISTRATOR)
 def forget_sources(call: Call, node: str) -> None:
     """Forget where logins came from."""
     _require_node(call, node)

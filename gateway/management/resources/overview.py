@@ -1,6 +1,6 @@
 """/overview: the broker in numbers. /version and /extensions with it."""
 
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.routes import Fields, Routes
 from gateway.management.statistics.subjects import BROKER
@@ -19,14 +19,14 @@ routes = Routes()
 @routes.get("/overview")
 def overview(call: Call) -> Fields:
     """Sum up the broker; listeners are for those who monitor."""
-    surroundings, statistics = call.surroundings, call.surroundings.statistics
+    context, statistics = call.context, call.context.statistics
     broker = call.broker
     counts, churn, trend = statistics.counts(), statistics.churn(), call.trend(BROKER)
     fields: Fields = {
         "management_version": RABBITMQ_VERSION,
         "rates_mode": "detailed",
         "sample_retention_policies": {"global": [600, 3600, 28800, 86400], "basic": [600], "detailed": [600]},
-        "exchange_types": exchange_types(surroundings),
+        "exchange_types": exchange_types(context),
         "product_version": VERSION,
         "product_name": "gateway",
         "rabbitmq_version": RABBITMQ_VERSION,
@@ -44,8 +44,8 @@ def overview(call: Call) -> Fields:
         "set_aside": len(broker.set_aside),
         "node": broker.node,
     }
-    if call.may(Level.MONITORING):
-        fields |= {"listeners": listeners(surroundings), "contexts": contexts(surroundings)}
+    if call.may(AccessLevel.MONITORING):
+        fields |= {"listeners": listeners(context), "contexts": contexts(context)}
     return fields
 
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from gateway.kernel.journal.records import ParameterRecord
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.bodies import require
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request, missing, unknown_vhost
@@ -21,26 +21,26 @@ VHOST_LIMITS: Final = "vhost-limits"
 COMPONENTS: Final = (VHOST_LIMITS,)
 
 
-@routes.get("/parameters", level=Level.POLICYMAKER)
+@routes.get("/parameters", level=AccessLevel.POLICYMAKER)
 def parameters(call: Call) -> Listing[Fields]:
     """List the parameters of all virtual hosts that the user may see; policies have a list of their own."""
     return _listing([each for each in _all(call) if each["component"] != "policy"])
 
 
-@routes.get("/parameters/<component>", level=Level.POLICYMAKER)
+@routes.get("/parameters/<component>", level=AccessLevel.POLICYMAKER)
 def of_component(call: Call, component: str) -> Listing[Fields]:
     """List the parameters of one component."""
     return _listing([each for each in _all(call) if each["component"] == component])
 
 
-@routes.get("/parameters/<component>/<vhost>", level=Level.POLICYMAKER)
+@routes.get("/parameters/<component>/<vhost>", level=AccessLevel.POLICYMAKER)
 def in_vhost(call: Call, component: str, vhost: str) -> Listing[Fields]:
     """List the parameters of one component in a virtual host."""
     call.vhost(vhost)
     return _listing([each for each in _all(call) if (each["component"], each["vhost"]) == (component, vhost)])
 
 
-@routes.get("/parameters/<component>/<vhost>/<name>", level=Level.POLICYMAKER)
+@routes.get("/parameters/<component>/<vhost>/<name>", level=AccessLevel.POLICYMAKER)
 def parameter(call: Call, component: str, vhost: str, name: str) -> Fields:
     """Show a parameter."""
     call.vhost(vhost)
@@ -50,7 +50,7 @@ def parameter(call: Call, component: str, vhost: str, name: str) -> Fields:
     raise missing()
 
 
-@routes.put("/parameters/<component>/<vhost>/<name>", level=Level.POLICYMAKER)
+@routes.put("/parameters/<component>/<vhost>/<name>", level=AccessLevel.POLICYMAKER)
 def put_parameter(call: Call, component: str, vhost: str, name: str) -> Reply:
     """Set a parameter. Those of components that this broker does not have are refused, as RabbitMQ does."""
     (value,) = require(call.fields, "value")
@@ -59,18 +59,18 @@ def put_parameter(call: Call, component: str, vhost: str, name: str) -> Reply:
     call.vhost(vhost)
     if component not in COMPONENTS:
         raise bad_request(f"Validation failed\n\ncomponent {component} not found\n")
-    call.require(Level.ADMINISTRATOR)
+    call.require(AccessLevel.ADMINISTRATOR)
     existed = bool(call.broker.vhost(vhost).record.limits)
     call.broker.limit_vhost(vhost, checked_limits(value))
     return put_reply(existed)
 
 
-@routes.delete("/parameters/<component>/<vhost>/<name>", level=Level.POLICYMAKER)
+@routes.delete("/parameters/<component>/<vhost>/<name>", level=AccessLevel.POLICYMAKER)
 def delete_parameter(call: Call, component: str, vhost: str, name: str) -> None:
     """Remove a parameter."""
     call.vhost(vhost)
     if component == VHOST_LIMITS:
-        call.require(Level.ADMINISTRATOR)
+        call.require(AccessLevel.ADMINISTRATOR)
         call.broker.limit_vhost(vhost, {})
         return
     record = call.broker.parameters.get((vhost, component, name))
@@ -79,20 +79,20 @@ def delete_parameter(call: Call, component: str, vhost: str, name: str) -> None:
     call.broker.remove_parameter(record)
 
 
-@routes.get("/global-parameters", level=Level.POLICYMAKER)
+@routes.get("/global-parameters", level=AccessLevel.POLICYMAKER)
 def global_parameters(call: Call) -> Listing[Fields]:
     """List the parameters of the whole broker."""
     chosen = [_global_view(record) for record in call.broker.parameters.values() if not record.vhost]
     return Listing(chosen, lambda view: view, lambda view: ("", view["name"]), is_paged=False)
 
 
-@routes.get("/global-parameters/<name>", level=Level.POLICYMAKER)
+@routes.get("/global-parameters/<name>", level=AccessLevel.POLICYMAKER)
 def global_parameter(call: Call, name: str) -> Fields:
     """Show a parameter of the whole broker."""
     return _global_view(_existing_global(call, name))
 
 
-@routes.put("/global-parameters/<name>", level=Level.ADMINISTRATOR)
+@routes.put("/global-parameters/<name>", level=AccessLevel.ADMINISTRATOR)
 def put_global_parameter(call: Call, name: str) -> Reply:
     """Set a parameter of the whole broker."""
     (value,) = require(call.fields, "value")
@@ -101,7 +101,7 @@ def put_global_parameter(call: Call, name: str) -> Reply:
     return put_reply(existed)
 
 
-@routes.delete("/global-parameters/<name>", level=Level.ADMINISTRATOR)
+@routes.delete("/global-parameters/<name>", level=AccessLevel.ADMINISTRATOR)
 def delete_global_parameter(call: Call, name: str) -> None:
     """Remove a parameter of the whole broker."""
     call.broker.remove_parameter(_existing_global(call, name))

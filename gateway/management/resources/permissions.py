@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from gateway.kernel.journal.records import PermissionRecord
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.bodies import require, text
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request, missing
@@ -13,19 +13,19 @@ from gateway.management.http.routes import Fields, Reply, Routes, put_reply
 routes = Routes()
 
 
-@routes.get("/permissions", level=Level.ADMINISTRATOR)
+@routes.get("/permissions", level=AccessLevel.ADMINISTRATOR)
 def permissions(call: Call) -> Listing[PermissionRecord]:
     """List all permissions."""
     return permission_listing(call, lambda permission: True)
 
 
-@routes.get("/permissions/<vhost>/<user>", level=Level.ADMINISTRATOR)
+@routes.get("/permissions/<vhost>/<user>", level=AccessLevel.ADMINISTRATOR)
 def permission(call: Call, vhost: str, user: str) -> Fields:
     """Show what a user may do in a virtual host."""
     return with_columns(permission_view(_existing(call, vhost, user)), call.query)
 
 
-@routes.put("/permissions/<vhost>/<user>", level=Level.ADMINISTRATOR)
+@routes.put("/permissions/<vhost>/<user>", level=AccessLevel.ADMINISTRATOR)
 def put_permission(call: Call, vhost: str, user: str) -> Reply:
     """Set what a user may do in a virtual host."""
     fields = call.fields
@@ -37,7 +37,7 @@ def put_permission(call: Call, vhost: str, user: str) -> Reply:
     return put_reply(existed)
 
 
-@routes.delete("/permissions/<vhost>/<user>", level=Level.ADMINISTRATOR)
+@routes.delete("/permissions/<vhost>/<user>", level=AccessLevel.ADMINISTRATOR)
 def delete_permission(call: Call, vhost: str, user: str) -> None:
     """Shut a user out of a virtual host."""
     _existing(call, vhost, user)

@@ -7,7 +7,7 @@ from twisted.internet.defer import Deferred
 
 from gateway.access import Operation
 from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.downloads import Download
 from gateway.management.http.errors import bad_request
@@ -30,7 +30,7 @@ from gateway.management.views.times import stamp
 routes = Routes()
 
 
-@routes.get("/pipeline/<vhost>/streams", level=Level.USER)
+@routes.get("/pipeline/<vhost>/streams", level=AccessLevel.USER)
 def streams(call: Call, vhost: str) -> Gradual:
     """Tell where streams begin and end: those of some names, or all that the user may read."""
     place = call.entered_vhost(vhost)
@@ -41,7 +41,7 @@ def streams(call: Call, vhost: str) -> Gradual:
     return Gradual(readable(call, place))
 
 
-@routes.get("/pipeline/<vhost>/offset", level=Level.USER)
+@routes.get("/pipeline/<vhost>/offset", level=AccessLevel.USER)
 def offset(call: Call, vhost: str) -> Fields:
     """Tell the offset of the first message at or after a time (ms), or that some bytes behind another."""
     stream = readable_stream(call, call.entered_vhost(vhost), call.query.get("queue", ""))
@@ -50,18 +50,18 @@ def offset(call: Call, vhost: str) -> Fields:
     return {"offset": offset_after(stream, whole_number(call, "offset"), whole_number(call, "bytes"))}
 
 
-@routes.get("/pipeline/<vhost>/read", level=Level.USER)
+@routes.get("/pipeline/<vhost>/read", level=AccessLevel.USER)
 def read(call: Call, vhost: str) -> "Deferred[Download]":
     """Send messages in Arrow's stream format."""
     stream = readable_stream(call, call.entered_vhost(vhost), call.query.get("queue", ""))
     wanted = Wanted(stream, whole_number(call, "from"), whole_number(call, "to"))
-    return call.surroundings.pipeline.reading.read(wanted)
+    return call.context.pipeline.reading.read(wanted)
 
 
 # How far consumers are
 
 
-@routes.put("/pipeline/<vhost>/progress/<consumer>", level=Level.USER)
+@routes.put("/pipeline/<vhost>/progress/<consumer>", level=AccessLevel.USER)
 def report(call: Call, vhost: str, consumer: str) -> None:
     """Take down how far a consumer is: ``{"offsets": {"orders": {"0": 500}}}``."""
     place = call.entered_vhost(vhost)
@@ -72,10 +72,10 @@ def report(call: Call, vhost: str, consumer: str) -> None:
     for queue in offsets:
         _require_readable(call, place, queue)
     now_ms = call.broker.clock.wall_ms()
-    call.surroundings.pipeline.progress.report(place.name, consumer, Report(offsets, now_ms, call.principal.name))
+    call.context.pipeline.progress.report(place.name, consumer, Report(offsets, now_ms, call.principal.name))
 
 
-@routes.get("/pipeline/<vhost>/progress", level=Level.USER)
+@routes.get("/pipeline/<vhost>/progress", level=AccessLevel.USER)
 def progress(call: Call, vhost: str) -> list[Fields]:
     """List the consumers and how far behind the end they are, as far as the user may read the streams."""
     place = call.entered_vhost(vhost)
@@ -87,24 +87,24 @@ def progress(call: Call, vhost: str) -> list[Fields]:
             "reported_at": stamp(each.reported_at_ms),
             "partitions": _partitions(call, place, each),
         }
-        for name, each in call.surroundings.pipeline.progress.of(place.name)
+        for name, each in call.context.pipeline.progress.of(place.name)
     ]
 
 
-@routes.delete("/pipeline/<vhost>/progress/<consumer>", level=Level.USER)
+@routes.delete("/pipeline/<vhost>/progress/<consumer>", level=AccessLevel.USER)
 def forget(call: Call, vhost: str, consumer: str) -> None:
     """Forget a consumer; it is there again once it reports."""
     place = call.entered_vhost(vhost)
     _require_own(call, place, consumer)
-    if not call.surroundings.pipeline.progress.forget(place.name, consumer):
+    if not call.context.pipeline.progress.forget(place.name, consumer):
         raise not_found(f"no consumer '{consumer}' in vhost '{vhost}'")
 
 
 def _require_own(call: Call, vhost: VirtualHost, consumer: str) -> None:
     """Insist that nobody else reports under a name, but for monitoring users. :raises HttpError: if another does."""
-    reporter = call.surroundings.pipeline.progress.reporter(vhost.name, consumer)
+    reporter = call.context.pipeline.progress.reporter(vhost.name, consumer)
     if reporter not in (None, call.principal.name):
-        call.require(Level.MONITORING)
+        call.require(AccessLevel.MONITORING)
 
 
 def _require_readable(call: Call, vhost: VirtualHost, queue: str) -> None:

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request
 from gateway.management.http.routes import ANY_BODY, LONG_BODY, Fields, Gradual, Routes
 from gateway.management.permitted import require_no_alarm
-from gateway.management.pipeline.publishing import Batch, Identity, Publication
+from gateway.management.pipeline.publishing import BatchIdentity, Publication, PublishBatch
 from gateway.management.pipeline.rows import Defaults
 from gateway.management.pipeline.staging import ATTEMPT_LIMIT
 from gateway.management.pipeline.streams import whole_number
@@ -15,26 +15,26 @@ from gateway.management.pipeline.streams import whole_number
 routes = Routes()
 
 
-@routes.post("/pipeline/<vhost>/stage", level=Level.USER, largest_body=ANY_BODY)
+@routes.post("/pipeline/<vhost>/stage", level=AccessLevel.USER, largest_body=ANY_BODY)
 def stage(call: Call, vhost: str) -> Fields:
     """Keep a part of an attempt; nobody sees it before it is committed."""
     place = call.entered_vhost(vhost)
     require_no_alarm(call)
     name, number = _attempt(call.query.get("attempt")), whole_number(call, "part")
-    call.surroundings.pipeline.staging.stage((place.name, call.principal.name), name, number, call.content)
+    call.context.pipeline.staging.stage((place.name, call.principal.name), name, number, call.content)
     return {"staged": len(call.content)}
 
 
-@routes.post("/pipeline/<vhost>/commit", level=Level.USER, largest_body=LONG_BODY)
+@routes.post("/pipeline/<vhost>/commit", level=AccessLevel.USER, largest_body=LONG_BODY)
 def commit(call: Call, vhost: str) -> Gradual:
     """Publish a batch: all that was staged of the attempts named, at once, unless it was published before."""
-    place, side = call.entered_vhost(vhost), call.surroundings.pipeline
+    place, side = call.entered_vhost(vhost), call.context.pipeline
     require_no_alarm(call)
     publication = Publication(call, place, _batch(call.fields), side.staging, side.producer_memory_ms)
     return Gradual(publication.steps(), waits_its_turn=True)
 
 
-@routes.post("/pipeline/<vhost>/discard", level=Level.USER, largest_body=LONG_BODY)
+@routes.post("/pipeline/<vhost>/discard", level=AccessLevel.USER, largest_body=LONG_BODY)
 def discard(call: Call, vhost: str) -> None:
     """Forget what was staged of some attempts."""
     place = call.entered_vhost(vhost)
@@ -42,17 +42,17 @@ def discard(call: Call, vhost: str) -> None:
     if not isinstance(attempts, list):
         raise bad_request("'attempts' must be a list")
     for name in attempts:
-        call.surroundings.pipeline.staging.discard((place.name, call.principal.name), _attempt(name))
+        call.context.pipeline.staging.discard((place.name, call.principal.name), _attempt(name))
 
 
-def _batch(fields: Fields) -> Batch:
+def _batch(fields: Fields) -> PublishBatch:
     """Read what is to be committed. :raises HttpError: naming the field that is amiss."""
     unroutable, instead = fields.get("unroutable", "fail"), fields.get("dead_letter_exchange")
     if unroutable not in ("fail", "drop", "deadletter"):
         raise bad_request("'unroutable' must be fail, drop or deadletter")
     if (unroutable == "deadletter") != isinstance(instead, str):
         raise bad_request("'dead_letter_exchange' names an exchange, with 'unroutable' deadletter and only then")
-    return Batch(
+    return PublishBatch(
         identity=_identity(fields),
         attempts=_attempts(fields.get("attempts")),
         defaults=Defaults(_text_or_none(fields, "exchange"), _text_or_none(fields, "routing_key") or ""),
@@ -61,13 +61,13 @@ def _batch(fields: Fields) -> Batch:
     )
 
 
-def _identity(fields: Fields) -> Identity | None:
+def _identity(fields: Fields) -> BatchIdentity | None:
     """Return which batch it is; ``None`` where nobody says, and it may be published twice."""
     producer, query, batch = fields.get("producer"), fields.get("query"), fields.get("batch")
     if producer is query is batch is None:
         return None
     if isinstance(producer, str) and isinstance(query, str) and isinstance(batch, int) and batch >= 0:
-        return Identity(producer, query, batch)
+        return BatchIdentity(producer, query, batch)
     raise bad_request("'producer', 'query' and 'batch' are two names and a whole number from 0, or all absent")
 
 

@@ -1,7 +1,7 @@
 """/policies and /operator-policies: what holds for queues and exchanges by their names."""
 
 from gateway.kernel.journal.records import PolicyRecord
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.bodies import arguments, digits, require
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request, missing, unknown_vhost
@@ -30,13 +30,13 @@ def policy(call: Call, vhost: str, name: str) -> Fields:
     return with_columns(_view(call, _existing(call, vhost, name, is_operator=False)), call.query)
 
 
-@routes.put("/policies/<vhost>/<name>", level=Level.POLICYMAKER)
+@routes.put("/policies/<vhost>/<name>", level=AccessLevel.POLICYMAKER)
 def put_policy(call: Call, vhost: str, name: str) -> Reply:
     """Set a policy; it holds at once."""
     return _put(call, vhost, name, is_operator=False)
 
 
-@routes.delete("/policies/<vhost>/<name>", level=Level.POLICYMAKER)
+@routes.delete("/policies/<vhost>/<name>", level=AccessLevel.POLICYMAKER)
 def delete_policy(call: Call, vhost: str, name: str) -> None:
     """Remove a policy."""
     call.broker.remove_policy(_existing(call, vhost, name, is_operator=False))
@@ -60,13 +60,13 @@ def operator_policy(call: Call, vhost: str, name: str) -> Fields:
     return with_columns(_view(call, _existing(call, vhost, name, is_operator=True)), call.query)
 
 
-@routes.put("/operator-policies/<vhost>/<name>", level=Level.ADMINISTRATOR)
+@routes.put("/operator-policies/<vhost>/<name>", level=AccessLevel.ADMINISTRATOR)
 def put_operator_policy(call: Call, vhost: str, name: str) -> Reply:
     """Set an operator policy; it holds at once."""
     return _put(call, vhost, name, is_operator=True)
 
 
-@routes.delete("/operator-policies/<vhost>/<name>", level=Level.ADMINISTRATOR)
+@routes.delete("/operator-policies/<vhost>/<name>", level=AccessLevel.ADMINISTRATOR)
 def delete_operator_policy(call: Call, vhost: str, name: str) -> None:
     """Remove an operator policy."""
     call.broker.remove_policy(_existing(call, vhost, name, is_operator=True))

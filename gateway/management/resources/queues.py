@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 from gateway.access import Operation
-from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.kernel.routing.binding import Binding
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.fetching import Fetch
@@ -21,10 +21,10 @@ routes = Routes()
 
 #: What becomes of fetched messages, by ``ackmode``.
 OUTCOMES: Final = {
-    "ack_requeue_true": Outcome.REQUEUED,
-    "reject_requeue_true": Outcome.REQUEUED,
-    "ack_requeue_false": Outcome.ACCEPTED,
-    "reject_requeue_false": Outcome.REJECTED,
+    "ack_requeue_true": DeliveryOutcome.REQUEUED,
+    "reject_requeue_true": DeliveryOutcome.REQUEUED,
+    "ack_requeue_false": DeliveryOutcome.ACCEPTED,
+    "reject_requeue_false": DeliveryOutcome.REJECTED,
 }
 
 

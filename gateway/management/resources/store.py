@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request
 from gateway.management.http.routes import Fields, Reply, Routes
@@ -13,7 +13,7 @@ routes = Routes()
 _MOST_LISTED: Final = 100
 
 
-@routes.get("/store", level=Level.MONITORING)
+@routes.get("/store", level=AccessLevel.MONITORING)
 def store(call: Call) -> Fields:
     """Tell the size of the store, how far a compaction is, and which records cannot be used."""
     aside = call.broker.set_aside
@@ -21,14 +21,14 @@ def store(call: Call) -> Fields:
         {"kind": each.kind, "key": [str(part) for part in each.key], "reason": each.reason}
         for each in aside[:_MOST_LISTED]
     ]
-    return {**call.surroundings.store_facts(), "set_aside": len(aside), "records_set_aside": listed}
+    return {**call.context.store_facts(), "set_aside": len(aside), "records_set_aside": listed}
 
 
-@routes.post("/store/compact", level=Level.ADMINISTRATOR)
+@routes.post("/store/compact", level=AccessLevel.ADMINISTRATOR)
 def compact(call: Call) -> Reply:
     """Begin to give free space back; ``GET /store`` tells how far it is."""
-    if not call.surroundings.store_facts():
+    if not call.context.store_facts():
         raise bad_request("the store keeps nothing in files")
-    if not call.surroundings.compact_store():
+    if not call.context.compact_store():
         raise bad_request("a compaction is under way")
     return Reply(202)

@@ -12,7 +12,7 @@ from gateway.management.http.call import Call
 from gateway.management.http.errors import missing
 from gateway.management.http.listing import Listing
 from gateway.management.http.routes import Fields, Reply, Routes
-from gateway.management.super_streams import SuperStream
+from gateway.management.super_streams import SuperStreamPlan
 
 routes = Routes()
 
@@ -72,7 +72,7 @@ def remove(call: Call, vhost: str, name: str) -> None:
     super_streams.remove(place, exchange)
 
 
-def _asked_for(name: str, fields: Fields) -> SuperStream:
+def _asked_for(name: str, fields: Fields) -> SuperStreamPlan:
     table = arguments(fields)
     if "binding-keys" not in fields:
         partitions = integer(fields.get("partitions", _PARTITIONS), "partitions")

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gateway.management.http.routes import Route
+from gateway.management.http.routes import Endpoint
 from gateway.management.resources import (
     aliveness_test,
     archives,
@@ -44,4 +44,4 @@ _NOUNS: Final = (
     store,
 )  # fmt: skip
 
-ROUTES: Final[tuple[Route, ...]] = tuple(route for noun in _NOUNS for route in noun.routes)
+ROUTES: Final[tuple[Endpoint, ...]] = tuple(route for noun in _NOUNS for route in noun.routes)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from gateway.kernel.journal.records import TopicPermissionRecord
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.bodies import require, text
 from gateway.management.http.call import Call
 from gateway.management.http.errors import missing
@@ -14,20 +14,20 @@ from gateway.management.resources.permissions import require_both
 routes = Routes()
 
 
-@routes.get("/topic-permissions", level=Level.ADMINISTRATOR)
+@routes.get("/topic-permissions", level=AccessLevel.ADMINISTRATOR)
 def topic_permissions(call: Call) -> Listing[TopicPermissionRecord]:
     """List all topic permissions."""
     return topic_permission_listing(call, lambda permission: True)
 
 
-@routes.get("/topic-permissions/<vhost>/<user>", level=Level.ADMINISTRATOR)
+@routes.get("/topic-permissions/<vhost>/<user>", level=AccessLevel.ADMINISTRATOR)
 def of_user(call: Call, vhost: str, user: str) -> Listing[TopicPermissionRecord]:
     """List the topic permissions of a user in a virtual host."""
     _existing(call, vhost, user)
     return topic_permission_listing(call, lambda each: (each.vhost, each.user) == (vhost, user))
 
 
-@routes.put("/topic-permissions/<vhost>/<user>", level=Level.ADMINISTRATOR)
+@routes.put("/topic-permissions/<vhost>/<user>", level=AccessLevel.ADMINISTRATOR)
 def put_topic_permission(call: Call, vhost: str, user: str) -> Reply:
     """Set the routing keys of a user for one exchange."""
     fields = call.fields
@@ -39,14 +39,14 @@ def put_topic_permission(call: Call, vhost: str, user: str) -> Reply:
     return put_reply(existed)
 
 
-@routes.delete("/topic-permissions/<vhost>/<user>", level=Level.ADMINISTRATOR)
+@routes.delete("/topic-permissions/<vhost>/<user>", level=AccessLevel.ADMINISTRATOR)
 def delete_all(call: Call, vhost: str, user: str) -> None:
     """Allow a user all routing keys of all exchanges of a virtual host."""
     for permission in _existing(call, vhost, user):
         call.broker.directory.remove_topic_permission(vhost, user, permission.exchange)
 
 
-@routes.delete("/topic-permissions/<vhost>/<user>/<exchange>", level=Level.ADMINISTRATOR)
+@routes.delete("/topic-permissions/<vhost>/<user>/<exchange>", level=AccessLevel.ADMINISTRATOR)
 def delete_one(call: Call, vhost: str, user: str, exchange: str) -> None:
     """Allow a user all routing keys of one exchange."""
     _existing(call, vhost, user)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from gateway.kernel.journal.records import UserRecord
 from gateway.kernel.messages.message import Value
 from gateway.kernel.settings.limits import USER_LIMITS
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.bodies import require
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request, missing
@@ -31,7 +31,7 @@ def limits_of(call: Call, name: str) -> list[Fields]:
     return [_view(user)] if user.limits else []
 
 
-@routes.put("/user-limits/<name>/<limit>", level=Level.ADMINISTRATOR)
+@routes.put("/user-limits/<name>/<limit>", level=AccessLevel.ADMINISTRATOR)
 def put_limit(call: Call, name: str, limit: str) -> None:
     """Set a limit; a negative one is none."""
     (value,) = require(call.fields, "value")
@@ -43,7 +43,7 @@ def put_limit(call: Call, name: str, limit: str) -> None:
     _limit(call, user, {**user.limits, limit: value})
 
 
-@routes.delete("/user-limits/<name>/<limit>", level=Level.ADMINISTRATOR)
+@routes.delete("/user-limits/<name>/<limit>", level=AccessLevel.ADMINISTRATOR)
 def delete_limit(call: Call, name: str, limit: str) -> None:
     """Remove a limit."""
     user = _existing(call, name)

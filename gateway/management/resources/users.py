@@ -9,7 +9,7 @@ from gateway.access.scram import kept_credential
 from gateway.kernel.broker.directory import Directory
 from gateway.kernel.journal.records import UserRecord
 from gateway.kernel.messages.message import Value
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.bodies import base64, require, tags
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request, busy, missing
@@ -21,13 +21,13 @@ from gateway.management.resources.topic_permissions import topic_permission_list
 routes = Routes()
 
 
-@routes.get("/users", level=Level.ADMINISTRATOR)
+@routes.get("/users", level=AccessLevel.ADMINISTRATOR)
 def users(call: Call) -> Listing[UserRecord]:
     """List the users."""
     return _listing(list(call.broker.directory.user_by_name.values()))
 
 
-@routes.get("/users/without-permissions", level=Level.ADMINISTRATOR)
+@routes.get("/users/without-permissions", level=AccessLevel.ADMINISTRATOR)
 def without_permissions(call: Call) -> Listing[UserRecord]:
     """List the users who may not enter any virtual host."""
     directory = call.broker.directory
@@ -35,7 +35,7 @@ def without_permissions(call: Call) -> Listing[UserRecord]:
     return _listing([user for user in directory.user_by_name.values() if user.name not in permitted])
 
 
-@routes.post("/users/bulk-delete", level=Level.ADMINISTRATOR, largest_body=LONG_BODY)
+@routes.post("/users/bulk-delete", level=AccessLevel.ADMINISTRATOR, largest_body=LONG_BODY)
 def delete_users(call: Call) -> None:
     """Delete several users; all of them have to be there."""
     (names,) = require(call.fields, "users")
@@ -49,16 +49,16 @@ def delete_users(call: Call) -> None:
         directory.remove_user(name)
 
 
-@routes.get("/users/<name>", level=Level.ADMINISTRATOR)
+@routes.get("/users/<name>", level=AccessLevel.ADMINISTRATOR)
 def user(call: Call, name: str) -> Fields:
     """Show a user."""
     return with_columns(user_view(_existing(call, name)), call.query)
 
 
-@routes.put("/users/<name>", level=Level.ADMINISTRATOR)
+@routes.put("/users/<name>", level=AccessLevel.ADMINISTRATOR)
 def put_user(call: Call, name: str) -> "Reply | Deferred[Reply]":
     """Make a user, or change the password and the tags."""
-    wanted, directory = WantedUser.read(name, call.fields, call.surroundings.passwords.algorithm), call.broker.directory
+    wanted, directory = WantedUser.read(name, call.fields, call.context.passwords.algorithm), call.broker.directory
     if not wanted.password:
         return _put(directory, wanted, wanted.password_hash, "")
     replied: Deferred[Reply] = Deferred(canceller=lambda _: None)
@@ -68,26 +68,26 @@ def put_user(call: Call, name: str) -> "Reply | Deferred[Reply]":
         if not replied.called:
             replied.callback(reply)
 
-    if not call.surroundings.passwords.submit(wanted.hashed, put):
+    if not call.context.passwords.submit(wanted.hashed, put):
         raise busy("too many passwords wait to be hashed")
     return replied
 
 
-@routes.delete("/users/<name>", level=Level.ADMINISTRATOR)
+@routes.delete("/users/<name>", level=AccessLevel.ADMINISTRATOR)
 def delete_user(call: Call, name: str) -> None:
     """Delete a user; the user's connections end."""
     _existing(call, name)
     call.broker.directory.remove_user(name)
 
 
-@routes.get("/users/<name>/permissions", level=Level.ADMINISTRATOR)
+@routes.get("/users/<name>/permissions", level=AccessLevel.ADMINISTRATOR)
 def permissions(call: Call, name: str) -> object:
     """List what a user may do."""
     _existing(call, name)
     return permission_listing(call, lambda permission: permission.user == name)
 
 
-@routes.get("/users/<name>/topic-permissions", level=Level.ADMINISTRATOR)
+@routes.get("/users/<name>/topic-permissions", level=AccessLevel.ADMINISTRATOR)
 def topic_permissions(call: Call, name: str) -> object:
     """List which routing keys a user may use."""
     _existing(call, name)

@@ -1,7 +1,7 @@
 """/vhost-limits: how many connections, queues, bindings and consumers a virtual host may have."""
 
 from gateway.kernel.settings.limits import VHOST_LIMITS
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.bodies import require
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request, missing, unknown_vhost
@@ -23,7 +23,7 @@ def limits_of(call: Call, name: str) -> list[Fields]:
     return [_view(name, record.limits)] if record.limits else []
 
 
-@routes.put("/vhost-limits/<name>/<limit>", level=Level.ADMINISTRATOR)
+@routes.put("/vhost-limits/<name>/<limit>", level=AccessLevel.ADMINISTRATOR)
 def put_limit(call: Call, name: str, limit: str) -> None:
     """Set a limit; a negative one is none."""
     (value,) = require(call.fields, "value")
@@ -33,7 +33,7 @@ def put_limit(call: Call, name: str, limit: str) -> None:
     call.broker.limit_vhost(name, {**call.broker.vhost(name).record.limits, **added})
 
 
-@routes.delete("/vhost-limits/<name>/<limit>", level=Level.ADMINISTRATOR)
+@routes.delete("/vhost-limits/<name>/<limit>", level=AccessLevel.ADMINISTRATOR)
 def delete_limit(call: Call, name: str, limit: str) -> None:
     """Remove a limit."""
     if name not in call.broker.vhost_by_name:

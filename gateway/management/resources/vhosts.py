@@ -3,7 +3,7 @@
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.journal.records import PermissionRecord
 from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.bodies import boolean, tags, text
 from gateway.management.http.call import Call
 from gateway.management.http.errors import HttpError, missing
@@ -26,13 +26,13 @@ def vhosts(call: Call) -> Listing[VirtualHost]:
     return Listing(call.visible_vhosts(), lambda vhost: vhost_view(call, vhost), lambda vhost: ("", vhost.name))
 
 
-@routes.get("/vhosts/<name>", level=Level.ADMINISTRATOR)
+@routes.get("/vhosts/<name>", level=AccessLevel.ADMINISTRATOR)
 def vhost(call: Call, name: str) -> Fields:
     """Show a virtual host."""
     return with_columns(vhost_view(call, _existing(call, name)), call.query)
 
 
-@routes.put("/vhosts/<name>", level=Level.ADMINISTRATOR)
+@routes.put("/vhosts/<name>", level=AccessLevel.ADMINISTRATOR)
 def put_vhost(call: Call, name: str) -> Reply:
     """Make a virtual host, open to whoever asks for it; or describe it anew, where the request says something."""
     fields, broker = call.fields, call.broker
@@ -55,7 +55,7 @@ def put_vhost(call: Call, name: str) -> Reply:
     return put_reply(existed)
 
 
-@routes.delete("/vhosts/<name>", level=Level.ADMINISTRATOR)
+@routes.delete("/vhosts/<name>", level=AccessLevel.ADMINISTRATOR)
 def delete_vhost(call: Call, name: str) -> None:
     """Delete a virtual host with everything in it, unless it is protected."""
     _existing(call, name)
@@ -65,28 +65,28 @@ def delete_vhost(call: Call, name: str) -> None:
         raise HttpError(412, "precondition_failed", str(refusal)) from None
 
 
-@routes.post("/vhosts/<name>/deletion/protection", level=Level.ADMINISTRATOR)
+@routes.post("/vhosts/<name>/deletion/protection", level=AccessLevel.ADMINISTRATOR)
 def protect(call: Call, name: str) -> None:
     """Let nobody delete a virtual host."""
     _existing(call, name)
     call.broker.protect_vhost(name, True)
 
 
-@routes.delete("/vhosts/<name>/deletion/protection", level=Level.ADMINISTRATOR)
+@routes.delete("/vhosts/<name>/deletion/protection", level=AccessLevel.ADMINISTRATOR)
 def unprotect(call: Call, name: str) -> None:
     """Let a virtual host be deleted again."""
     _existing(call, name)
     call.broker.protect_vhost(name, False)
 
 
-@routes.get("/vhosts/<name>/permissions", level=Level.ADMINISTRATOR)
+@routes.get("/vhosts/<name>/permissions", level=AccessLevel.ADMINISTRATOR)
 def permissions(call: Call, name: str) -> object:
     """List who may do what in a virtual host."""
     _existing(call, name)
     return permission_listing(call, lambda permission: permission.vhost == name)
 
 
-@routes.get("/vhosts/<name>/topic-permissions", level=Level.ADMINISTRATOR)
+@routes.get("/vhosts/<name>/topic-permissions", level=AccessLevel.ADMINISTRATOR)
 def topic_permissions(call: Call, name: str) -> object:
     """List which routing keys are for whom in a virtual host."""
     _existing(call, name)
@@ -109,7 +109,7 @@ def channels(call: Call, name: str) -> object:
 
 def vhost_view(call: Call, vhost: VirtualHost) -> Fields:
     """Return a virtual host."""
-    counts, trend = call.surroundings.statistics.counts_of(vhost), call.trend(key_of(vhost))
+    counts, trend = call.context.statistics.counts_of(vhost), call.trend(key_of(vhost))
     metadata = metadata_view(vhost)
     fields: Fields = {
         "name": vhost.name,
@@ -119,7 +119,7 @@ def vhost_view(call: Call, vhost: VirtualHost) -> Fields:
         "trace_table": vhost.record.trace_table,
         "cluster_state": {call.broker.node: "running"},
     }
-    if inert := call.surroundings.inert_plugins(vhost.name):
+    if inert := call.context.inert_plugins(vhost.name):
         fields["inert_plugins"] = dict(inert)
     fields |= message_totals(counts["messages_ready"], counts["messages_unacknowledged"], trend)
     fields |= with_rates(("recv_oct", "send_oct"), counts, trend, OCTETS)

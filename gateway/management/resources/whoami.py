@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 from gateway.access import Credentials, Principal
 from gateway.access.passwords import hash_password
 from gateway.management.http.authenticating import authenticated
-from gateway.management.http.authority import Level
+from gateway.management.http.authority import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request, login_failed
 from gateway.management.http.routes import Fields, Routes
@@ -27,7 +27,7 @@ def whoami(call: Call) -> Fields:
     return {"name": call.principal.name, "tags": sorted(call.principal.tags)}
 
 
-@routes.post("/login", level=Level.ANYBODY, largest_body=_LARGEST_LOGIN, takes_form=True)
+@routes.post("/login", level=AccessLevel.ANYBODY, largest_body=_LARGEST_LOGIN, takes_form=True)
 def login(call: Call) -> "Deferred[str]":
     """Tell whether a user name and a password, sent as a form, open the API. Nothing is remembered of it."""
     try:
@@ -36,10 +36,10 @@ def login(call: Call) -> "Deferred[str]":
         raise bad_request("the form has too many fields") from None
     username, password = (form.get(name, [""])[-1] for name in ("username", "password"))
     credentials = Credentials("PLAIN", username, password, peer_host=call.peer_host)
-    return authenticated(call.surroundings.login, credentials).addCallback(partial(_let_in, call))
+    return authenticated(call.context.login, credentials).addCallback(partial(_let_in, call))
 
 
-@routes.get("/auth", level=Level.ANYBODY)
+@routes.get("/auth", level=AccessLevel.ANYBODY)
 def auth(call: Call) -> Fields:
     """Tell how one logs in: not through an OAuth server."""
     return {"enable_uaa": False, "uaa_client_id": "", "uaa_location": "", "oauth_enabled": False}
@@ -55,6 +55,6 @@ def _let_in(call: Call, principal: Principal | None) -> str:
     call.broker.connections.count_login("http", principal is not None)
     if principal is None:
         raise login_failed()
-    if (refusal := Level.MANAGEMENT.refusal(principal.tags)) is not None:
+    if (refusal := AccessLevel.MANAGEMENT.refusal(principal.tags)) is not None:
         raise refusal
     return "ok"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gateway.kernel.broker.connections import ChannelFacts, Peer
+from gateway.kernel.broker.connections import ChannelInfo, Peer
 from gateway.kernel.counters import COUNTED, Counters, Traffic
 from gateway.kernel.queueing.channel_counters import Publishes
 from gateway.kernel.queueing.queue import Queue
@@ -48,7 +48,7 @@ def octets(peer: Peer) -> Counts:
     return {"recv_oct": facts.received[0], "send_oct": facts.sent[0]}
 
 
-def channel_counts(channel: ChannelFacts) -> Counts:
+def channel_counts(channel: ChannelInfo) -> Counts:
     """Return what a channel counted."""
     return counted(channel.counters) | {
         "confirm": channel.confirmed,
@@ -57,7 +57,7 @@ def channel_counts(channel: ChannelFacts) -> Counts:
     }
 
 
-def publish_counts(channel: ChannelFacts, tally: Publishes) -> Counts:
+def publish_counts(channel: ChannelInfo, tally: Publishes) -> Counts:
     """Return what a channel published to one of its exchanges.
 
     Confirms are not told apart by exchange, so they are there only where the channel knows but one.

@@ -2,12 +2,12 @@
 
 from typing import NamedTuple
 
-from gateway.kernel.broker.connections import ChannelFacts, Peer
+from gateway.kernel.broker.connections import ChannelInfo, Peer
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.queueing.consumer import Consumer
 from gateway.management.http.call import Call
 from gateway.management.http.routes import Fields
-from gateway.management.scope import Surroundings
+from gateway.management.scope import ApiContext
 from gateway.management.statistics.counts import channel_counts, octets
 from gateway.management.statistics.subjects import channel_key, key_of
 from gateway.management.views.collection import garbage_collection
@@ -20,7 +20,7 @@ class OpenChannel(NamedTuple):
     """A channel and the connection it is on."""
 
     peer: Peer
-    facts: ChannelFacts
+    facts: ChannelInfo
 
     @property
     def name(self) -> str:
@@ -51,7 +51,7 @@ def connection_view(call: Call, peer: Peer) -> Fields:
         "frame_max": facts.frame_max,
         "host": facts.host,
         "name": peer.name,
-        "garbage_collection": garbage_collection(call.surroundings.statistics.collections),
+        "garbage_collection": garbage_collection(call.context.statistics.collections),
         "node": call.broker.node,
         "peer_host": facts.peer_host,
         "peer_port": facts.peer_port,
@@ -75,7 +75,7 @@ def channel_view(call: Call, channel: OpenChannel) -> Fields:
     peer, facts = channel
     connection, key = peer.facts(), channel_key(channel.peer, facts.number)
     counts = channel_counts(facts)
-    idle_since_ms = call.surroundings.statistics.idle_since_ms(key)
+    idle_since_ms = call.context.statistics.idle_since_ms(key)
     fields: Fields = {
         "acks_uncommitted": facts.acks_uncommitted,
         "confirm": facts.is_confirming,
@@ -85,7 +85,7 @@ def channel_view(call: Call, channel: OpenChannel) -> Fields:
             "peer_port": connection.peer_port,
         },
         "consumer_count": len(facts.consumers),
-        "garbage_collection": garbage_collection(call.surroundings.statistics.collections),
+        "garbage_collection": garbage_collection(call.context.statistics.collections),
         "global_prefetch_count": facts.shared_prefetch,
         "messages_unacknowledged": facts.unacknowledged,
         "messages_uncommitted": facts.uncommitted,
@@ -109,7 +109,7 @@ def channel_view(call: Call, channel: OpenChannel) -> Fields:
     return fields
 
 
-def consumer_view(surroundings: Surroundings, consumer: Consumer) -> Fields:
+def consumer_view(context: ApiContext, consumer: Consumer) -> Fields:
     """Return a consumer."""
     queue = consumer.queue
     is_active = queue.consumers.is_active(consumer)
@@ -118,7 +118,7 @@ def consumer_view(surroundings: Surroundings, consumer: Consumer) -> Fields:
         "active": is_active,
         "activity_status": "up" if is_active else "waiting",
         "arguments": dict(consumer.arguments),
-        "channel_details": channel_details(surroundings, consumer.subscriber.origin),
+        "channel_details": channel_details(context, consumer.subscriber.origin),
         "consumer_tag": consumer.tag,
         "exclusive": consumer.is_exclusive,
         "prefetch_count": consumer.credit.limit,
@@ -126,13 +126,13 @@ def consumer_view(surroundings: Surroundings, consumer: Consumer) -> Fields:
     }
 
 
-def channel_details(surroundings: Surroundings, origin: Origin) -> Fields:
+def channel_details(context: ApiContext, origin: Origin) -> Fields:
     """Return where a channel is, for what belongs to it; what has no channel stands under its connection's name."""
     peer_host, _, peer_port = origin.connection.partition(" -> ")[0].rpartition(":")
     return {
         "connection_name": origin.connection,
         "name": f"{origin.connection} ({origin.channel})" if origin.channel else origin.connection,
-        "node": surroundings.broker.node,
+        "node": context.broker.node,
         "number": origin.channel,
         "peer_host": peer_host,
         "peer_port": int(peer_port) if peer_port.isdigit() else 0,

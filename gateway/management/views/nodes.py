@@ -8,7 +8,7 @@ from gateway.kernel.alarms import Resource
 from gateway.kernel.features.interceptors import DEDUPLICATED, DELAYED
 from gateway.management.http.call import Call
 from gateway.management.http.routes import Fields
-from gateway.management.scope import Surroundings
+from gateway.management.scope import ApiContext
 from gateway.management.statistics.subjects import NODE as NODE_KEY
 from gateway.management.statistics.usage import memory
 from gateway.management.views.numbers import NODE, with_rates
@@ -29,8 +29,8 @@ DESCRIPTIONS: Final = {
 
 def node_view(call: Call) -> Fields:
     """Return the node, measured now."""
-    surroundings, trend = call.surroundings, call.trend(NODE_KEY)
-    broker, counts = surroundings.broker, surroundings.statistics.node_counts()
+    context, trend = call.context, call.trend(NODE_KEY)
+    broker, counts = context.broker, context.statistics.node_counts()
     standing = broker.alarms.standing
     files_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return with_rates(counts, counts, trend, NODE) | {
@@ -39,17 +39,17 @@ def node_view(call: Call) -> Fields:
         "cluster_links": [],
         "contained_faults": dict(broker.faults.count_by_kind),
         "config_files": [],
-        "contexts": contexts(surroundings),
-        "db_dir": str(surroundings.data),
+        "contexts": contexts(context),
+        "db_dir": str(context.data),
         "disk_free_alarm": Resource.DISK in standing,
-        "disk_free_limit": surroundings.disk_free_limit,
+        "disk_free_limit": context.disk_free_limit,
         "enabled_plugins": ["rabbitmq_management"],
-        "exchange_types": exchange_types(surroundings),
+        "exchange_types": exchange_types(context),
         "fd_total": files_limit,
         "log_files": [],
         "mem_alarm": Resource.MEMORY in standing,
         "mem_calculation_strategy": "rss",
-        "mem_limit": surroundings.memory_limit,
+        "mem_limit": context.memory_limit,
         "name": broker.node,
         "net_ticktime": 60,
         "os_pid": str(os.getpid()),
@@ -60,10 +60,10 @@ def node_view(call: Call) -> Fields:
         "run_queue": 0,
         "running": True,
         "sockets_total": files_limit,
-        "turns": dict(surroundings.turns()),
+        "turns": dict(context.turns()),
         "type": "disc",
-        "uptime": uptime_ms(surroundings),
-        **surroundings.collections(),
+        "uptime": uptime_ms(context),
+        **context.collections(),
     }
 
 
@@ -90,38 +90,38 @@ def relative_memory_view() -> Fields:
     return {"memory": {"total": 100} | {name: -(-100 * fields[name] // total) for name in parts}}
 
 
-def listeners(surroundings: Surroundings) -> list[Fields]:
+def listeners(context: ApiContext) -> list[Fields]:
     """Return what listens where."""
     return [
         {
-            "node": surroundings.broker.node,
+            "node": context.broker.node,
             "protocol": protocol_of(name),
             "ip_address": "::" if host == "*" else host,
             "port": port,
             "socket_opts": {},
         }
-        for name, (host, port) in surroundings.addresses().items()
+        for name, (host, port) in context.addresses().items()
     ]
 
 
-def contexts(surroundings: Surroundings) -> list[Fields]:
+def contexts(context: ApiContext) -> list[Fields]:
     """Return where the API itself is."""
     return [
         {
-            "node": surroundings.broker.node,
+            "node": context.broker.node,
             "description": "RabbitMQ Management",
             "path": "/",
             "ip": host,
             "port": str(port),
         }
-        for name, (host, port) in surroundings.addresses().items()
+        for name, (host, port) in context.addresses().items()
         if protocol_of(name) == "http"
     ]
 
 
-def exchange_types(surroundings: Surroundings) -> list[Fields]:
+def exchange_types(context: ApiContext) -> list[Fields]:
     """Return the types that can be declared in some virtual host: those of plugins, and those behind a guard."""
-    supplied = {name for vhost in surroundings.broker.vhost_by_name.values() for name in vhost.exchange_types}
+    supplied = {name for vhost in context.broker.vhost_by_name.values() for name in vhost.exchange_types}
     return [
         {"name": name, "description": DESCRIPTIONS.get(name, f"{name} exchange"), "enabled": True}
         for name in sorted({*supplied, DELAYED, DEDUPLICATED})
@@ -133,6 +133,6 @@ def protocol_of(listener: str) -> str:
     return {"amqps": "amqp/ssl", "management": "http"}.get(listener, listener)
 
 
-def uptime_ms(surroundings: Surroundings) -> int:
+def uptime_ms(context: ApiContext) -> int:
     """Return how long the node has been running."""
-    return max(surroundings.broker.clock.wall_ms() - surroundings.started_at_ms, 0)
+    return max(context.broker.clock.wall_ms() - context.started_at_ms, 0)

@@ -56,13 +56,13 @@ def queue_view(call: Call, queue: Queue) -> Fields:
     trend, counts = call.trend(key_of(queue)), counted(queue.counters)
     fields = basic_view(call, queue) | policy_fields(queue)
     fields |= message_totals(len(queue), queue.unsettled, trend)
-    fields |= _census(queue) | _activity(call, queue) | disk_counts(queue)
+    fields |= _stats(queue) | _activity(call, queue) | disk_counts(queue)
     if isinstance(queue, Stream):
         fields |= stream_fields(call, queue)
     fields |= {
         "consumers": len(queue.consumers),
         "exclusive_consumer_tag": next((each.tag for each in queue.consumers if each.is_exclusive), None),
-        "garbage_collection": garbage_collection(call.surroundings.statistics.collections),
+        "garbage_collection": garbage_collection(call.context.statistics.collections),
         "messages_delayed": len(queue.delays) if queue.delays is not None else 0,
         "recoverable_slaves": None,
         "single_active_consumer_tag": _active_tag(queue),
@@ -78,33 +78,33 @@ def detailed_view(call: Call, queue: Queue) -> Generator[None, None, Fields]:
     """Return everything, one step each time this is asked on: consumers, and which channels and exchanges."""
     incoming = yield from gathered(routes_to(call, queue))
     deliveries = yield from gathered(deliveries_from(call, queue))
-    consumers = [consumer_view(call.surroundings, consumer) for consumer in queue.consumers]
+    consumers = [consumer_view(call.context, consumer) for consumer in queue.consumers]
     return {"consumer_details": consumers, "incoming": incoming, "deliveries": deliveries} | queue_view(call, queue)
 
 
-def _census(queue: Queue) -> Fields:
+def _stats(queue: Queue) -> Fields:
     """Return how many messages and bytes are where; without a message there is no timestamp at the head."""
-    census = census_of(queue)
+    stats = census_of(queue)
     return {
-        "head_message_timestamp": census.head_timestamp_s,
-        "memory": _QUEUE_SIZE + _MESSAGE_SIZE * census.in_memory.count + census.in_memory.bytes,
-        "message_bytes": census.all.bytes,
-        "message_bytes_paged_out": census.paged_out.bytes,
-        "message_bytes_persistent": census.persistent.bytes,
-        "message_bytes_ram": census.in_memory.bytes,
-        "message_bytes_ready": census.ready.bytes,
-        "message_bytes_unacknowledged": census.unsettled.bytes,
-        "messages_paged_out": census.paged_out.count,
-        "messages_persistent": census.persistent.count,
-        "messages_ram": census.in_memory.count,
-        "messages_ready_ram": census.ready_in_memory.count,
-        "messages_unacknowledged_ram": census.unsettled.count,
+        "head_message_timestamp": stats.head_timestamp_s,
+        "memory": _QUEUE_SIZE + _MESSAGE_SIZE * stats.in_memory.count + stats.in_memory.bytes,
+        "message_bytes": stats.all.bytes,
+        "message_bytes_paged_out": stats.paged_out.bytes,
+        "message_bytes_persistent": stats.persistent.bytes,
+        "message_bytes_ram": stats.in_memory.bytes,
+        "message_bytes_ready": stats.ready.bytes,
+        "message_bytes_unacknowledged": stats.unsettled.bytes,
+        "messages_paged_out": stats.paged_out.count,
+        "messages_persistent": stats.persistent.count,
+        "messages_ram": stats.in_memory.count,
+        "messages_ready_ram": stats.ready_in_memory.count,
+        "messages_unacknowledged_ram": stats.unsettled.count,
     }
 
 
 def _activity(call: Call, queue: Queue) -> Fields:
     """Return how busy the consumers are, and since when nothing happened, where nothing does."""
-    statistics = call.surroundings.statistics
+    statistics = call.context.statistics
     capacity = round(statistics.capacity(queue), 3)
     fields: Fields = {"consumer_capacity": capacity, "consumer_utilisation": capacity}
     idle_since_ms = statistics.idle_since_ms(key_of(queue))

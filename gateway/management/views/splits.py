@@ -49,7 +49,7 @@ def publishes_to(call: Call, exchange: Exchange) -> Steps:
     """Return what an exchange took, by channel."""
     for channel in _channels_in(call, exchange.vhost_name):
         if channel is not None and exchange.name in channel.facts.publishes:
-            details = channel_details(call.surroundings, channel.origin)
+            details = channel_details(call.context, channel.origin)
             yield {"channel_details": details, "stats": _published(call, channel, exchange.name)}
         yield None
 
@@ -58,7 +58,7 @@ def deliveries_from(call: Call, queue: Queue) -> Steps:
     """Return what a queue handed out, by channel."""
     for channel in _channels_in(call, queue.vhost_name):
         if channel is not None and queue in channel.facts.deliveries:
-            details = channel_details(call.surroundings, channel.origin)
+            details = channel_details(call.context, channel.origin)
             yield {"channel_details": details, "stats": _delivered(call, channel, queue)}
         yield None
 

@@ -46,7 +46,7 @@ def stream_consumer_view(call: Call, consumer: Consumer) -> Fields:
     stream = consumer.queue
     assert isinstance(stream, Stream)
     next_offset = stream.cursor_of(consumer).next_offset
-    return consumer_view(call.surroundings, consumer) | {
+    return consumer_view(call.context, consumer) | {
         "consumed": consumer.counters.deliver,
         "credits": consumer.credit.limit - consumer.credit.used,
         "offset": next_offset - 1,

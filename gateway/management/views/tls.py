@@ -1,10 +1,10 @@
 """What was agreed on in a TLS handshake, as the API shows it."""
 
-from gateway.kernel.broker.connections import TlsFacts
+from gateway.kernel.broker.connections import TlsInfo
 from gateway.management.http.routes import Fields
 
 
-def tls_fields(tls: TlsFacts | None) -> Fields:
+def tls_fields(tls: TlsInfo | None) -> Fields:
     """Return the fields of a connection that speak of TLS, all there, and ``None`` where there is nothing to tell."""
     return {
         "peer_cert_issuer": (tls and tls.issuer) or None,

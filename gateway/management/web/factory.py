@@ -6,14 +6,14 @@ from typing import Any, Final, Protocol
 from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import ServerFactory
 
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 from gateway.logs.rate_limit import RateLimit
 from gateway.management.http.errors import HttpError
 from gateway.management.web.connection import HttpProtocol
 from gateway.management.web.limits import Allowance, HttpLimits
 from gateway.management.web.request import Request
 
-_log: Final = Log("http")
+_log: Final = StructuredLog("http")
 
 #: Seconds between two lines in the log about refusals of one kind.
 LOG_INTERVAL_S: Final = 10.0

@@ -13,7 +13,7 @@ Headers = list[tuple[bytes, bytes]]
 _MOST_FIELDS: Final = 1000
 
 
-class Wire(Protocol):
+class RequestConnection(Protocol):
     """The connection that a request came on."""
 
     def read_body(self) -> None:
@@ -56,9 +56,15 @@ class Request:
     """
 
     def __init__(
-        self, wire: Wire, method: str, target: str, headers: Iterable[tuple[bytes, bytes]], peer_host: str, *,
+        self,
+        wire: RequestConnection,
+        method: str,
+        target: str,
+        headers: Iterable[tuple[bytes, bytes]],
+        peer_host: str,
+        *,
         is_local: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.method = method
         self.path, _, query = target.partition("?")
         self.headers: Mapping[str, str] = {
@@ -72,7 +78,7 @@ class Request:
         self.largest_body = 0
         self._query = query
         self._content = BytesIO()
-        self._wire: Wire | None = wire
+        self._wire: RequestConnection | None = wire
         self._complete: Callable[[], None] = lambda: None
         self._lost: list[Callable[[], None]] = []
 

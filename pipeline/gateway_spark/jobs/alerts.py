@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from gateway_spark.jobs.inputs import checked_sink, connection_options
-from gateway_spark.jobs.job import Run
+from gateway_spark.jobs.job import JobRun
 
 ALERTS: Final = "alerts"
 
@@ -19,7 +19,7 @@ ALERTS: Final = "alerts"
 PUBLISHED: Final = "alerts.published"
 
 
-def publish_alerts(run: Run, lasting: DataFrame) -> int:
+def publish_alerts(run: JobRun, lasting: DataFrame) -> int:
     """Publish the silences that nobody was told of yet; return how many."""
     done = _published(run)
     if run.outputs.has_part(ALERTS, "run", done + 1):
@@ -33,14 +33,14 @@ def publish_alerts(run: Run, lasting: DataFrame) -> int:
     return count
 
 
-def _fresh(run: Run, lasting: DataFrame) -> DataFrame:
+def _fresh(run: JobRun, lasting: DataFrame) -> DataFrame:
     """Return the silences without an alert; a silence is known by its device and when it began."""
     told = run.outputs.read(run.spark, ALERTS)
     keys = [name for name in lasting.columns if name not in ("silence_s", "median_interval_s")]
     return lasting if told is None else lasting.join(told, keys, "left_anti")
 
 
-def _publish(run: Run, number: int) -> None:
+def _publish(run: JobRun, number: int) -> None:
     """Publish what is written down under a number, and note that this was done."""
     options = run.options
     alerts = run.spark.read.parquet(str(_part(run, number)))
@@ -56,12 +56,12 @@ def _publish(run: Run, number: int) -> None:
     run.outputs.put(PUBLISHED, f"{number}\n")
 
 
-def _published(run: Run) -> int:
+def _published(run: JobRun) -> int:
     try:
         return int((run.outputs.directory / PUBLISHED).read_text())
     except FileNotFoundError:
         return 0
 
 
-def _part(run: Run, number: int) -> Path:
+def _part(run: JobRun, number: int) -> Path:
     return run.outputs.directory / ALERTS / f"run={number}"

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gateway_spark.jobs.inputs import messages
-from gateway_spark.jobs.job import Job, Outcome, Run
+from gateway_spark.jobs.job import Job, JobOutcome, JobRun
 from gateway_spark.jobs.running import main
 from gateway_spark.jobs.words import number
 from gateway_spark.reports import plots
-from gateway_spark.reports.page import Section, Tables
+from gateway_spark.reports.page import PageSection, ResultTables
 from gateway_spark.transforms.anomalies import SEASONS, THRESHOLD, found, quality, scores
 from gateway_spark.transforms.columns import label_of
 
@@ -34,7 +34,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--label", metavar="PATH", help="where it is known: not 0 for an anomaly")
 
 
-def perform(run: Run) -> Outcome:
+def perform(run: JobRun) -> JobOutcome:
     """Score all readings; keep those that stand out."""
     options = run.options
     by = options.by or ["routing_key"]
@@ -46,26 +46,26 @@ def perform(run: Run) -> Outcome:
         run.outputs.write("quality", judged)
         figures |= {name: judged.first()[name] for name in ("precision", "recall")}  # type: ignore[index]
     scored.unpersist()
-    return Outcome(figures)
+    return JobOutcome(figures)
 
 
-def page(tables: Tables, options: Mapping[str, Any]) -> list[Section]:
+def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
     """Show when what stood out, the farthest first."""
     anomalies = tables["anomalies"]
     if anomalies.empty:
-        return [Section("Anomalies", f"No reading is beyond a score of {options['threshold']}.")]
+        return [PageSection("Anomalies", f"No reading is beyond a score of {options['threshold']}.")]
     by = [label_of(name) for name in options.get("by", ["routing_key"])]
     named = anomalies.assign(device=anomalies[by].astype(str).agg(" ".join, axis=1))
     most = named["device"].value_counts().head(plots.MOST_SERIES)
     groups = {str(name): (own["time"], own["value"]) for name, own in named.groupby("device") if name in most.index}
     farthest = anomalies.reindex(anomalies["score"].abs().sort_values(ascending=False, kind="stable").index)
     sections = [
-        Section("When", "", [plots.points(f"{options['field']} of the readings that stand out", groups)]),
-        Section("By device", "", [plots.bars("Anomalies", most.to_dict())]),
-        Section("The farthest", "", (), farthest),
+        PageSection("When", "", [plots.points(f"{options['field']} of the readings that stand out", groups)]),
+        PageSection("By device", "", [plots.bars("Anomalies", most.to_dict())]),
+        PageSection("The farthest", "", (), farthest),
     ]
     if "quality" in tables:
-        sections.insert(0, Section("Against the labels", "", (), tables["quality"]))
+        sections.insert(0, PageSection("Against the labels", "", (), tables["quality"]))
     return sections
 
 

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from gateway_spark.archive import date_of, days
 from gateway_spark.compaction import Tidied, Tidying, expire, locked
-from gateway_spark.jobs.job import Job, Outcome, Reads, Run
+from gateway_spark.jobs.job import Job, JobOutcome, JobRun, Reads
 from gateway_spark.jobs.running import main
 from gateway_spark.jobs.words import duration_s, number
 from gateway_spark.reports import plots
-from gateway_spark.reports.page import Section, Tables
+from gateway_spark.reports.page import PageSection, ResultTables
 
 MIB: Final = 1024 * 1024
 
@@ -36,7 +36,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--grace", type=duration_s, default=3600.0, metavar="TIME", help=grace_help)
 
 
-def perform(run: Run) -> Outcome:
+def perform(run: JobRun) -> JobOutcome:
     """Tidy each day of the archive, the earliest first."""
     options = run.options
     tidying = Tidying(run.spark, int(options.small * MIB), int(options.target * MIB), options.grace)
@@ -57,7 +57,7 @@ def perform(run: Run) -> Outcome:
                 )
     table = run.spark.createDataFrame(results, _SCHEMA)
     run.outputs.write("days", table)
-    return Outcome(
+    return JobOutcome(
         {
             "days": len(results),
             "merged": sum(each["merged"] for each in results),
@@ -74,14 +74,14 @@ def _is_over(day: datetime | None, retain_s: float | None) -> bool:
     return day + timedelta(days=1, seconds=retain_s) < datetime.now(UTC)
 
 
-def page(tables: Tables, options: Mapping[str, Any]) -> list[Section]:
+def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
     """Show what each day has and what was done."""
     found = tables["days"]
     if found.empty:
-        return [Section("Days", "There is nothing in the archive.")]
+        return [PageSection("Days", "There is nothing in the archive.")]
     by_day = found.groupby("date")["files"].sum()
     series = {"files": (list(by_day.index), list(by_day))}
-    return [Section("Days", "", [plots.lines("Files by day, afterwards", series)], found)]
+    return [PageSection("Days", "", [plots.lines("Files by day, afterwards", series)], found)]
 
 
 _SCHEMA: Final = "vhost string, date string, files long, merged long, made long, dropped long"

@@ -21,7 +21,7 @@ from gateway_spark.jobs.job import Job, performing
 from gateway_spark.jobs.running import main
 from gateway_spark.jobs.words import count, moment
 from gateway_spark.reports import plots
-from gateway_spark.reports.page import Section, Tables
+from gateway_spark.reports.page import PageSection, ResultTables
 from gateway_spark.transforms.deaths import causes, chains, deaths, samples, top_keys
 
 #: Bars of a plot.
@@ -46,11 +46,11 @@ def tables_of(messages: DataFrame, options: Namespace) -> dict[str, DataFrame]:
     }
 
 
-def page(tables: Tables, options: Mapping[str, Any]) -> list[Section]:
+def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
     """Show causes and ways, most deaths first."""
     found = tables["causes"]
     if found.empty:
-        return [Section("Causes", "Nothing that was read ever died.")]
+        return [PageSection("Causes", "Nothing that was read ever died.")]
     names = found["died_in"] + " (" + found["reason"] + ")"
     most = found.assign(name=names).groupby("name")["deaths"].sum().nlargest(PLOTTED)
     ways = tables["chains"]
@@ -59,10 +59,10 @@ def page(tables: Tables, options: Mapping[str, Any]) -> list[Section]:
         f"{len(loops)} of {len(ways)} ways are loops: messages died in one queue for the same reason again and again."
     )
     return [
-        Section("Causes", "", [plots.bars("Deaths by queue and reason", most.to_dict())], found),
-        Section("Ways", text, (), ways),
-        Section("Routing keys", "", (), tables["keys"]),
-        Section("Samples", "", (), tables["samples"]),
+        PageSection("Causes", "", [plots.bars("Deaths by queue and reason", most.to_dict())], found),
+        PageSection("Ways", text, (), ways),
+        PageSection("Routing keys", "", (), tables["keys"]),
+        PageSection("Samples", "", (), tables["samples"]),
     ]
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from gateway_spark.archive import read_archive, read_trace
 from gateway_spark.choices import moment_ms, read
 from gateway_spark.errors import OptionError
-from gateway_spark.jobs.job import Reads, Run
+from gateway_spark.jobs.job import JobRun, Reads
 from gateway_spark.jobs.words import moment_text
 from gateway_spark.options import sink_options, source_options
 
@@ -84,7 +84,7 @@ def follows(options: Namespace) -> bool:
     return "checkpoint" in options and options.continuous and reads_stream(options)
 
 
-def messages(run: Run) -> DataFrame:
+def messages(run: JobRun) -> DataFrame:
     """Return the messages that the options name, as they are now."""
     options = run.options
     if not reads_stream(options):
@@ -93,12 +93,12 @@ def messages(run: Run) -> DataFrame:
     return run.spark.read.format("gateway").options(**stream_options(options, is_stream=False)).load()
 
 
-def message_stream(run: Run) -> DataFrame:
+def message_stream(run: JobRun) -> DataFrame:
     """Return the messages that the options name as a stream, from the earliest on unless options say otherwise."""
     return run.spark.readStream.format("gateway").options(**stream_options(run.options, is_stream=True)).load()
 
 
-def trace(run: Run) -> DataFrame:
+def trace(run: JobRun) -> DataFrame:
     """Return the trace events that the options name."""
     options = run.options
     frame = read_trace(run.spark, options.archive, options.vhost, *bounds(options))

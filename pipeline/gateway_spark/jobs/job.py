@@ -9,8 +9,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from gateway_spark.jobs.outputs import Outputs
-from gateway_spark.jobs.progress import Progress
-from gateway_spark.reports.page import Section, Tables
+from gateway_spark.jobs.progress import ProgressPrinter
+from gateway_spark.reports.page import PageSection, ResultTables
 
 
 class Reads(Enum):
@@ -22,19 +22,19 @@ class Reads(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class JobRun:
     """One run of a job: the session it has, what was asked for, and where results and words go."""
 
     spark: SparkSession
     options: Namespace
     outputs: Outputs
-    progress: Progress
-    conclude: "Callable[[Outcome], None]"
+    progress: ProgressPrinter
+    conclude: "Callable[[JobOutcome], None]"
     """Writes the report and the summary; who performs for ever calls it now and then."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class JobOutcome:
     """How a run ended: figures for the summary, by name, and what its user should know."""
 
     figures: Mapping[str, Any] = field(default_factory=dict)
@@ -48,24 +48,24 @@ class Job:
     name: str
     summary: str
     add_options: Callable[[ArgumentParser], None]
-    perform: Callable[[Run], Outcome]
-    page: Callable[[Tables, Mapping[str, Any]], list[Section]]
+    perform: Callable[[JobRun], JobOutcome]
+    page: Callable[[ResultTables, Mapping[str, Any]], list[PageSection]]
     reads: Reads = Reads.MESSAGES
     is_repeatable: bool = True
     """Whether ``--continuous`` means anything."""
 
 
 def performing(
-    build: Callable[[DataFrame, Namespace], Mapping[str, DataFrame]], source: Callable[[Run], DataFrame]
-) -> Callable[[Run], Outcome]:
+    build: Callable[[DataFrame, Namespace], Mapping[str, DataFrame]], source: Callable[[JobRun], DataFrame]
+) -> Callable[[JobRun], JobOutcome]:
     """Return what performs a job that makes tables of what it reads, and no more."""
 
-    def perform(run: Run) -> Outcome:
+    def perform(run: JobRun) -> JobOutcome:
         messages = source(run)
         rows = {}
         for name, table in build(messages, run.options).items():
             rows[name] = run.outputs.write(name, table)
             run.progress.say(f"{name}: {rows[name]} rows")
-        return Outcome(figures=rows)
+        return JobOutcome(figures=rows)
 
     return perform

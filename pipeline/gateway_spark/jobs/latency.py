@@ -19,7 +19,7 @@ from gateway_spark.jobs.job import Job, Reads, performing
 from gateway_spark.jobs.running import main
 from gateway_spark.jobs.words import interval
 from gateway_spark.reports import plots
-from gateway_spark.reports.page import Section, Tables
+from gateway_spark.reports.page import PageSection, ResultTables
 from gateway_spark.transforms.latencies import BY, deliveries, endings, latencies, throughput
 
 #: Bars of a plot.
@@ -42,11 +42,11 @@ def tables_of(trace: DataFrame, options: Namespace) -> dict[str, DataFrame]:
     }
 
 
-def page(tables: Tables, options: Mapping[str, Any]) -> list[Section]:
+def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
     """Show the slowest first, and what went through over time."""
     found = tables["latencies"]
     if found.empty:
-        return [Section("Latencies", "The trace has no delivery.")]
+        return [PageSection("Latencies", "The trace has no delivery.")]
     by = options.get("by") or list(BY)
     named = found.assign(name=found[by].astype(str).agg(" ".join, axis=1)).set_index("name")
     pictures = [
@@ -57,9 +57,9 @@ def page(tables: Tables, options: Mapping[str, Any]) -> list[Section]:
         )
     ]
     return [
-        Section("Latencies", "In milliseconds; redelivered is a share of the deliveries.", pictures, found),
-        Section("Throughput", "", [_rates(tables["throughput"])]),
-        Section("What else became of messages", "", (), tables["endings"]),
+        PageSection("Latencies", "In milliseconds; redelivered is a share of the deliveries.", pictures, found),
+        PageSection("Throughput", "", [_rates(tables["throughput"])]),
+        PageSection("What else became of messages", "", (), tables["endings"]),
     ]
 
 

@@ -19,11 +19,11 @@ from pyspark.sql import functions as F
 
 from gateway_spark.jobs import inputs
 from gateway_spark.jobs.alerts import publish_alerts
-from gateway_spark.jobs.job import Job, Outcome, Run
+from gateway_spark.jobs.job import Job, JobOutcome, JobRun
 from gateway_spark.jobs.running import main
 from gateway_spark.jobs.words import duration_s, moment, number
 from gateway_spark.reports import plots
-from gateway_spark.reports.page import Section, Tables
+from gateway_spark.reports.page import PageSection, ResultTables
 from gateway_spark.transforms.columns import label_of
 from gateway_spark.transforms.presence import BY, FACTOR, appearances, devices, sessions, silences
 
@@ -49,7 +49,7 @@ def add_options(parser: ArgumentParser) -> None:
     alerts.add_argument("--alert-name", default="presence", metavar="NAME", help="who says so (default: presence)")
 
 
-def perform(run: Run) -> Outcome:
+def perform(run: JobRun) -> JobOutcome:
     """Write the tables, and publish alerts where they are asked for."""
     options = run.options
     seen = appearances(inputs.messages(run), options.by or BY, options.time).persist()
@@ -61,31 +61,31 @@ def perform(run: Run) -> Outcome:
     figures["silent now"] = lasting.count()
     if options.alert_exchange is not None:
         figures["alerts"] = publish_alerts(run, lasting)
-    return Outcome(figures)
+    return JobOutcome(figures)
 
 
-def _lasting(run: Run) -> DataFrame:
+def _lasting(run: JobRun) -> DataFrame:
     """Return the silences that last, as they were written: computed once more they might be others."""
     written = run.outputs.read(run.spark, "silences")
     assert written is not None
     return written.where(F.col("until").isNull()).drop("until")
 
 
-def page(tables: Tables, options: Mapping[str, Any]) -> list[Section]:
+def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
     """Show who is silent, and when who was there."""
     found = tables["devices"]
     if found.empty:
-        return [Section("Devices", "No message tells of a device.")]
+        return [PageSection("Devices", "No message tells of a device.")]
     by = [label_of(name) for name in options.get("by", BY)]
     silent, met = tables["silences"], tables["sessions"]
     lasting = silent[silent["until"].isna()].drop(columns="until").sort_values("silence_s", ascending=False)
     ended = silent[silent["until"].notna()].sort_values("silence_s", ascending=False)
     text = f"Silent is who says nothing for more than {options['factor']:g} times the median of its own intervals."
     return [
-        Section("Silent now", text, (), lasting),
-        Section("Sessions", "", [_sessions(met, by)]),
-        Section("Silences that ended", "The longest first.", (), ended),
-        Section("Devices", "", (), found.sort_values("last_seen", ascending=False)),
+        PageSection("Silent now", text, (), lasting),
+        PageSection("Sessions", "", [_sessions(met, by)]),
+        PageSection("Silences that ended", "The longest first.", (), ended),
+        PageSection("Devices", "", (), found.sort_values("last_seen", ascending=False)),
     ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 
-class Progress:
+class ProgressPrinter:
     """Writes lines, each at once: whoever reads a pipe sees them as they come."""
 
     def __init__(self, out: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:

@@ -22,11 +22,11 @@ from pyspark.sql import functions as F
 
 from gateway_spark.errors import OptionError
 from gateway_spark.jobs import inputs
-from gateway_spark.jobs.job import Job, Outcome, Run
+from gateway_spark.jobs.job import Job, JobOutcome, JobRun
 from gateway_spark.jobs.running import main
 from gateway_spark.jobs.words import count, number
 from gateway_spark.reports import plots
-from gateway_spark.reports.page import Section, Tables
+from gateway_spark.reports.page import PageSection, ResultTables
 from gateway_spark.rows import KINDS
 from gateway_spark.schema import MESSAGE_SCHEMA
 from gateway_spark.transforms.replays import annotated, numbered, selected
@@ -64,7 +64,7 @@ def add_options(parser: ArgumentParser) -> None:
     )
 
 
-def perform(run: Run) -> Outcome:
+def perform(run: JobRun) -> JobOutcome:
     """Publish what is selected, batch by batch, or with ``--dry-run`` only say what that is."""
     if run.options.dry_run:
         return _preview(run)
@@ -84,7 +84,7 @@ def perform(run: Run) -> Outcome:
         run.progress.say(f"{min(plan['done'] * plan['batch_size'], plan['messages'])} of {plan['messages']} published")
     run.outputs.write(PREVIEW, _summed_up(chosen))
     published = {"published": plan["messages"] - before, "published before": before}
-    return Outcome({"messages": plan["messages"], "batches": plan["batches"], **published})
+    return JobOutcome({"messages": plan["messages"], "batches": plan["batches"], **published})
 
 
 class Pace:
@@ -114,7 +114,7 @@ class Pace:
         self._count += count
 
 
-def _plan(run: Run) -> dict[str, Any]:
+def _plan(run: JobRun) -> dict[str, Any]:
     """Return the plan: that of an earlier run, or one made now. :raises OptionError: if that run asked otherwise."""
     asked = {name: _plain(getattr(run.options, name)) for name in QUESTION}
     path = run.outputs.directory / PLAN_FILE
@@ -131,13 +131,13 @@ def _plan(run: Run) -> dict[str, Any]:
     return plan
 
 
-def _preview(run: Run) -> Outcome:
+def _preview(run: JobRun) -> JobOutcome:
     chosen = selected(inputs.messages(run), run.options.where)
     count = run.outputs.write(PREVIEW, _summed_up(chosen))
-    return Outcome({"messages": chosen.count(), "routing keys": count, "published": "nothing, a dry run"})
+    return JobOutcome({"messages": chosen.count(), "routing keys": count, "published": "nothing, a dry run"})
 
 
-def _publish(run: Run, messages: DataFrame, batch: int) -> None:
+def _publish(run: JobRun, messages: DataFrame, batch: int) -> None:
     """Publish one batch in one step, in order: in one task therefore."""
     given = sink_of(run, batch)
     # A column goes before the option of that name, so that a replay elsewhere does without the column.
@@ -147,7 +147,7 @@ def _publish(run: Run, messages: DataFrame, batch: int) -> None:
     in_order.write.format("gateway").mode("append").options(**given).save()
 
 
-def sink_of(run: Run, batch: int) -> Mapping[str, str]:
+def sink_of(run: JobRun, batch: int) -> Mapping[str, str]:
     """Return the options of the sink for a batch. :raises OptionError: when one is wrong."""
     options = run.options
     named = {
@@ -176,13 +176,13 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | list) else str(value)
 
 
-def page(tables: Tables, options: Mapping[str, Any]) -> list[Section]:
+def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
     """Show what was published, or would be, by routing key."""
     found = tables[PREVIEW]
     if found.empty:
-        return [Section("Messages", "No message was selected.")]
+        return [PageSection("Messages", "No message was selected.")]
     most = found.groupby("routing_key")["messages"].sum().nlargest(15)
-    return [Section("Messages by routing key", "", [plots.bars("Messages", most.to_dict())], found)]
+    return [PageSection("Messages by routing key", "", [plots.bars("Messages", most.to_dict())], found)]
 
 
 JOB: Final = Job("replay", "Publish stored messages once more", add_options, perform, page, is_repeatable=False)

@@ -9,7 +9,7 @@ from typing import Any
 from gateway_spark.errors import OptionError
 from gateway_spark.jobs.job import Job
 from gateway_spark.jobs.outputs import RUN_FILE, Outputs
-from gateway_spark.reports.page import Tables, page
+from gateway_spark.reports.page import ResultTables, page
 
 
 def noted(directory: Path) -> Mapping[str, Any]:
@@ -24,7 +24,7 @@ def noted(directory: Path) -> Mapping[str, Any]:
 def write_report(job: Job, outputs: Outputs) -> Path:
     """Write the report of the run whose results are there; return where it is."""
     run = noted(outputs.directory)
-    sections = job.page(Tables(outputs.directory), run["options"])
+    sections = job.page(ResultTables(outputs.directory), run["options"])
     facts = {"run": _period(run), **run["figures"], "tables": str(outputs.directory)}
     footer = "options: " + ", ".join(f"{name} = {_shown(value)}" for name, value in run["options"].items())
     return outputs.report(page(job.name, job.summary, facts, run["warnings"], sections, footer))

@@ -16,13 +16,13 @@ from pyspark.sql import DataFrame
 
 from gateway_spark.errors import PipelineError
 from gateway_spark.jobs import inputs
-from gateway_spark.jobs.job import Job, Outcome, Run
+from gateway_spark.jobs.job import Job, JobOutcome, JobRun
 from gateway_spark.jobs.running import main
 from gateway_spark.jobs.streaming import run_query
 from gateway_spark.jobs.updates import Updates
 from gateway_spark.jobs.words import fields, interval, share
 from gateway_spark.reports import plots
-from gateway_spark.reports.page import Section, Tables
+from gateway_spark.reports.page import PageSection, ResultTables
 from gateway_spark.transforms.columns import label_of
 from gateway_spark.transforms.rollup import PERCENTILES, rollup
 
@@ -49,12 +49,12 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--checkpoint", type=Path, metavar="DIR", help=checkpoint_help)
 
 
-def perform(run: Run) -> Outcome:
+def perform(run: JobRun) -> JobOutcome:
     """Roll up a stream as far as it is, remembering that, or everything there is at once."""
     if inputs.follows(run.options):
         return _follow(run)
     rows = run.outputs.write(WINDOWS, windows_of(inputs.messages(run), run.options))
-    return Outcome({"windows": rows})
+    return JobOutcome({"windows": rows})
 
 
 def windows_of(messages: DataFrame, options: Namespace, watermark: str | None = None) -> DataFrame:
@@ -71,7 +71,7 @@ def windows_of(messages: DataFrame, options: Namespace, watermark: str | None = 
     )
 
 
-def _follow(run: Run) -> Outcome:
+def _follow(run: JobRun) -> JobOutcome:
     """Roll up what came since the checkpoint; with ``--continuous`` conclude after each batch."""
     updates = Updates(run.outputs, _by(run.options), run.options.checkpoint)
     updates.begin()
@@ -89,20 +89,20 @@ def _follow(run: Run) -> Outcome:
     complaint = f"{lateness.dropped} readings were later than the watermark of {run.options.watermark} and are missing"
     if run.options.late == "fail":
         raise PipelineError(complaint)
-    return Outcome(outcome.figures, (complaint,))
+    return JobOutcome(outcome.figures, (complaint,))
 
 
-def _merged(run: Run, updates: Updates) -> Outcome:
+def _merged(run: JobRun, updates: Updates) -> JobOutcome:
     """Bring the windows up to date with all updates."""
     windows = updates.latest(run.spark)
-    return Outcome({"windows": 0 if windows is None else run.outputs.write(WINDOWS, windows)})
+    return JobOutcome({"windows": 0 if windows is None else run.outputs.write(WINDOWS, windows)})
 
 
-def page(tables: Tables, options: Mapping[str, Any]) -> list[Section]:
+def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
     """Show for each field the means of the devices that say most, with the range between least and greatest."""
     windows = tables[WINDOWS]
     if windows.empty:
-        return [Section("Windows", "No message had anything of what was asked for.")]
+        return [PageSection("Windows", "No message had anything of what was asked for.")]
     by = [label_of(name) for name in options.get("by", ["routing_key"])]
     windows = windows.assign(device=windows[by].astype(str).agg(" ".join, axis=1)).sort_values("window_start")
     busiest = list(windows.groupby("device")["messages"].sum().nlargest(plots.MOST_SERIES).index)
@@ -112,9 +112,9 @@ def page(tables: Tables, options: Mapping[str, Any]) -> list[Section]:
         f"{windows['device'].nunique()} devices; shown are those with most messages, means within least and greatest."
     )
     return [
-        Section("Means over time", text, pictures),
-        Section("Devices", table=_devices(windows)),
-        Section("Windows", table=windows.drop(columns="device")),
+        PageSection("Means over time", text, pictures),
+        PageSection("Devices", table=_devices(windows)),
+        PageSection("Windows", table=windows.drop(columns="device")),
     ]
 
 

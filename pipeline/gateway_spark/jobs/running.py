@@ -14,13 +14,13 @@ from pyspark.errors import PySparkException
 
 from gateway_spark.errors import OptionError, PipelineError
 from gateway_spark.jobs.inputs import add_input_options, check
-from gateway_spark.jobs.job import Job, Outcome, Reads, Run
+from gateway_spark.jobs.job import Job, JobOutcome, JobRun, Reads
 from gateway_spark.jobs.outputs import Outputs
-from gateway_spark.jobs.progress import Progress
+from gateway_spark.jobs.progress import ProgressPrinter
 from gateway_spark.jobs.reporting import write_report
 from gateway_spark.jobs.words import duration_s, master
 from gateway_spark.session import session
-from gateway_spark.usage import USAGE, Parser
+from gateway_spark.usage import USAGE, UsageParser
 
 FAILED: Final = 1
 
@@ -50,7 +50,7 @@ def main(job: Job, arguments: Sequence[str] | None = None, pause: Callable[[floa
 
 def parser_of(job: Job) -> ArgumentParser:
     """Return what reads the command line of a job."""
-    parser = Parser(prog=f"gateway pipeline run {job.name}", description=f"{job.name}: {job.summary}.")
+    parser = UsageParser(prog=f"gateway pipeline run {job.name}", description=f"{job.name}: {job.summary}.")
     job.add_options(parser)
     if job.reads is Reads.FILES:
         parser.add_argument("--archive", type=Path, required=True, metavar="DIR", help="the directory of the archive")
@@ -71,21 +71,21 @@ def parser_of(job: Job) -> ArgumentParser:
     return parser
 
 
-def run_job(job: Job, options: Namespace, pause: Callable[[float], None] = time.sleep) -> Outcome:
+def run_job(job: Job, options: Namespace, pause: Callable[[float], None] = time.sleep) -> JobOutcome:
     """Run a job, once or until it is interrupted. :raises OptionError: when options do not fit together."""
     _check(job, options)
     settings = _settings(options.conf)
     outputs = Outputs(options.out or default_directory(job.name, options))
-    progress = Progress()
+    progress = ProgressPrinter()
     progress.say(f"{job.name}: starting Spark")
     spark = session(f"gateway {job.name}", options.master, settings)
     while True:
         started = datetime.now(UTC)
 
-        def conclude(outcome: Outcome, started: datetime = started) -> None:
+        def conclude(outcome: JobOutcome, started: datetime = started) -> None:
             _conclude(job, options, outputs, progress, outcome, started)
 
-        outcome = job.perform(Run(spark, options, outputs, progress, conclude))
+        outcome = job.perform(JobRun(spark, options, outputs, progress, conclude))
         conclude(outcome)
         if not options.continuous:
             return outcome
@@ -98,7 +98,7 @@ def default_directory(job: str, options: Namespace) -> Path:
 
 
 def _conclude(
-    job: Job, options: Namespace, outputs: Outputs, progress: Progress, outcome: Outcome, started: datetime
+    job: Job, options: Namespace, outputs: Outputs, progress: ProgressPrinter, outcome: JobOutcome, started: datetime
 ) -> None:
     """Write what a run came to: ``run.json``, the report, the summary."""
     for warning in outcome.warnings:
@@ -110,7 +110,7 @@ def _conclude(
     progress.say(f"report: {report}")
 
 
-def _noted(job: Job, options: Namespace, outcome: Outcome, started: datetime) -> Mapping[str, Any]:
+def _noted(job: Job, options: Namespace, outcome: JobOutcome, started: datetime) -> Mapping[str, Any]:
     given = {name: value for name, value in vars(options).items() if value not in (None, [], False)}
     return {
         "job": job.name,

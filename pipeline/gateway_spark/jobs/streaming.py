@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from gateway_spark.jobs.interruption import noted_interrupts
-from gateway_spark.jobs.progress import Progress
+from gateway_spark.jobs.progress import ProgressPrinter
 
 #: How long the driver waits before it looks at the query again, in seconds.
 LOOK_S: Final = 1
@@ -41,7 +41,7 @@ def run_query(
     results: DataFrame,
     write: Callable[[DataFrame, int], None],
     options: Namespace,
-    progress: Progress,
+    progress: ProgressPrinter,
 ) -> Lateness:
     """Run a query in update mode: to the end of what there is, or with ``--continuous`` until it is interrupted.
 
@@ -76,7 +76,7 @@ def _last_batch(query: StreamingQuery) -> int | None:
     return None if last is None else int(last["batchId"])
 
 
-def _look(query: StreamingQuery, lateness: Lateness, progress: Progress) -> None:
+def _look(query: StreamingQuery, lateness: Lateness, progress: ProgressPrinter) -> None:
     """Say what the query did since the last look."""
     for batch in query.recentProgress:
         if lateness.see(batch) and batch["numInputRows"]:

@@ -18,7 +18,7 @@ SHOWN: Final = 50
 MOST_ROWS: Final = 500_000
 
 
-class Tables:
+class ResultTables:
     """The tables of a directory of results, as pandas has them."""
 
     def __init__(self, directory: Path) -> None:
@@ -49,7 +49,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PageSection:
     """A part of a page: words, plots in SVG, and a table of which the first rows are shown."""
 
     title: str
@@ -74,7 +74,7 @@ def page(
     summary: str,
     facts: Mapping[str, Any],
     warnings: Sequence[str],
-    sections: Sequence[Section],
+    sections: Sequence[PageSection],
     footer: str,
 ) -> str:
     """Return a page. All words are escaped, whatever messages had in them; plots are ours."""

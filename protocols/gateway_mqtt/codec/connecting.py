@@ -6,8 +6,8 @@ from gateway_mqtt.codec.data_types import read_binary, read_octet, read_u16, rea
 from gateway_mqtt.codec.errors import MqttError, malformed, protocol_error
 from gateway_mqtt.codec.packet_types import PacketType
 from gateway_mqtt.codec.packets import Connect, WillPacket
-from gateway_mqtt.codec.properties import Properties, Property, decode_properties
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.properties import Properties, PropertyId, decode_properties
+from gateway_mqtt.codec.reasons import ReasonCode
 from gateway_mqtt.translation.topics import check_topic
 
 VERSIONS: Final = frozenset({("MQIsdp", 3), ("MQTT", 4), ("MQTT", 5)})
@@ -65,7 +65,7 @@ def _read_version(body: bytes) -> tuple[int, str, int]:
     name, at = read_utf8(body, 0, len(body))
     level, at = read_octet(body, at, len(body))
     if (name, level) not in VERSIONS:  # MQTT-3.1.2-1, 3.1.2-2
-        raise MqttError(Reason.UNSUPPORTED_PROTOCOL_VERSION, f"protocol '{name}' of level {level}")
+        raise MqttError(ReasonCode.UNSUPPORTED_PROTOCOL_VERSION, f"protocol '{name}' of level {level}")
     return level, name, at
 
 
@@ -82,7 +82,7 @@ def _check_flags(version: int, flags: int, connect_flags: int) -> None:
 
 
 def _check_authentication(properties: Properties) -> None:
-    if Property.AUTHENTICATION_DATA in properties and Property.AUTHENTICATION_METHOD not in properties:
+    if PropertyId.AUTHENTICATION_DATA in properties and PropertyId.AUTHENTICATION_METHOD not in properties:
         raise protocol_error("Authentication Data without Authentication Method")  # 3.1.2.11.10
 
 
@@ -95,7 +95,7 @@ def _read_will(version: int, connect_flags: int, body: bytes, at: int) -> tuple[
     properties: Properties = {}
     if version == 5:
         properties, at = decode_properties(body, at, end, PacketType.WILL)
-        if (response_topic := properties.get(Property.RESPONSE_TOPIC)) is not None:
+        if (response_topic := properties.get(PropertyId.RESPONSE_TOPIC)) is not None:
             check_topic(response_topic)  # MQTT-3.3.2-14
     topic, at = read_utf8(body, at, end)
     check_topic(topic)
@@ -120,4 +120,4 @@ def _check_client_id(version: int, client_id: str, clean_start: bool) -> None:
     3.1 wants at least one character (up to 23, which its successors dropped), 3.1.1 a clean session (MQTT-3.1.3-8).
     """
     if not client_id and (version == 3 or (version == 4 and not clean_start)):
-        raise MqttError(Reason.CLIENT_IDENTIFIER_NOT_VALID, "the client identifier is empty")
+        raise MqttError(ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, "the client identifier is empty")

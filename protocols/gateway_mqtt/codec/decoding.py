@@ -12,8 +12,8 @@ from gateway_mqtt.codec.data_types import read_octet, read_u16, read_utf8
 from gateway_mqtt.codec.errors import MqttError, malformed, protocol_error
 from gateway_mqtt.codec.packet_types import PacketType
 from gateway_mqtt.codec.packets import Auth, Disconnect, Subscribe, SubscriptionRequest, Unsubscribe
-from gateway_mqtt.codec.properties import Properties, Property, decode_properties
-from gateway_mqtt.codec.reasons import SERVERS_ALONE, Reason, carried_by
+from gateway_mqtt.codec.properties import Properties, PropertyId, decode_properties
+from gateway_mqtt.codec.reasons import SERVERS_ALONE, ReasonCode, carried_by
 from gateway_mqtt.translation.topics import SHARE, require_filter
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
 _FLAGS: Final[Mapping[int, int]] = {PacketType.PUBREL: 2, PacketType.SUBSCRIBE: 2, PacketType.UNSUBSCRIBE: 2}
 
 #: What a client may say in each packet that carries a reason.
-_REASONS: Final[Mapping[int, Mapping[int, Reason]]] = {
+_REASONS: Final[Mapping[int, Mapping[int, ReasonCode]]] = {
     packet_type: {reason.value: reason for reason in reasons}
     for packet_type, reasons in (
         (PacketType.PUBACK, carried_by(PacketType.PUBACK)),
@@ -42,7 +42,7 @@ _REASONS: Final[Mapping[int, Mapping[int, Reason]]] = {
     )
 }
 
-_SUCCESS: Final = Reason.SUCCESS
+_SUCCESS: Final = ReasonCode.SUCCESS
 
 #: Filters in one SUBSCRIBE or UNSUBSCRIBE, unless a setting says otherwise: all of them are read in one turn.
 MAX_FILTERS: Final = 2_000
@@ -57,7 +57,7 @@ def check_flags(version: int, packet_type: int, flags: int) -> None:
         raise malformed(f"flags {flags:#x} in {PacketType(packet_type).name}")
 
 
-def decode_ack(version: int, packet_type: int, body: bytes) -> tuple[int, Reason, Properties | None]:
+def decode_ack(version: int, packet_type: int, body: bytes) -> tuple[int, ReasonCode, Properties | None]:
     """Read PUBACK, PUBREC, PUBREL or PUBCOMP: the packet it is about, the reason and, if there are any, properties."""
     if len(body) == 2 and (packet_id := body[0] << 8 | body[1]):
         return packet_id, _SUCCESS, None
@@ -117,7 +117,7 @@ def decode_auth(version: int, flags: int, body: bytes) -> Auth:
     reason, properties = _read_reason(PacketType.AUTH, body, 0)
     if reason is _SUCCESS:
         raise protocol_error("a client cannot tell that authentication succeeded")  # Table 3-11
-    if Property.AUTHENTICATION_METHOD not in properties:
+    if PropertyId.AUTHENTICATION_METHOD not in properties:
         raise protocol_error("AUTH without Authentication Method")  # 3.15.2.2.2
     return Auth(reason, properties)
 
@@ -143,7 +143,7 @@ def _request(version: int, filter: str, options: int) -> SubscriptionRequest:
 
 def _require_fewer(count: int, most: int) -> None:
     if count >= most:
-        raise MqttError(Reason.QUOTA_EXCEEDED, f"more than {most} filters in one request")
+        raise MqttError(ReasonCode.QUOTA_EXCEEDED, f"more than {most} filters in one request")
 
 
 def _read_filter(body: bytes, at: int) -> tuple[str, int]:
@@ -163,7 +163,7 @@ def _read_properties(version: int, body: bytes, at: int, packet_type: PacketType
     return decode_properties(body, at, len(body), packet_type) if version >= 5 else ({}, at)
 
 
-def _read_reason(packet_type: PacketType, body: bytes, at: int) -> tuple[Reason, Properties]:
+def _read_reason(packet_type: PacketType, body: bytes, at: int) -> tuple[ReasonCode, Properties]:
     """Read the end of a packet: a reason and properties. Either may be left out with what follows it (3.4.2.1)."""
     if at == len(body):
         return _SUCCESS, {}

@@ -9,7 +9,7 @@ from typing import Final
 from gateway_mqtt.codec.data_types import varint
 from gateway_mqtt.codec.packet_types import PacketType
 from gateway_mqtt.codec.properties import Properties, encode_properties
-from gateway_mqtt.codec.reasons import CONNACK_3, Reason
+from gateway_mqtt.codec.reasons import CONNACK_3, ReasonCode
 
 PINGRESP: Final = b"\xd0\x00"
 
@@ -36,7 +36,7 @@ def packet(first_byte: int, body: bytes) -> bytes:
     return bytes((first_byte,)) + varint(len(body)) + body
 
 
-def connack(version: int, session_present: bool, reason: Reason, properties: Properties | None = None) -> bytes:
+def connack(version: int, session_present: bool, reason: ReasonCode, properties: Properties | None = None) -> bytes:
     """Write a CONNACK. A refusal never says that there is a session (MQTT-3.2.2-6), and 3.1 has no such flag.
 
     Empty where 3.x has no return code for the reason: then the connection closes without a word (3.1.1: 3.2.2-6).
@@ -52,7 +52,7 @@ def ack(
     packet_type: int,
     version: int,
     packet_id: int,
-    reason: Reason = Reason.SUCCESS,
+    reason: ReasonCode = ReasonCode.SUCCESS,
     properties: Properties | None = None,
 ) -> bytes:
     """Write PUBACK, PUBREC, PUBREL or PUBCOMP, in four bytes whenever they say it all (3.4.2.1)."""
@@ -63,7 +63,7 @@ def ack(
     return packet(head[0], body + encode_properties(properties) if properties else body)
 
 
-def suback(version: int, packet_id: int, reasons: Iterable[Reason], properties: Properties | None = None) -> bytes:
+def suback(version: int, packet_id: int, reasons: Iterable[ReasonCode], properties: Properties | None = None) -> bytes:
     """Write a SUBACK: for each filter the QoS granted, or why it was refused."""
     body = packet_id.to_bytes(2, "big")
     if version < 5:
@@ -71,7 +71,9 @@ def suback(version: int, packet_id: int, reasons: Iterable[Reason], properties: 
     return packet(0x90, body + encode_properties(properties) + bytes(reasons))
 
 
-def unsuback(version: int, packet_id: int, reasons: Iterable[Reason], properties: Properties | None = None) -> bytes:
+def unsuback(
+    version: int, packet_id: int, reasons: Iterable[ReasonCode], properties: Properties | None = None
+) -> bytes:
     """Write an UNSUBACK; before 5.0 it says nothing of what became of each filter."""
     body = packet_id.to_bytes(2, "big")
     if version < 5:
@@ -79,12 +81,12 @@ def unsuback(version: int, packet_id: int, reasons: Iterable[Reason], properties
     return packet(0xB0, body + encode_properties(properties) + bytes(reasons))
 
 
-def disconnect(version: int, reason: Reason, properties: Properties | None = None) -> bytes:
+def disconnect(version: int, reason: ReasonCode, properties: Properties | None = None) -> bytes:
     """Write a DISCONNECT; empty before 5.0, when servers had none and just closed."""
     return b"" if version < 5 else packet(0xE0, _reasoned(reason, properties))
 
 
-def auth(reason: Reason, properties: Properties | None = None) -> bytes:
+def auth(reason: ReasonCode, properties: Properties | None = None) -> bytes:
     """Write an AUTH, of 5.0 always."""
     return packet(0xF0, _reasoned(reason, properties))
 
@@ -94,7 +96,7 @@ def pingresp() -> bytes:
     return PINGRESP
 
 
-def _reasoned(reason: Reason, properties: Properties | None) -> bytes:
+def _reasoned(reason: ReasonCode, properties: Properties | None) -> bytes:
     """Return a reason and properties, each left out if nothing else is said (3.14.2.1, 3.15.2.1)."""
     if properties:
         return bytes((reason,)) + encode_properties(properties)

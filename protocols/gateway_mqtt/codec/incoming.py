@@ -1,10 +1,10 @@
 """The bytes of one client, put together into packets however they were cut (2.1)."""
 
 from gateway_mqtt.codec.errors import MqttError
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.reasons import ReasonCode
 
 
-class Incoming:
+class IncomingPackets:
     """Owns what came of a packet that is not whole yet: its ``beginning``.
 
     At least ``missing`` more bytes are needed before it is worth a look. The pieces are joined once the packet is
@@ -40,9 +40,9 @@ def remaining_length(data: bytes, at: int, end: int, limit: int) -> tuple[int, i
         length |= (byte & 0x7F) << shift
         if byte < 0x80:
             if length + start + 1 - at > limit:
-                raise MqttError(Reason.PACKET_TOO_LARGE, f"a packet of {length} bytes, allowed are {limit} in all")
+                raise MqttError(ReasonCode.PACKET_TOO_LARGE, f"a packet of {length} bytes, allowed are {limit} in all")
             return length, start + 1
         shift += 7
     if end - at >= 5:
-        raise MqttError(Reason.MALFORMED_PACKET, "the remaining length takes more than four bytes")  # 1.5.5
+        raise MqttError(ReasonCode.MALFORMED_PACKET, "the remaining length takes more than four bytes")  # 1.5.5
     return None

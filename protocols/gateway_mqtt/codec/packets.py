@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gateway_mqtt.codec.properties import Properties
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.reasons import ReasonCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Unsubscribe:
 class Disconnect:
     """A DISCONNECT (3.14)."""
 
-    reason: Reason
+    reason: ReasonCode
     properties: Properties
 
 
@@ -80,5 +80,5 @@ class Disconnect:
 class Auth:
     """An AUTH (3.15)."""
 
-    reason: Reason
+    reason: ReasonCode
     properties: Properties

@@ -19,10 +19,10 @@ from gateway_mqtt.codec.data_types import (
 )
 from gateway_mqtt.codec.errors import MqttError, malformed, protocol_error
 from gateway_mqtt.codec.packet_types import PacketType
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.reasons import ReasonCode
 
 
-class Property(IntEnum):
+class PropertyId(IntEnum):
     """An identifier (Table 2-4)."""
 
     PAYLOAD_FORMAT_INDICATOR = 0x01
@@ -54,7 +54,7 @@ class Property(IntEnum):
     SHARED_SUBSCRIPTION_AVAILABLE = 0x2A
 
 
-Properties: TypeAlias = dict[Property, Any]
+Properties: TypeAlias = dict[PropertyId, Any]
 """What a packet says by property: an ``int``, ``str`` or ``bytes`` as the property's kind has it.
 
 ``USER_PROPERTY`` is a list of pairs of ``str``, in their order and with duplicates; ``SUBSCRIPTION_IDENTIFIER`` is a
@@ -62,7 +62,7 @@ list of ``int``. Both lists have at least one item when the property is there.
 """
 
 
-class Kind(NamedTuple):
+class DataType(NamedTuple):
     """A data type: how a value of it is read and written."""
 
     read: Callable[[bytes, int, int], tuple[Any, int]]
@@ -75,16 +75,16 @@ def _read_pair(data: bytes, at: int, end: int) -> tuple[tuple[str, str], int]:
     return (name, value), at
 
 
-_OCTET: Final = Kind(read_octet, lambda number: bytes((number,)))
-_U16: Final = Kind(read_u16, u16)
-_U32: Final = Kind(read_u32, u32)
-_VARINT: Final = Kind(read_bounded_varint, varint)
-_TEXT: Final = Kind(read_utf8, utf8)
-_BINARY: Final = Kind(read_binary, binary)
-_PAIR: Final = Kind(_read_pair, lambda pair: utf8(pair[0]) + utf8(pair[1]))
+_OCTET: Final = DataType(read_octet, lambda number: bytes((number,)))
+_U16: Final = DataType(read_u16, u16)
+_U32: Final = DataType(read_u32, u32)
+_VARINT: Final = DataType(read_bounded_varint, varint)
+_TEXT: Final = DataType(read_utf8, utf8)
+_BINARY: Final = DataType(read_binary, binary)
+_PAIR: Final = DataType(_read_pair, lambda pair: utf8(pair[0]) + utf8(pair[1]))
 
 
-class Definition(NamedTuple):
+class PropertyDefinition(NamedTuple):
     """What the specification says of one property.
 
     ``carriers`` may hold it, ``repeats`` names those that may hold several. ``refuses`` tells values that are of the
@@ -92,11 +92,11 @@ class Definition(NamedTuple):
     """
 
     name: str
-    kind: Kind
+    kind: DataType
     carriers: frozenset[PacketType]
     repeats: frozenset[PacketType] = frozenset()
     refuses: Callable[[Any], bool] | None = None
-    refusal: Reason = Reason.PROTOCOL_ERROR
+    refusal: ReasonCode = ReasonCode.PROTOCOL_ERROR
 
 
 def _neither_0_nor_1(number: int) -> bool:
@@ -119,42 +119,44 @@ _ANSWERS: Final = _CONNACK | {
 }
 _ALL: Final = _ANSWERS | _CONNECT | _MESSAGES | {_P.SUBSCRIBE, _P.UNSUBSCRIBE}
 
-DEFINITIONS: Final[dict[int, Definition]] = {
-    0x01: Definition("Payload Format Indicator", _OCTET, _MESSAGES, refuses=_neither_0_nor_1),
-    0x02: Definition("Message Expiry Interval", _U32, _MESSAGES),
-    0x03: Definition("Content Type", _TEXT, _MESSAGES),
-    0x08: Definition("Response Topic", _TEXT, _MESSAGES),
-    0x09: Definition("Correlation Data", _BINARY, _MESSAGES),
-    0x0B: Definition("Subscription Identifier", _VARINT, _PUBLISH | {_P.SUBSCRIBE}, repeats=_PUBLISH, refuses=_zero),
-    0x11: Definition("Session Expiry Interval", _U32, _HANDSHAKE | {_P.DISCONNECT}),
-    0x12: Definition("Assigned Client Identifier", _TEXT, _CONNACK),
-    0x13: Definition("Server Keep Alive", _U16, _CONNACK),
-    0x15: Definition("Authentication Method", _TEXT, _AUTHENTICATION),
-    0x16: Definition("Authentication Data", _BINARY, _AUTHENTICATION),
-    0x17: Definition("Request Problem Information", _OCTET, _CONNECT, refuses=_neither_0_nor_1),
-    0x18: Definition("Will Delay Interval", _U32, frozenset({_P.WILL})),
-    0x19: Definition("Request Response Information", _OCTET, _CONNECT, refuses=_neither_0_nor_1),
-    0x1A: Definition("Response Information", _TEXT, _CONNACK),
-    0x1C: Definition("Server Reference", _TEXT, _CONNACK | {_P.DISCONNECT}),
-    0x1F: Definition("Reason String", _TEXT, _ANSWERS),
-    0x21: Definition("Receive Maximum", _U16, _HANDSHAKE, refuses=_zero),
-    0x22: Definition("Topic Alias Maximum", _U16, _HANDSHAKE),
-    0x23: Definition("Topic Alias", _U16, _PUBLISH, refuses=_zero, refusal=Reason.TOPIC_ALIAS_INVALID),
-    0x24: Definition("Maximum QoS", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
-    0x25: Definition("Retain Available", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
-    0x26: Definition("User Property", _PAIR, _ALL, repeats=_ALL),
-    0x27: Definition("Maximum Packet Size", _U32, _HANDSHAKE, refuses=_zero),
-    0x28: Definition("Wildcard Subscription Available", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
-    0x29: Definition("Subscription Identifier Available", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
-    0x2A: Definition("Shared Subscription Available", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
+DEFINITIONS: Final[dict[int, PropertyDefinition]] = {
+    0x01: PropertyDefinition("Payload Format Indicator", _OCTET, _MESSAGES, refuses=_neither_0_nor_1),
+    0x02: PropertyDefinition("Message Expiry Interval", _U32, _MESSAGES),
+    0x03: PropertyDefinition("Content Type", _TEXT, _MESSAGES),
+    0x08: PropertyDefinition("Response Topic", _TEXT, _MESSAGES),
+    0x09: PropertyDefinition("Correlation Data", _BINARY, _MESSAGES),
+    0x0B: PropertyDefinition(
+        "Subscription Identifier", _VARINT, _PUBLISH | {_P.SUBSCRIBE}, repeats=_PUBLISH, refuses=_zero
+    ),
+    0x11: PropertyDefinition("Session Expiry Interval", _U32, _HANDSHAKE | {_P.DISCONNECT}),
+    0x12: PropertyDefinition("Assigned Client Identifier", _TEXT, _CONNACK),
+    0x13: PropertyDefinition("Server Keep Alive", _U16, _CONNACK),
+    0x15: PropertyDefinition("Authentication Method", _TEXT, _AUTHENTICATION),
+    0x16: PropertyDefinition("Authentication Data", _BINARY, _AUTHENTICATION),
+    0x17: PropertyDefinition("Request Problem Information", _OCTET, _CONNECT, refuses=_neither_0_nor_1),
+    0x18: PropertyDefinition("Will Delay Interval", _U32, frozenset({_P.WILL})),
+    0x19: PropertyDefinition("Request Response Information", _OCTET, _CONNECT, refuses=_neither_0_nor_1),
+    0x1A: PropertyDefinition("Response Information", _TEXT, _CONNACK),
+    0x1C: PropertyDefinition("Server Reference", _TEXT, _CONNACK | {_P.DISCONNECT}),
+    0x1F: PropertyDefinition("Reason String", _TEXT, _ANSWERS),
+    0x21: PropertyDefinition("Receive Maximum", _U16, _HANDSHAKE, refuses=_zero),
+    0x22: PropertyDefinition("Topic Alias Maximum", _U16, _HANDSHAKE),
+    0x23: PropertyDefinition("Topic Alias", _U16, _PUBLISH, refuses=_zero, refusal=ReasonCode.TOPIC_ALIAS_INVALID),
+    0x24: PropertyDefinition("Maximum QoS", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
+    0x25: PropertyDefinition("Retain Available", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
+    0x26: PropertyDefinition("User Property", _PAIR, _ALL, repeats=_ALL),
+    0x27: PropertyDefinition("Maximum Packet Size", _U32, _HANDSHAKE, refuses=_zero),
+    0x28: PropertyDefinition("Wildcard Subscription Available", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
+    0x29: PropertyDefinition("Subscription Identifier Available", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
+    0x2A: PropertyDefinition("Shared Subscription Available", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
 }
 
 #: How often a packet may have a property that may repeat: all of them are read in one turn.
 MOST_REPEATED: Final = 1_000
 
-_BY_NUMBER: Final = {key.value: key for key in Property}
+_BY_NUMBER: Final = {key.value: key for key in PropertyId}
 
-_LISTS: Final = frozenset({Property.USER_PROPERTY, Property.SUBSCRIPTION_IDENTIFIER})
+_LISTS: Final = frozenset({PropertyId.USER_PROPERTY, PropertyId.SUBSCRIPTION_IDENTIFIER})
 
 
 def decode_properties(data: bytes, at: int, end: int, packet: PacketType) -> tuple[Properties, int]:
@@ -186,12 +188,12 @@ def read_block(data: bytes, at: int, end: int, packet: PacketType) -> Properties
     return properties
 
 
-def _put(properties: Properties, key: Property, value: object, packet: PacketType) -> None:
+def _put(properties: Properties, key: PropertyId, value: object, packet: PacketType) -> None:
     if key not in properties:
         properties[key] = [value] if key in _LISTS else value
     elif packet in DEFINITIONS[key].repeats:
         if len(properties[key]) >= MOST_REPEATED:
-            raise MqttError(Reason.QUOTA_EXCEEDED, f"{DEFINITIONS[key].name} more than {MOST_REPEATED} times")
+            raise MqttError(ReasonCode.QUOTA_EXCEEDED, f"{DEFINITIONS[key].name} more than {MOST_REPEATED} times")
         properties[key].append(value)
     else:
         raise protocol_error(f"{DEFINITIONS[key].name} twice in {packet.name}")

@@ -5,7 +5,7 @@ from typing import Final
 from gateway_mqtt.codec.data_types import read_bounded_varint
 from gateway_mqtt.codec.errors import malformed, protocol_error
 from gateway_mqtt.codec.packet_types import PacketType
-from gateway_mqtt.codec.properties import Properties, Property, read_block, write_block
+from gateway_mqtt.codec.properties import Properties, PropertyId, read_block, write_block
 from gateway_mqtt.translation.topics import check_topic
 
 
@@ -79,7 +79,7 @@ class PublishProperties:
         self.content_type = content_type
 
 
-_ALIAS: Final = bytes((Property.TOPIC_ALIAS,))
+_ALIAS: Final = bytes((PropertyId.TOPIC_ALIAS,))
 
 NO_PROPERTIES: Final = PublishProperties()
 
@@ -94,19 +94,19 @@ def scan_publish_properties(block: bytes) -> PublishProperties:
     if not block:
         return NO_PROPERTIES
     said = read_block(block, 0, len(block), PacketType.PUBLISH)
-    if Property.SUBSCRIPTION_IDENTIFIER in said:
+    if PropertyId.SUBSCRIPTION_IDENTIFIER in said:
         raise protocol_error("Subscription Identifier in PUBLISH from a client")
-    response_topic = said.get(Property.RESPONSE_TOPIC)
+    response_topic = said.get(PropertyId.RESPONSE_TOPIC)
     if response_topic is not None:
         check_topic(response_topic)
     return PublishProperties(
-        said.get(Property.PAYLOAD_FORMAT_INDICATOR, 0),
-        said.get(Property.MESSAGE_EXPIRY_INTERVAL),
-        said.get(Property.TOPIC_ALIAS, 0),
+        said.get(PropertyId.PAYLOAD_FORMAT_INDICATOR, 0),
+        said.get(PropertyId.MESSAGE_EXPIRY_INTERVAL),
+        said.get(PropertyId.TOPIC_ALIAS, 0),
         response_topic,
-        said.get(Property.CORRELATION_DATA),
-        tuple(said.get(Property.USER_PROPERTY, ())),
-        said.get(Property.CONTENT_TYPE),
+        said.get(PropertyId.CORRELATION_DATA),
+        tuple(said.get(PropertyId.USER_PROPERTY, ())),
+        said.get(PropertyId.CONTENT_TYPE),
     )
 
 
@@ -114,20 +114,20 @@ def without_alias(block: bytes) -> bytes:
     """Return a checked block without its topic alias, which means something on its own connection only."""
     if block[:1] == _ALIAS:  # most clients that use aliases begin with it, or say nothing else
         return block[3:]
-    return _without(block, Property.TOPIC_ALIAS)
+    return _without(block, PropertyId.TOPIC_ALIAS)
 
 
 def without_expiry(block: bytes) -> bytes:
     """Return a checked block without its message expiry interval."""
-    return _without(block, Property.MESSAGE_EXPIRY_INTERVAL)
+    return _without(block, PropertyId.MESSAGE_EXPIRY_INTERVAL)
 
 
 def will_block(properties: Properties) -> bytes:
     """Return the properties of a will as the block of its PUBLISH, which tells no delay (3.1.3.2)."""
-    return write_block({key: value for key, value in properties.items() if key is not Property.WILL_DELAY_INTERVAL})
+    return write_block({key: value for key, value in properties.items() if key is not PropertyId.WILL_DELAY_INTERVAL})
 
 
-def _without(block: bytes, key: Property) -> bytes:
+def _without(block: bytes, key: PropertyId) -> bytes:
     if bytes((key,)) not in block:
         return block
     said = read_block(block, 0, len(block), PacketType.PUBLISH)

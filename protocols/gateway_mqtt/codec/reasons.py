@@ -18,7 +18,7 @@ from gateway.kernel.errors import (
 from gateway_mqtt.codec.packet_types import PacketType
 
 
-class Reason(IntEnum):
+class ReasonCode(IntEnum):
     """A reason code of MQTT 5.0 (2.4); 0x80 and above are errors.
 
     ``SUCCESS`` is also *normal disconnection* and *granted QoS 0*.
@@ -71,7 +71,7 @@ class Reason(IntEnum):
     @property
     def is_error(self) -> bool:
         """Whether what was asked for did not happen."""
-        return self >= Reason.UNSPECIFIED_ERROR
+        return self >= ReasonCode.UNSPECIFIED_ERROR
 
 
 _ACK: Final = frozenset({PacketType.PUBACK, PacketType.PUBREC})
@@ -85,54 +85,54 @@ _CLOSING: Final = _CONNACK | _DISCONNECT
 _ANY_REQUEST: Final = _CLOSING | _ACK | _SUBACK | _UNSUBACK
 
 #: Which packets may carry a reason (Table 2-6).
-CARRIERS: Final[Mapping[Reason, frozenset[PacketType]]] = {
-    Reason.SUCCESS: _ANY_REQUEST | _RELEASE | _AUTH,
-    Reason.GRANTED_QOS_1: _SUBACK,
-    Reason.GRANTED_QOS_2: _SUBACK,
-    Reason.DISCONNECT_WITH_WILL_MESSAGE: _DISCONNECT,
-    Reason.NO_MATCHING_SUBSCRIBERS: _ACK,
-    Reason.NO_SUBSCRIPTION_EXISTED: _UNSUBACK,
-    Reason.CONTINUE_AUTHENTICATION: _AUTH,
-    Reason.RE_AUTHENTICATE: _AUTH,
-    Reason.UNSPECIFIED_ERROR: _ANY_REQUEST,
-    Reason.MALFORMED_PACKET: _CLOSING,
-    Reason.PROTOCOL_ERROR: _CLOSING,
-    Reason.IMPLEMENTATION_SPECIFIC_ERROR: _ANY_REQUEST,
-    Reason.UNSUPPORTED_PROTOCOL_VERSION: _CONNACK,
-    Reason.CLIENT_IDENTIFIER_NOT_VALID: _CONNACK,
-    Reason.BAD_USER_NAME_OR_PASSWORD: _CONNACK,
-    Reason.NOT_AUTHORIZED: _ANY_REQUEST,
-    Reason.SERVER_UNAVAILABLE: _CONNACK,
-    Reason.SERVER_BUSY: _CLOSING,
-    Reason.BANNED: _CONNACK,
-    Reason.SERVER_SHUTTING_DOWN: _DISCONNECT,
-    Reason.BAD_AUTHENTICATION_METHOD: _CLOSING,
-    Reason.KEEP_ALIVE_TIMEOUT: _DISCONNECT,
-    Reason.SESSION_TAKEN_OVER: _DISCONNECT,
-    Reason.TOPIC_FILTER_INVALID: _SUBACK | _UNSUBACK | _DISCONNECT,
-    Reason.TOPIC_NAME_INVALID: _CLOSING | _ACK,
-    Reason.PACKET_IDENTIFIER_IN_USE: _ACK | _SUBACK | _UNSUBACK,
-    Reason.PACKET_IDENTIFIER_NOT_FOUND: _RELEASE,
-    Reason.RECEIVE_MAXIMUM_EXCEEDED: _DISCONNECT,
-    Reason.TOPIC_ALIAS_INVALID: _DISCONNECT,
-    Reason.PACKET_TOO_LARGE: _CLOSING,
-    Reason.MESSAGE_RATE_TOO_HIGH: _DISCONNECT,
-    Reason.QUOTA_EXCEEDED: _CLOSING | _ACK | _SUBACK,
-    Reason.ADMINISTRATIVE_ACTION: _DISCONNECT,
-    Reason.PAYLOAD_FORMAT_INVALID: _CLOSING | _ACK,
-    Reason.RETAIN_NOT_SUPPORTED: _CLOSING,
-    Reason.QOS_NOT_SUPPORTED: _CLOSING,
-    Reason.USE_ANOTHER_SERVER: _CLOSING,
-    Reason.SERVER_MOVED: _CLOSING,
-    Reason.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED: _SUBACK | _DISCONNECT,
-    Reason.CONNECTION_RATE_EXCEEDED: _CLOSING,
-    Reason.MAXIMUM_CONNECT_TIME: _DISCONNECT,
-    Reason.SUBSCRIPTION_IDENTIFIERS_NOT_SUPPORTED: _SUBACK | _DISCONNECT,
-    Reason.WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED: _SUBACK | _DISCONNECT,
+CARRIERS: Final[Mapping[ReasonCode, frozenset[PacketType]]] = {
+    ReasonCode.SUCCESS: _ANY_REQUEST | _RELEASE | _AUTH,
+    ReasonCode.GRANTED_QOS_1: _SUBACK,
+    ReasonCode.GRANTED_QOS_2: _SUBACK,
+    ReasonCode.DISCONNECT_WITH_WILL_MESSAGE: _DISCONNECT,
+    ReasonCode.NO_MATCHING_SUBSCRIBERS: _ACK,
+    ReasonCode.NO_SUBSCRIPTION_EXISTED: _UNSUBACK,
+    ReasonCode.CONTINUE_AUTHENTICATION: _AUTH,
+    ReasonCode.RE_AUTHENTICATE: _AUTH,
+    ReasonCode.UNSPECIFIED_ERROR: _ANY_REQUEST,
+    ReasonCode.MALFORMED_PACKET: _CLOSING,
+    ReasonCode.PROTOCOL_ERROR: _CLOSING,
+    ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR: _ANY_REQUEST,
+    ReasonCode.UNSUPPORTED_PROTOCOL_VERSION: _CONNACK,
+    ReasonCode.CLIENT_IDENTIFIER_NOT_VALID: _CONNACK,
+    ReasonCode.BAD_USER_NAME_OR_PASSWORD: _CONNACK,
+    ReasonCode.NOT_AUTHORIZED: _ANY_REQUEST,
+    ReasonCode.SERVER_UNAVAILABLE: _CONNACK,
+    ReasonCode.SERVER_BUSY: _CLOSING,
+    ReasonCode.BANNED: _CONNACK,
+    ReasonCode.SERVER_SHUTTING_DOWN: _DISCONNECT,
+    ReasonCode.BAD_AUTHENTICATION_METHOD: _CLOSING,
+    ReasonCode.KEEP_ALIVE_TIMEOUT: _DISCONNECT,
+    ReasonCode.SESSION_TAKEN_OVER: _DISCONNECT,
+    ReasonCode.TOPIC_FILTER_INVALID: _SUBACK | _UNSUBACK | _DISCONNECT,
+    ReasonCode.TOPIC_NAME_INVALID: _CLOSING | _ACK,
+    ReasonCode.PACKET_IDENTIFIER_IN_USE: _ACK | _SUBACK | _UNSUBACK,
+    ReasonCode.PACKET_IDENTIFIER_NOT_FOUND: _RELEASE,
+    ReasonCode.RECEIVE_MAXIMUM_EXCEEDED: _DISCONNECT,
+    ReasonCode.TOPIC_ALIAS_INVALID: _DISCONNECT,
+    ReasonCode.PACKET_TOO_LARGE: _CLOSING,
+    ReasonCode.MESSAGE_RATE_TOO_HIGH: _DISCONNECT,
+    ReasonCode.QUOTA_EXCEEDED: _CLOSING | _ACK | _SUBACK,
+    ReasonCode.ADMINISTRATIVE_ACTION: _DISCONNECT,
+    ReasonCode.PAYLOAD_FORMAT_INVALID: _CLOSING | _ACK,
+    ReasonCode.RETAIN_NOT_SUPPORTED: _CLOSING,
+    ReasonCode.QOS_NOT_SUPPORTED: _CLOSING,
+    ReasonCode.USE_ANOTHER_SERVER: _CLOSING,
+    ReasonCode.SERVER_MOVED: _CLOSING,
+    ReasonCode.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED: _SUBACK | _DISCONNECT,
+    ReasonCode.CONNECTION_RATE_EXCEEDED: _CLOSING,
+    ReasonCode.MAXIMUM_CONNECT_TIME: _DISCONNECT,
+    ReasonCode.SUBSCRIPTION_IDENTIFIERS_NOT_SUPPORTED: _SUBACK | _DISCONNECT,
+    ReasonCode.WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED: _SUBACK | _DISCONNECT,
 }
 
 
-def carried_by(packet_type: PacketType) -> frozenset[Reason]:
+def carried_by(packet_type: PacketType) -> frozenset[ReasonCode]:
     """Return the reasons a packet of this kind may carry."""
     return frozenset(reason for reason, carriers in CARRIERS.items() if packet_type in carriers)
 
@@ -140,55 +140,55 @@ def carried_by(packet_type: PacketType) -> frozenset[Reason]:
 #: Reasons that only a server gives, of those a DISCONNECT or an AUTH may carry (Tables 3-10 and 3-11).
 SERVERS_ALONE: Final = frozenset(
     {
-        Reason.NOT_AUTHORIZED,
-        Reason.SERVER_BUSY,
-        Reason.SERVER_SHUTTING_DOWN,
-        Reason.BAD_AUTHENTICATION_METHOD,
-        Reason.KEEP_ALIVE_TIMEOUT,
-        Reason.SESSION_TAKEN_OVER,
-        Reason.TOPIC_FILTER_INVALID,
-        Reason.RETAIN_NOT_SUPPORTED,
-        Reason.QOS_NOT_SUPPORTED,
-        Reason.USE_ANOTHER_SERVER,
-        Reason.SERVER_MOVED,
-        Reason.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED,
-        Reason.CONNECTION_RATE_EXCEEDED,
-        Reason.MAXIMUM_CONNECT_TIME,
-        Reason.SUBSCRIPTION_IDENTIFIERS_NOT_SUPPORTED,
-        Reason.WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED,
+        ReasonCode.NOT_AUTHORIZED,
+        ReasonCode.SERVER_BUSY,
+        ReasonCode.SERVER_SHUTTING_DOWN,
+        ReasonCode.BAD_AUTHENTICATION_METHOD,
+        ReasonCode.KEEP_ALIVE_TIMEOUT,
+        ReasonCode.SESSION_TAKEN_OVER,
+        ReasonCode.TOPIC_FILTER_INVALID,
+        ReasonCode.RETAIN_NOT_SUPPORTED,
+        ReasonCode.QOS_NOT_SUPPORTED,
+        ReasonCode.USE_ANOTHER_SERVER,
+        ReasonCode.SERVER_MOVED,
+        ReasonCode.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED,
+        ReasonCode.CONNECTION_RATE_EXCEEDED,
+        ReasonCode.MAXIMUM_CONNECT_TIME,
+        ReasonCode.SUBSCRIPTION_IDENTIFIERS_NOT_SUPPORTED,
+        ReasonCode.WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED,
     }
 )
 
 #: The return codes of CONNACK in 3.x. For a reason that is absent the connection closes without one (3.1.1: 3.2.2-6).
-CONNACK_3: Final[Mapping[Reason, int]] = {
-    Reason.SUCCESS: 0,
-    Reason.UNSUPPORTED_PROTOCOL_VERSION: 1,
-    Reason.CLIENT_IDENTIFIER_NOT_VALID: 2,
-    Reason.SERVER_UNAVAILABLE: 3,
-    Reason.SERVER_BUSY: 3,
-    Reason.SERVER_SHUTTING_DOWN: 3,
-    Reason.QUOTA_EXCEEDED: 3,
-    Reason.CONNECTION_RATE_EXCEEDED: 3,
-    Reason.USE_ANOTHER_SERVER: 3,
-    Reason.SERVER_MOVED: 3,
-    Reason.BAD_USER_NAME_OR_PASSWORD: 4,
-    Reason.NOT_AUTHORIZED: 5,
-    Reason.BANNED: 5,
+CONNACK_3: Final[Mapping[ReasonCode, int]] = {
+    ReasonCode.SUCCESS: 0,
+    ReasonCode.UNSUPPORTED_PROTOCOL_VERSION: 1,
+    ReasonCode.CLIENT_IDENTIFIER_NOT_VALID: 2,
+    ReasonCode.SERVER_UNAVAILABLE: 3,
+    ReasonCode.SERVER_BUSY: 3,
+    ReasonCode.SERVER_SHUTTING_DOWN: 3,
+    ReasonCode.QUOTA_EXCEEDED: 3,
+    ReasonCode.CONNECTION_RATE_EXCEEDED: 3,
+    ReasonCode.USE_ANOTHER_SERVER: 3,
+    ReasonCode.SERVER_MOVED: 3,
+    ReasonCode.BAD_USER_NAME_OR_PASSWORD: 4,
+    ReasonCode.NOT_AUTHORIZED: 5,
+    ReasonCode.BANNED: 5,
 }
 
 #: What the kernel declines. What MQTT has no word for is *implementation specific*: valid, but not done by this server.
-REFUSALS: Final[Mapping[type[Refused], Reason]] = {
-    AccessRefused: Reason.NOT_AUTHORIZED,
-    NotFound: Reason.IMPLEMENTATION_SPECIFIC_ERROR,
-    ResourceLocked: Reason.IMPLEMENTATION_SPECIFIC_ERROR,
-    PreconditionFailed: Reason.IMPLEMENTATION_SPECIFIC_ERROR,
-    NotAllowed: Reason.QUOTA_EXCEEDED,
-    CommandInvalid: Reason.IMPLEMENTATION_SPECIFIC_ERROR,
-    NotImplementedHere: Reason.IMPLEMENTATION_SPECIFIC_ERROR,
-    InternalError: Reason.UNSPECIFIED_ERROR,
+REFUSALS: Final[Mapping[type[Refused], ReasonCode]] = {
+    AccessRefused: ReasonCode.NOT_AUTHORIZED,
+    NotFound: ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR,
+    ResourceLocked: ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR,
+    PreconditionFailed: ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR,
+    NotAllowed: ReasonCode.QUOTA_EXCEEDED,
+    CommandInvalid: ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR,
+    NotImplementedHere: ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR,
+    InternalError: ReasonCode.UNSPECIFIED_ERROR,
 }
 
 
-def reason_for(refusal: Refused) -> Reason:
+def reason_for(refusal: Refused) -> ReasonCode:
     """Return the reason a refusal is told with."""
-    return next((REFUSALS[kind] for kind in type(refusal).__mro__ if kind in REFUSALS), Reason.UNSPECIFIED_ERROR)
+    return next((REFUSALS[kind] for kind in type(refusal).__mro__ if kind in REFUSALS), ReasonCode.UNSPECIFIED_ERROR)

@@ -24,19 +24,19 @@ from gateway.kernel.broker.broker import Broker
 from gateway.kernel.broker.connection_limits import require_room_for_connection
 from gateway.kernel.errors import NotAllowed, Refused
 from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway.logs import Log
+from gateway.logs import StructuredLog
 from gateway_mqtt.codec.errors import MqttError, protocol_error, shown
 from gateway_mqtt.codec.packets import Auth, Connect
-from gateway_mqtt.codec.properties import Properties, Property
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.properties import Properties, PropertyId
+from gateway_mqtt.codec.reasons import ReasonCode
 from gateway_mqtt.handshake.claims import CLIENT_ID, EXTERNAL, PLAIN, USER_NAME, NotCredible, claim
 from gateway_mqtt.handshake.places import Arrival, place_of
 
-_log: Final = Log("mqtt")
+_log: Final = StructuredLog("mqtt")
 
 
 @dataclass(frozen=True, slots=True)
-class LoginSettings:
+class LoginRules:
     """What the operator decided about logging in.
 
     ``anonymous_user`` is who clients count as that say nothing of themselves; empty refuses them. They come from this
@@ -71,7 +71,7 @@ class Welcome:
 class TurnedAway:
     """The client is not let in, and told so after ``delay_s``; ``text`` may be sent, and tells nobody too much."""
 
-    reason: Reason
+    reason: ReasonCode
     text: str
     delay_s: float = 0.0
     data: bytes = b""
@@ -92,26 +92,26 @@ class _Stage(Enum):
 
 #: Which AUTH a client may send when (4.12, 4.12.1).
 _AUTH_AT: Final = {
-    _Stage.CHALLENGED: Reason.CONTINUE_AUTHENTICATION,
-    _Stage.WELCOME: Reason.RE_AUTHENTICATE,
+    _Stage.CHALLENGED: ReasonCode.CONTINUE_AUTHENTICATION,
+    _Stage.WELCOME: ReasonCode.RE_AUTHENTICATE,
 }
 
 
 #: What a refusal says to the client: nothing of whether a user or a virtual host exists.
 _TEXTS: Final = {
-    Reason.BAD_USER_NAME_OR_PASSWORD: "bad user name or password",
-    Reason.NOT_AUTHORIZED: "not authorized",
+    ReasonCode.BAD_USER_NAME_OR_PASSWORD: "bad user name or password",
+    ReasonCode.NOT_AUTHORIZED: "not authorized",
 }
 
 
 class Login:
     """Takes one connection from its CONNECT to a ``Welcome``, and again at each re-authentication."""
 
-    def __init__(self, settings: LoginSettings, arrival: Arrival, connect: Connect, client_id: str) -> None:
+    def __init__(self, settings: LoginRules, arrival: Arrival, connect: Connect, client_id: str) -> None:
         """Prepare to judge a CONNECT. ``client_id`` is the client's own or the one assigned to it."""
         parameters = settings.broker.parameters
-        self.method: str = connect.properties.get(Property.AUTHENTICATION_METHOD, "")
-        self._has_method = Property.AUTHENTICATION_METHOD in connect.properties
+        self.method: str = connect.properties.get(PropertyId.AUTHENTICATION_METHOD, "")
+        self._has_method = PropertyId.AUTHENTICATION_METHOD in connect.properties
         self._settings = settings
         self._arrival = arrival
         self._connect: Connect | None = connect
@@ -144,11 +144,11 @@ class Login:
         :raises MqttError: ``PROTOCOL_ERROR`` when it is not the client's turn to send this one, or a method is missing
             in it or in the CONNECT; ``BAD_AUTHENTICATION_METHOD`` when the two are not the same.
         """
-        method = auth.properties.get(Property.AUTHENTICATION_METHOD)
+        method = auth.properties.get(PropertyId.AUTHENTICATION_METHOD)
         if not self._has_method or method is None:  # MQTT-4.12.0-7; 3.15.2.2.2
             raise protocol_error("AUTH without an Authentication Method")
         if method != self.method:  # MQTT-4.12.0-5, MQTT-4.12.1-1
-            raise MqttError(Reason.BAD_AUTHENTICATION_METHOD, "AUTH by another method than CONNECT")
+            raise MqttError(ReasonCode.BAD_AUTHENTICATION_METHOD, "AUTH by another method than CONNECT")
         if auth.reason is not _AUTH_AT.get(self._stage):
             raise protocol_error(f"AUTH {auth.reason.name} out of turn")
         if self._stage is _Stage.WELCOME:
@@ -158,7 +158,7 @@ class Login:
 
     def _refuse_place(self, connect: Connect, answer: Hearer) -> None:
         """Refuse a client of a virtual host that is not there: after the time that a wrong password takes."""
-        settings, reason = self._settings, Reason.BAD_USER_NAME_OR_PASSWORD
+        settings, reason = self._settings, ReasonCode.BAD_USER_NAME_OR_PASSWORD
         why = f"no virtual host '{shown(self._place.vhost)}'"
         is_checked = connect.password is not None and settings.default_vhost in settings.broker.vhost_by_name
         try:
@@ -181,10 +181,10 @@ class Login:
                 connect, username, self._client_id, self._arrival, certificate_login=settings.certificate_login
             )
         except NotCredible as reason:
-            self._refuse(answer, Reason.BAD_USER_NAME_OR_PASSWORD, str(reason))
+            self._refuse(answer, ReasonCode.BAD_USER_NAME_OR_PASSWORD, str(reason))
             return
         has_name = claimed.mechanism in (PLAIN, USER_NAME)
-        wrong = Reason.BAD_USER_NAME_OR_PASSWORD if has_name else Reason.NOT_AUTHORIZED
+        wrong = ReasonCode.BAD_USER_NAME_OR_PASSWORD if has_name else ReasonCode.NOT_AUTHORIZED
         if claimed.mechanism == CLIENT_ID:
             self._access.recognise(claimed, lambda known: self._judged(known or self._anonymous(), wrong, answer))
         elif claimed.mechanism == EXTERNAL:
@@ -212,14 +212,14 @@ class Login:
         visitor = Visitor(self._place.vhost, self._client_id, self._arrival.peer_host, self._arrival.certificate)
         self._dialogue = self._access.converse(self.method, visitor)
         if self._dialogue is None:
-            self._end(answer, TurnedAway(Reason.BAD_AUTHENTICATION_METHOD, "no such authentication method"))
+            self._end(answer, TurnedAway(ReasonCode.BAD_AUTHENTICATION_METHOD, "no such authentication method"))
         else:
             self._step(properties, answer)
 
     def _step(self, properties: Properties, answer: Hearer) -> None:
         assert self._dialogue is not None
         self._stage = _Stage.JUDGING
-        data = properties.get(Property.AUTHENTICATION_DATA, b"")
+        data = properties.get(PropertyId.AUTHENTICATION_DATA, b"")
         self._dialogue.step(data, lambda given: self._answered(given, answer))
 
     def _answered(self, given: Answer, answer: Hearer) -> None:
@@ -228,9 +228,9 @@ class Login:
                 self._stage = _Stage.CHALLENGED
                 answer(given)
             case Success(principal, data):
-                self._judged(self._expected(principal), Reason.NOT_AUTHORIZED, answer, data)
+                self._judged(self._expected(principal), ReasonCode.NOT_AUTHORIZED, answer, data)
             case Failure(_, data):
-                self._refuse(answer, Reason.NOT_AUTHORIZED, data=data)
+                self._refuse(answer, ReasonCode.NOT_AUTHORIZED, data=data)
 
     # Who it is, and whether it may enter
 
@@ -244,7 +244,7 @@ class Login:
         self._log(f"proved to be user '{principal.name}', not '{known}'")
         return None
 
-    def _judged(self, principal: Principal | None, wrong: Reason, answer: Hearer, data: bytes = b"") -> None:
+    def _judged(self, principal: Principal | None, wrong: ReasonCode, answer: Hearer, data: bytes = b"") -> None:
         if principal is None:
             self._refuse(answer, wrong)
         else:
@@ -256,13 +256,13 @@ class Login:
             vhost = broker.vhost(name)
             permissions = self._access.enter(principal, name)
         except Refused as refusal:
-            self._refuse(answer, Reason.NOT_AUTHORIZED, str(refusal))
+            self._refuse(answer, ReasonCode.NOT_AUTHORIZED, str(refusal))
             return
         try:
             self._require_room(principal)
         except NotAllowed as refusal:
             self._log(str(refusal))
-            self._end(answer, TurnedAway(Reason.QUOTA_EXCEEDED, str(refusal)))
+            self._end(answer, TurnedAway(ReasonCode.QUOTA_EXCEEDED, str(refusal)))
             return
         self._principal, self._dialogue, self._stage = principal, None, _Stage.WELCOME
         answer(Welcome(vhost, principal, permissions, data))
@@ -274,7 +274,7 @@ class Login:
 
     # Turning away
 
-    def _refuse(self, answer: Hearer, reason: Reason, why: str = "", data: bytes = b"") -> None:
+    def _refuse(self, answer: Hearer, reason: ReasonCode, why: str = "", data: bytes = b"") -> None:
         """Turn the client away for what it is or claims to be; ``why`` is for the log, where it is not there yet."""
         if why:
             self._log(why)

@@ -4,15 +4,15 @@ from gateway.kernel.errors import AccessRefused
 from gateway.kernel.messages.message import Message
 from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.packets import WillPacket
-from gateway_mqtt.codec.properties import Property, write_block
+from gateway_mqtt.codec.properties import PropertyId, write_block
 from gateway_mqtt.codec.publish import scan_publish_properties
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.reasons import ReasonCode
 from gateway_mqtt.scope import Scope
 from gateway_mqtt.translation.header import mqtt_header
 from gateway_mqtt.translation.topics import TopicBounds, TopicMapping, check_topic
 
 #: What a will's properties say of the will, and not of the message.
-_OF_THE_WILL = frozenset({Property.WILL_DELAY_INTERVAL})
+_OF_THE_WILL = frozenset({PropertyId.WILL_DELAY_INTERVAL})
 
 
 class Will:
@@ -21,18 +21,18 @@ class Will:
     def __init__(self, packet: WillPacket) -> None:
         """Take a will. :raises MqttError: when its topic or its payload is not what it has to be."""
         check_topic(packet.topic)
-        if packet.properties.get(Property.PAYLOAD_FORMAT_INDICATOR):
+        if packet.properties.get(PropertyId.PAYLOAD_FORMAT_INDICATOR):
             try:
                 packet.payload.decode()
             except UnicodeDecodeError:
-                raise MqttError(Reason.PAYLOAD_FORMAT_INVALID, "the will's payload is not UTF-8") from None
+                raise MqttError(ReasonCode.PAYLOAD_FORMAT_INVALID, "the will's payload is not UTF-8") from None
         self._packet = packet
 
     def require_accepted(self, bounds: TopicBounds, mapping: TopicMapping) -> None:
         """Refuse a topic that this server does not accept. :raises MqttError: then."""
         topic = self._packet.topic
         if objection := bounds.objection(topic, mapping.routing_key(topic)):
-            raise MqttError(Reason.TOPIC_NAME_INVALID, f"the will's topic {objection}")
+            raise MqttError(ReasonCode.TOPIC_NAME_INVALID, f"the will's topic {objection}")
 
     def leave(self, scope: Scope) -> None:
         """Publish it: now or after its delay, but not later than its session ends (MQTT-3.1.3-9).
@@ -43,7 +43,7 @@ class Will:
         routing_key = scope.mapping.routing_key(packet.topic)
         if not self._is_permitted(scope, routing_key):
             return
-        delay_s = min(packet.properties.get(Property.WILL_DELAY_INTERVAL, 0), scope.session.expiry_s)
+        delay_s = min(packet.properties.get(PropertyId.WILL_DELAY_INTERVAL, 0), scope.session.expiry_s)
         block = write_block({name: value for name, value in packet.properties.items() if name not in _OF_THE_WILL})
         expires = scan_publish_properties(block).message_expiry_s is not None
         header = mqtt_header(

@@ -1,7 +1,7 @@
 """Short numbers in place of topics, for the length of one connection (MQTT 5.0, 3.3.2.3.4)."""
 
 from gateway_mqtt.codec.errors import MqttError
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.reasons import ReasonCode
 
 
 class IncomingAliases:
@@ -19,13 +19,13 @@ class IncomingAliases:
         :raises MqttError: when the alias is 0, too high, or stands for nothing yet (MQTT-3.3.2-7, MQTT-3.3.2-9).
         """
         if not 0 < alias <= self._maximum:
-            raise MqttError(Reason.TOPIC_ALIAS_INVALID, f"topic alias {alias}: allowed are 1 to {self._maximum}")
+            raise MqttError(ReasonCode.TOPIC_ALIAS_INVALID, f"topic alias {alias}: allowed are 1 to {self._maximum}")
         if topic:
             self._topic_by_alias[alias] = topic
             return topic
         known = self._topic_by_alias.get(alias)
         if known is None:
-            raise MqttError(Reason.PROTOCOL_ERROR, f"topic alias {alias} was not given a topic before")
+            raise MqttError(ReasonCode.PROTOCOL_ERROR, f"topic alias {alias} was not given a topic before")
         return known
 
 

@@ -18,9 +18,9 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.outbox import HIGH_WATER, Outbox
 from gateway_mqtt.traffic.aliases import OutgoingAliases
 from gateway_mqtt.traffic.encoder import Encoder
-from gateway_mqtt.traffic.inflight import Delivery, Inflight
+from gateway_mqtt.traffic.inflight import Inflight, InflightDelivery
 from gateway_mqtt.traffic.retained_feed import RetainedFeed
-from gateway_mqtt.traffic.subscribers import Acknowledged, AtMostOnce, Shared
+from gateway_mqtt.traffic.subscribers import Acknowledged, AtMostOnce, SharedSubscriber
 from gateway_mqtt.translation.delivery_view import facts_of
 
 #: The tag under which listings show the consumers of a session, as RabbitMQ's do.
@@ -66,7 +66,7 @@ class Delivering:
         self._max_packet_size = max_packet_size
         self._aliases = OutgoingAliases(alias_maximum) if alias_maximum else None
         self._consumer_by_queue: dict[Queue, Consumer] = {}
-        self._held: list[tuple[int, Delivery]] = []  # the oldest comes last
+        self._held: list[tuple[int, InflightDelivery]] = []  # the oldest comes last
         self._resumption = Resumption()
         self.feed: RetainedFeed | None = None
 
@@ -149,7 +149,7 @@ class Delivering:
         """Consume from a queue: of a group on the terms of a subscription, else on those of all of the session's."""
         subscriber: AtMostOnce | Acknowledged
         if subscription is not None and subscription.group and not self.session.owns(queue):
-            subscriber = Shared(self, subscription)
+            subscriber = SharedSubscriber(self, subscription)
         elif self.session.is_at_most_once(queue):
             subscriber = AtMostOnce(self)
         else:

@@ -8,8 +8,8 @@ from typing import Final
 
 from gateway.kernel.messages.message import Message
 from gateway_mqtt.codec.data_types import LONGEST_STRING, utf8, varint
-from gateway_mqtt.codec.properties import Properties, Property, write_block
-from gateway_mqtt.translation.delivery_view import Facts, facts_of
+from gateway_mqtt.codec.properties import Properties, PropertyId, write_block
+from gateway_mqtt.translation.delivery_view import DeliveryView, facts_of
 from gateway_mqtt.translation.topics import TopicMapping
 
 #: Topics whose bytes are kept before the memory is emptied.
@@ -75,7 +75,7 @@ class Encoder:
     def special(
         self,
         message: Message,
-        facts: Facts,
+        facts: DeliveryView,
         *,
         qos: int,
         packet_id: int,
@@ -120,17 +120,17 @@ class Encoder:
         return varint(len(block)) + block + message.body
 
 
-def _properties(facts: Facts, identifiers: tuple[int, ...], alias: int, now_ms: int) -> bytes:
+def _properties(facts: DeliveryView, identifiers: tuple[int, ...], alias: int, now_ms: int) -> bytes:
     """Return the properties with what is this subscriber's: expiry left, alias, identifiers."""
     block = facts.block_without_expiry
     own: Properties = {}
     if facts.expiry_s is not None:
         waited_s = max(0, now_ms - facts.arrived_at_ms) // 1000 if facts.arrived_at_ms else 0
-        own[Property.MESSAGE_EXPIRY_INTERVAL] = max(0, facts.expiry_s - waited_s)
+        own[PropertyId.MESSAGE_EXPIRY_INTERVAL] = max(0, facts.expiry_s - waited_s)
     if alias:
-        own[Property.TOPIC_ALIAS] = alias
+        own[PropertyId.TOPIC_ALIAS] = alias
     if identifiers:
-        own[Property.SUBSCRIPTION_IDENTIFIER] = list(identifiers)
+        own[PropertyId.SUBSCRIPTION_IDENTIFIER] = list(identifiers)
     if own:
         block = write_block(own) + block
     return varint(len(block)) + block

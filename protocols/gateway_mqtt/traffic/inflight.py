@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.journal.journal import Journal
 from gateway.kernel.queueing.consumer import Credit
-from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.kernel.sessions.session import Session
 from gateway.net.outbox import Outbox
 from gateway_mqtt.codec.encoding import PUBREL, ack
 from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.packet_types import PacketType
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.reasons import ReasonCode
 from gateway_mqtt.meter import ClientCounters
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @mypyc_attr(free_list_len=1)
-class Delivery:
+class InflightDelivery:
     """A message of a queue that was sent and waits for its acknowledgement."""
 
     __slots__ = ("entry", "qos", "queue")
@@ -55,20 +55,20 @@ class Inflight:
         self._version = version
         self.counters = counters
         self.credit = Credit(receive_maximum)
-        self.deliveries: dict[int, Delivery] = {}
+        self.deliveries: dict[int, InflightDelivery] = {}
 
     def __len__(self) -> int:
-        return len(self.deliveries) + len(self._session.handshakes.releasing)
+        return len(self.deliveries) + len(self._session.qos2_state.releasing)
 
     def repeat_releases(self) -> None:
         """Release again what the last connection did not see completed (MQTT-4.4.0-1)."""
-        for packet_id in self._session.handshakes.releasing:
+        for packet_id in self._session.qos2_state.releasing:
             self.credit.used += 1
             self._release(packet_id)
 
     def give_up_before(self, position: float) -> None:
         """Release what was sent of messages before this position, which have left their queue meanwhile."""
-        for packet_id in self._session.handshakes.give_up_before(position):
+        for packet_id in self._session.qos2_state.give_up_before(position):
             self.credit.used += 1
             self._release(packet_id)
 
@@ -78,7 +78,7 @@ class Inflight:
         if delivery is None:
             return
         if delivery.qos != 1:
-            raise MqttError(Reason.PROTOCOL_ERROR, f"PUBACK for packet identifier {packet_id}, which has QoS 2")
+            raise MqttError(ReasonCode.PROTOCOL_ERROR, f"PUBACK for packet identifier {packet_id}, which has QoS 2")
         del self.deliveries[packet_id]
         delivery.queue.accept(delivery.entry)
         self.credit.used -= 1
@@ -89,8 +89,8 @@ class Inflight:
         if delivery is None:
             return
         if delivery.qos == 2:
-            self._session.handshakes.abort(packet_id)
-        delivery.queue.settle(delivery.entry, Outcome.REJECTED)
+            self._session.qos2_state.abort(packet_id)
+        delivery.queue.settle(delivery.entry, DeliveryOutcome.REJECTED)
         self.credit.used -= 1
 
     def received(self, packet_id: int) -> None:
@@ -98,20 +98,20 @@ class Inflight:
 
         :raises MqttError: when it was sent with QoS 1.
         """
-        handshakes = self._session.handshakes
+        qos2_state = self._session.qos2_state
         delivery = self.deliveries.get(packet_id)
         if delivery is None:
-            if packet_id in handshakes.releasing:
+            if packet_id in qos2_state.releasing:
                 self._release(packet_id)
             else:
-                reason = Reason.PACKET_IDENTIFIER_NOT_FOUND
+                reason = ReasonCode.PACKET_IDENTIFIER_NOT_FOUND
                 self._promise()
                 self._outbox.write(ack(PacketType.PUBREL, self._version, packet_id, reason))
             return
         if delivery.qos != 2:
-            raise MqttError(Reason.PROTOCOL_ERROR, f"PUBREC for packet identifier {packet_id}, which has QoS 1")
+            raise MqttError(ReasonCode.PROTOCOL_ERROR, f"PUBREC for packet identifier {packet_id}, which has QoS 1")
         del self.deliveries[packet_id]
-        handshakes.proceed(packet_id)
+        qos2_state.proceed(packet_id)
         delivery.queue.accept(delivery.entry)
         self._release(packet_id)
 
@@ -125,12 +125,12 @@ class Inflight:
 
         Whoever forgot the identifier sooner would take the message for a new one, were it sent again after a crash.
         """
-        if self._session.handshakes.is_durable:
+        if self._session.qos2_state.is_durable:
             self._outbox.promise(self._journal.pending_lsn)
 
     def completed(self, packet_id: int) -> None:
         """Take a PUBCOMP: the identifier is free again."""
-        if self._session.handshakes.conclude(packet_id):
+        if self._session.qos2_state.conclude(packet_id):
             self.credit.used -= 1
 
     def put_back(self) -> None:
@@ -140,20 +140,20 @@ class Inflight:
         for packet_id, delivery in deliveries.items():
             queue, entry = delivery.queue, delivery.entry
             if self._session.owns(queue):
-                self._session.handshakes.remember(entry.position, packet_id, delivery.qos)
+                self._session.qos2_state.remember(entry.position, packet_id, delivery.qos)
                 if delivery.qos == 2:
                     entry.outlast()
             elif delivery.qos == 2:
                 self._session.held[packet_id] = (queue, entry)
                 continue
-            queue.settle(entry, Outcome.REQUEUED)
+            queue.settle(entry, DeliveryOutcome.REQUEUED)
 
-    def take_held(self) -> list[tuple[int, Delivery]]:
+    def take_held(self) -> list[tuple[int, InflightDelivery]]:
         """Return the deliveries that waited for this client alone; they are under way again."""
         held, self._session.held = self._session.held, {}
         taken = []
         for packet_id, (queue, entry) in held.items():
             self.credit.used += 1
-            self.deliveries[packet_id] = delivery = Delivery(queue, entry, 2)
+            self.deliveries[packet_id] = delivery = InflightDelivery(queue, entry, 2)
             taken.append((packet_id, delivery))
         return taken

@@ -18,7 +18,7 @@ from gateway_mqtt.codec.publish import (
     scan_publish_properties,
     without_alias,
 )
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.reasons import ReasonCode
 from gateway_mqtt.meter import ClientCounters
 from gateway_mqtt.scope import Scope
 from gateway_mqtt.traffic.aliases import IncomingAliases
@@ -43,10 +43,10 @@ _BYTES_A_UNIT: Final = 3
 _RETAIN: Final = 0x01
 
 
-class Refusal(NamedTuple):
+class TopicRefusal(NamedTuple):
     """Why nothing may be published to a topic: what the client is told, by number and in words."""
 
-    reason: Reason
+    reason: ReasonCode
     text: str
 
 
@@ -55,19 +55,19 @@ class Target:
 
     __slots__ = ("exchange", "refusal", "routing_key", "version")
 
-    def __init__(self, exchange: Exchange, routing_key: str, refusal: Refusal | None, version: int) -> None:
+    def __init__(self, exchange: Exchange, routing_key: str, refusal: TopicRefusal | None, version: int) -> None:
         self.exchange = exchange
         self.routing_key = routing_key
         self.refusal = refusal
         self.version = version
 
 
-class Answer:
+class PendingAcknowledgement:
     """An acknowledgement the client waits for. ``text`` says in words why it is a refusal."""
 
     __slots__ = ("packet_id", "packet_type", "reason", "text")
 
-    def __init__(self, packet_type: PacketType, packet_id: int, reason: Reason, text: str) -> None:
+    def __init__(self, packet_type: PacketType, packet_id: int, reason: ReasonCode, text: str) -> None:
         self.packet_type = packet_type
         self.packet_id = packet_id
         self.reason = reason
@@ -87,13 +87,13 @@ class Publishing:
         self._exchange_name = scope.exchange_name
         self._vhost = scope.vhost
         self._counters = counters
-        self._handshakes = scope.session.handshakes
+        self._qos2_state = scope.session.qos2_state
         self._targets: dict[bytes, Target] = {}
         self._headers: dict[tuple[int, bytes], tuple[MqttHeader, PublishProperties]] = {}
         self._bare: list[MqttHeader | None] = [None] * 8
         self._aliases = IncomingAliases(scope.settings.topic_alias_max if scope.version == 5 else 0)
         self._confirms = Confirms(scope.journal, self._answer)
-        self._answers: list[Answer] = []
+        self._answers: list[PendingAcknowledgement] = []
         self._answered = 0
         self._pubacks = 0  # how many of the answers are those of QoS 1
         self._receive_maximum = scope.settings.receive_maximum
@@ -118,7 +118,7 @@ class Publishing:
             self._refuse(first >> 1 & 3, packet_id, target.refusal)
             return
         if properties.payload_format and not _is_utf8(body):
-            self._decline(first >> 1 & 3, packet_id, Reason.PAYLOAD_FORMAT_INVALID, "the payload is not UTF-8")
+            self._decline(first >> 1 & 3, packet_id, ReasonCode.PAYLOAD_FORMAT_INVALID, "the payload is not UTF-8")
             return
         counters = self._counters
         counters.publish += 1
@@ -133,11 +133,11 @@ class Publishing:
 
     def _publish_acknowledged(self, first: int, packet_id: int, target: Target, message: Message) -> None:
         is_exactly_once = first & 0x04
-        if is_exactly_once and packet_id in self._handshakes.received:
+        if is_exactly_once and packet_id in self._qos2_state.received:
             # sent again: it was published already, and is not twice (MQTT-4.3.3-10)
-            self._await(PacketType.PUBREC, packet_id, Verdict.TAKEN, self._handshakes.is_durable)
+            self._await(PacketType.PUBREC, packet_id, Verdict.TAKEN, self._qos2_state.is_durable)
             return
-        if len(self._answers) + len(self._handshakes.received) >= self._receive_maximum:
+        if len(self._answers) + len(self._qos2_state.received) >= self._receive_maximum:
             self._require_room()
         verdict = self._vhost.publish(target.exchange, message, self._origin)
         is_stored = message.id != 0
@@ -145,9 +145,9 @@ class Publishing:
             self._vhost.retained.keep(message)
             is_stored = True
         if is_exactly_once:
-            is_stored = is_stored or self._handshakes.is_durable
+            is_stored = is_stored or self._qos2_state.is_durable
             if verdict is not Verdict.REFUSED:
-                self._handshakes.receive(packet_id)
+                self._qos2_state.receive(packet_id)
         if verdict is Verdict.TAKEN and not is_stored and self._is_safe_now:
             self._vhost.traffic.confirmed += 1
             head = PUBREC if is_exactly_once else PUBACK
@@ -160,8 +160,10 @@ class Publishing:
 
         Those of QoS 2 count until they are released, whether or not their PUBREC is still to come.
         """
-        if self._pubacks + len(self._handshakes.received) >= self._receive_maximum:
-            raise MqttError(Reason.RECEIVE_MAXIMUM_EXCEEDED, f"more than {self._receive_maximum} publishes unanswered")
+        if self._pubacks + len(self._qos2_state.received) >= self._receive_maximum:
+            raise MqttError(
+                ReasonCode.RECEIVE_MAXIMUM_EXCEEDED, f"more than {self._receive_maximum} publishes unanswered"
+            )
 
     @property
     def _is_safe_now(self) -> bool:
@@ -178,13 +180,13 @@ class Publishing:
         An answer that left too early could let the client reuse an identifier that a crash makes us know again; so it
         is with one that an earlier connection released a moment ago.
         """
-        is_known = self._handshakes.release(packet_id)
-        if self._handshakes.is_durable:
+        is_known = self._qos2_state.release(packet_id)
+        if self._qos2_state.is_durable:
             self._scope.outbox.promise(self._scope.journal.pending_lsn)
         if is_known:
             self._scope.outbox.write(PUBCOMP + packet_id.to_bytes(2, "big"))
         else:
-            reason = Reason.PACKET_IDENTIFIER_NOT_FOUND
+            reason = ReasonCode.PACKET_IDENTIFIER_NOT_FOUND
             write = partial(ack, PacketType.PUBCOMP, self._scope.version, packet_id, reason)
             self._scope.outbox.write(self._scope.host.explained("no such publish is under way", write))
 
@@ -210,12 +212,12 @@ class Publishing:
         packet_id: int,
         verdict: Verdict,
         is_stored: bool,
-        reason: Reason | None = None,
+        reason: ReasonCode | None = None,
         text: str = "",
     ) -> None:
         if reason is None:
-            reason = Reason.NO_MATCHING_SUBSCRIBERS if verdict is Verdict.UNROUTED else Reason.SUCCESS
-        self._answers.append(Answer(packet_type, packet_id, reason, text))
+            reason = ReasonCode.NO_MATCHING_SUBSCRIBERS if verdict is Verdict.UNROUTED else ReasonCode.SUCCESS
+        self._answers.append(PendingAcknowledgement(packet_type, packet_id, reason, text))
         if packet_type is PacketType.PUBACK:
             self._pubacks += 1
         self._confirms.published(verdict is not Verdict.REFUSED, is_stored)
@@ -234,7 +236,7 @@ class Publishing:
             if not is_accepted:
                 if version < 5:
                     continue  # 3.x cannot say no: the client hears nothing, and may try again
-                answer.reason, answer.text = Reason.QUOTA_EXCEEDED, self._why_refused
+                answer.reason, answer.text = ReasonCode.QUOTA_EXCEEDED, self._why_refused
             if answer.text:
                 write = partial(ack, answer.packet_type, version, answer.packet_id, answer.reason)
                 packets.append(self._scope.host.explained(answer.text, write))
@@ -249,20 +251,20 @@ class Publishing:
     def _why_refused(self) -> str:
         return "the store failed" if self._scope.journal.has_failed else "a queue does not take the message"
 
-    def _refuse(self, qos: int, packet_id: int, refusal: Refusal) -> None:
+    def _refuse(self, qos: int, packet_id: int, refusal: TopicRefusal) -> None:
         """Decline a publish to a topic that is forbidden or not accepted.
 
         QoS 1 and 2 of 5.0 have an answer that says so. For the others the connection ends, as in RabbitMQ, unless what
         is only forbidden is to be dropped: 3.x has an answer then that does not tell (3.1.1: MQTT-3.3.5-2).
         """
         has_answer = qos and self._version == 5
-        drops = refusal.reason is Reason.NOT_AUTHORIZED and not self._scope.settings.disconnect_on_unauthorized
+        drops = refusal.reason is ReasonCode.NOT_AUTHORIZED and not self._scope.settings.disconnect_on_unauthorized
         if not has_answer and not drops:
             raise MqttError(*refusal)
         if qos:
             self._decline(qos, packet_id, *refusal)
 
-    def _decline(self, qos: int, packet_id: int, reason: Reason, text: str) -> None:
+    def _decline(self, qos: int, packet_id: int, reason: ReasonCode, text: str) -> None:
         """Answer a publish that is not published with a reason; where there is no answer, the connection ends."""
         if not qos:
             raise MqttError(reason, text)
@@ -288,14 +290,14 @@ class Publishing:
             self._targets[topic] = target
         return target
 
-    def _refusal(self, topic: str, routing_key: str) -> Refusal | None:
+    def _refusal(self, topic: str, routing_key: str) -> TopicRefusal | None:
         """Return why nothing may be published to a topic, ``None`` when it may."""
         scope = self._scope
         if objection := scope.settings.topics.objection(topic, routing_key):
-            return Refusal(Reason.TOPIC_NAME_INVALID, objection)
+            return TopicRefusal(ReasonCode.TOPIC_NAME_INVALID, objection)
         if not scope.may_publish(topic, routing_key):
             text = f"access to topic '{shown(topic)}' refused for user '{scope.origin.user}'"
-            return Refusal(Reason.NOT_AUTHORIZED, text)
+            return TopicRefusal(ReasonCode.NOT_AUTHORIZED, text)
         return None
 
     def _bare_header(self, flags: int) -> MqttHeader:

@@ -11,7 +11,7 @@ from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.queueing.consumer import Consumer, Subscriber
 from gateway.kernel.sessions.subscriptions import Terms, may_match
-from gateway_mqtt.traffic.inflight import Delivery
+from gateway_mqtt.traffic.inflight import InflightDelivery
 from gateway_mqtt.translation.delivery_view import facts_of, is_plain
 
 if TYPE_CHECKING:
@@ -67,12 +67,12 @@ class AtMostOnce(Subscriber):
 class Acknowledged(Subscriber):
     """Delivers from the queue of QoS 1 and 2: each delivery has an identifier until it is acknowledged."""
 
-    __slots__ = ("_client_id", "_deliveries", "_delivering", "_handshakes", "_subscriptions")
+    __slots__ = ("_client_id", "_deliveries", "_delivering", "_qos2_state", "_subscriptions")
 
     def __init__(self, delivering: "Delivering") -> None:
         self._delivering = delivering
         self._client_id = delivering.session.client_id
-        self._handshakes = delivering.session.handshakes
+        self._qos2_state = delivering.session.qos2_state
         self._deliveries = delivering.inflight.deliveries
         self._subscriptions = delivering.session.subscriptions
 
@@ -91,12 +91,12 @@ class Acknowledged(Subscriber):
         terms, header = self._terms_of_a_match(message.routing_key), message.header
         if terms is not None and terms.is_plain and not redelivered and is_plain(header):
             qos = min(terms.qos, facts_of(header).qos)
-            if qos == 1 or (qos == 2 and not self._handshakes.is_durable):
+            if qos == 1 or (qos == 2 and not self._qos2_state.is_durable):
                 head, tail = self._delivering.encoder.acknowledged(message, qos)
                 size = len(head) + 2 + len(tail)
                 if size <= self._delivering.plain_size:
-                    packet_id = self._handshakes.next_id(self._deliveries)
-                    self._deliveries[packet_id] = Delivery(consumer.queue, entry, qos)
+                    packet_id = self._qos2_state.next_id(self._deliveries)
+                    self._deliveries[packet_id] = InflightDelivery(consumer.queue, entry, qos)
                     self._delivering.write_numbered(head, packet_id, tail, size)
                     self._delivering.count(consumer.queue, message, redelivered, entry)
                     return
@@ -125,7 +125,7 @@ class Acknowledged(Subscriber):
             return
         self._delivering.count(consumer.queue, message, redelivered, entry)
         if qos:
-            self._deliveries[packet_id] = Delivery(consumer.queue, entry, qos)
+            self._deliveries[packet_id] = InflightDelivery(consumer.queue, entry, qos)
         else:
             self._pass_over(consumer, entry)
 
@@ -141,27 +141,27 @@ class Acknowledged(Subscriber):
         """Return a new identifier and the QoS of a message; QoS 0 has no identifier."""
         published = facts_of(message.header).qos
         qos = published if terms is None else min(terms.qos, published)
-        return (self._handshakes.next_id(self._deliveries), qos) if qos else (0, 0)
+        return (self._qos2_state.next_id(self._deliveries), qos) if qos else (0, 0)
 
     def _recalled(self, entry: "QueuedMessage") -> tuple[int, int] | None:
         """Return the identifier and QoS of a message that an earlier connection was sent already (MQTT-4.4.0-1)."""
-        if not self._handshakes.remembered:
+        if not self._qos2_state.remembered:
             return None
-        recalled = self._handshakes.recall(entry.position)
+        recalled = self._qos2_state.recall(entry.position)
         if recalled is None:
             self._delivering.inflight.give_up_before(entry.position)
         return recalled
 
     def _begin(self, packet_id: int, qos: int, entry: "QueuedMessage", is_begun: bool) -> None:
         """Keep the identifier of an exactly-once delivery, and send neither before both it and the message are safe."""
-        if qos == 2 and self._handshakes.is_durable:
+        if qos == 2 and self._qos2_state.is_durable:
             if not is_begun:
-                self._handshakes.begin(packet_id, entry.position)
+                self._qos2_state.begin(packet_id, entry.position)
             self._delivering.promise()
 
     def _give_up(self, packet_id: int, qos: int) -> None:
         if qos == 2:
-            self._handshakes.abort(packet_id)
+            self._qos2_state.abort(packet_id)
 
     def _pass_over(self, consumer: Consumer, entry: "QueuedMessage") -> None:
         """Settle what the client will not acknowledge."""
@@ -169,7 +169,7 @@ class Acknowledged(Subscriber):
         consumer.settled()
 
 
-class Shared(Acknowledged):
+class SharedSubscriber(Acknowledged):
     """Delivers from the queue of a group, on the terms on which this member joined."""
 
     __slots__ = ("_binding_key", "_joined_on")

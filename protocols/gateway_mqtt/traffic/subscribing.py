@@ -10,14 +10,14 @@ from gateway.kernel.queueing.queue import Queue
 from gateway_mqtt.codec.encoding import suback, unsuback
 from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.packets import Subscribe, SubscriptionRequest, Unsubscribe
-from gateway_mqtt.codec.properties import Properties, Property
-from gateway_mqtt.codec.reasons import Reason, reason_for
+from gateway_mqtt.codec.properties import Properties, PropertyId
+from gateway_mqtt.codec.reasons import ReasonCode, reason_for
 from gateway_mqtt.scope import Scope
 from gateway_mqtt.traffic.delivering import Delivering
 from gateway_mqtt.traffic.retained_feed import RetainedFeed
 from gateway_mqtt.translation.topics import parse_filter
 
-_GRANTED = (Reason.SUCCESS, Reason.GRANTED_QOS_1, Reason.GRANTED_QOS_2)
+_GRANTED = (ReasonCode.SUCCESS, ReasonCode.GRANTED_QOS_1, ReasonCode.GRANTED_QOS_2)
 
 #: Retain handling: send what is retained always, only for a subscription that is new, or never (3.8.3.1).
 _RETAINED_ALWAYS = 0
@@ -45,8 +45,8 @@ class Subscribing:
         :raises MqttError: when the client cannot take the answer.
         """
         self._require_room(suback, len(packet.filters))
-        identifiers = packet.properties.get(Property.SUBSCRIPTION_IDENTIFIER, [0])
-        reasons: list[Reason] = []
+        identifiers = packet.properties.get(PropertyId.SUBSCRIPTION_IDENTIFIER, [0])
+        reasons: list[ReasonCode] = []
         refusals: list[str] = []
         taken: list[tuple[SubscriptionRecord, Queue, bool]] = []
         for request in packet.filters:
@@ -54,7 +54,7 @@ class Subscribing:
                 taken.append(self._subscribe(request, identifiers[0]))
                 reasons.append(_GRANTED[request.qos])
             except MqttError as error:
-                if error.reason is not Reason.TOPIC_FILTER_INVALID or self._scope.version < 4:
+                if error.reason is not ReasonCode.TOPIC_FILTER_INVALID or self._scope.version < 4:
                     raise
                 reasons.append(error.reason)
                 refusals.append(str(error))
@@ -77,20 +77,20 @@ class Subscribing:
         """Let no further messages come for these filters. :raises MqttError: when the client cannot take the answer."""
         self._require_room(unsuback, len(packet.filters))
         refusals: list[str] = []
-        reasons: list[Reason] = []
+        reasons: list[ReasonCode] = []
         for filter in packet.filters:
             reasons.append(self._unsubscribe(filter, refusals))
             yield
         self._promise()
         self._answer(refusals, partial(unsuback, self._scope.version, packet.packet_id, reasons))
 
-    def _require_room(self, write: Callable[[int, int, list[Reason]], bytes], count: int) -> None:
+    def _require_room(self, write: Callable[[int, int, list[ReasonCode]], bytes], count: int) -> None:
         """Refuse a request whose answer is larger than the client's Maximum Packet Size (MQTT-3.1.2-24)."""
         scope = self._scope
-        size, most = len(write(scope.version, 1, [Reason.SUCCESS] * count)), scope.host.max_packet_size
+        size, most = len(write(scope.version, 1, [ReasonCode.SUCCESS] * count)), scope.host.max_packet_size
         if size > most:
             text = f"the answer to {count} filters has {size} bytes, the client's Maximum Packet Size is {most}"
-            raise MqttError(Reason.PACKET_TOO_LARGE, text)
+            raise MqttError(ReasonCode.PACKET_TOO_LARGE, text)
 
     def _answer(self, refusals: list[str], write: Callable[[Properties], bytes]) -> None:
         """Send the packet that ``write`` makes, with why what was refused was."""
@@ -104,7 +104,7 @@ class Subscribing:
         shared, filter = parse_filter(request.filter)
         binding_key = scope.mapping.binding_key(filter)
         if objection := scope.settings.topics.objection(filter, binding_key):
-            raise MqttError(Reason.TOPIC_FILTER_INVALID, objection)
+            raise MqttError(ReasonCode.TOPIC_FILTER_INVALID, objection)
         subscription = SubscriptionRecord(
             scope.vhost.name,
             scope.client_id,
@@ -141,7 +141,7 @@ class Subscribing:
                 Operation.READ, scope.exchange_name, subscription.binding_key, scope.topic_variables
             )
 
-    def _unsubscribe(self, filter: str, refusals: list[str]) -> Reason:
+    def _unsubscribe(self, filter: str, refusals: list[str]) -> ReasonCode:
         try:
             parse_filter(filter)
         except MqttError as error:
@@ -149,13 +149,13 @@ class Subscribing:
             return error.reason
         subscription = self._session.unsubscribe(self._scope.exchange, filter)
         if subscription is None:
-            return Reason.NO_SUBSCRIPTION_EXISTED
+            return ReasonCode.NO_SUBSCRIPTION_EXISTED
         if subscription.group:
             queue = self._scope.vhost.queue_by_name.get(self._session.queue_name(subscription))
             if queue is not None:
                 self._delivering.leave(queue)
             self._scope.vhost.sessions.groups.left(self._session, subscription)
-        return Reason.SUCCESS
+        return ReasonCode.SUCCESS
 
     def _promise(self) -> None:
         if self._session.is_durable:

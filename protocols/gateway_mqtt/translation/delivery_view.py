@@ -4,7 +4,7 @@ from typing import Final
 
 from gateway.kernel.messages.message import Header
 from gateway_mqtt.codec.data_types import text_of, u32
-from gateway_mqtt.codec.properties import Property, write_block
+from gateway_mqtt.codec.properties import PropertyId, write_block
 from gateway_mqtt.codec.publish import without_expiry
 from gateway_mqtt.translation.header import MQTT, MqttHeader, added_headers
 from gateway_mqtt.translation.properties import mqtt_properties, user_properties
@@ -15,11 +15,11 @@ _KEPT: Final = 1024
 #: Longer headers are not kept: what is long is seldom repeated.
 _LONGEST_KEPT: Final = 512
 
-_EXPIRY: Final = bytes((Property.MESSAGE_EXPIRY_INTERVAL,))
+_EXPIRY: Final = bytes((PropertyId.MESSAGE_EXPIRY_INTERVAL,))
 _LONGEST_EXPIRY_S: Final = 0xFFFFFFFF
 
 
-class Facts:
+class DeliveryView:
     """What is the same for every subscriber.
 
     ``block`` is the property block of 5.0 without its length. ``expiry_s`` is the life the publisher gave the message,
@@ -65,7 +65,7 @@ class Facts:
         self.arrived_at_ms = arrived_at_ms
 
 
-def facts_of(header: Header) -> Facts:
+def facts_of(header: Header) -> DeliveryView:
     """Return the facts of a header, worked out once as long as it is kept."""
     if isinstance(header, MqttHeader):
         return header.facts or _learn(header)
@@ -83,15 +83,15 @@ def is_plain(header: Header) -> bool:
     return header.expiration_ms is None
 
 
-_foreign: Final[dict[Header, Facts]] = {}
+_foreign: Final[dict[Header, DeliveryView]] = {}
 
 
-def _learn(header: MqttHeader) -> Facts:
+def _learn(header: MqttHeader) -> DeliveryView:
     parts = header.parts
     block = without_expiry(parts.block)
     if added := user_properties(added_headers(parts)):
-        block += write_block({Property.USER_PROPERTY: added})
-    header.facts = Facts(
+        block += write_block({PropertyId.USER_PROPERTY: added})
+    header.facts = DeliveryView(
         header.qos,
         block,
         header.expiry_s,
@@ -104,11 +104,11 @@ def _learn(header: MqttHeader) -> Facts:
     return header.facts
 
 
-def _learn_foreign(header: Header) -> Facts:
+def _learn_foreign(header: Header) -> DeliveryView:
     """Translate what AMQP or STOMP said: a persistent message has QoS 1, any other QoS 0."""
     expiration_ms = header.expiration_ms
     expiry_s = None if expiration_ms is None else min(expiration_ms // 1000, _LONGEST_EXPIRY_S)
-    facts = Facts(int(header.is_persistent), write_block(mqtt_properties(header.properties)), expiry_s)
+    facts = DeliveryView(int(header.is_persistent), write_block(mqtt_properties(header.properties)), expiry_s)
     if len(header.raw) <= _LONGEST_KEPT:
         if len(_foreign) >= _KEPT:
             _foreign.clear()

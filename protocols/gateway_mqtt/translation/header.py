@@ -14,13 +14,13 @@ from gateway.kernel.messages.message import Header, Properties, Value
 from gateway.kernel.messages.values import dumps, loads
 from gateway_mqtt.codec.errors import malformed
 from gateway_mqtt.codec.packet_types import PacketType
-from gateway_mqtt.codec.properties import Property, read_block, write_block
+from gateway_mqtt.codec.properties import PropertyId, read_block, write_block
 from gateway_mqtt.codec.publish import scan_publish_properties, without_expiry
 from gateway_mqtt.translation.properties import kernel_properties
 from gateway_mqtt.translation.topics import LOSSY, REVERSIBLE, TopicMapping
 
 if TYPE_CHECKING:
-    from gateway_mqtt.translation.delivery_view import Facts
+    from gateway_mqtt.translation.delivery_view import DeliveryView
 
 MAX_SHARED: Final = 8192
 """Headers kept for sharing, a few for each client; when so many have gathered, all are forgotten."""
@@ -79,7 +79,7 @@ class MqttHeader(Header):
         self.is_retained = bool(parts.flags & _RETAINED)
         self.is_copy = bool(parts.flags & _COPY)
         self.is_plain = expiry_s is None and not parts.flags & (_RETAINED | _COPY)
-        self.facts: Facts | None = None
+        self.facts: DeliveryView | None = None
 
 
 class MqttHeaderFormat:
@@ -182,10 +182,10 @@ def retained_header(header: Header, identifier: int, now_ms: int) -> MqttHeader:
     """
     parts = _taken_apart(header.raw)
     said = read_block(parts.block, 0, len(parts.block), PacketType.PUBLISH)
-    expiry_s = said.get(Property.MESSAGE_EXPIRY_INTERVAL)
+    expiry_s = said.get(PropertyId.MESSAGE_EXPIRY_INTERVAL)
     if expiry_s is not None and parts.arrived_at_ms:
         waited_s = max(0, now_ms - parts.arrived_at_ms) // 1000
-        said[Property.MESSAGE_EXPIRY_INTERVAL] = max(0, expiry_s - waited_s)
+        said[PropertyId.MESSAGE_EXPIRY_INTERVAL] = max(0, expiry_s - waited_s)
         parts = parts._replace(arrived_at_ms=now_ms, block=write_block(said))
     return MQTT.header(parts._replace(flags=parts.flags | _COPY, identifier=identifier).packed())
 
@@ -217,8 +217,8 @@ def _taken_apart(raw: bytes) -> Parts:
 
 def _without_user_properties(block: bytes, names: Collection[str]) -> bytes:
     said = read_block(block, 0, len(block), PacketType.PUBLISH)
-    pairs = said.pop(Property.USER_PROPERTY, [])
+    pairs = said.pop(PropertyId.USER_PROPERTY, [])
     kept = [pair for pair in pairs if pair[0] not in names]
     if len(kept) == len(pairs):
         return block
-    return write_block(said | ({Property.USER_PROPERTY: kept} if kept else {}))
+    return write_block(said | ({PropertyId.USER_PROPERTY: kept} if kept else {}))

@@ -11,7 +11,7 @@ from gateway.kernel.messages import message as kernel
 from gateway.kernel.messages.message import Value
 from gateway_mqtt.codec.data_types import LONGEST_STRING, utf8
 from gateway_mqtt.codec.errors import MqttError
-from gateway_mqtt.codec.properties import Properties, Property
+from gateway_mqtt.codec.properties import Properties, PropertyId
 from gateway_mqtt.codec.publish import PublishProperties
 from gateway_mqtt.translation.topics import REVERSIBLE, TopicMapping, check_topic
 
@@ -47,13 +47,13 @@ def mqtt_properties(said: kernel.Properties) -> Properties:
     """Return what a message of another protocol says in MQTT's terms, but for how long it lives."""
     properties: Properties = {}
     if said.content_type is not None and _is_carried(said.content_type):
-        properties[Property.CONTENT_TYPE] = said.content_type
+        properties[PropertyId.CONTENT_TYPE] = said.content_type
     if (topic := _response_topic(said.headers.get(REPLY_TO_TOPIC))) is not None:
-        properties[Property.RESPONSE_TOPIC] = topic
+        properties[PropertyId.RESPONSE_TOPIC] = topic
     if (data := _correlation_data(said)) is not None:
-        properties[Property.CORRELATION_DATA] = data
+        properties[PropertyId.CORRELATION_DATA] = data
     if pairs := user_properties(said.headers):
-        properties[Property.USER_PROPERTY] = pairs
+        properties[PropertyId.USER_PROPERTY] = pairs
     return properties
 
 

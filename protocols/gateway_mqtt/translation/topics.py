@@ -4,7 +4,7 @@ import re
 from typing import Final, NamedTuple, Protocol
 
 from gateway_mqtt.codec.errors import MqttError, malformed, shown
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.reasons import ReasonCode
 
 SHARE: Final = "$share/"
 """How the filter of a shared subscription begins."""
@@ -12,7 +12,7 @@ SHARE: Final = "$share/"
 _NO_SHARE_NAME: Final = re.compile(r"[+#]")
 
 
-class Shared(NamedTuple):
+class SharedSubscription(NamedTuple):
     """A shared subscription: its members share what the filter matches."""
 
     group: str
@@ -22,7 +22,7 @@ class Shared(NamedTuple):
 def check_topic(text: str) -> None:
     """Refuse what is no topic name: nothing at all (MQTT-4.7.3-1), U+0000 (MQTT-4.7.3-2), wildcards (MQTT-4.7.0-1)."""
     if not text or "+" in text or "#" in text or "\0" in text:
-        raise MqttError(Reason.TOPIC_NAME_INVALID, f"'{shown(text)}' is no topic name")
+        raise MqttError(ReasonCode.TOPIC_NAME_INVALID, f"'{shown(text)}' is no topic name")
 
 
 def check_filter(text: str) -> None:
@@ -50,7 +50,7 @@ def require_filter(text: str) -> None:
         raise malformed(f"'{shown(text)}' names no topic filter")
 
 
-def parse_filter(text: str) -> tuple[Shared | None, str]:
+def parse_filter(text: str) -> tuple[SharedSubscription | None, str]:
     """Return the shared subscription that a filter names, if any, and the filter without it; both are checked.
 
     The group is not empty (MQTT-4.8.2-1), has no wildcard, and a filter follows it (MQTT-4.8.2-2).
@@ -62,11 +62,11 @@ def parse_filter(text: str) -> tuple[Shared | None, str]:
     if not (group and slash) or _NO_SHARE_NAME.search(group):
         raise _invalid(text)
     check_filter(filter)
-    return Shared(group, filter), filter
+    return SharedSubscription(group, filter), filter
 
 
 def _invalid(text: str) -> MqttError:
-    return MqttError(Reason.TOPIC_FILTER_INVALID, f"'{shown(text)}' is no topic filter")
+    return MqttError(ReasonCode.TOPIC_FILTER_INVALID, f"'{shown(text)}' is no topic filter")
 
 
 # ---- What this server accepts --------------------------------------------------------------------------------------

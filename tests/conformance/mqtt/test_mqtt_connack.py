@@ -7,12 +7,12 @@ import pytest
 
 from gateway.kernel.broker.connections import TICKS_PER_S
 from gateway.kernel.messages.message import Value
-from gateway_mqtt.codec.properties import Property
+from gateway_mqtt.codec.properties import PropertyId
 from gateway_mqtt.server import MqttServer
 from tests.conformance.mqtt.edge import transport
 from tests.conformance.mqtt.tables import CLOSED, statements, worded
 from tests.protocols.mqtt.dialogue import Client, Gateway
-from tests.protocols.mqtt.ear import Ear, Heard
+from tests.protocols.mqtt.frame_reader import FrameReader, Heard
 from tests.protocols.mqtt.packets import (
     FIVE,
     WRITERS,
@@ -77,8 +77,8 @@ def test_without_a_return_code_for_it_a_refusal_is_silent(gateway: Gateway, vers
 @statements("3.2.2-9 3.2.2-10 3.2.2-12 3.2.2-13")
 def test_everything_there_is_is_served_and_so_not_denied(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", will=Will("w", qos=2, retain=True))
-    denials = {Property.MAXIMUM_QOS, Property.RETAIN_AVAILABLE, Property.WILDCARD_SUBSCRIPTION_AVAILABLE,
-               Property.SUBSCRIPTION_IDENTIFIER_AVAILABLE, Property.SHARED_SUBSCRIPTION_AVAILABLE}  # fmt: skip
+    denials = {PropertyId.MAXIMUM_QOS, PropertyId.RETAIN_AVAILABLE, PropertyId.WILDCARD_SUBSCRIPTION_AVAILABLE,
+               PropertyId.SUBSCRIPTION_IDENTIFIER_AVAILABLE, PropertyId.SHARED_SUBSCRIPTION_AVAILABLE}  # fmt: skip
     assert not denials & {key for key, _ in client.welcome.properties}
     assert client.subscribe("t", 2) == ["SUBACK #1 2"]
     assert client.publish("t", qos=2, id=1) == ["PUBLISH q2 #1 t 'hi'", "PUBREC #1"]
@@ -90,7 +90,7 @@ def test_everything_there_is_is_served_and_so_not_denied(gateway: Gateway, versi
 @statements("3.2.2-15")
 def test_a_packet_larger_than_was_agreed_ends_the_connection(version: int) -> None:
     client = Gateway(max_packet_size=1000).client("c")
-    assert client.welcome.all(Property.MAXIMUM_PACKET_SIZE) == [1000]
+    assert client.welcome.all(PropertyId.MAXIMUM_PACKET_SIZE) == [1000]
     assert client.publish("t", b"x" * 993) == []  # a head of 3, a topic of 3, properties of 1: 1000 in all
     assert client.publish("t", b"x" * 994) == ["DISCONNECT PACKET_TOO_LARGE", CLOSED]
 
@@ -179,8 +179,8 @@ def test_a_refusal_leaves_its_reason_string_out_where_there_is_no_room(gateway: 
         client.machine.receive(FIVE.connect("c" * 201, properties=maximum_packet_size(size)))
         refusal, _ = client.listen()
         assert refusal.line == "CONNACK BAD_USER_NAME_OR_PASSWORD" or refusal.size <= size
-        assert len(refusal.all(Property.REASON_STRING)) == strings
-        assert not refusal.all(Property.USER_PROPERTY)
+        assert len(refusal.all(PropertyId.REASON_STRING)) == strings
+        assert not refusal.all(PropertyId.USER_PROPERTY)
 
 
 # ---------------------------------------------------------------- topic aliases
@@ -190,7 +190,7 @@ def test_a_refusal_leaves_its_reason_string_out_where_there_is_no_room(gateway: 
 @pytest.mark.parametrize("alias", [4, 65_535])
 def test_a_client_keeps_to_the_aliases_it_was_given(version: int, alias: int) -> None:
     client = Gateway(topic_alias_max=3).client("c")
-    assert client.welcome.all(Property.TOPIC_ALIAS_MAXIMUM) == [3]
+    assert client.welcome.all(PropertyId.TOPIC_ALIAS_MAXIMUM) == [3]
     assert client.publish("t", properties=topic_alias(3)) == []
     assert client.publish("t", properties=topic_alias(alias)) == ["DISCONNECT TOPIC_ALIAS_INVALID", CLOSED]
 
@@ -198,7 +198,7 @@ def test_a_client_keeps_to_the_aliases_it_was_given(version: int, alias: int) ->
 @statements("3.2.2-18")
 def test_a_client_that_was_given_no_aliases_may_use_none(version: int) -> None:
     client = Gateway(topic_alias_max=0).client("c")
-    assert client.welcome.all(Property.TOPIC_ALIAS_MAXIMUM) in ([], [0])
+    assert client.welcome.all(PropertyId.TOPIC_ALIAS_MAXIMUM) in ([], [0])
     assert client.publish("t", properties=topic_alias(1)) == ["DISCONNECT TOPIC_ALIAS_INVALID", CLOSED]
 
 
@@ -235,7 +235,7 @@ def test_a_client_without_aliases_hears_none(gateway: Gateway, version: int, pro
 @pytest.mark.parametrize("properties", [b"", request_response_information(0)])
 def test_response_information_is_not_given_unasked(gateway: Gateway, version: int, properties: bytes) -> None:
     client = gateway.client("c", properties=properties)
-    assert client.welcome.all(Property.RESPONSE_INFORMATION) == []
+    assert client.welcome.all(PropertyId.RESPONSE_INFORMATION) == []
 
 
 def refused(properties: bytes) -> list[Heard]:
@@ -266,8 +266,8 @@ def test_who_wants_no_problem_information_gets_none(version: int) -> None:
 @pytest.mark.parametrize("properties", [b"", request_problem_information(1)])
 def test_who_wants_it_hears_in_words_why_something_is_refused(properties: bytes) -> None:
     for heard in refused(properties):
-        assert [key for key, _ in heard.properties] == [Property.REASON_STRING], heard.line
-        assert all(heard.all(Property.REASON_STRING))
+        assert [key for key, _ in heard.properties] == [PropertyId.REASON_STRING], heard.line
+        assert all(heard.all(PropertyId.REASON_STRING))
 
 
 @statements("3.4.2-2 3.5.2-2 3.7.2-2 3.9.2-1 3.11.2-1")
@@ -283,7 +283,7 @@ def test_a_publish_that_a_queue_refuses_is_told_so_in_words(gateway: Gateway) ->
     client.machine.receive(FIVE.publish("t", qos=1, id=1))
     (puback,) = client.listen()
     assert puback.line == "PUBACK #1 QUOTA_EXCEEDED"
-    assert puback.all(Property.REASON_STRING) == ["a queue does not take the message"]
+    assert puback.all(PropertyId.REASON_STRING) == ["a queue does not take the message"]
 
 
 @statements("3.1.2-29 3.14.2-1")
@@ -295,7 +295,7 @@ def test_a_disconnect_tells_why_in_words_unless_they_are_not_wanted(
     client.machine.receive(packet(0xD0))
     disconnect, _ = client.listen()
     assert disconnect.line == "DISCONNECT PROTOCOL_ERROR"
-    assert len(disconnect.all(Property.REASON_STRING)) == strings
+    assert len(disconnect.all(PropertyId.REASON_STRING)) == strings
 
 
 @statements("3.1.2-29")
@@ -348,7 +348,7 @@ def test_who_is_silent_for_one_and_a_half_times_its_keep_alive_is_given_up(gatew
     assert not wire.disconnecting
     wait(gateway, server, 2)
     assert wire.disconnecting
-    assert [heard.line for heard in Ear(version).listen(wire.value())] == worded(version, TIMED_OUT)
+    assert [heard.line for heard in FrameReader(version).listen(wire.value())] == worded(version, TIMED_OUT)
 
 
 @statements("3.1.2-22", "3.1.2-24")
@@ -380,7 +380,7 @@ def test_a_keep_alive_of_0_is_none(gateway: Gateway, version: int) -> None:
 @pytest.mark.parametrize(("asked", "told"), [(10, []), (20, []), (60, [20]), (0, [20])])
 def test_a_server_keep_alive_is_told_where_it_differs(version: int, asked: int, told: list[int]) -> None:
     client: Client = Gateway(keep_alive_max_s=20).client("c", keep_alive=asked)
-    assert client.welcome.all(Property.SERVER_KEEP_ALIVE) == told
+    assert client.welcome.all(PropertyId.SERVER_KEEP_ALIVE) == told
     assert client.machine.keep_alive_s == (told or [asked])[0]
 
 

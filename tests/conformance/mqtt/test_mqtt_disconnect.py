@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway_mqtt.codec.properties import Property
+from gateway_mqtt.codec.properties import PropertyId
 from tests.conformance.mqtt.tables import CLOSED, MALFORMED, PROTOCOL_ERROR, Row, rows, statements, worded
 from tests.protocols.mqtt.dialogue import Gateway
 from tests.protocols.mqtt.packets import (
@@ -76,7 +76,7 @@ def test_the_server_says_goodbye_with_a_reason_of_the_table(
     client.machine.receive(sent)
     disconnect, closed = client.listen()
     assert (disconnect.line, closed.line) == (f"DISCONNECT {reason}", CLOSED)
-    assert {key for key, _ in disconnect.properties} == {Property.REASON_STRING}
+    assert {key for key, _ in disconnect.properties} == {PropertyId.REASON_STRING}
 
 
 @statements("3.14.4-1 3.14.4-2")
@@ -108,8 +108,8 @@ def test_a_reason_string_is_left_out_where_there_is_no_room(
     disconnect, _ = client.listen()
     assert disconnect.line == "DISCONNECT TOPIC_NAME_INVALID"
     assert disconnect.size <= size
-    assert len(disconnect.all(Property.REASON_STRING)) == strings
-    assert not disconnect.all(Property.USER_PROPERTY)
+    assert len(disconnect.all(PropertyId.REASON_STRING)) == strings
+    assert not disconnect.all(PropertyId.USER_PROPERTY)
 
 
 @statements("3.14.2-3")

@@ -17,7 +17,7 @@ from gateway_mqtt.server import MqttFactory
 from tests.conformance.mqtt.edge import HERE, transport
 from tests.conformance.mqtt.tables import CLOSED, statements
 from tests.protocols.mqtt.dialogue import Gateway
-from tests.protocols.mqtt.ear import Ear
+from tests.protocols.mqtt.frame_reader import FrameReader
 from tests.protocols.mqtt.packets import WRITERS
 
 
@@ -70,7 +70,7 @@ class Browser:
         self.transport = transport()
         self._server.makeConnection(self.transport)  # type: ignore[no-untyped-call]
         self._client = WSConnection(ConnectionType.CLIENT)
-        self._ear = Ear(version)
+        self._ear = FrameReader(version)
 
     def ask(self, *subprotocols: str) -> Event:
         return self.send(Request(host="localhost", target="/ws", subprotocols=list(subprotocols)))[0]

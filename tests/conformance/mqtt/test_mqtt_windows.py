@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway_mqtt.codec.properties import Property
+from gateway_mqtt.codec.properties import PropertyId
 from tests.conformance.mqtt.tables import CLOSED, statements
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.packets import FIVE, receive_maximum
@@ -129,7 +129,7 @@ def test_releases_that_are_sent_again_take_their_part_of_the_window(gateway: Gat
 def test_a_client_that_sends_more_than_we_take_is_cut_off(version: int, qos: int) -> None:
     gateway = Gateway(receive_maximum=3)
     client = gateway.client("c")
-    assert client.welcome.all(Property.RECEIVE_MAXIMUM) == [3]
+    assert client.welcome.all(PropertyId.RECEIVE_MAXIMUM) == [3]
     packets = [FIVE.publish("nobody", qos=qos, id=number) for number in range(1, 5)]
     heard = client.say(*packets)
     assert heard[-2:] == ["DISCONNECT RECEIVE_MAXIMUM_EXCEEDED", CLOSED]

@@ -6,7 +6,7 @@
     assert client.tell(subscribe("/queue/q"), send("/queue/q", "receipt:r")) == ["MESSAGE s /queue/q 'hi'", "RECEIPT r"]
 """
 
-from tests.conformance.stomp.ear import Ear, Heard
+from tests.conformance.stomp.frame_reader import FrameReader, Heard
 from tests.conformance.stomp.frames import frame
 from tests.protocols.stomp import dialogue
 
@@ -35,7 +35,7 @@ class Client(dialogue.Client):
     def __init__(self, gateway: dialogue.Gateway, version: str) -> None:
         super().__init__(gateway, version)
         self.messages: list[Heard] = []
-        self._ear = Ear(version)
+        self._ear = FrameReader(version)
 
     def tell(self, *frames: bytes) -> list[str]:
         """Send all of these in one write; return what is heard."""

@@ -11,16 +11,16 @@ from typing import Any, ClassVar
 from pamqp import commands
 
 from gateway.access import Access, CertificateSubject
-from gateway.kernel.broker.connections import ChannelFacts, PeerFacts
+from gateway.kernel.broker.connections import ChannelInfo, ConnectionInfo
 from gateway.kernel.clock import Background, Clock
 from gateway.kernel.messages.message import HeaderFormat, Value
 from gateway.kernel.messages.native_header import PLAIN
 from gateway_amqp.connection import Connection
 from gateway_amqp.header import AMQP
-from gateway_amqp.listener_context import AmqpSettings
+from gateway_amqp.listener_context import AmqpContext
 from gateway_amqp.tuning import PROTOCOL_HEADER
 from gateway_memory import MemoryStore
-from tests.protocols.amqp.ear import EOF, Ear, Heard
+from tests.protocols.amqp.frame_reader import EOF, FrameReader, Heard
 from tests.protocols.amqp.frames import ALL_CAPABILITIES, Sent, asked, start_ok, wire
 from tests.protocols.near_end import ALL, NearEnd
 from tests.protocols.other_end import OtherEnd
@@ -46,7 +46,7 @@ class StillClock:
 
 
 class Gateway(NearEnd):
-    """A broker that speaks AMQP; ``limits`` are ``AmqpSettings``'. Time stands still, unless a ``clock`` is given."""
+    """A broker that speaks AMQP; ``limits`` are ``AmqpContext``'. Time stands still, unless a ``clock`` is given."""
 
     formats: ClassVar[tuple[HeaderFormat, ...]] = (AMQP, PLAIN)
 
@@ -60,7 +60,7 @@ class Gateway(NearEnd):
     ) -> None:
         super().__init__(store, clock or StillClock())
         tokens = count(1)
-        self.settings = AmqpSettings(
+        self.settings = AmqpContext(
             self.broker,
             login or self._access("/"),
             self._access,
@@ -94,7 +94,7 @@ class Peer(OtherEnd[Connection, Heard]):
         super().__init__(gateway, 5672, host, certificate)
         self.gateway = gateway
         self._octets = 0
-        self._ear = Ear()
+        self._ear = FrameReader()
         self.join(Connection(gateway.settings, self, self.line))
 
     # What a test does
@@ -158,9 +158,9 @@ class Peer(OtherEnd[Connection, Heard]):
     def channel_count(self) -> int:
         return self.machine.channel_count
 
-    def facts(self) -> PeerFacts:
+    def facts(self) -> ConnectionInfo:
         address = ("127.0.0.1", 5672, "127.0.0.1", 50000)
-        return PeerFacts(
+        return ConnectionInfo(
             "AMQP 0-9-1",
             "running",
             *address,
@@ -174,10 +174,10 @@ class Peer(OtherEnd[Connection, Heard]):
             (0, 0),
         )
 
-    def channels(self) -> list[ChannelFacts]:
+    def channels(self) -> list[ChannelInfo]:
         return self.machine.channel_facts()
 
-    def weigh_publishing(self) -> None:
+    def update_flow_control(self) -> None:
         alarms = self.gateway.broker.alarms
         if alarms and self.machine.has_published:
             self.machine.block(alarms.reason)

@@ -13,7 +13,7 @@ from pamqp import commands
 
 from tests.effort import examples
 from tests.protocols.amqp.dialogue import Gateway, Peer
-from tests.protocols.amqp.ear import Heard
+from tests.protocols.amqp.frame_reader import Heard
 from tests.protocols.amqp.frames import asked, publish
 
 QUEUES = ["one", "two"]

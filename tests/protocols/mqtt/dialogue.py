@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any, ClassVar, Self
 
 from gateway.access import Access, AuthenticationMethod
-from gateway.kernel.broker.connections import PeerFacts
+from gateway.kernel.broker.connections import ConnectionInfo
 from gateway.kernel.broker.directory import Directory
 from gateway.kernel.messages.message import HeaderFormat
 from gateway.kernel.messages.native_header import PLAIN
@@ -23,10 +23,10 @@ from gateway.plugins.registry import PluginView
 from gateway.testing import FakeClock
 from gateway_memory import MemoryStore
 from gateway_mqtt.connection import Connection
-from gateway_mqtt.handshake.login import LoginSettings
-from gateway_mqtt.listener_context import MqttSettings
+from gateway_mqtt.handshake.login import LoginRules
+from gateway_mqtt.listener_context import MqttContext
 from gateway_mqtt.translation.header import MQTT
-from tests.protocols.mqtt.ear import CLOSED, Ear, Heard
+from tests.protocols.mqtt.frame_reader import CLOSED, FrameReader, Heard
 from tests.protocols.mqtt.packets import WRITERS, session_expiry
 from tests.protocols.near_end import ALL, NearEnd
 from tests.protocols.other_end import OtherEnd
@@ -34,7 +34,7 @@ from tests.protocols.other_end import OtherEnd
 
 class Gateway(NearEnd):
     """A broker that speaks MQTT. ``methods`` are authentication methods by name, besides those of plugins; ``limits``
-    are ``MqttSettings``'.
+    are ``MqttContext``'.
     """
 
     formats: ClassVar[tuple[HeaderFormat, ...]] = (MQTT, PLAIN)
@@ -51,8 +51,8 @@ class Gateway(NearEnd):
         self._limits = limits
         super().__init__(store, clock or FakeClock())
         tokens = count(1)
-        login = LoginSettings(self.broker, self._access, refusal_delay_s=0)
-        self.settings = MqttSettings(
+        login = LoginRules(self.broker, self._access, refusal_delay_s=0)
+        self.settings = MqttContext(
             self.broker, login, self._access, lambda: f"token-{next(tokens)}", **{"prefetch": 1000, **limits}
         )
         self.settle()
@@ -95,7 +95,7 @@ class Client(OtherEnd[Connection, Heard]):
         self.write = WRITERS[version]
         self.welcome = Heard("nothing")
         self.backlog: list[str] = []
-        self._ear = Ear(version)
+        self._ear = FrameReader(version)
         self.join(Connection(gateway.settings, self, self.line))
 
     # What a test does
@@ -169,9 +169,9 @@ class Client(OtherEnd[Connection, Heard]):
         """What stands for the end of the connection."""
         return CLOSED
 
-    def facts(self) -> PeerFacts:
+    def facts(self) -> ConnectionInfo:
         address = ("127.0.0.1", 1883, "127.0.0.1", 50000)
-        return PeerFacts("MQTT", "running", *address, False, 0, "", {}, 0, 0, 60, (0, 0), (0, 0))
+        return ConnectionInfo("MQTT", "running", *address, False, 0, "", {}, 0, 0, 60, (0, 0), (0, 0))
 
     def tick(self) -> None:
         self.machine.opening.tick()

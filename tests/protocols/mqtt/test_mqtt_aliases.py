@@ -3,7 +3,7 @@
 import pytest
 
 from gateway_mqtt.codec.errors import MqttError
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.reasons import ReasonCode
 from gateway_mqtt.traffic.aliases import IncomingAliases, OutgoingAliases
 from tests.protocols.mqtt.dialogue import Gateway
 from tests.protocols.mqtt.packets import maximum_packet_size, topic_alias_maximum
@@ -25,13 +25,13 @@ def test_an_alias_stands_for_the_topic_it_came_with_last() -> None:
 def test_one_out_of_bounds_is_refused(alias: int, topic: bytes) -> None:
     with pytest.raises(MqttError) as refused:
         IncomingAliases(2).resolve(alias, topic)
-    assert refused.value.reason is Reason.TOPIC_ALIAS_INVALID
+    assert refused.value.reason is ReasonCode.TOPIC_ALIAS_INVALID
 
 
 def test_one_that_stands_for_nothing_yet_is_refused() -> None:
     with pytest.raises(MqttError) as refused:
         IncomingAliases(2).resolve(1, b"")
-    assert refused.value.reason is Reason.PROTOCOL_ERROR
+    assert refused.value.reason is ReasonCode.PROTOCOL_ERROR
 
 
 # ---- Ours ------------------------------------------------------------------------------------------------------------

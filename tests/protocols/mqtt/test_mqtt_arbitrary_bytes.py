@@ -9,7 +9,7 @@ from gateway_mqtt.state import State
 from tests.effort import examples
 from tests.protocols.mqtt.client_packets import text
 from tests.protocols.mqtt.dialogue import Client, Gateway
-from tests.protocols.mqtt.ear import Heard
+from tests.protocols.mqtt.frame_reader import Heard
 from tests.protocols.mqtt.packets import (
     FIVE,
     FOUR,

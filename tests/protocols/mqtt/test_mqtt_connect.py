@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from gateway_mqtt.codec.decoding import connect_version, decode_connect
 from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.packets import Connect, WillPacket
-from gateway_mqtt.codec.properties import Property
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.properties import PropertyId
+from gateway_mqtt.codec.reasons import ReasonCode
 from tests.protocols.mqtt.client_packets import block, connect, mqtt_text, text, tried, user_property
 
 USERNAME, PASSWORD, WILL_RETAIN, WILL_QOS_2, WILL_QOS_1, WILL, CLEAN = 0x80, 0x40, 0x20, 0x10, 0x08, 0x04, 0x02
@@ -35,7 +35,7 @@ def test_the_example_of_the_specification() -> None:
         username="user",
         password=b"secret",
         will=WillPacket("will", b"gone", 1, False, {}),
-        properties={Property.SESSION_EXPIRY_INTERVAL: 10},
+        properties={PropertyId.SESSION_EXPIRY_INTERVAL: 10},
     )
 
 
@@ -51,7 +51,7 @@ def test_three_versions_are_served(name: str, level: int) -> None:
     [("MQTT", 3), ("MQTT", 6), ("MQTT", 0), ("MQIsdp", 4), ("MQIsdp", 5), ("mqtt", 4), ("", 5), ("MQTT ", 5), ("X", 4)],
 )
 def test_other_names_and_levels_are_not(name: str, level: int) -> None:
-    assert refusal_of(connect(name=name, level=level)).reason is Reason.UNSUPPORTED_PROTOCOL_VERSION  # MQTT-3.1.2-1
+    assert refusal_of(connect(name=name, level=level)).reason is ReasonCode.UNSUPPORTED_PROTOCOL_VERSION  # MQTT-3.1.2-1
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_a_will_in_every_version(level: int, retain: bool, qos: int) -> None:
     said = {}
     if level == 5:
         said = {
-            Property.WILL_DELAY_INTERVAL: 5,
-            Property.PAYLOAD_FORMAT_INDICATOR: 1,
-            Property.USER_PROPERTY: [("k", "v")],
+            PropertyId.WILL_DELAY_INTERVAL: 5,
+            PropertyId.PAYLOAD_FORMAT_INDICATOR: 1,
+            PropertyId.USER_PROPERTY: [("k", "v")],
         }
     assert decode_connect(body).will == WillPacket("t/u", b"\0\xff", qos, retain, said)
 
@@ -95,12 +95,12 @@ def test_a_will_in_every_version(level: int, retain: bool, qos: int) -> None:
 @pytest.mark.parametrize("topic", ["a/+", "#", ""])
 def test_a_will_needs_a_topic_name(topic: str) -> None:
     body = connect(level=4, flags=WILL | CLEAN, payload=text("c") + text(topic) + text(""))
-    assert refusal_of(body).reason is Reason.TOPIC_NAME_INVALID
+    assert refusal_of(body).reason is ReasonCode.TOPIC_NAME_INVALID
 
 
 def test_a_will_answered_at_a_wildcard_is_refused() -> None:
     payload = text("c") + block(b"\x08" + text("a/#")) + text("t") + text("")
-    assert refusal_of(connect(flags=WILL, payload=payload)).reason is Reason.TOPIC_NAME_INVALID
+    assert refusal_of(connect(flags=WILL, payload=payload)).reason is ReasonCode.TOPIC_NAME_INVALID
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_flags_that_contradict_the_specification_are_malformed(
     level: int, flags: int, fixed_flags: int, text: str
 ) -> None:
     refusal = refusal_of(connect(level=level, flags=flags), fixed_flags)
-    assert refusal.reason is Reason.MALFORMED_PACKET
+    assert refusal.reason is ReasonCode.MALFORMED_PACKET
     assert text in str(refusal)
 
 
@@ -151,7 +151,7 @@ def test_3_1_lets_announced_credentials_be_missing(
     assert (read.username, read.password) == (username, password)
     for level in (4, 5):
         if password is None:
-            assert refusal_of(connect(level=level, flags=flags, payload=payload)).reason is Reason.MALFORMED_PACKET
+            assert refusal_of(connect(level=level, flags=flags, payload=payload)).reason is ReasonCode.MALFORMED_PACKET
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_who_may_leave_the_client_identifier_to_the_server(level: int, flags: in
     if is_served:
         assert decode_connect(body).client_id == ""
     else:
-        assert refusal_of(body).reason is Reason.CLIENT_IDENTIFIER_NOT_VALID  # 3.1.1: MQTT-3.1.3-8
+        assert refusal_of(body).reason is ReasonCode.CLIENT_IDENTIFIER_NOT_VALID  # 3.1.1: MQTT-3.1.3-8
 
 
 def test_client_identifiers_may_be_long_even_in_3_1() -> None:
@@ -174,20 +174,20 @@ def test_client_identifiers_may_be_long_even_in_3_1() -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        pytest.param(connect(properties=block(b"\x21\0\0")), Reason.PROTOCOL_ERROR, id="receive maximum 0"),
-        pytest.param(connect(properties=block(b"\x16\0\1x")), Reason.PROTOCOL_ERROR, id="data without a method"),
-        pytest.param(connect(properties=block(b"\x23\0\1")), Reason.MALFORMED_PACKET, id="a property of PUBLISH"),
-        pytest.param(connect(properties=b"\x7f"), Reason.MALFORMED_PACKET, id="properties beyond the end"),
-        pytest.param(connect() + b"x", Reason.MALFORMED_PACKET, id="bytes behind"),
-        pytest.param(connect(level=4) + b"x", Reason.MALFORMED_PACKET, id="bytes behind, 3.1.1"),
-        pytest.param(connect(payload=text("a\0")), Reason.MALFORMED_PACKET, id="U+0000 in the client identifier"),
+        pytest.param(connect(properties=block(b"\x21\0\0")), ReasonCode.PROTOCOL_ERROR, id="receive maximum 0"),
+        pytest.param(connect(properties=block(b"\x16\0\1x")), ReasonCode.PROTOCOL_ERROR, id="data without a method"),
+        pytest.param(connect(properties=block(b"\x23\0\1")), ReasonCode.MALFORMED_PACKET, id="a property of PUBLISH"),
+        pytest.param(connect(properties=b"\x7f"), ReasonCode.MALFORMED_PACKET, id="properties beyond the end"),
+        pytest.param(connect() + b"x", ReasonCode.MALFORMED_PACKET, id="bytes behind"),
+        pytest.param(connect(level=4) + b"x", ReasonCode.MALFORMED_PACKET, id="bytes behind, 3.1.1"),
+        pytest.param(connect(payload=text("a\0")), ReasonCode.MALFORMED_PACKET, id="U+0000 in the client identifier"),
         pytest.param(
-            connect(flags=USERNAME, payload=text("c") + text(b"\xff")), Reason.MALFORMED_PACKET, id="user name"
+            connect(flags=USERNAME, payload=text("c") + text(b"\xff")), ReasonCode.MALFORMED_PACKET, id="user name"
         ),
-        pytest.param(connect(payload=b""), Reason.MALFORMED_PACKET, id="MQTT-3.1.3-3: no client identifier"),
+        pytest.param(connect(payload=b""), ReasonCode.MALFORMED_PACKET, id="MQTT-3.1.3-3: no client identifier"),
     ],
 )
-def test_what_else_is_refused(body: bytes, reason: Reason) -> None:
+def test_what_else_is_refused(body: bytes, reason: ReasonCode) -> None:
     assert refusal_of(body).reason is reason
 
 
@@ -205,15 +205,15 @@ def test_all_of_a_clients_wishes() -> None:
         user_property("a", "2"),
     )
     assert decode_connect(connect(properties=properties)).properties == {
-        Property.SESSION_EXPIRY_INTERVAL: 0xFFFFFFFF,
-        Property.RECEIVE_MAXIMUM: 20,
-        Property.MAXIMUM_PACKET_SIZE: 1024,
-        Property.TOPIC_ALIAS_MAXIMUM: 10,
-        Property.REQUEST_RESPONSE_INFORMATION: 1,
-        Property.REQUEST_PROBLEM_INFORMATION: 0,
-        Property.AUTHENTICATION_METHOD: "SCRAM-SHA-256",
-        Property.AUTHENTICATION_DATA: b"n,,",
-        Property.USER_PROPERTY: [("a", "1"), ("a", "2")],
+        PropertyId.SESSION_EXPIRY_INTERVAL: 0xFFFFFFFF,
+        PropertyId.RECEIVE_MAXIMUM: 20,
+        PropertyId.MAXIMUM_PACKET_SIZE: 1024,
+        PropertyId.TOPIC_ALIAS_MAXIMUM: 10,
+        PropertyId.REQUEST_RESPONSE_INFORMATION: 1,
+        PropertyId.REQUEST_PROBLEM_INFORMATION: 0,
+        PropertyId.AUTHENTICATION_METHOD: "SCRAM-SHA-256",
+        PropertyId.AUTHENTICATION_DATA: b"n,,",
+        PropertyId.USER_PROPERTY: [("a", "1"), ("a", "2")],
     }
 
 
@@ -226,7 +226,7 @@ WHOLE = connect(
 
 @pytest.mark.parametrize("end", range(len(WHOLE)))
 def test_it_is_malformed_wherever_it_is_cut(end: int) -> None:
-    assert refusal_of(WHOLE[:end]).reason is Reason.MALFORMED_PACKET
+    assert refusal_of(WHOLE[:end]).reason is ReasonCode.MALFORMED_PACKET
 
 
 @given(mqtt_text, mqtt_text, st.binary(max_size=30), st.integers(0, 65_535), st.sampled_from([4, 5]))

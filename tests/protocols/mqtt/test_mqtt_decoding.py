@@ -20,15 +20,15 @@ from gateway_mqtt.codec.encoding import ack
 from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.packet_types import PacketType
 from gateway_mqtt.codec.packets import Auth, Disconnect, SubscriptionRequest, Unsubscribe
-from gateway_mqtt.codec.properties import Property
-from gateway_mqtt.codec.reasons import SERVERS_ALONE, Reason, carried_by
+from gateway_mqtt.codec.properties import PropertyId
+from gateway_mqtt.codec.reasons import SERVERS_ALONE, ReasonCode, carried_by
 from tests.protocols.mqtt.client_packets import block, filters, mqtt_text, text, tried, user_property
 
 ACKS = [PacketType.PUBACK, PacketType.PUBREC, PacketType.PUBREL, PacketType.PUBCOMP]
-MALFORMED, PROTOCOL_ERROR = Reason.MALFORMED_PACKET, Reason.PROTOCOL_ERROR
+MALFORMED, PROTOCOL_ERROR = ReasonCode.MALFORMED_PACKET, ReasonCode.PROTOCOL_ERROR
 
 
-def reason_of(read: Callable[[], object]) -> Reason:
+def reason_of(read: Callable[[], object]) -> ReasonCode:
     with pytest.raises(MqttError) as refusal:
         read()
     return refusal.value.reason
@@ -66,8 +66,8 @@ def test_later_versions_may_not(flags: int) -> None:
 @pytest.mark.parametrize("version", [3, 4, 5])
 @pytest.mark.parametrize("packet_type", ACKS)
 def test_two_bytes_are_an_acknowledgement(version: int, packet_type: PacketType) -> None:
-    assert decode_ack(version, packet_type, b"\x12\x34") == (0x1234, Reason.SUCCESS, None)
-    assert decode_ack(version, packet_type, b"\xff\xff") == (0xFFFF, Reason.SUCCESS, None)
+    assert decode_ack(version, packet_type, b"\x12\x34") == (0x1234, ReasonCode.SUCCESS, None)
+    assert decode_ack(version, packet_type, b"\xff\xff") == (0xFFFF, ReasonCode.SUCCESS, None)
     assert reason_of(partial(decode_ack, version, packet_type, b"\0\0")) is PROTOCOL_ERROR  # MQTT-2.2.1-3
     assert reason_of(partial(decode_ack, version, packet_type, b"\0")) is MALFORMED
     assert reason_of(partial(decode_ack, version, packet_type, b"")) is MALFORMED
@@ -78,9 +78,9 @@ def test_5_0_adds_a_reason_and_properties(packet_type: PacketType) -> None:
     for code in range(256):
         body = b"\0\1" + bytes((code,))
         if code in carried_by(packet_type):
-            reason = Reason(code)
+            reason = ReasonCode(code)
             properties = block(b"\x1f" + text("why"), user_property("k", "v"))
-            said = {Property.REASON_STRING: "why", Property.USER_PROPERTY: [("k", "v")]}
+            said = {PropertyId.REASON_STRING: "why", PropertyId.USER_PROPERTY: [("k", "v")]}
             assert decode_ack(5, packet_type, body) == (1, reason, None)
             assert decode_ack(5, packet_type, body + b"\0") == (1, reason, None)
             assert decode_ack(5, packet_type, body + properties) == (1, reason, said)
@@ -111,8 +111,8 @@ def test_3_x_has_nothing_behind_the_identifier(version: int) -> None:
 def test_acknowledgements_come_back(
     packet_type: PacketType, version: int, packet_id: int, why: str, data: st.DataObject
 ) -> None:
-    reason = data.draw(st.sampled_from(sorted(carried_by(packet_type)))) if version == 5 else Reason.SUCCESS
-    said = {Property.REASON_STRING: why} if version == 5 and why else None
+    reason = data.draw(st.sampled_from(sorted(carried_by(packet_type)))) if version == 5 else ReasonCode.SUCCESS
+    said = {PropertyId.REASON_STRING: why} if version == 5 and why else None
     packet = ack(packet_type, version, packet_id, reason, said)
     assert packet[0] == packet_type << 4 | (2 if packet_type is PacketType.PUBREL else 0)
     assert packet[1] == len(packet) - 2 or len(packet) > 129
@@ -171,7 +171,7 @@ def test_no_local_makes_no_sense_in_a_group() -> None:
 
 def test_a_subscription_identifier_comes_once() -> None:
     body = subscribe(5, request("a", 0), properties=block(b"\x0b\xff\x7f"))
-    assert decode_subscribe(5, 2, body).properties == {Property.SUBSCRIPTION_IDENTIFIER: [16_383]}
+    assert decode_subscribe(5, 2, body).properties == {PropertyId.SUBSCRIPTION_IDENTIFIER: [16_383]}
     twice = subscribe(5, request("a", 0), properties=block(b"\x0b\1", b"\x0b\2"))
     assert reason_of(partial(decode_subscribe, 5, 2, twice)) is PROTOCOL_ERROR
 
@@ -197,7 +197,7 @@ def test_what_is_asked_for_is_heard(version: int, wanted: list[tuple[str, int]])
 
 def test_unsubscribe_has_user_properties() -> None:
     body = subscribe(5, text("a"), properties=block(user_property("k", "v")))
-    assert decode_unsubscribe(5, 2, body).properties == {Property.USER_PROPERTY: [("k", "v")]}
+    assert decode_unsubscribe(5, 2, body).properties == {PropertyId.USER_PROPERTY: [("k", "v")]}
 
 
 # ---------------------------------------------------------------- DISCONNECT and AUTH
@@ -205,7 +205,7 @@ def test_unsubscribe_has_user_properties() -> None:
 
 @pytest.mark.parametrize("version", [3, 4, 5])
 def test_a_disconnect_that_says_nothing_is_a_success(version: int) -> None:
-    assert decode_disconnect(version, 0, b"") == Disconnect(Reason.SUCCESS, {})
+    assert decode_disconnect(version, 0, b"") == Disconnect(ReasonCode.SUCCESS, {})
 
 
 @pytest.mark.parametrize("version", [3, 4])
@@ -215,18 +215,18 @@ def test_before_5_0_a_disconnect_cannot_say_anything(version: int) -> None:
 
 def test_reasons_of_clients_for_a_disconnect() -> None:
     allowed = carried_by(PacketType.DISCONNECT) - SERVERS_ALONE
-    assert Reason.DISCONNECT_WITH_WILL_MESSAGE in allowed
+    assert ReasonCode.DISCONNECT_WITH_WILL_MESSAGE in allowed
     for code in range(256):
         if code in allowed:
-            assert decode_disconnect(5, 0, bytes((code,))) == Disconnect(Reason(code), {})
+            assert decode_disconnect(5, 0, bytes((code,))) == Disconnect(ReasonCode(code), {})
         else:
             assert reason_of(partial(decode_disconnect, 5, 0, bytes((code,)))) is PROTOCOL_ERROR  # MQTT-3.14.2-1
 
 
 def test_a_disconnect_with_properties() -> None:
     body = b"\4" + block(b"\x11\0\0\0\x3c", b"\x1f" + text("bye"))
-    said = {Property.SESSION_EXPIRY_INTERVAL: 60, Property.REASON_STRING: "bye"}
-    assert decode_disconnect(5, 0, body) == Disconnect(Reason.DISCONNECT_WITH_WILL_MESSAGE, said)
+    said = {PropertyId.SESSION_EXPIRY_INTERVAL: 60, PropertyId.REASON_STRING: "bye"}
+    assert decode_disconnect(5, 0, body) == Disconnect(ReasonCode.DISCONNECT_WITH_WILL_MESSAGE, said)
     assert reason_of(partial(decode_disconnect, 5, 0, body + b"x")) is MALFORMED
     assert reason_of(partial(decode_disconnect, 5, 1, body)) is MALFORMED  # MQTT-3.14.1-1
 
@@ -234,9 +234,9 @@ def test_a_disconnect_with_properties() -> None:
 METHOD = b"\x15" + text("SCRAM-SHA-256")
 
 
-@pytest.mark.parametrize("reason", [Reason.CONTINUE_AUTHENTICATION, Reason.RE_AUTHENTICATE])
-def test_an_auth_names_its_method(reason: Reason) -> None:
-    said = {Property.AUTHENTICATION_METHOD: "SCRAM-SHA-256", Property.AUTHENTICATION_DATA: b"x"}
+@pytest.mark.parametrize("reason", [ReasonCode.CONTINUE_AUTHENTICATION, ReasonCode.RE_AUTHENTICATE])
+def test_an_auth_names_its_method(reason: ReasonCode) -> None:
+    said = {PropertyId.AUTHENTICATION_METHOD: "SCRAM-SHA-256", PropertyId.AUTHENTICATION_DATA: b"x"}
     body = bytes((reason,)) + block(METHOD, b"\x16" + text("x"))
     assert decode_auth(5, 0, body) == Auth(reason, said)
     assert reason_of(partial(decode_auth, 5, 0, bytes((reason,)) + block(b"\x16" + text("x")))) is PROTOCOL_ERROR

@@ -7,54 +7,62 @@ from hypothesis import strategies as st
 from gateway_mqtt.codec.data_types import read_varint
 from gateway_mqtt.codec.encoding import ack, auth, connack, disconnect, packet, pingresp, suback, unsuback
 from gateway_mqtt.codec.packet_types import PacketType
-from gateway_mqtt.codec.properties import Properties, Property, decode_properties
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.properties import Properties, PropertyId, decode_properties
+from gateway_mqtt.codec.reasons import ReasonCode
 
-SAID: Properties = {Property.REASON_STRING: "why"}
+SAID: Properties = {PropertyId.REASON_STRING: "why"}
 SAID_BYTES = "061f0003776879"
 
 
 @pytest.mark.parametrize(
     ("written", "octets"),
     [
-        pytest.param(connack(3, True, Reason.SUCCESS), "20020000", id="3.1 knows no session present"),
-        pytest.param(connack(4, True, Reason.SUCCESS), "20020100", id="3.1.1 with a session"),
-        pytest.param(connack(4, False, Reason.SUCCESS), "20020000", id="3.1.1 without"),
-        pytest.param(connack(4, True, Reason.NOT_AUTHORIZED), "20020005", id="3.1.1: MQTT-3.2.2-4"),
-        pytest.param(connack(3, False, Reason.UNSUPPORTED_PROTOCOL_VERSION), "20020001", id="3.1: wrong version"),
-        pytest.param(connack(4, False, Reason.BAD_USER_NAME_OR_PASSWORD), "20020004", id="3.1.1: bad password"),
-        pytest.param(connack(4, False, Reason.MALFORMED_PACKET), "", id="3.1.1: MQTT-3.2.2-6"),
-        pytest.param(connack(5, True, Reason.SUCCESS), "2003010000", id="5.0 with a session"),
-        pytest.param(connack(5, True, Reason.NOT_AUTHORIZED), "2003008700", id="MQTT-3.2.2-6"),
-        pytest.param(connack(5, False, Reason.SUCCESS, SAID), "20090000" + SAID_BYTES, id="5.0 with properties"),
-        pytest.param(connack(4, False, Reason.SUCCESS, SAID), "20020000", id="3.1.1 has no properties"),
+        pytest.param(connack(3, True, ReasonCode.SUCCESS), "20020000", id="3.1 knows no session present"),
+        pytest.param(connack(4, True, ReasonCode.SUCCESS), "20020100", id="3.1.1 with a session"),
+        pytest.param(connack(4, False, ReasonCode.SUCCESS), "20020000", id="3.1.1 without"),
+        pytest.param(connack(4, True, ReasonCode.NOT_AUTHORIZED), "20020005", id="3.1.1: MQTT-3.2.2-4"),
+        pytest.param(connack(3, False, ReasonCode.UNSUPPORTED_PROTOCOL_VERSION), "20020001", id="3.1: wrong version"),
+        pytest.param(connack(4, False, ReasonCode.BAD_USER_NAME_OR_PASSWORD), "20020004", id="3.1.1: bad password"),
+        pytest.param(connack(4, False, ReasonCode.MALFORMED_PACKET), "", id="3.1.1: MQTT-3.2.2-6"),
+        pytest.param(connack(5, True, ReasonCode.SUCCESS), "2003010000", id="5.0 with a session"),
+        pytest.param(connack(5, True, ReasonCode.NOT_AUTHORIZED), "2003008700", id="MQTT-3.2.2-6"),
+        pytest.param(connack(5, False, ReasonCode.SUCCESS, SAID), "20090000" + SAID_BYTES, id="5.0 with properties"),
+        pytest.param(connack(4, False, ReasonCode.SUCCESS, SAID), "20020000", id="3.1.1 has no properties"),
         pytest.param(ack(PacketType.PUBACK, 4, 1), "40020001", id="PUBACK"),
         pytest.param(ack(PacketType.PUBREC, 4, 0xABCD), "5002abcd", id="PUBREC"),
         pytest.param(ack(PacketType.PUBREL, 4, 1), "62020001", id="MQTT-3.6.1-1: PUBREL"),
         pytest.param(ack(PacketType.PUBCOMP, 3, 1), "70020001", id="PUBCOMP"),
         pytest.param(ack(PacketType.PUBACK, 5, 1), "40020001", id="5.0 success is short"),
-        pytest.param(ack(PacketType.PUBACK, 5, 1, Reason.NO_MATCHING_SUBSCRIBERS), "4003000110", id="5.0 reason"),
-        pytest.param(ack(PacketType.PUBREL, 5, 1, Reason.PACKET_IDENTIFIER_NOT_FOUND), "6203000192", id="5.0 PUBREL"),
+        pytest.param(ack(PacketType.PUBACK, 5, 1, ReasonCode.NO_MATCHING_SUBSCRIBERS), "4003000110", id="5.0 reason"),
         pytest.param(
-            ack(PacketType.PUBACK, 5, 1, Reason.SUCCESS, SAID), "400a000100" + SAID_BYTES, id="5.0 properties"
+            ack(PacketType.PUBREL, 5, 1, ReasonCode.PACKET_IDENTIFIER_NOT_FOUND), "6203000192", id="5.0 PUBREL"
         ),
-        pytest.param(ack(PacketType.PUBACK, 5, 1, Reason.SUCCESS, {}), "40020001", id="5.0 no properties"),
-        pytest.param(ack(PacketType.PUBACK, 4, 1, Reason.QUOTA_EXCEEDED, SAID), "40020001", id="3.1.1 cannot say"),
-        pytest.param(suback(4, 1, [Reason.SUCCESS, Reason.GRANTED_QOS_2]), "900400010002", id="3.1.1 SUBACK"),
-        pytest.param(suback(4, 1, [Reason.NOT_AUTHORIZED]), "9003000180", id="3.1.1 SUBACK failure"),
-        pytest.param(suback(5, 1, [Reason.NOT_AUTHORIZED]), "900400010087", id="5.0 SUBACK"),
-        pytest.param(suback(5, 1, [Reason.GRANTED_QOS_1], SAID), "900a0001" + SAID_BYTES + "01", id="5.0 SUBACK why"),
-        pytest.param(unsuback(4, 1, [Reason.SUCCESS]), "b0020001", id="3.1.1 UNSUBACK"),
         pytest.param(
-            unsuback(5, 1, [Reason.SUCCESS, Reason.NO_SUBSCRIPTION_EXISTED]), "b0050001000011", id="5.0 UNSUBACK"
+            ack(PacketType.PUBACK, 5, 1, ReasonCode.SUCCESS, SAID), "400a000100" + SAID_BYTES, id="5.0 properties"
         ),
-        pytest.param(disconnect(4, Reason.SERVER_BUSY), "", id="3.1.1 servers just close"),
-        pytest.param(disconnect(5, Reason.SUCCESS), "e000", id="5.0 DISCONNECT"),
-        pytest.param(disconnect(5, Reason.SESSION_TAKEN_OVER), "e0018e", id="5.0 DISCONNECT with a reason"),
-        pytest.param(disconnect(5, Reason.SUCCESS, SAID), "e00800" + SAID_BYTES, id="5.0 DISCONNECT with properties"),
-        pytest.param(auth(Reason.SUCCESS), "f000", id="AUTH"),
+        pytest.param(ack(PacketType.PUBACK, 5, 1, ReasonCode.SUCCESS, {}), "40020001", id="5.0 no properties"),
+        pytest.param(ack(PacketType.PUBACK, 4, 1, ReasonCode.QUOTA_EXCEEDED, SAID), "40020001", id="3.1.1 cannot say"),
+        pytest.param(suback(4, 1, [ReasonCode.SUCCESS, ReasonCode.GRANTED_QOS_2]), "900400010002", id="3.1.1 SUBACK"),
+        pytest.param(suback(4, 1, [ReasonCode.NOT_AUTHORIZED]), "9003000180", id="3.1.1 SUBACK failure"),
+        pytest.param(suback(5, 1, [ReasonCode.NOT_AUTHORIZED]), "900400010087", id="5.0 SUBACK"),
         pytest.param(
-            auth(Reason.CONTINUE_AUTHENTICATION, {Property.AUTHENTICATION_METHOD: "X"}),
+            suback(5, 1, [ReasonCode.GRANTED_QOS_1], SAID), "900a0001" + SAID_BYTES + "01", id="5.0 SUBACK why"
+        ),
+        pytest.param(unsuback(4, 1, [ReasonCode.SUCCESS]), "b0020001", id="3.1.1 UNSUBACK"),
+        pytest.param(
+            unsuback(5, 1, [ReasonCode.SUCCESS, ReasonCode.NO_SUBSCRIPTION_EXISTED]),
+            "b0050001000011",
+            id="5.0 UNSUBACK",
+        ),
+        pytest.param(disconnect(4, ReasonCode.SERVER_BUSY), "", id="3.1.1 servers just close"),
+        pytest.param(disconnect(5, ReasonCode.SUCCESS), "e000", id="5.0 DISCONNECT"),
+        pytest.param(disconnect(5, ReasonCode.SESSION_TAKEN_OVER), "e0018e", id="5.0 DISCONNECT with a reason"),
+        pytest.param(
+            disconnect(5, ReasonCode.SUCCESS, SAID), "e00800" + SAID_BYTES, id="5.0 DISCONNECT with properties"
+        ),
+        pytest.param(auth(ReasonCode.SUCCESS), "f000", id="AUTH"),
+        pytest.param(
+            auth(ReasonCode.CONTINUE_AUTHENTICATION, {PropertyId.AUTHENTICATION_METHOD: "X"}),
             "f0061804 15000158",
             id="AUTH on",
         ),
@@ -72,9 +80,11 @@ def test_the_remaining_length_counts_the_body(size: int) -> None:
     assert length == (size, len(written) - size)
 
 
-@given(st.sampled_from(sorted(Reason)), st.booleans(), st.text(st.characters(codec="utf-8", exclude_characters="\0")))
-def test_a_connack_says_what_it_was_given(reason: Reason, is_present: bool, why: str) -> None:
-    properties: Properties = {Property.REASON_STRING: why, Property.MAXIMUM_PACKET_SIZE: 1000}
+@given(
+    st.sampled_from(sorted(ReasonCode)), st.booleans(), st.text(st.characters(codec="utf-8", exclude_characters="\0"))
+)
+def test_a_connack_says_what_it_was_given(reason: ReasonCode, is_present: bool, why: str) -> None:
+    properties: Properties = {PropertyId.REASON_STRING: why, PropertyId.MAXIMUM_PACKET_SIZE: 1000}
     written = connack(5, is_present, reason, properties)
     length = read_varint(written, 1)
     assert length is not None

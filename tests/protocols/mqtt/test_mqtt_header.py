@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from gateway.kernel.messages.long import Long
 from gateway.kernel.messages.message import Header, HeaderFormat, Value
 from gateway_mqtt.codec.errors import MqttError
-from gateway_mqtt.codec.properties import Property, write_block
-from gateway_mqtt.translation.delivery_view import Facts, facts_of, is_plain
+from gateway_mqtt.codec.properties import PropertyId, write_block
+from gateway_mqtt.translation.delivery_view import DeliveryView, facts_of, is_plain
 from gateway_mqtt.translation.header import (
     MAX_SHARED,
     MQTT,
@@ -30,7 +30,7 @@ def published(block: bytes = b"", *, qos: int = 1, retain: bool = False, arrived
     return mqtt_header(qos, retain, True, "c", block, arrived_at_ms=arrived_at_ms)
 
 
-def told(facts: Facts) -> Mapping[str, object]:
+def told(facts: DeliveryView) -> Mapping[str, object]:
     return {name: getattr(facts, name) for name in dir(facts) if not name.startswith("_")}
 
 
@@ -126,9 +126,9 @@ def test_what_a_subscriber_is_told() -> None:
 
 @given(mqtt_text, st.booleans(), st.sampled_from([0, 1, 2]), st.binary(max_size=20), st.none() | st.integers(0, 99))
 def test_a_restart_changes_nothing(client_id: str, retain: bool, qos: int, data: bytes, expiry_s: int | None) -> None:
-    said = {Property.CORRELATION_DATA: data, Property.PAYLOAD_FORMAT_INDICATOR: 1}
+    said = {PropertyId.CORRELATION_DATA: data, PropertyId.PAYLOAD_FORMAT_INDICATOR: 1}
     if expiry_s is not None:
-        said[Property.MESSAGE_EXPIRY_INTERVAL] = expiry_s
+        said[PropertyId.MESSAGE_EXPIRY_INTERVAL] = expiry_s
     before = mqtt_header(qos, retain, True, client_id, write_block(said), arrived_at_ms=77)
     after = MqttHeaderFormat().header(before.raw)
     assert told(facts_of(after)) == told(facts_of(before))

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_mqtt.codec.errors import MqttError
-from gateway_mqtt.codec.incoming import Incoming, remaining_length
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.incoming import IncomingPackets, remaining_length
+from gateway_mqtt.codec.reasons import ReasonCode
 from gateway_mqtt.connection import Connection
 from tests.protocols.mqtt.dialogue import Gateway
 from tests.protocols.mqtt.packets import FIVE, varint
@@ -32,7 +32,7 @@ def test_one_that_is_cut_is_waited_for(length: int) -> None:
 def test_one_of_more_than_four_bytes_is_malformed() -> None:
     with pytest.raises(MqttError) as refused:
         remaining_length(b"\x30\xff\xff\xff\xff\x01", 0, 6, 2**29)
-    assert refused.value.reason is Reason.MALFORMED_PACKET
+    assert refused.value.reason is ReasonCode.MALFORMED_PACKET
 
 
 @pytest.mark.parametrize(("limit", "is_too_large"), [(202, True), (203, False)])
@@ -43,14 +43,14 @@ def test_the_limit_counts_the_whole_packet(limit: int, is_too_large: bool) -> No
         return
     with pytest.raises(MqttError) as refused:
         remaining_length(data, 0, len(data), limit)
-    assert refused.value.reason is Reason.PACKET_TOO_LARGE
+    assert refused.value.reason is ReasonCode.PACKET_TOO_LARGE
 
 
 # ---- Pieces ----------------------------------------------------------------------------------------------------------
 
 
 def test_what_is_incomplete_waits_until_enough_is_there() -> None:
-    incoming = Incoming(b"ab", 3)
+    incoming = IncomingPackets(b"ab", 3)
     assert incoming.feed(b"c") == b""
     assert incoming.size == 3
     assert incoming.feed(b"defg") == b"abcdefg"

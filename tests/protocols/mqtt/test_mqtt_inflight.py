@@ -76,7 +76,7 @@ def test_an_identifier_is_released_whose_message_is_gone() -> None:
     published(started, "t", b"two")
     assert again.hear() == ["PUBLISH q2 #2 t 'two'"]
     again.pubcomp(1)
-    assert not started.vhost.sessions.get("app").handshakes.releasing  # type: ignore[union-attr]
+    assert not started.vhost.sessions.get("app").qos2_state.releasing  # type: ignore[union-attr]
 
 
 def test_so_is_one_before_which_others_were_sent() -> None:

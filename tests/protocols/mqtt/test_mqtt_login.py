@@ -25,9 +25,9 @@ from gateway.testing import MemoryBroker
 from gateway_auth import certificate, internal
 from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.packets import Auth, Connect
-from gateway_mqtt.codec.properties import Property
-from gateway_mqtt.codec.reasons import CONNACK_3, Reason
-from gateway_mqtt.handshake.login import Login, LoginSettings, TurnedAway, Verdict, Welcome
+from gateway_mqtt.codec.properties import PropertyId
+from gateway_mqtt.codec.reasons import CONNACK_3, ReasonCode
+from gateway_mqtt.handshake.login import Login, LoginRules, TurnedAway, Verdict, Welcome
 from gateway_mqtt.handshake.places import Arrival
 
 HERE = Arrival("127.0.0.1", 1883)
@@ -96,7 +96,7 @@ class Place:
             internal.gateway_authorizers(directory),
             methods={"ASKS": self.method},
         )
-        self.settings = LoginSettings(self.broker, lambda vhost: self.access)
+        self.settings = LoginRules(self.broker, lambda vhost: self.access)
 
     def login(self, packet: Connect, arrival: Arrival = HERE, **settings: Any) -> Login:
         return Login(replace(self.settings, **settings), arrival, packet, "sensor-1")
@@ -113,15 +113,15 @@ def place() -> Place:
 
 def connect(username: str | None = None, password: bytes | None = None, version: int = 5, **properties: Any) -> Connect:
     """Return a CONNECT; ``method`` and ``data`` are its properties."""
-    names = {"method": Property.AUTHENTICATION_METHOD, "data": Property.AUTHENTICATION_DATA}
+    names = {"method": PropertyId.AUTHENTICATION_METHOD, "data": PropertyId.AUTHENTICATION_DATA}
     given = {names[name]: value for name, value in properties.items()}
     return Connect(version, "MQTT", True, 60, "sensor-1", username, password, None, given)
 
 
-def auth(reason: Reason, data: bytes = b"", method: str | None = "ASKS") -> Auth:
-    properties: dict[Property, Any] = {Property.AUTHENTICATION_DATA: data}
+def auth(reason: ReasonCode, data: bytes = b"", method: str | None = "ASKS") -> Auth:
+    properties: dict[PropertyId, Any] = {PropertyId.AUTHENTICATION_DATA: data}
     if method is not None:
-        properties[Property.AUTHENTICATION_METHOD] = method
+        properties[PropertyId.AUTHENTICATION_METHOD] = method
     return Auth(reason, properties)
 
 
@@ -155,7 +155,7 @@ def test_who_is_welcome(place: Place, packet: Connect, arrival: Arrival, vhost: 
     assert (verdict.permissions.vhost, verdict.permissions.user) == (vhost, user)
 
 
-BAD, FORBIDDEN = Reason.BAD_USER_NAME_OR_PASSWORD, Reason.NOT_AUTHORIZED
+BAD, FORBIDDEN = ReasonCode.BAD_USER_NAME_OR_PASSWORD, ReasonCode.NOT_AUTHORIZED
 REFUSED = [
     pytest.param(connect("anna", b"wrong"), AFAR, BAD, id="a wrong password"),
     pytest.param(connect("nobody", b"secret"), AFAR, BAD, id="no such user"),
@@ -177,7 +177,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("packet", "arrival", "reason"), REFUSED)
-def test_who_is_turned_away_and_told_late(place: Place, packet: Connect, arrival: Arrival, reason: Reason) -> None:
+def test_who_is_turned_away_and_told_late(place: Place, packet: Connect, arrival: Arrival, reason: ReasonCode) -> None:
     verdict = place.verdict(packet, arrival, refusal_delay_s=1.5)
     assert isinstance(verdict, TurnedAway), verdict
     assert (verdict.reason, verdict.delay_s) == (reason, 1.5)
@@ -282,7 +282,7 @@ def test_a_limit_of_connections_is_told_at_once(place: Place) -> None:
     place.broker.limit_vhost("/", {"max-connections": 0})
     verdict = place.verdict(connect("anna", b"secret"))
     assert isinstance(verdict, TurnedAway)
-    assert (verdict.reason, verdict.delay_s) == (Reason.QUOTA_EXCEEDED, 0.0)
+    assert (verdict.reason, verdict.delay_s) == (ReasonCode.QUOTA_EXCEEDED, 0.0)
     assert "connection limit (0) is reached" in verdict.text
 
 
@@ -309,7 +309,7 @@ def test_a_method_asks_until_it_knows(place: Place) -> None:
     login = place.login(connect(method="ASKS"), AFAR)
     assert login.method == "ASKS"
     assert heard(login.begin) == [Challenge(b"who?")]
-    (welcome,) = heard(lambda answer: login.proceed(auth(Reason.CONTINUE_AUTHENTICATION, b"anna"), answer))
+    (welcome,) = heard(lambda answer: login.proceed(auth(ReasonCode.CONTINUE_AUTHENTICATION, b"anna"), answer))
     assert isinstance(welcome, Welcome)
     assert (welcome.principal.name, welcome.vhost.name, welcome.data) == ("anna", "/", b"hello")
     assert place.method.visitors == [Visitor("/", "sensor-1", "192.0.2.7", None)]
@@ -327,20 +327,22 @@ BY_METHOD = [
     pytest.param(connect(method="ASKS", data=b"guest"), FORBIDDEN, 3.0, b"", id="guest from elsewhere"),
     pytest.param(connect("bert", method="ASKS", data=b"anna"), FORBIDDEN, 3.0, b"", id="another name in CONNECT"),
     pytest.param(connect("bert", b"x", method="ASKS", data=b"anna"), FORBIDDEN, 3.0, b"", id="and with a password"),
-    pytest.param(connect(method="OTHER"), Reason.BAD_AUTHENTICATION_METHOD, 0.0, b"", id="MQTT-4.12.0-1: unknown"),
-    pytest.param(connect(method=""), Reason.BAD_AUTHENTICATION_METHOD, 0.0, b"", id="a method without a name"),
+    pytest.param(connect(method="OTHER"), ReasonCode.BAD_AUTHENTICATION_METHOD, 0.0, b"", id="MQTT-4.12.0-1: unknown"),
+    pytest.param(connect(method=""), ReasonCode.BAD_AUTHENTICATION_METHOD, 0.0, b"", id="a method without a name"),
 ]
 
 
 @pytest.mark.parametrize(("packet", "reason", "delay_s", "data"), BY_METHOD)
-def test_whom_a_method_turns_away(place: Place, packet: Connect, reason: Reason, delay_s: float, data: bytes) -> None:
+def test_whom_a_method_turns_away(
+    place: Place, packet: Connect, reason: ReasonCode, delay_s: float, data: bytes
+) -> None:
     verdict = place.verdict(packet, AFAR)
     assert isinstance(verdict, TurnedAway), verdict
     assert (verdict.reason, verdict.delay_s, verdict.data) == (reason, delay_s, data)
 
 
 def again(login: Login, data: bytes) -> list[Verdict]:
-    return heard(lambda answer: login.proceed(auth(Reason.RE_AUTHENTICATE, data), answer))
+    return heard(lambda answer: login.proceed(auth(ReasonCode.RE_AUTHENTICATE, data), answer))
 
 
 @pytest.fixture
@@ -353,7 +355,7 @@ def welcomed(place: Place) -> Login:
 def test_a_client_may_authenticate_again(place: Place, welcomed: Login) -> None:
     """4.12.1, in as many turns as before, and with what it may do now."""
     assert again(welcomed, b"") == [Challenge(b"who?")]
-    (verdict,) = heard(lambda answer: welcomed.proceed(auth(Reason.CONTINUE_AUTHENTICATION, b"anna"), answer))
+    (verdict,) = heard(lambda answer: welcomed.proceed(auth(ReasonCode.CONTINUE_AUTHENTICATION, b"anna"), answer))
     assert isinstance(verdict, Welcome)
     place.broker.limit_vhost("/", {"max-connections": 0})  # it is in already, so this is for others
     (verdict,) = again(welcomed, b"anna")
@@ -363,9 +365,9 @@ def test_a_client_may_authenticate_again(place: Place, welcomed: Login) -> None:
 def test_an_auth_while_the_server_thinks_is_out_of_turn(place: Place, welcomed: Login) -> None:
     for login in (place.login(connect(method="ASKS")), welcomed):
         login.begin(lambda verdict: None) if login is not welcomed else again(login, b"")
-        assert heard(lambda answer: login.proceed(auth(Reason.CONTINUE_AUTHENTICATION, b"slow"), answer)) == []  # noqa: B023  # called at once
+        assert heard(lambda answer: login.proceed(auth(ReasonCode.CONTINUE_AUTHENTICATION, b"slow"), answer)) == []  # noqa: B023  # called at once
         with pytest.raises(MqttError, match="out of turn"):
-            login.proceed(auth(Reason.CONTINUE_AUTHENTICATION, b"anna"), lambda verdict: None)
+            login.proceed(auth(ReasonCode.CONTINUE_AUTHENTICATION, b"anna"), lambda verdict: None)
 
 
 def test_nobody_becomes_somebody_else(welcomed: Login) -> None:
@@ -379,34 +381,36 @@ def test_a_failed_re_authentication_is_the_end_at_once(welcomed: Login) -> None:
 
 
 OUT_OF_TURN = [
-    pytest.param(connect(), auth(Reason.RE_AUTHENTICATE), Reason.PROTOCOL_ERROR, id="MQTT-4.12.0-7: no method"),
+    pytest.param(connect(), auth(ReasonCode.RE_AUTHENTICATE), ReasonCode.PROTOCOL_ERROR, id="MQTT-4.12.0-7: no method"),
     pytest.param(
-        connect(method="ASKS", data=b"anna"), auth(Reason.RE_AUTHENTICATE, method=None), Reason.PROTOCOL_ERROR,
+        connect(method="ASKS", data=b"anna"), auth(ReasonCode.RE_AUTHENTICATE, method=None), ReasonCode.PROTOCOL_ERROR,
         id="3.15.2.2.2: no method in AUTH",
     ),
     pytest.param(
-        connect(method="ASKS"), auth(Reason.CONTINUE_AUTHENTICATION, method="OTHER"), Reason.BAD_AUTHENTICATION_METHOD,
-        id="MQTT-4.12.0-5: another method",
+        connect(method="ASKS"), auth(ReasonCode.CONTINUE_AUTHENTICATION, method="OTHER"),
+        ReasonCode.BAD_AUTHENTICATION_METHOD, id="MQTT-4.12.0-5: another method",
     ),
     pytest.param(
-        connect(method="ASKS"), auth(Reason.RE_AUTHENTICATE), Reason.PROTOCOL_ERROR, id="MQTT-4.12.0-3: not yet",
+        connect(method="ASKS"), auth(ReasonCode.RE_AUTHENTICATE), ReasonCode.PROTOCOL_ERROR,
+        id="MQTT-4.12.0-3: not yet",
     ),
     pytest.param(
-        connect(method="ASKS", data=b"anna"), auth(Reason.CONTINUE_AUTHENTICATION), Reason.PROTOCOL_ERROR,
+        connect(method="ASKS", data=b"anna"), auth(ReasonCode.CONTINUE_AUTHENTICATION), ReasonCode.PROTOCOL_ERROR,
         id="4.12.1: nothing to continue",
     ),
     pytest.param(
-        connect(method="ASKS", data=b"slow"), auth(Reason.CONTINUE_AUTHENTICATION), Reason.PROTOCOL_ERROR,
+        connect(method="ASKS", data=b"slow"), auth(ReasonCode.CONTINUE_AUTHENTICATION), ReasonCode.PROTOCOL_ERROR,
         id="4.12: the server's turn",
     ),
     pytest.param(
-        connect(method="ASKS", data=b"anna"), auth(Reason.SUCCESS), Reason.PROTOCOL_ERROR, id="3.15.2.1: the server's"
+        connect(method="ASKS", data=b"anna"), auth(ReasonCode.SUCCESS), ReasonCode.PROTOCOL_ERROR,
+        id="3.15.2.1: the server's",
     ),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("packet", "said", "reason"), OUT_OF_TURN)
-def test_an_auth_out_of_turn(place: Place, packet: Connect, said: Auth, reason: Reason) -> None:
+def test_an_auth_out_of_turn(place: Place, packet: Connect, said: Auth, reason: ReasonCode) -> None:
     login = place.login(packet)
     login.begin(lambda verdict: None)
     with pytest.raises(MqttError) as error:

@@ -246,8 +246,8 @@ class MqttMachine(RuleBasedStateMachine):
         for person in self.connected():
             person.lose()
         for session in gateway.vhost.sessions:
-            handshakes = session.handshakes
-            assert not any((handshakes.received, handshakes.releasing, handshakes.remembered, session.held))
+            qos2_state = session.qos2_state
+            assert not any((qos2_state.received, qos2_state.releasing, qos2_state.remembered, session.held))
         for _ in gateway.vhost.sessions.ending_all():
             pass
         gateway.advance(REJOIN_S)

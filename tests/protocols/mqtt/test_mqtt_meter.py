@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway_mqtt.meter import COUNTED, Tally
+from gateway_mqtt.meter import COUNTED, MeterCount
 from gateway_mqtt.server import MqttServer
 from tests.conformance.mqtt.edge import transport
 from tests.protocols.mqtt.dialogue import Gateway
@@ -41,7 +41,7 @@ def gateway() -> Gateway:
     return Gateway()
 
 
-def total(gateway: Gateway) -> Tally:
+def total(gateway: Gateway) -> MeterCount:
     return gateway.settings.meter.total()
 
 

@@ -13,13 +13,13 @@ from gateway_mqtt.codec.packet_types import PacketType
 from gateway_mqtt.codec.properties import (
     DEFINITIONS,
     Properties,
-    Property,
+    PropertyId,
     decode_properties,
     encode_properties,
     read_block,
     write_block,
 )
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.reasons import ReasonCode
 from tests.protocols.mqtt.client_packets import mqtt_text, tried
 
 ANSWERS = "CONNACK PUBACK PUBREC PUBREL PUBCOMP SUBACK UNSUBACK DISCONNECT AUTH"
@@ -66,9 +66,9 @@ def refusal_of(content: bytes, packet: PacketType) -> MqttError:
 
 
 def test_the_table_is_whole() -> None:
-    assert [identifier for identifier, *_ in TABLE] == list(Property) == list(DEFINITIONS)
+    assert [identifier for identifier, *_ in TABLE] == list(PropertyId) == list(DEFINITIONS)
     for key, definition in DEFINITIONS.items():
-        assert definition.name.upper().replace(" ", "_") == Property(key).name
+        assert definition.name.upper().replace(" ", "_") == PropertyId(key).name
 
 
 @pytest.mark.parametrize(("identifier", "octets", "value", "packets"), TABLE)
@@ -79,46 +79,46 @@ def test_each_is_read_in_its_packets_and_malformed_in_others(
     carriers = {NAMES[name] for name in packets.split()}
     for packet in CARRIERS:
         if packet in carriers:
-            assert read_block(content, 0, len(content), packet) == {Property(identifier): value}
+            assert read_block(content, 0, len(content), packet) == {PropertyId(identifier): value}
         else:
-            assert refusal_of(content, packet).reason is Reason.MALFORMED_PACKET
-    assert write_block({Property(identifier): value}) == content
+            assert refusal_of(content, packet).reason is ReasonCode.MALFORMED_PACKET
+    assert write_block({PropertyId(identifier): value}) == content
 
 
 @pytest.mark.parametrize(("identifier", "octets", "value", "packets"), TABLE)
 def test_only_two_may_come_twice(identifier: int, octets: str, value: Any, packets: str) -> None:
     content = (bytes((identifier,)) + bytes.fromhex(octets)) * 2
     for packet in (NAMES[name] for name in packets.split()):
-        if identifier == Property.USER_PROPERTY or (identifier == 0x0B and packet is PacketType.PUBLISH):
-            assert read_block(content, 0, len(content), packet) == {Property(identifier): value * 2}
+        if identifier == PropertyId.USER_PROPERTY or (identifier == 0x0B and packet is PacketType.PUBLISH):
+            assert read_block(content, 0, len(content), packet) == {PropertyId(identifier): value * 2}
         else:
-            assert refusal_of(content, packet).reason is Reason.PROTOCOL_ERROR
+            assert refusal_of(content, packet).reason is ReasonCode.PROTOCOL_ERROR
 
 
 @pytest.mark.parametrize(
     ("content", "packet", "reason"),
     [
-        pytest.param("0102", PacketType.PUBLISH, Reason.PROTOCOL_ERROR, id="payload format 2"),
-        pytest.param("0b00", PacketType.SUBSCRIBE, Reason.PROTOCOL_ERROR, id="subscription identifier 0"),
-        pytest.param("1702", PacketType.CONNECT, Reason.PROTOCOL_ERROR, id="request problem information 2"),
-        pytest.param("1902", PacketType.CONNECT, Reason.PROTOCOL_ERROR, id="request response information 2"),
-        pytest.param("210000", PacketType.CONNECT, Reason.PROTOCOL_ERROR, id="receive maximum 0"),
-        pytest.param("230000", PacketType.PUBLISH, Reason.TOPIC_ALIAS_INVALID, id="MQTT-3.3.2-8: topic alias 0"),
-        pytest.param("2700000000", PacketType.CONNECT, Reason.PROTOCOL_ERROR, id="maximum packet size 0"),
-        pytest.param("00", PacketType.CONNECT, Reason.MALFORMED_PACKET, id="identifier 0"),
-        pytest.param("7f", PacketType.CONNECT, Reason.MALFORMED_PACKET, id="identifier 0x7f"),
-        pytest.param("8101", PacketType.PUBLISH, Reason.MALFORMED_PACKET, id="identifier 1 in two bytes"),
-        pytest.param("0b8000", PacketType.SUBSCRIBE, Reason.MALFORMED_PACKET, id="MQTT-1.5.5-1: too many bytes"),
-        pytest.param("0bffffffff01", PacketType.SUBSCRIBE, Reason.MALFORMED_PACKET, id="five bytes"),
-        pytest.param("0300", PacketType.PUBLISH, Reason.MALFORMED_PACKET, id="cut in a length"),
-        pytest.param("03000261", PacketType.PUBLISH, Reason.MALFORMED_PACKET, id="cut in text"),
-        pytest.param("03000100", PacketType.PUBLISH, Reason.MALFORMED_PACKET, id="U+0000"),
-        pytest.param("26000161", PacketType.PUBLISH, Reason.MALFORMED_PACKET, id="half a pair"),
-        pytest.param("26000161 0001ff", PacketType.PUBLISH, Reason.MALFORMED_PACKET, id="a pair that is not UTF-8"),
-        pytest.param("02000000", PacketType.PUBLISH, Reason.MALFORMED_PACKET, id="cut in a number"),
+        pytest.param("0102", PacketType.PUBLISH, ReasonCode.PROTOCOL_ERROR, id="payload format 2"),
+        pytest.param("0b00", PacketType.SUBSCRIBE, ReasonCode.PROTOCOL_ERROR, id="subscription identifier 0"),
+        pytest.param("1702", PacketType.CONNECT, ReasonCode.PROTOCOL_ERROR, id="request problem information 2"),
+        pytest.param("1902", PacketType.CONNECT, ReasonCode.PROTOCOL_ERROR, id="request response information 2"),
+        pytest.param("210000", PacketType.CONNECT, ReasonCode.PROTOCOL_ERROR, id="receive maximum 0"),
+        pytest.param("230000", PacketType.PUBLISH, ReasonCode.TOPIC_ALIAS_INVALID, id="MQTT-3.3.2-8: topic alias 0"),
+        pytest.param("2700000000", PacketType.CONNECT, ReasonCode.PROTOCOL_ERROR, id="maximum packet size 0"),
+        pytest.param("00", PacketType.CONNECT, ReasonCode.MALFORMED_PACKET, id="identifier 0"),
+        pytest.param("7f", PacketType.CONNECT, ReasonCode.MALFORMED_PACKET, id="identifier 0x7f"),
+        pytest.param("8101", PacketType.PUBLISH, ReasonCode.MALFORMED_PACKET, id="identifier 1 in two bytes"),
+        pytest.param("0b8000", PacketType.SUBSCRIBE, ReasonCode.MALFORMED_PACKET, id="MQTT-1.5.5-1: too many bytes"),
+        pytest.param("0bffffffff01", PacketType.SUBSCRIBE, ReasonCode.MALFORMED_PACKET, id="five bytes"),
+        pytest.param("0300", PacketType.PUBLISH, ReasonCode.MALFORMED_PACKET, id="cut in a length"),
+        pytest.param("03000261", PacketType.PUBLISH, ReasonCode.MALFORMED_PACKET, id="cut in text"),
+        pytest.param("03000100", PacketType.PUBLISH, ReasonCode.MALFORMED_PACKET, id="U+0000"),
+        pytest.param("26000161", PacketType.PUBLISH, ReasonCode.MALFORMED_PACKET, id="half a pair"),
+        pytest.param("26000161 0001ff", PacketType.PUBLISH, ReasonCode.MALFORMED_PACKET, id="a pair that is not UTF-8"),
+        pytest.param("02000000", PacketType.PUBLISH, ReasonCode.MALFORMED_PACKET, id="cut in a number"),
     ],
 )
-def test_what_is_not_allowed_has_its_reason(content: str, packet: PacketType, reason: Reason) -> None:
+def test_what_is_not_allowed_has_its_reason(content: str, packet: PacketType, reason: ReasonCode) -> None:
     assert refusal_of(bytes.fromhex(content), packet).reason is reason
 
 
@@ -127,12 +127,12 @@ def test_a_length_that_does_not_fit_is_malformed(data: str) -> None:
     octets = bytes.fromhex(data)
     with pytest.raises(MqttError) as refusal:
         decode_properties(octets, 0, len(octets), PacketType.CONNECT)
-    assert refusal.value.reason is Reason.MALFORMED_PACKET
+    assert refusal.value.reason is ReasonCode.MALFORMED_PACKET
 
 
 def test_properties_end_where_their_length_says() -> None:
     assert decode_properties(b"..\x02\x01\x01rest", 2, 9, PacketType.PUBLISH) == (
-        {Property.PAYLOAD_FORMAT_INDICATOR: 1},
+        {PropertyId.PAYLOAD_FORMAT_INDICATOR: 1},
         5,
     )
     assert decode_properties(b"\x00rest", 0, 5, PacketType.PUBLISH) == ({}, 1)
@@ -140,23 +140,23 @@ def test_properties_end_where_their_length_says() -> None:
 
 def test_user_properties_keep_their_order_and_duplicates() -> None:
     pairs = [("b", "1"), ("a", "2"), ("b", "3"), ("b", "1")]
-    block = write_block({Property.USER_PROPERTY: pairs})
-    assert read_block(block, 0, len(block), PacketType.PUBLISH) == {Property.USER_PROPERTY: pairs}
+    block = write_block({PropertyId.USER_PROPERTY: pairs})
+    assert read_block(block, 0, len(block), PacketType.PUBLISH) == {PropertyId.USER_PROPERTY: pairs}
 
 
 def test_nothing_is_one_zero() -> None:
     assert encode_properties(None) == encode_properties({}) == b"\0"
 
 
-_VALUES: dict[Property, st.SearchStrategy[Any]] = {
-    Property.PAYLOAD_FORMAT_INDICATOR: st.integers(0, 1),
-    Property.MESSAGE_EXPIRY_INTERVAL: st.integers(0, 2**32 - 1),
-    Property.CONTENT_TYPE: mqtt_text,
-    Property.RESPONSE_TOPIC: mqtt_text,
-    Property.CORRELATION_DATA: st.binary(max_size=200),
-    Property.SUBSCRIPTION_IDENTIFIER: st.lists(st.integers(1, LARGEST_VARINT), min_size=1, max_size=3),
-    Property.TOPIC_ALIAS: st.integers(1, 65_535),
-    Property.USER_PROPERTY: st.lists(st.tuples(mqtt_text, mqtt_text), min_size=1, max_size=4),
+_VALUES: dict[PropertyId, st.SearchStrategy[Any]] = {
+    PropertyId.PAYLOAD_FORMAT_INDICATOR: st.integers(0, 1),
+    PropertyId.MESSAGE_EXPIRY_INTERVAL: st.integers(0, 2**32 - 1),
+    PropertyId.CONTENT_TYPE: mqtt_text,
+    PropertyId.RESPONSE_TOPIC: mqtt_text,
+    PropertyId.CORRELATION_DATA: st.binary(max_size=200),
+    PropertyId.SUBSCRIPTION_IDENTIFIER: st.lists(st.integers(1, LARGEST_VARINT), min_size=1, max_size=3),
+    PropertyId.TOPIC_ALIAS: st.integers(1, 65_535),
+    PropertyId.USER_PROPERTY: st.lists(st.tuples(mqtt_text, mqtt_text), min_size=1, max_size=4),
 }
 publish_properties = st.fixed_dictionaries({}, optional=_VALUES)
 
@@ -173,19 +173,23 @@ def test_cut_properties_are_malformed_wherever_they_are_cut(given: Properties, d
     end = data.draw(st.integers(0, len(encoded) - 1))
     with pytest.raises(MqttError) as refusal:
         decode_properties(encoded, 0, end, PacketType.PUBLISH)
-    assert refusal.value.reason is Reason.MALFORMED_PACKET
+    assert refusal.value.reason is ReasonCode.MALFORMED_PACKET
 
 
 def near(number: int) -> st.SearchStrategy[bytes]:
     return st.binary(max_size=6).map(lambda rest: bytes((number,)) + rest)
 
 
-@given(st.binary(max_size=40) | st.lists(st.sampled_from(list(Property)).flatmap(near)).map(b"".join))
+@given(st.binary(max_size=40) | st.lists(st.sampled_from(list(PropertyId)).flatmap(near)).map(b"".join))
 def test_any_bytes_are_properties_or_refused_and_come_back(content: bytes) -> None:
     for packet in CARRIERS:
         outcome = tried(partial(read_block, content, 0, len(content), packet))
         if isinstance(outcome, MqttError):
-            assert outcome.reason in (Reason.MALFORMED_PACKET, Reason.PROTOCOL_ERROR, Reason.TOPIC_ALIAS_INVALID)
+            assert outcome.reason in (
+                ReasonCode.MALFORMED_PACKET,
+                ReasonCode.PROTOCOL_ERROR,
+                ReasonCode.TOPIC_ALIAS_INVALID,
+            )
         else:
             again = write_block(outcome)
             assert read_block(again, 0, len(again), packet) == outcome

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gateway_mqtt.codec.data_types import varint
 from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.packet_types import PacketType
-from gateway_mqtt.codec.properties import Property, read_block, write_block
+from gateway_mqtt.codec.properties import PropertyId, read_block, write_block
 from gateway_mqtt.codec.publish import (
     PublishProperties,
     decode_publish,
@@ -19,10 +19,10 @@ from gateway_mqtt.codec.publish import (
     without_alias,
     without_expiry,
 )
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.reasons import ReasonCode
 from tests.protocols.mqtt.client_packets import mqtt_text, text, topics, tried, user_property
 
-MALFORMED, PROTOCOL_ERROR = Reason.MALFORMED_PACKET, Reason.PROTOCOL_ERROR
+MALFORMED, PROTOCOL_ERROR = ReasonCode.MALFORMED_PACKET, ReasonCode.PROTOCOL_ERROR
 
 
 def body(version: int, qos: int, topic: bytes, packet_id: int, block: bytes, payload: bytes) -> bytes:
@@ -135,17 +135,17 @@ def test_nothing_said() -> None:
     [
         pytest.param(b"\x0b\1", PROTOCOL_ERROR, id="MQTT-3.3.4-6: a subscription identifier"),
         pytest.param(
-            b"\x08" + text("a/+"), Reason.TOPIC_NAME_INVALID, id="MQTT-3.3.2-14: wildcards in a response topic"
+            b"\x08" + text("a/+"), ReasonCode.TOPIC_NAME_INVALID, id="MQTT-3.3.2-14: wildcards in a response topic"
         ),
-        pytest.param(b"\x08" + text(""), Reason.TOPIC_NAME_INVALID, id="MQTT-4.7.3-1: no response topic"),
-        pytest.param(b"\x23\0\0", Reason.TOPIC_ALIAS_INVALID, id="MQTT-3.3.2-8: alias 0"),
+        pytest.param(b"\x08" + text(""), ReasonCode.TOPIC_NAME_INVALID, id="MQTT-4.7.3-1: no response topic"),
+        pytest.param(b"\x23\0\0", ReasonCode.TOPIC_ALIAS_INVALID, id="MQTT-3.3.2-8: alias 0"),
         pytest.param(b"\x01\2", PROTOCOL_ERROR, id="payload format 2"),
         pytest.param(b"\x01\1\x01\1", PROTOCOL_ERROR, id="twice"),
         pytest.param(b"\x18\0\0\0\1", MALFORMED, id="a will delay"),
         pytest.param(b"\x03\0", MALFORMED, id="cut short"),
     ],
 )
-def test_what_a_client_may_not_say(block: bytes, reason: Reason) -> None:
+def test_what_a_client_may_not_say(block: bytes, reason: ReasonCode) -> None:
     with pytest.raises(MqttError) as refusal:
         scan_publish_properties(block)
     assert refusal.value.reason is reason
@@ -167,13 +167,16 @@ def test_only_what_is_taken_out_is_gone(
     pairs: list[tuple[str, str]], alias: int, expiry_s: int, order: list[int]
 ) -> None:
     items = [
-        (Property.USER_PROPERTY, pairs),
-        (Property.TOPIC_ALIAS, alias),
-        (Property.MESSAGE_EXPIRY_INTERVAL, expiry_s),
+        (PropertyId.USER_PROPERTY, pairs),
+        (PropertyId.TOPIC_ALIAS, alias),
+        (PropertyId.MESSAGE_EXPIRY_INTERVAL, expiry_s),
     ]
     said = dict(items[index] for index in order)
     block = write_block(said)
-    for take_out, gone in ((without_alias, Property.TOPIC_ALIAS), (without_expiry, Property.MESSAGE_EXPIRY_INTERVAL)):
+    for take_out, gone in (
+        (without_alias, PropertyId.TOPIC_ALIAS),
+        (without_expiry, PropertyId.MESSAGE_EXPIRY_INTERVAL),
+    ):
         left = take_out(block)
         assert read_block(left, 0, len(left), PacketType.PUBLISH) == {k: v for k, v in said.items() if k is not gone}
         assert take_out(left) == left
@@ -181,6 +184,6 @@ def test_only_what_is_taken_out_is_gone(
 
 
 def test_a_will_is_published_without_its_delay() -> None:
-    said = {Property.WILL_DELAY_INTERVAL: 5, Property.CONTENT_TYPE: "x"}
+    said = {PropertyId.WILL_DELAY_INTERVAL: 5, PropertyId.CONTENT_TYPE: "x"}
     assert will_block(said) == b"\x03" + text("x")
-    assert said == {Property.WILL_DELAY_INTERVAL: 5, Property.CONTENT_TYPE: "x"}
+    assert said == {PropertyId.WILL_DELAY_INTERVAL: 5, PropertyId.CONTENT_TYPE: "x"}

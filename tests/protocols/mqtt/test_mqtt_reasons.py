@@ -5,7 +5,7 @@ import pytest
 from gateway.kernel import errors
 from gateway.kernel.errors import AccessRefused, GatewayError, InternalError, NotAllowed, NotFound, Refused
 from gateway_mqtt.codec.packet_types import PacketType
-from gateway_mqtt.codec.reasons import CARRIERS, CONNACK_3, REFUSALS, SERVERS_ALONE, Reason, carried_by, reason_for
+from gateway_mqtt.codec.reasons import CARRIERS, CONNACK_3, REFUSALS, SERVERS_ALONE, ReasonCode, carried_by, reason_for
 
 #: Table 2-6, turned round: what each packet may say.
 BY_PACKET = {
@@ -25,17 +25,17 @@ BY_PACKET = {
 
 @pytest.mark.parametrize(("packet_type", "codes"), BY_PACKET.items())
 def test_packets_carry_what_their_tables_list(packet_type: PacketType, codes: str) -> None:
-    assert carried_by(packet_type) == {Reason(int(code, 16)) for code in codes.split()}
+    assert carried_by(packet_type) == {ReasonCode(int(code, 16)) for code in codes.split()}
 
 
 def test_every_reason_is_carried_by_some_packet() -> None:
-    assert CARRIERS.keys() == set(Reason)
+    assert CARRIERS.keys() == set(ReasonCode)
     assert all(CARRIERS.values())
 
 
 def test_errors_begin_at_0x80() -> None:
-    assert not Reason.RE_AUTHENTICATE.is_error
-    assert Reason.UNSPECIFIED_ERROR.is_error
+    assert not ReasonCode.RE_AUTHENTICATE.is_error
+    assert ReasonCode.UNSPECIFIED_ERROR.is_error
 
 
 def test_what_servers_alone_say_can_be_said_in_a_disconnect() -> None:
@@ -44,12 +44,12 @@ def test_what_servers_alone_say_can_be_said_in_a_disconnect() -> None:
 
 def test_3_x_has_six_return_codes_for_refusals_a_connack_may_carry() -> None:
     assert set(CONNACK_3.values()) == {0, 1, 2, 3, 4, 5}
-    assert CONNACK_3[Reason.UNSUPPORTED_PROTOCOL_VERSION] == 1
-    assert CONNACK_3[Reason.CLIENT_IDENTIFIER_NOT_VALID] == 2
-    assert CONNACK_3[Reason.SERVER_UNAVAILABLE] == 3
-    assert CONNACK_3[Reason.BAD_USER_NAME_OR_PASSWORD] == 4
-    assert CONNACK_3[Reason.NOT_AUTHORIZED] == 5
-    assert Reason.MALFORMED_PACKET not in CONNACK_3
+    assert CONNACK_3[ReasonCode.UNSUPPORTED_PROTOCOL_VERSION] == 1
+    assert CONNACK_3[ReasonCode.CLIENT_IDENTIFIER_NOT_VALID] == 2
+    assert CONNACK_3[ReasonCode.SERVER_UNAVAILABLE] == 3
+    assert CONNACK_3[ReasonCode.BAD_USER_NAME_OR_PASSWORD] == 4
+    assert CONNACK_3[ReasonCode.NOT_AUTHORIZED] == 5
+    assert ReasonCode.MALFORMED_PACKET not in CONNACK_3
 
 
 def every(kind: type[GatewayError]) -> list[type[GatewayError]]:
@@ -75,18 +75,18 @@ def test_a_refusal_of_a_kind_nobody_foresaw_is_told_as_its_parent() -> None:
     class Odd(Refused):
         pass
 
-    assert reason_for(Stricter("no")) is Reason.NOT_AUTHORIZED
-    assert reason_for(Odd("no")) is Reason.UNSPECIFIED_ERROR
+    assert reason_for(Stricter("no")) is ReasonCode.NOT_AUTHORIZED
+    assert reason_for(Odd("no")) is ReasonCode.UNSPECIFIED_ERROR
 
 
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        (AccessRefused, Reason.NOT_AUTHORIZED),
-        (NotAllowed, Reason.QUOTA_EXCEEDED),
-        (NotFound, Reason.IMPLEMENTATION_SPECIFIC_ERROR),
-        (InternalError, Reason.UNSPECIFIED_ERROR),
+        (AccessRefused, ReasonCode.NOT_AUTHORIZED),
+        (NotAllowed, ReasonCode.QUOTA_EXCEEDED),
+        (NotFound, ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR),
+        (InternalError, ReasonCode.UNSPECIFIED_ERROR),
     ],
 )
-def test_the_reason_says_what_happened(kind: type[Refused], reason: Reason) -> None:
+def test_the_reason_says_what_happened(kind: type[Refused], reason: ReasonCode) -> None:
     assert reason_for(kind("why")) is reason

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from gateway.kernel.routing.topic_trie import TopicTrie
 from gateway_mqtt.codec.errors import MqttError
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.reasons import ReasonCode
 from gateway_mqtt.translation.topics import (
     LOSSY,
     REVERSIBLE,
-    Shared,
+    SharedSubscription,
     TopicMapping,
     check_filter,
     check_topic,
@@ -47,7 +47,7 @@ def test_these_are_topic_names_and_filters_too(topic: str) -> None:
 def test_these_are_no_topic_names(text: str) -> None:
     with pytest.raises(MqttError) as refusal:
         check_topic(text)
-    assert refusal.value.reason is Reason.TOPIC_NAME_INVALID
+    assert refusal.value.reason is ReasonCode.TOPIC_NAME_INVALID
 
 
 @pytest.mark.parametrize("text", FILTERS)
@@ -60,7 +60,7 @@ def test_these_are_no_filters(text: str) -> None:
     for refuses in (check_filter, parse_filter):
         with pytest.raises(MqttError) as refusal:
             refuses(text)
-        assert refusal.value.reason is Reason.TOPIC_FILTER_INVALID
+        assert refusal.value.reason is ReasonCode.TOPIC_FILTER_INVALID
 
 
 @given(filters)
@@ -81,7 +81,7 @@ def test_filters_made_of_levels_are_filters(filter: str) -> None:
     ],
 )
 def test_shared_subscriptions_name_a_group_and_a_filter(text: str, group: str, filter: str) -> None:
-    assert parse_filter(text) == (Shared(group, filter), filter)
+    assert parse_filter(text) == (SharedSubscription(group, filter), filter)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_shared_subscriptions_name_a_group_and_a_filter(text: str, group: str, f
 def test_half_a_shared_subscription_is_refused(text: str) -> None:
     with pytest.raises(MqttError) as refusal:
         parse_filter(text)
-    assert refusal.value.reason is Reason.TOPIC_FILTER_INVALID
+    assert refusal.value.reason is ReasonCode.TOPIC_FILTER_INVALID
 
 
 @pytest.mark.parametrize("text", ["$share", "$shared/g/x", "$SHARE/g/x", "x/$share/g/y"])

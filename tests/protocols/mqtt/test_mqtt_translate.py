@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.kernel.messages.message import Header, Properties, Value
 from gateway.kernel.messages.native_header import plain_header
-from gateway_mqtt.codec.properties import Property
+from gateway_mqtt.codec.properties import PropertyId
 from gateway_mqtt.codec.publish import PublishProperties, scan_publish_properties
 from gateway_mqtt.translation.delivery_view import facts_of, is_plain
 from gateway_mqtt.translation.properties import kernel_properties, mqtt_properties
@@ -78,10 +78,10 @@ def test_everything_has_its_place_in_mqtt() -> None:
         reply_to="q",
     )
     assert mqtt_properties(said) == {
-        Property.CONTENT_TYPE: "text/plain",
-        Property.RESPONSE_TOPIC: "re/p.ly",
-        Property.CORRELATION_DATA: b"id-1",
-        Property.USER_PROPERTY: [("z", "1"), ("a", "2")],
+        PropertyId.CONTENT_TYPE: "text/plain",
+        PropertyId.RESPONSE_TOPIC: "re/p.ly",
+        PropertyId.CORRELATION_DATA: b"id-1",
+        PropertyId.USER_PROPERTY: [("z", "1"), ("a", "2")],
     }
 
 
@@ -98,7 +98,7 @@ def test_everything_has_its_place_in_mqtt() -> None:
     ],
 )
 def test_headers_that_are_simple_become_text(value: Value, said: str) -> None:
-    assert mqtt_properties(Properties(headers={"k": value})) == {Property.USER_PROPERTY: [("k", said)]}
+    assert mqtt_properties(Properties(headers={"k": value})) == {PropertyId.USER_PROPERTY: [("k", said)]}
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,8 @@ def test_names_and_texts_that_mqtt_cannot_carry_stay_behind() -> None:
     ],
 )
 def test_correlation_data_comes_back_from_its_header(headers: dict[str, Value], data: bytes | None) -> None:
-    assert mqtt_properties(Properties(headers=headers)).get(Property.CORRELATION_DATA) == data
-    assert Property.USER_PROPERTY not in mqtt_properties(Properties(headers=headers))
+    assert mqtt_properties(Properties(headers=headers)).get(PropertyId.CORRELATION_DATA) == data
+    assert PropertyId.USER_PROPERTY not in mqtt_properties(Properties(headers=headers))
 
 
 @pytest.mark.parametrize("key", [7, None, "x" * 70_000])
@@ -144,7 +144,7 @@ def test_a_reply_key_that_is_no_topic_stays_behind(key: Value) -> None:
 
 def test_a_response_topic_comes_back_through_amqp() -> None:
     there = towards_kernel(PublishProperties(response_topic="a.b/c*/%"))
-    assert mqtt_properties(there)[Property.RESPONSE_TOPIC] == "a.b/c*/%"
+    assert mqtt_properties(there)[PropertyId.RESPONSE_TOPIC] == "a.b/c*/%"
 
 
 @given(
@@ -158,9 +158,9 @@ def test_what_both_sides_can_carry_goes_there_and_back(
     pairs = [pair for pair in pairs if not pair[0].startswith("x-")]
     said = PublishProperties(correlation_data=data, user_properties=tuple(pairs), content_type=content_type)
     back = mqtt_properties(towards_kernel(said))
-    assert back.get(Property.USER_PROPERTY, []) == sorted(pairs)
-    assert back[Property.CORRELATION_DATA] == data
-    assert back.get(Property.CONTENT_TYPE) == content_type
+    assert back.get(PropertyId.USER_PROPERTY, []) == sorted(pairs)
+    assert back[PropertyId.CORRELATION_DATA] == data
+    assert back.get(PropertyId.CONTENT_TYPE) == content_type
 
 
 # ---------------------------------------------------------------- the facts of such a message

@@ -26,7 +26,7 @@ from gateway_mqtt.codec.data_types import (
     varint,
 )
 from gateway_mqtt.codec.errors import MqttError
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.reasons import ReasonCode
 from tests.protocols.mqtt.client_packets import mqtt_text, tried
 
 #: Table 1-1: the first and the last number of each size.
@@ -64,7 +64,7 @@ def test_a_variable_byte_integer_that_has_not_come_whole_is_waited_for(number: i
 def test_a_fifth_byte_is_malformed_before_it_has_come(octets: str) -> None:
     with pytest.raises(MqttError, match="more than four bytes") as refusal:
         read_varint(bytes.fromhex(octets), 0)
-    assert refusal.value.reason is Reason.MALFORMED_PACKET
+    assert refusal.value.reason is ReasonCode.MALFORMED_PACKET
 
 
 def test_more_than_four_bytes_hold_is_not_written() -> None:
@@ -130,7 +130,7 @@ def test_the_longest_string_fits_and_no_longer_one() -> None:
 def test_ill_formed_text_is_malformed(octets: bytes) -> None:
     with pytest.raises(MqttError) as refusal:
         read_utf8(binary(octets), 0, len(octets) + 2)
-    assert refusal.value.reason is Reason.MALFORMED_PACKET
+    assert refusal.value.reason is ReasonCode.MALFORMED_PACKET
 
 
 @pytest.mark.parametrize("content", ["\ufeff", "\ufeffa", "a\ufeff"])
@@ -179,6 +179,6 @@ def test_any_bytes_are_read_or_malformed(data: bytes, at: int, end: int) -> None
     for read in EVERY_READER:
         outcome = tried(partial(read, data, at, end))
         if isinstance(outcome, MqttError):
-            assert outcome.reason is Reason.MALFORMED_PACKET
+            assert outcome.reason is ReasonCode.MALFORMED_PACKET
         else:
             assert at < outcome[1] <= end

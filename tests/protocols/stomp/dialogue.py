@@ -16,7 +16,7 @@ from itertools import count
 from typing import Any, ClassVar
 
 from gateway.access import Access, Authenticator
-from gateway.kernel.broker.connections import ChannelFacts, PeerFacts
+from gateway.kernel.broker.connections import ChannelInfo, ConnectionInfo
 from gateway.kernel.broker.directory import Directory
 from gateway.kernel.journal.records import TopicPermissionRecord
 from gateway.kernel.messages.message import Header, HeaderFormat, Message, Properties
@@ -26,7 +26,7 @@ from gateway.testing import FakeClock
 from gateway_memory import MemoryStore
 from gateway_stomp.connection import Connection
 from gateway_stomp.header import STOMP
-from gateway_stomp.listener_context import StompSettings
+from gateway_stomp.listener_context import StompContext
 from tests.protocols.near_end import ALL, NearEnd
 from tests.protocols.other_end import OtherEnd
 
@@ -87,7 +87,7 @@ def heard_in(data: bytes, version: str) -> tuple[list[Heard], bytes]:
 
 
 class Gateway(NearEnd):
-    """A broker that speaks STOMP; ``settings`` are ``StompSettings``'.
+    """A broker that speaks STOMP; ``settings`` are ``StompContext``'.
 
     ``authenticators`` take the place of those that plugins supply.
     """
@@ -108,7 +108,7 @@ class Gateway(NearEnd):
         super().__init__(store, clock or FakeClock(), plugins)
         tokens = count(1)
         login = self._access("/")
-        self.settings = StompSettings(self.broker, self._access, login, lambda: f"token-{next(tokens)}", **settings)
+        self.settings = StompContext(self.broker, self._access, login, lambda: f"token-{next(tokens)}", **settings)
         self.settle()
 
     def add_user(self, name: str, password: str, may: tuple[str, str, str] = ALL) -> None:
@@ -223,11 +223,11 @@ class Client(OtherEnd[Connection, Heard]):
         """What stands for the end of the connection."""
         return CLOSED
 
-    def facts(self) -> PeerFacts:
+    def facts(self) -> ConnectionInfo:
         address = ("127.0.0.1", 61613, "127.0.0.1", 50000)
-        return PeerFacts("STOMP", "running", *address, False, 0, "", {}, 0, 0, 60, (0, 0), (0, 0))
+        return ConnectionInfo("STOMP", "running", *address, False, 0, "", {}, 0, 0, 60, (0, 0), (0, 0))
 
-    def channels(self) -> list[ChannelFacts]:
+    def channels(self) -> list[ChannelInfo]:
         return self.machine.channel_facts()
 
     def tick(self) -> None:

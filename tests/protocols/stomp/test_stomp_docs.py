@@ -7,7 +7,7 @@ import pytest
 
 from gateway.config.settings import Settings
 from gateway_stomp import queue_headers, translate
-from gateway_stomp.destinations import Kind
+from gateway_stomp.destinations import DestinationKind
 from gateway_stomp.errors import MESSAGES
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -40,8 +40,8 @@ def test_every_argument_of_queues_is_named(argument: str) -> None:
     assert f"`{argument}`" in PAGE
 
 
-@pytest.mark.parametrize("kind", Kind, ids=lambda kind: kind.name)
-def test_every_kind_of_destination_is_explained(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", DestinationKind, ids=lambda kind: kind.name)
+def test_every_kind_of_destination_is_explained(kind: DestinationKind) -> None:
     assert f"| `{kind.value}/" in PAGE
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_stomp.destinations import Destination, Kind, parse, shown, with_wildcards
+from gateway_stomp.destinations import Destination, DestinationKind, parse, shown, with_wildcards
 from gateway_stomp.errors import StompError
 
 TOPICS = "amq.topic"
@@ -13,21 +13,21 @@ TOPICS = "amq.topic"
 @pytest.mark.parametrize(
     ("written", "kind", "exchange", "name"),
     [
-        ("orders", Kind.QUEUE, "", "orders"),
-        ("/queue/orders", Kind.QUEUE, "", "orders"),
-        ("/queue/a%2Fb", Kind.QUEUE, "", "a/b"),
-        ("/queue/a%2fb%20", Kind.QUEUE, "", "a%2fb%20"),
-        ("/amq/queue/orders", Kind.AMQ_QUEUE, "", "orders"),
-        ("/reply-queue/a/b%2F", Kind.REPLY_QUEUE, "", "a/b%2F"),
-        ("/temp-queue/x", Kind.TEMP_QUEUE, "", "x"),
-        ("/topic/a.*.#", Kind.TOPIC, TOPICS, "a.*.#"),
-        ("/exchange/x", Kind.EXCHANGE, "x", ""),
-        ("/exchange/x/", Kind.EXCHANGE, "x", ""),
-        ("/exchange/x/a.b", Kind.EXCHANGE, "x", "a.b"),
-        ("/exchange/a%2Fb/c%2Fd", Kind.EXCHANGE, "a/b", "c/d"),
+        ("orders", DestinationKind.QUEUE, "", "orders"),
+        ("/queue/orders", DestinationKind.QUEUE, "", "orders"),
+        ("/queue/a%2Fb", DestinationKind.QUEUE, "", "a/b"),
+        ("/queue/a%2fb%20", DestinationKind.QUEUE, "", "a%2fb%20"),
+        ("/amq/queue/orders", DestinationKind.AMQ_QUEUE, "", "orders"),
+        ("/reply-queue/a/b%2F", DestinationKind.REPLY_QUEUE, "", "a/b%2F"),
+        ("/temp-queue/x", DestinationKind.TEMP_QUEUE, "", "x"),
+        ("/topic/a.*.#", DestinationKind.TOPIC, TOPICS, "a.*.#"),
+        ("/exchange/x", DestinationKind.EXCHANGE, "x", ""),
+        ("/exchange/x/", DestinationKind.EXCHANGE, "x", ""),
+        ("/exchange/x/a.b", DestinationKind.EXCHANGE, "x", "a.b"),
+        ("/exchange/a%2Fb/c%2Fd", DestinationKind.EXCHANGE, "a/b", "c/d"),
     ],
 )
-def test_what_a_destination_means(written: str, kind: Kind, exchange: str, name: str) -> None:
+def test_what_a_destination_means(written: str, kind: DestinationKind, exchange: str, name: str) -> None:
     assert parse(written, TOPICS) == Destination(kind, name, exchange, written)
 
 

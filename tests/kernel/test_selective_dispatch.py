@@ -8,7 +8,7 @@ from gateway.kernel.backlog.ready import RUN_LENGTH, SEGMENT_LENGTH
 from gateway.kernel.journal.changes import Discarded
 from gateway.kernel.messages.message import Message, Properties, Value
 from gateway.kernel.messages.native_header import plain_header
-from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.testing import MemoryBroker, Recipient
 from tests.kernel.test_slices import TickingClock
 from tests.kernel.wanting import Wanting
@@ -144,7 +144,7 @@ def test_what_came_back_before_anybody_selected_hides_nothing_new(broker: Memory
     everything, red = Recipient(), Recipient()
     everything.consume(queue, prefetch=1)
     publish(broker, b"red 1")
-    everything.settle(1, Outcome.REQUEUED)
+    everything.settle(1, DeliveryOutcome.REQUEUED)
     red.consume(queue, selection=Wanting(b"red"))
     publish(broker, b"red 2")
     assert (everything.bodies, red.bodies) == ([b"red 1", b"red 1"], [b"red 2"])
@@ -154,7 +154,7 @@ def test_a_selection_may_ask_how_often_a_message_was_delivered(broker: MemoryBro
     recipient = Recipient()
     recipient.consume(queue, selection=Wanting(b"red", first_only=True))
     publish(broker, b"red 1")
-    recipient.settle(1, Outcome.REQUEUED)
+    recipient.settle(1, DeliveryOutcome.REQUEUED)
     assert recipient.bodies == [b"red 1"]
     assert waiting(queue) == [b"red 1"]
 
@@ -169,7 +169,7 @@ def test_of_what_came_back_the_others_are_asked_and_of_the_rest_nobody_again(
     busy.consume(queue, prefetch=1, selection=Wanting(b"red"))
     assert nothing.asked == 1001
     for tag in range(1, 51):
-        busy.settle(tag, Outcome.REQUEUED)
+        busy.settle(tag, DeliveryOutcome.REQUEUED)
     assert nothing.asked == 1051
     publish(broker, *(b"green %d" % number for number in range(50)))
     assert nothing.asked == 1101
@@ -263,8 +263,8 @@ def test_a_delivery_limit_holds(broker: MemoryBroker) -> None:
     recipient = Recipient()
     recipient.consume(queue, selection=Wanting(b"red"))
     publish(broker, b"green 1", b"red 2")
-    recipient.settle(1, Outcome.REQUEUED)
-    recipient.settle(2, Outcome.REQUEUED)
+    recipient.settle(1, DeliveryOutcome.REQUEUED)
+    recipient.settle(2, DeliveryOutcome.REQUEUED)
     assert recipient.bodies == [b"red 2", b"red 2"]
     assert waiting(queue) == [b"green 1"]
 
@@ -275,7 +275,7 @@ def test_a_dead_letter_that_comes_back_to_its_queue_is_looked_at_too(broker: Mem
     recipient = Recipient()
     recipient.consume(queue, prefetch=1, selection=Wanting(b"red"))
     publish(broker, b"red 1", b"green 2", b"red 3")
-    recipient.settle(1, Outcome.REJECTED)
+    recipient.settle(1, DeliveryOutcome.REJECTED)
     recipient.settle(2)
     assert recipient.bodies == [b"red 1", b"red 3", b"red 1"]
 

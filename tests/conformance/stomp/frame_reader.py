@@ -47,7 +47,7 @@ class Heard(dialogue.Heard):
         return self.verb
 
 
-class Ear:
+class FrameReader:
     """Reads what the machine wrote; any bad frame fails the test."""
 
     def __init__(self, version: str) -> None:

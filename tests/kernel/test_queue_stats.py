@@ -6,7 +6,7 @@ import pytest
 
 from gateway.kernel.messages.message import Message, Properties, Value
 from gateway.kernel.messages.native_header import plain_header
-from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.kernel.vhosts.queue_stats import census_of
 from gateway.testing import MemoryBroker, Recipient
 
@@ -25,8 +25,8 @@ def short_memory(arguments: dict[str, Value]) -> tuple[MemoryBroker, Queue]:
 
 
 def test_an_empty_queue_weighs_nothing(broker: MemoryBroker) -> None:
-    census = census_of(broker.vhost.declare_queue("q"))
-    assert (census.all.count, census.all.bytes, census.persistent.count, census.head_timestamp_s) == (0, 0, 0, None)
+    stats = census_of(broker.vhost.declare_queue("q"))
+    assert (stats.all.count, stats.all.bytes, stats.persistent.count, stats.head_timestamp_s) == (0, 0, 0, None)
 
 
 def test_what_is_where_and_what_survives(arguments: dict[str, Value]) -> None:
@@ -36,19 +36,19 @@ def test_what_is_where_and_what_survives(arguments: dict[str, Value]) -> None:
         broker.publish("q", b"." * number, is_persistent=number % 3 == 0)
     for _ in range(5):
         recipient.get(queue)
-    census = census_of(queue)
-    assert (census.ready.count, census.unsettled.count, census.all.count) == (25, 5, 30)
-    assert (census.ready.bytes, census.unsettled.bytes) == (sum(range(5, 30)), sum(range(5)))
-    assert (census.persistent.count, census.persistent.bytes) == (10, sum(range(0, 30, 3)))
-    assert 0 < census.ready_in_memory.count < 25
-    assert census.in_memory.count == census.ready_in_memory.count + 5
-    assert census.in_memory.bytes + census.paged_out.bytes == sum(range(30))
+    stats = census_of(queue)
+    assert (stats.ready.count, stats.unsettled.count, stats.all.count) == (25, 5, 30)
+    assert (stats.ready.bytes, stats.unsettled.bytes) == (sum(range(5, 30)), sum(range(5)))
+    assert (stats.persistent.count, stats.persistent.bytes) == (10, sum(range(0, 30, 3)))
+    assert 0 < stats.ready_in_memory.count < 25
+    assert stats.in_memory.count == stats.ready_in_memory.count + 5
+    assert stats.in_memory.bytes + stats.paged_out.bytes == sum(range(30))
 
 
 def test_what_comes_back_or_goes_for_good_is_with_nobody(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q", is_durable=True)
     recipient = Recipient()
-    for outcome in Outcome:
+    for outcome in DeliveryOutcome:
         broker.publish("q", b"four", is_persistent=True)
         received = recipient.get(queue)
         assert received is not None
@@ -91,7 +91,7 @@ def test_the_head_tells_its_timestamp(broker: MemoryBroker) -> None:
         told.append(census_of(queue).head_timestamp_s)
         recipient.get(queue)
     assert told == [1_700_000_000, 5, None]
-    recipient.settle(0, Outcome.REQUEUED, up_to=True)
+    recipient.settle(0, DeliveryOutcome.REQUEUED, up_to=True)
     assert census_of(queue).head_timestamp_s == 1_700_000_000, "it is the head again"
 
 

@@ -23,7 +23,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Duty:
+class SoloWorkload:
     """Work beside serving clients, measured on a fresh broker with management."""
 
     name: str
@@ -31,11 +31,11 @@ class Duty:
 
 
 DUTIES: Final = (
-    Duty("a million expired messages dead-lettered", measure_expiry),
-    Duty("a policy over 10,000 queues changed", measure_policy),
-    Duty("a stream of a million messages replayed", measure_replay),
-    Duty("a stream of a million messages read into Spark", measure_spark),
-    Duty("mqtt: 5,000 clients with kept sessions come back at once", measure_storm),
+    SoloWorkload("a million expired messages dead-lettered", measure_expiry),
+    SoloWorkload("a policy over 10,000 queues changed", measure_policy),
+    SoloWorkload("a stream of a million messages replayed", measure_replay),
+    SoloWorkload("a stream of a million messages read into Spark", measure_spark),
+    SoloWorkload("mqtt: 5,000 clients with kept sessions come back at once", measure_storm),
 )
 
 PARTS: Final = (Part("mqtt: a topic matched with 100,000 subscriptions", measure_matching),)

@@ -13,8 +13,8 @@ from gateway_mqtt.codec.data_types import LARGEST_PACKET
 from gateway_mqtt.codec.encoding import auth, connack
 from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.packets import Auth, Connect
-from gateway_mqtt.codec.properties import Properties, Property
-from gateway_mqtt.codec.reasons import Reason, reason_for
+from gateway_mqtt.codec.properties import Properties, PropertyId
+from gateway_mqtt.codec.reasons import ReasonCode, reason_for
 from gateway_mqtt.conversation import Conversation
 from gateway_mqtt.handshake.login import Login, TurnedAway, Verdict, Welcome
 from gateway_mqtt.handshake.places import Arrival
@@ -39,7 +39,7 @@ PROTOCOLS: Final = {3: "MQTT 3-1", 4: "MQTT 3-1-1", 5: "MQTT 5-0"}
 _NO_CHANNEL: Final = 0
 
 
-class Opening:
+class Handshake:
     """Takes one connection through its login, at the start and when it authenticates again. Answers may come later."""
 
     def __init__(self, connection: "Connection") -> None:
@@ -84,13 +84,13 @@ class Opening:
     def connect(self, connect: Connect) -> None:
         """Take a CONNECT: ask who this is. :raises MqttError: when it cannot be answered as it stands."""
         connection = self._connection
-        connection.explains = connect.properties.get(Property.REQUEST_PROBLEM_INFORMATION, 1) == 1
-        connection.max_packet_size = connect.properties.get(Property.MAXIMUM_PACKET_SIZE, LARGEST_PACKET)
+        connection.explains = connect.properties.get(PropertyId.REQUEST_PROBLEM_INFORMATION, 1) == 1
+        connection.max_packet_size = connect.properties.get(PropertyId.MAXIMUM_PACKET_SIZE, LARGEST_PACKET)
         self._connect = replace(connect, password=None)
         self.client_id = connect.client_id or self._assigned(connect)
         if len(self.client_id.encode()) > LONGEST_CLIENT_ID:
             text = f"the client identifier is longer than {LONGEST_CLIENT_ID} bytes"
-            raise MqttError(Reason.CLIENT_IDENTIFIER_NOT_VALID, text)
+            raise MqttError(ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, text)
         if connect.will is not None:
             self._will = Will(connect.will)
         driver = connection.driver
@@ -105,7 +105,7 @@ class Opening:
     def _assigned(self, connect: Connect) -> str:
         """Return an identifier for a client without one; 3.x allows that for sessions that do not last alone."""
         if connect.version < 5 and not connect.clean_start:
-            raise MqttError(Reason.CLIENT_IDENTIFIER_NOT_VALID, "a session that is kept needs a client identifier")
+            raise MqttError(ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, "a session that is kept needs a client identifier")
         self.is_assigned = True
         return f"auto-{self._connection.settings.token()}"
 
@@ -156,7 +156,7 @@ class Opening:
         connection = self._connection
         if self._welcome is None:
             connection.state = State.CHALLENGED
-        self._write(auth(Reason.CONTINUE_AUTHENTICATION, self._method(challenge.data)))
+        self._write(auth(ReasonCode.CONTINUE_AUTHENTICATION, self._method(challenge.data)))
 
     def _write(self, packet: bytes) -> None:
         """Send a packet that the client waits for.
@@ -166,14 +166,14 @@ class Opening:
         connection = self._connection
         if len(packet) > connection.max_packet_size:
             text = f"an answer of {len(packet)} bytes, the client's Maximum Packet Size is {connection.max_packet_size}"
-            raise MqttError(Reason.PACKET_TOO_LARGE, text)
+            raise MqttError(ReasonCode.PACKET_TOO_LARGE, text)
         connection.outbox.write(packet)
 
     def _method(self, data: bytes) -> Properties:
         assert self._login is not None
-        said: Properties = {Property.AUTHENTICATION_METHOD: self._login.method}
+        said: Properties = {PropertyId.AUTHENTICATION_METHOD: self._login.method}
         if data:
-            said[Property.AUTHENTICATION_DATA] = data
+            said[PropertyId.AUTHENTICATION_DATA] = data
         return said
 
     def _turn_away(self, refusal: TurnedAway) -> None:
@@ -198,10 +198,12 @@ class Opening:
         """The client authenticated again (MQTT-4.12.1-1). It stays who and where it is."""
         assert self._welcome is not None
         if (welcome.principal.name, welcome.vhost) != (self._welcome.principal.name, self._welcome.vhost):
-            raise MqttError(Reason.NOT_AUTHORIZED, "authenticating again cannot change the user or the virtual host")
+            raise MqttError(
+                ReasonCode.NOT_AUTHORIZED, "authenticating again cannot change the user or the virtual host"
+            )
         self._welcome = welcome
         self._permissions, self._vhost_version = welcome.permissions, welcome.vhost.version
-        self._write(auth(Reason.SUCCESS, self._method(welcome.data)))
+        self._write(auth(ReasonCode.SUCCESS, self._method(welcome.data)))
 
     # Into the virtual host
 
@@ -229,7 +231,7 @@ class Opening:
         scope = Scope(connection, settings, welcome.vhost, session, outbox, origin, connect.version, mapping)
         counters = ClientCounters()
         receive_maximum = min(
-            connect.properties.get(Property.RECEIVE_MAXIMUM, settings.prefetch), settings.max_inflight
+            connect.properties.get(PropertyId.RECEIVE_MAXIMUM, settings.prefetch), settings.max_inflight
         )
         inflight = Inflight(session, scope.journal, connection.outbox, connect.version, receive_maximum, counters)
         delivering = Delivering(
@@ -241,10 +243,10 @@ class Opening:
             inflight,
             origin,
             max_packet_size=connection.max_packet_size,
-            alias_maximum=min(connect.properties.get(Property.TOPIC_ALIAS_MAXIMUM, 0), settings.topic_alias_max),
+            alias_maximum=min(connect.properties.get(PropertyId.TOPIC_ALIAS_MAXIMUM, 0), settings.topic_alias_max),
         )
         connection.opened(Conversation(scope, self._will, inflight, delivering, Publishing(scope, counters)))
-        connection.outbox.write(connack(connect.version, is_present, Reason.SUCCESS, answer))
+        connection.outbox.write(connack(connect.version, is_present, ReasonCode.SUCCESS, answer))
         if is_present:
             session.restore_queues(scope.exchange)
             delivering.resume_session()
@@ -262,7 +264,7 @@ class Opening:
         names = [session.own_queue_name(level) for level in (0, 1)]
         if session.user or not all(welcome.permissions.may(Operation.CONFIGURE, name) for name in names):
             text = f"the session of client '{self.client_id}' belongs to another user"
-            raise MqttError(Reason.CLIENT_IDENTIFIER_NOT_VALID, text)
+            raise MqttError(ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, text)
 
     def _fitting(self, said: Properties) -> Properties:
         """Return what of a CONNACK's properties a client of small packets can take (MQTT-3.1.2-24).
@@ -272,20 +274,20 @@ class Opening:
         :raises MqttError: when there is no room for what the client has to know.
         """
         connection = self._connection
-        for left_out in (None, Property.TOPIC_ALIAS_MAXIMUM, Property.MAXIMUM_PACKET_SIZE):
+        for left_out in (None, PropertyId.TOPIC_ALIAS_MAXIMUM, PropertyId.MAXIMUM_PACKET_SIZE):
             said = {name: value for name, value in said.items() if name is not left_out}
-            size = len(connack(connection.version, False, Reason.SUCCESS, said))
+            size = len(connack(connection.version, False, ReasonCode.SUCCESS, said))
             if size <= connection.max_packet_size:
                 return said
         text = f"a CONNACK of {size} bytes, the client's Maximum Packet Size is {connection.max_packet_size}"
-        raise MqttError(Reason.PACKET_TOO_LARGE, text)
+        raise MqttError(ReasonCode.PACKET_TOO_LARGE, text)
 
     def _expiry_s(self, connect: Connect) -> int:
         """Return how long the session outlives the connection; ``clean session`` of 3.x means not at all."""
         longest = self._connection.settings.max_session_expiry_s
         if connect.version < 5:
             return 0 if connect.clean_start else longest
-        return int(min(connect.properties.get(Property.SESSION_EXPIRY_INTERVAL, 0), longest))
+        return int(min(connect.properties.get(PropertyId.SESSION_EXPIRY_INTERVAL, 0), longest))
 
     def _keep_alive_s(self, connect: Connect) -> int:
         most = self._connection.settings.keep_alive_max_s
@@ -297,24 +299,24 @@ class Opening:
         """Return what CONNACK tells a client of 5.0 of this side (3.2.2.3)."""
         settings = self._connection.settings
         said: Properties = {
-            Property.MAXIMUM_PACKET_SIZE: settings.max_packet_size,
-            Property.TOPIC_ALIAS_MAXIMUM: settings.topic_alias_max,
+            PropertyId.MAXIMUM_PACKET_SIZE: settings.max_packet_size,
+            PropertyId.TOPIC_ALIAS_MAXIMUM: settings.topic_alias_max,
         }
         if settings.receive_maximum < 65_535:
-            said[Property.RECEIVE_MAXIMUM] = settings.receive_maximum
-        if expiry_s != connect.properties.get(Property.SESSION_EXPIRY_INTERVAL, 0):
-            said[Property.SESSION_EXPIRY_INTERVAL] = expiry_s
+            said[PropertyId.RECEIVE_MAXIMUM] = settings.receive_maximum
+        if expiry_s != connect.properties.get(PropertyId.SESSION_EXPIRY_INTERVAL, 0):
+            said[PropertyId.SESSION_EXPIRY_INTERVAL] = expiry_s
         if self.is_assigned:
-            said[Property.ASSIGNED_CLIENT_IDENTIFIER] = self.client_id
+            said[PropertyId.ASSIGNED_CLIENT_IDENTIFIER] = self.client_id
         if self._connection.keep_alive_s != connect.keep_alive_s:
-            said[Property.SERVER_KEEP_ALIVE] = self._connection.keep_alive_s
+            said[PropertyId.SERVER_KEEP_ALIVE] = self._connection.keep_alive_s
         if self._login is not None and self._login.method:
             said |= self._method(welcome.data)
         return said
 
 
-def _reason(error: GatewayError) -> Reason:
-    return reason_for(error) if isinstance(error, AccessRefused | NotAllowed) else Reason.UNSPECIFIED_ERROR
+def _reason(error: GatewayError) -> ReasonCode:
+    return reason_for(error) if isinstance(error, AccessRefused | NotAllowed) else ReasonCode.UNSPECIFIED_ERROR
 
 
 def _local_port(name: str) -> int:

@@ -89,16 +89,16 @@ def test_ever_new_routes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_forgotten_stays_in_the_sums_of_a_channel() -> None:
-    vhost, tallies = place(), Tallies()
+    vhost, channel_counters = place(), Tallies()
     queue = vhost.queue("a")
-    tallies.at(queue).deliver += 2
-    tallies.to("fan").publish += 3
-    tallies.to("fan").return_unroutable += 1
+    channel_counters.at(queue).deliver += 2
+    channel_counters.to("fan").publish += 3
+    channel_counters.to("fan").return_unroutable += 1
     vhost.delete_queue(queue)
-    tallies.forget_deleted()
-    tallies.forget_exchanges()
-    tallies.to("fan").publish += 1
-    tallies.at(vhost.queue("b")).deliver += 1
-    totals = tallies.totals()
-    assert (list(tallies.by_queue), tallies.by_exchange["fan"].publish) == ([vhost.queue("b")], 1)
-    assert (totals.deliver, totals.publish, tallies.published().return_unroutable) == (3, 4, 1)
+    channel_counters.forget_deleted()
+    channel_counters.forget_exchanges()
+    channel_counters.to("fan").publish += 1
+    channel_counters.at(vhost.queue("b")).deliver += 1
+    totals = channel_counters.totals()
+    assert (list(channel_counters.by_queue), channel_counters.by_exchange["fan"].publish) == ([vhost.queue("b")], 1)
+    assert (totals.deliver, totals.publish, channel_counters.published().return_unroutable) == (3, 4, 1)

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from gateway_mqtt.codec.packet_types import PacketType
-from gateway_mqtt.codec.properties import Property
-from gateway_mqtt.codec.reasons import Reason
+from gateway_mqtt.codec.properties import PropertyId
+from gateway_mqtt.codec.reasons import ReasonCode
 
-Said: TypeAlias = list[tuple[Property, Any]]
+Said: TypeAlias = list[tuple[PropertyId, Any]]
 """Properties in their order; a value is a number, text, bytes or a pair of texts."""
 
-REASON_STRING: Final = Property.REASON_STRING
+REASON_STRING: Final = PropertyId.REASON_STRING
 
 _ACKS: Final = {4: "PUBACK", 5: "PUBREC", 6: "PUBREL", 7: "PUBCOMP"}
 
@@ -34,7 +34,7 @@ class Heard:
         told = [f" {key.name}={_spelled(value)}" for key, value in self.properties if key is not REASON_STRING]
         return self.line + "".join(told)
 
-    def all(self, key: Property) -> list[Any]:  # Any: whatever the property holds
+    def all(self, key: PropertyId) -> list[Any]:  # Any: whatever the property holds
         """Every value of a property, in order."""
         return [value for name, value in self.properties if name is key]
 
@@ -42,7 +42,7 @@ class Heard:
 CLOSED: Final = Heard("closed")
 
 
-class Ear:
+class FrameReader:
     """Reads what the machine wrote; any bad packet fails the test. ``version`` is 3, 4 or 5, as in a CONNECT."""
 
     def __init__(self, version: int) -> None:
@@ -94,14 +94,14 @@ class Ear:
         line = "CONNACK present" if flags else "CONNACK"
         if not code:
             return line, said
-        return f"{line} {Reason(code).name if self.version == 5 else code}", said
+        return f"{line} {ReasonCode(code).name if self.version == 5 else code}", said
 
     def _ack(self, name: str, reader: "_Reader") -> tuple[str, Said]:
         line = f"{name} #{reader.u16()}"
         if reader.is_at_end:
             return line, []
         assert self.version == 5
-        reason = Reason(reader.u8())
+        reason = ReasonCode(reader.u8())
         said = [] if reader.is_at_end else self._properties(reader)
         return line + (f" {reason.name}" if reason else ""), said
 
@@ -122,7 +122,7 @@ class Ear:
 
     def _reasoned(self, name: str, reader: "_Reader") -> tuple[str, Said]:
         assert self.version == 5
-        reason = Reason(0 if reader.is_at_end else reader.u8())
+        reason = ReasonCode(0 if reader.is_at_end else reader.u8())
         said = [] if reader.is_at_end else self._properties(reader)
         return f"{name} {reason.name}", said
 
@@ -132,7 +132,7 @@ class Ear:
         end = reader.varint() + reader.at
         said: Said = []
         while reader.at < end:
-            key = Property(reader.varint())
+            key = PropertyId(reader.varint())
             said.append((key, _VALUES[key](reader)))
         assert reader.at == end
         return said
@@ -205,12 +205,12 @@ def _spelled(value: Any) -> str:  # Any: whatever the property holds
     return repr(value)[1:] if isinstance(value, bytes) else repr(value)
 
 
-_READERS: Final[dict[int, Callable[[Ear, _Reader], tuple[str, Said]]]] = {
-    PacketType.CONNACK: Ear._connack,
+_READERS: Final[dict[int, Callable[[FrameReader, _Reader], tuple[str, Said]]]] = {
+    PacketType.CONNACK: FrameReader._connack,
     **{kind: lambda ear, reader, name=name: ear._ack(name, reader) for kind, name in _ACKS.items()},  # type: ignore[misc]
-    PacketType.SUBACK: Ear._suback,
-    PacketType.UNSUBACK: Ear._unsuback,
-    PacketType.PINGRESP: Ear._pingresp,
+    PacketType.SUBACK: FrameReader._suback,
+    PacketType.UNSUBACK: FrameReader._unsuback,
+    PacketType.PINGRESP: FrameReader._pingresp,
     PacketType.DISCONNECT: lambda ear, reader: ear._reasoned("DISCONNECT", reader),
     PacketType.AUTH: lambda ear, reader: ear._reasoned("AUTH", reader),
 }
@@ -231,4 +231,4 @@ _VALUES: Final[dict[int, Callable[[_Reader], Any]]] = {
     0x0B: _Reader.varint,
     0x26: _Reader.pair,
 }
-assert len(_VALUES) == len(Property)
+assert len(_VALUES) == len(PropertyId)

@@ -19,13 +19,13 @@ from gateway.kernel.journal.records import PolicyRecord
 from gateway.kernel.messages.message import HeaderFormat, Properties, Value
 from gateway.kernel.messages.native_header import PLAIN
 from gateway_amqp.header import AMQP
-from gateway_amqp.listener_context import AmqpSettings
+from gateway_amqp.listener_context import AmqpContext
 from gateway_amqp.properties import decode_properties
 from gateway_mqtt.translation.header import MQTT
 from gateway_stomp.header import STOMP
-from gateway_stomp.listener_context import StompSettings
+from gateway_stomp.listener_context import StompContext
 from tests.protocols.amqp.dialogue import Peer
-from tests.protocols.amqp.ear import Heard
+from tests.protocols.amqp.frame_reader import Heard
 from tests.protocols.amqp.frames import Publication, Sent
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.stomp.dialogue import Client as StompClient
@@ -36,11 +36,11 @@ TOPICS = "amq.topic"
 class AmqpDoor:
     """The broker of a house as the peers of AMQP see it."""
 
-    def __init__(self, house: "House") -> None:
+    def __init__(self, house: "AllProtocolsBroker") -> None:
         tokens = count(1)
         self.broker, self.turn = house.broker, house.turn
         self.settle, self.end_turn = house.settle, house.end_turn
-        self.settings = AmqpSettings(
+        self.settings = AmqpContext(
             house.broker, house.settings.access_of("/"), house.settings.access_of, lambda: f"amqp-{next(tokens)}"
         )
 
@@ -48,16 +48,16 @@ class AmqpDoor:
 class StompDoor:
     """The broker of a house as the clients of STOMP see it."""
 
-    def __init__(self, house: "House") -> None:
+    def __init__(self, house: "AllProtocolsBroker") -> None:
         tokens = count(1)
         self.broker, self.turn = house.broker, house.turn
         self.settle, self.end_turn = house.settle, house.end_turn
         settings = house.settings
         login = settings.access_of("/")
-        self.settings = StompSettings(house.broker, settings.access_of, login, lambda: f"stomp-{next(tokens)}")
+        self.settings = StompContext(house.broker, settings.access_of, login, lambda: f"stomp-{next(tokens)}")
 
 
-class House(Gateway):
+class AllProtocolsBroker(Gateway):
     """The broker; a gateway of MQTT with a door for AMQP and one for STOMP."""
 
     formats: ClassVar[tuple[HeaderFormat, ...]] = (AMQP, MQTT, STOMP, PLAIN)
@@ -133,4 +133,14 @@ def properties_of(heard: Heard) -> Properties:
     return decode_properties(heard.properties)
 
 
-__all__ = ["Client", "House", "all_of", "fetched", "key_of", "own_queue", "properties_of", "published", "queue"]
+__all__ = [
+    "AllProtocolsBroker",
+    "Client",
+    "all_of",
+    "fetched",
+    "key_of",
+    "own_queue",
+    "properties_of",
+    "published",
+    "queue",
+]

@@ -14,11 +14,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message, Properties, Value
 from gateway.kernel.messages.native_header import plain_header
 from gateway.kernel.queueing.consumer import Consumer
-from gateway.kernel.queueing.queue import Outcome, Queue
+from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.testing import MemoryBroker, Received, Recipient
 from tests.effort import examples
 from tests.kernel.keeping import room_of_what_is_kept
@@ -134,8 +134,8 @@ class SelectingMachine(RuleBasedStateMachine):
             self.held[recipient, received.tag] = ready.pop(0)
 
     @precondition(lambda self: self.held)
-    @rule(data=st.data(), outcome=st.sampled_from(Outcome), up_to=st.booleans())
-    def settle(self, data: st.DataObject, outcome: Outcome, up_to: bool) -> None:
+    @rule(data=st.data(), outcome=st.sampled_from(DeliveryOutcome), up_to=st.booleans())
+    def settle(self, data: st.DataObject, outcome: DeliveryOutcome, up_to: bool) -> None:
         who, tag = data.draw(st.sampled_from(list(self.held)), label="delivery")
         for held in [held for held in self.held if held[0] is who and (held[1] == tag or (up_to and held[1] < tag))]:
             self.conclude(held, outcome)
@@ -153,7 +153,7 @@ class SelectingMachine(RuleBasedStateMachine):
     def leave(self, who: int) -> None:
         recipient = self.recipients[who]
         for held in [held for held in self.held if held[0] is recipient]:
-            self.conclude(held, Outcome.REQUEUED)
+            self.conclude(held, DeliveryOutcome.REQUEUED)
         recipient.leave()
         self.absorb()
 
@@ -177,7 +177,7 @@ class SelectingMachine(RuleBasedStateMachine):
         if which < len(ready):
             gone = ready.pop(which)
             older = sum(waiting.order < gone.order for waiting in ready)
-            queue.discard_these({sorted(queue.ready.positions())[older]}, Reason.EXPIRED)
+            queue.discard_these({sorted(queue.ready.positions())[older]}, DeathReason.EXPIRED)
 
     @rule()
     def end_turn(self) -> None:
@@ -205,10 +205,10 @@ class SelectingMachine(RuleBasedStateMachine):
     def consumer(self, recipient: Recipient, received: Received) -> Consumer:
         return next(consumer for consumer in recipient.consumers if consumer.tag == received.consumer_tag)
 
-    def conclude(self, held: tuple[Recipient, int], outcome: Outcome) -> None:
+    def conclude(self, held: tuple[Recipient, int], outcome: DeliveryOutcome) -> None:
         delivery = next(delivery for delivery in held[0].ledger if delivery.tag == held[1])
         waiting = self.held.pop(held)
-        if outcome is Outcome.REQUEUED:
+        if outcome is DeliveryOutcome.REQUEUED:
             waiting.deliveries += 1
             self.wait(self.ready[delivery.queue.name], waiting)
 

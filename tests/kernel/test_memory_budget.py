@@ -5,13 +5,13 @@ from collections.abc import Callable
 import pytest
 
 from gateway.kernel.backlog.buffered_runs import room_of
-from gateway.kernel.backlog.memory_budget import Reserve
+from gateway.kernel.backlog.memory_budget import MemoryBudget
 from gateway.kernel.backlog.ready import SEGMENT_LENGTH
-from gateway.kernel.messages.death_records import Reason
+from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message, Properties, Value
 from gateway.kernel.messages.native_header import plain_header
 from gateway.kernel.messages.queued_message import QueuedMessage
-from gateway.kernel.queueing.queue import RESIDENT_MESSAGES, Outcome, Queue
+from gateway.kernel.queueing.queue import RESIDENT_MESSAGES, DeliveryOutcome, Queue
 from gateway.testing import MemoryBroker, Recipient
 from gateway.testing.broker import header_of
 from tests.kernel.keeping import room_of_what_is_kept
@@ -39,7 +39,7 @@ def positions(queue: Queue) -> list[int]:
 
 
 def test_who_takes_more_than_is_left_gets_nothing() -> None:
-    reserve = Reserve(100)
+    reserve = MemoryBudget(100)
     assert not reserve.take(51, held=0)
     assert reserve.take(50, held=0)
     assert not reserve.take(1, held=50)
@@ -48,7 +48,7 @@ def test_who_takes_more_than_is_left_gets_nothing() -> None:
 
 
 def test_the_longest_queue_leaves_as_much_as_it_has() -> None:
-    reserve = Reserve(1_000)
+    reserve = MemoryBudget(1_000)
     held = [0, 0, 0]
     for who in range(3):
         while reserve.take(10, held[who]):
@@ -135,7 +135,7 @@ def test_behind_what_is_paged_out_everything_is() -> None:
 
 def drain(queue: Queue) -> None:
     while (entry := queue.take()) is not None:
-        queue.settle(entry, Outcome.ACCEPTED)
+        queue.settle(entry, DeliveryOutcome.ACCEPTED)
 
 
 def take_and_put_back(queue: Queue) -> None:
@@ -143,22 +143,22 @@ def take_and_put_back(queue: Queue) -> None:
     entries = [queue.take() for _ in range(len(queue))]
     for entry in entries:
         assert entry is not None
-        queue.settle(entry, Outcome.REQUEUED)
+        queue.settle(entry, DeliveryOutcome.REQUEUED)
     assert queue.ready.length == len(entries)
 
 
 def drop(queue: Queue) -> None:
     while len(queue):
-        queue.discard_head(Reason.MAXLEN)
+        queue.discard_head(DeathReason.MAXLEN)
 
 
 def discard_one_by_one_from_the_end(queue: Queue) -> None:
     for position in reversed(positions(queue)):
-        queue.discard_these({position}, Reason.EXPIRED)
+        queue.discard_these({position}, DeathReason.EXPIRED)
 
 
 def discard_all_at_once(queue: Queue) -> None:
-    queue.discard_these(set(positions(queue)), Reason.EXPIRED)
+    queue.discard_these(set(positions(queue)), DeathReason.EXPIRED)
 
 
 def pick_from_the_midst(queue: Queue) -> None:
@@ -201,7 +201,7 @@ def test_room_of_what_leaves_the_midst_comes_back_at_once() -> None:
     queue = broker.vhost.declare_queue("q")
     fill(broker, 100)
     taken = broker.kernel.reserve.taken
-    queue.discard_these(set(positions(queue)[45:48]), Reason.EXPIRED)
+    queue.discard_these(set(positions(queue)[45:48]), DeathReason.EXPIRED)
     assert taken - broker.kernel.reserve.taken == 3 * ROOM
     assert broker.kernel.reserve.taken == room_of_what_is_kept(broker)
 

@@ -40,105 +40,105 @@ def book() -> Book:
 
 
 @pytest.fixture
-def handshakes(book: Book) -> Handshakes:
+def qos2_state(book: Book) -> Handshakes:
     return Handshakes("/", "sensor", book.record)
 
 
 # ---- A publish of the client -----------------------------------------------------------------------------------------
 
 
-def test_a_publish_is_the_first_of_its_identifier_until_that_is_released(handshakes: Handshakes, book: Book) -> None:
-    assert handshakes.receive(7)
-    assert not handshakes.receive(7)
+def test_a_publish_is_the_first_of_its_identifier_until_that_is_released(qos2_state: Handshakes, book: Book) -> None:
+    assert qos2_state.receive(7)
+    assert not qos2_state.receive(7)
     assert book.under_way == {(True, 7): 0}
-    assert handshakes.release(7)
+    assert qos2_state.release(7)
     assert book.under_way == {}
-    assert not handshakes.release(7)
-    assert handshakes.receive(7)
+    assert not qos2_state.release(7)
+    assert qos2_state.receive(7)
 
 
 def test_identifiers_of_the_two_directions_have_nothing_to_do_with_each_other(
-    handshakes: Handshakes, book: Book
+    qos2_state: Handshakes, book: Book
 ) -> None:
-    handshakes.begin(7, 1)
-    assert handshakes.receive(7)
-    handshakes.proceed(7)
-    assert handshakes.release(7)
-    assert handshakes.conclude(7)
+    qos2_state.begin(7, 1)
+    assert qos2_state.receive(7)
+    qos2_state.proceed(7)
+    assert qos2_state.release(7)
+    assert qos2_state.conclude(7)
     assert book.under_way == {}
 
 
 # ---- A delivery to the client ----------------------------------------------------------------------------------------
 
 
-def test_a_delivery_is_recorded_in_each_of_its_states(handshakes: Handshakes, book: Book) -> None:
-    handshakes.begin(1, 42)
+def test_a_delivery_is_recorded_in_each_of_its_states(qos2_state: Handshakes, book: Book) -> None:
+    qos2_state.begin(1, 42)
     assert book.under_way == {(False, 1): 42}
-    handshakes.proceed(1)
+    qos2_state.proceed(1)
     assert book.under_way == {(False, 1): 0}
-    assert handshakes.conclude(1)
+    assert qos2_state.conclude(1)
     assert book.under_way == {}
 
 
-def test_only_what_was_released_can_be_concluded(handshakes: Handshakes) -> None:
-    assert not handshakes.conclude(1)
-    handshakes.begin(1, 42)
-    assert not handshakes.conclude(1)
-    handshakes.proceed(1)
-    assert handshakes.conclude(1)
-    assert not handshakes.conclude(1)
+def test_only_what_was_released_can_be_concluded(qos2_state: Handshakes) -> None:
+    assert not qos2_state.conclude(1)
+    qos2_state.begin(1, 42)
+    assert not qos2_state.conclude(1)
+    qos2_state.proceed(1)
+    assert qos2_state.conclude(1)
+    assert not qos2_state.conclude(1)
 
 
-def test_a_delivery_that_was_refused_is_forgotten(handshakes: Handshakes, book: Book) -> None:
-    handshakes.begin(1, 42)
-    handshakes.abort(1)
+def test_a_delivery_that_was_refused_is_forgotten(qos2_state: Handshakes, book: Book) -> None:
+    qos2_state.begin(1, 42)
+    qos2_state.abort(1)
     assert book.under_way == {}
 
 
 # ---- Identifiers -----------------------------------------------------------------------------------------------------
 
 
-def test_identifiers_are_given_in_turn_and_begin_again_after_the_last(handshakes: Handshakes) -> None:
-    assert [handshakes.next_id(()) for _ in range(3)] == [1, 2, 3]
+def test_identifiers_are_given_in_turn_and_begin_again_after_the_last(qos2_state: Handshakes) -> None:
+    assert [qos2_state.next_id(()) for _ in range(3)] == [1, 2, 3]
     for _ in range(LAST_ID - 3):
-        last = handshakes.next_id(())
+        last = qos2_state.next_id(())
     assert last == LAST_ID
-    assert handshakes.next_id(()) == 1
+    assert qos2_state.next_id(()) == 1
 
 
-def test_an_identifier_in_use_is_not_given(handshakes: Handshakes) -> None:
-    handshakes.begin(2, 42)
-    handshakes.proceed(2)
-    handshakes.remember(43, 3, 1)
-    assert [handshakes.next_id({1}), handshakes.next_id({1})] == [4, 5]
+def test_an_identifier_in_use_is_not_given(qos2_state: Handshakes) -> None:
+    qos2_state.begin(2, 42)
+    qos2_state.proceed(2)
+    qos2_state.remember(43, 3, 1)
+    assert [qos2_state.next_id({1}), qos2_state.next_id({1})] == [4, 5]
 
 
-def test_one_that_is_free_again_is_given_again(handshakes: Handshakes) -> None:
-    handshakes.proceed(1)
-    handshakes.conclude(1)
-    assert handshakes.next_id(()) == 1
+def test_one_that_is_free_again_is_given_again(qos2_state: Handshakes) -> None:
+    qos2_state.proceed(1)
+    qos2_state.conclude(1)
+    assert qos2_state.next_id(()) == 1
 
 
 # ---- From one connection to the next ---------------------------------------------------------------------------------
 
 
-def test_a_delivery_left_open_is_recalled_once_under_its_identifier(handshakes: Handshakes) -> None:
-    handshakes.remember(42, 7, 2)
-    handshakes.remember(43, 8, 1)
-    assert handshakes.recall(42) == (7, 2)
-    assert handshakes.recall(42) is None
-    assert handshakes.recall(43) == (8, 1)
+def test_a_delivery_left_open_is_recalled_once_under_its_identifier(qos2_state: Handshakes) -> None:
+    qos2_state.remember(42, 7, 2)
+    qos2_state.remember(43, 8, 1)
+    assert qos2_state.recall(42) == (7, 2)
+    assert qos2_state.recall(42) is None
+    assert qos2_state.recall(43) == (8, 1)
 
 
-def test_deliveries_of_messages_that_left_their_queue_are_released(handshakes: Handshakes, book: Book) -> None:
-    handshakes.begin(7, 42)
-    handshakes.remember(42, 7, 2)
-    handshakes.remember(43, 8, 1)
-    handshakes.remember(45, 9, 2)
-    assert handshakes.give_up_before(44) == [7]
-    assert list(handshakes.remembered) == [45]
+def test_deliveries_of_messages_that_left_their_queue_are_released(qos2_state: Handshakes, book: Book) -> None:
+    qos2_state.begin(7, 42)
+    qos2_state.remember(42, 7, 2)
+    qos2_state.remember(43, 8, 1)
+    qos2_state.remember(45, 9, 2)
+    assert qos2_state.give_up_before(44) == [7]
+    assert list(qos2_state.remembered) == [45]
     assert book.under_way == {(False, 7): 0}
-    assert handshakes.conclude(7)
+    assert qos2_state.conclude(7)
 
 
 def test_a_session_that_does_not_last_records_nothing() -> None:
@@ -162,7 +162,7 @@ class HandshakeMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.book = Book()
-        self.handshakes = Handshakes("/", "sensor", self.book.record)
+        self.qos2_state = Handshakes("/", "sensor", self.book.record)
         self.position = 0
         self.received: set[int] = set()
         self.in_flight: dict[int, int] = {}
@@ -171,20 +171,20 @@ class HandshakeMachine(RuleBasedStateMachine):
 
     @rule(packet_id=IDS)
     def receive(self, packet_id: int) -> None:
-        assert self.handshakes.receive(packet_id) == (packet_id not in self.received)
+        assert self.qos2_state.receive(packet_id) == (packet_id not in self.received)
         self.received.add(packet_id)
 
     @rule(packet_id=IDS)
     def release(self, packet_id: int) -> None:
-        assert self.handshakes.release(packet_id) == (packet_id in self.received)
+        assert self.qos2_state.release(packet_id) == (packet_id in self.received)
         self.received.discard(packet_id)
 
     @rule()
     def begin(self) -> None:
-        packet_id = self.handshakes.next_id(self.in_flight)
+        packet_id = self.qos2_state.next_id(self.in_flight)
         assert packet_id not in {*self.in_flight, *self.open.values(), *self.releasing}
         self.position += 1
-        self.handshakes.begin(packet_id, self.position)
+        self.qos2_state.begin(packet_id, self.position)
         self.in_flight[packet_id] = self.position
 
     @precondition(lambda self: self.in_flight)
@@ -192,7 +192,7 @@ class HandshakeMachine(RuleBasedStateMachine):
     def proceed(self, data: st.DataObject) -> None:
         packet_id = data.draw(st.sampled_from(sorted(self.in_flight)))
         del self.in_flight[packet_id]
-        self.handshakes.proceed(packet_id)
+        self.qos2_state.proceed(packet_id)
         self.releasing.add(packet_id)
 
     @precondition(lambda self: self.in_flight)
@@ -200,17 +200,17 @@ class HandshakeMachine(RuleBasedStateMachine):
     def abort(self, data: st.DataObject) -> None:
         packet_id = data.draw(st.sampled_from(sorted(self.in_flight)))
         del self.in_flight[packet_id]
-        self.handshakes.abort(packet_id)
+        self.qos2_state.abort(packet_id)
 
     @rule(packet_id=IDS)
     def conclude(self, packet_id: int) -> None:
-        assert self.handshakes.conclude(packet_id) == (packet_id in self.releasing)
+        assert self.qos2_state.conclude(packet_id) == (packet_id in self.releasing)
         self.releasing.discard(packet_id)
 
     @rule()
     def lose_the_connection(self) -> None:
         for packet_id, position in self.in_flight.items():
-            self.handshakes.remember(position, packet_id, 2)
+            self.qos2_state.remember(position, packet_id, 2)
             self.open[position] = packet_id
         self.in_flight.clear()
 
@@ -219,14 +219,14 @@ class HandshakeMachine(RuleBasedStateMachine):
     def send_again(self, data: st.DataObject) -> None:
         position = data.draw(st.sampled_from(sorted(self.open)))
         packet_id = self.open.pop(position)
-        assert self.handshakes.recall(position) == (packet_id, 2)
+        assert self.qos2_state.recall(position) == (packet_id, 2)
         self.in_flight[packet_id] = position
 
     @rule(data=st.data())
     def send_a_later_one(self, data: st.DataObject) -> None:
         position = data.draw(st.integers(0, self.position + 1))
         given_up = {packet_id for kept, packet_id in self.open.items() if kept < position}
-        assert set(self.handshakes.give_up_before(position)) == given_up
+        assert set(self.qos2_state.give_up_before(position)) == given_up
         self.releasing |= given_up
         self.open = {kept: packet_id for kept, packet_id in self.open.items() if kept >= position}
 
@@ -235,10 +235,10 @@ class HandshakeMachine(RuleBasedStateMachine):
         """What was in flight is open now, for whoever connects next."""
         self.lose_the_connection()
         records = list(self.book.kept.values())
-        self.handshakes = Handshakes("/", "sensor", self.book.record)
+        self.qos2_state = Handshakes("/", "sensor", self.book.record)
         for record in records:
-            self.handshakes.install(record)
-        assert self.handshakes.remembered == {position: (packet_id, 2) for position, packet_id in self.open.items()}
+            self.qos2_state.install(record)
+        assert self.qos2_state.remembered == {position: (packet_id, 2) for position, packet_id in self.open.items()}
 
     @invariant()
     def the_book_says_what_is_under_way(self) -> None:
@@ -251,7 +251,7 @@ class HandshakeMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         """The end of the session leaves nothing, once its connection is gone."""
         self.lose_the_connection()
-        self.handshakes.forget_all()
+        self.qos2_state.forget_all()
         assert self.book.under_way == {}
 
 

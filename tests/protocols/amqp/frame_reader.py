@@ -69,7 +69,7 @@ class _Arriving:
         )
 
 
-class Ear:
+class FrameReader:
     """Reads what the machine wrote; any bad frame fails the test. ``frame_max`` is what was negotiated."""
 
     def __init__(self) -> None:

@@ -49,7 +49,7 @@ class Exchange:
     end: bytes = b""
 
 
-class Lane(Protocol):
+class ClientRig(Protocol):
     """One publisher and whoever receives each of its messages, as one protocol knows them.
 
     Between the methods that read or write, nothing is on its way. An
@@ -71,7 +71,7 @@ class Lane(Protocol):
         """Compare the broker's numbers between two probes. :raises Lost: when they differ from the messages counted."""
 
 
-class ExchangeLane(Lane, Protocol):
+class ExchangeLane(ClientRig, Protocol):
     """A lane whose messages may also be exchanged one by one."""
 
     def delivery(self, probe: Probe) -> Exchange:

@@ -7,7 +7,7 @@ from benchmarks.load.workloads import BULK, TRANSIENT, Measure, QueueKind, Workl
 
 
 @dataclass(frozen=True, slots=True)
-class Premium:
+class OverheadLimit:
     """A kind of queue, and how many times a plain queue's broker CPU per message it may cost at most."""
 
     kind: QueueKind
@@ -30,7 +30,7 @@ LIMITED: Final = QueueKind(
 )
 PRIORITIES: Final = QueueKind("10 priorities", (("x-max-priority", 10),))
 
-PREMIUMS: Final = (Premium(LIMITED, 1.3), Premium(PRIORITIES, 1.5))
+PREMIUMS: Final = (OverheadLimit(LIMITED, 1.3), OverheadLimit(PRIORITIES, 1.5))
 
 #: All messages of a round fit into memory; all but a few do not.
 SHORT, LONG = 2_000, 20_000

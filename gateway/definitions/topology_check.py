@@ -16,7 +16,7 @@ from gateway.kernel.vhosts.exchanges import factory_of
 from gateway.kernel.vhosts.queues import require_permitted
 
 
-class Place:
+class TopologyCheck:
     """Takes in exchanges, queues and bindings, and refuses what the broker would refuse. It changes nothing there."""
 
     def __init__(self, broker: Broker, name: str) -> None:
@@ -52,7 +52,7 @@ class Place:
         require_room_for_queue(self.name, self.limits, declaration.name, count, rules.max_queues)
         self._queues.add(declaration.name)
 
-    def bind(self, binding: model.Binding) -> None:
+    def bind(self, binding: model.BindingDefinition) -> None:
         """Try a binding; one of which an end is missing is left out later. :raises Refused: when it cannot be made."""
         source, name = self._source(binding.source), binding.destination
         ends = self._has_queue if binding.destination_type == "queue" else self._will_have_exchange
@@ -74,7 +74,7 @@ class Place:
             require_room_for_binding(self.name, self.limits, count, self._broker.queue_rules.max_bindings)
             self._bindings.add(_identity(binding))
 
-    def _has_binding(self, binding: model.Binding) -> bool:
+    def _has_binding(self, binding: model.BindingDefinition) -> bool:
         """Tell whether a binding is there, or is among those that the definitions have brought so far."""
         if _identity(binding) in self._bindings:
             return True
@@ -120,6 +120,6 @@ class Place:
         return Exchange(self.name, declaration.name, type, made)
 
 
-def _identity(binding: model.Binding) -> tuple[str, ...]:
+def _identity(binding: model.BindingDefinition) -> tuple[str, ...]:
     arguments = dumps_key([binding.arguments]).decode()
     return binding.source, binding.destination_type, binding.destination, binding.routing_key, arguments
