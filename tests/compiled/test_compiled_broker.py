@@ -70,7 +70,7 @@ def test_a_compiled_broker_starts_serves_reloads_and_stops(environment: Mapping[
     try:
         gateway.start()
         mapped = Path(f"/proc/{gateway.child.pid}/maps").read_text()
-        assert f"{COMPILED}/gateway/kernel/queue." in mapped, "it runs from source"
+        assert f"{COMPILED}/gateway/kernel/queueing/queue." in mapped, "it runs from source"
         assert [by_amqp(gateway), by_mqtt(gateway), by_stomp(gateway)] == [b"by amqp", b"by mqtt", b"by stomp"]
         file.write_text("[limits]\nqueues_per_vhost = 200\n")
         gateway.child.send_signal(signal.SIGHUP)
