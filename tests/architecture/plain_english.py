@@ -1,0 +1,86 @@
+"""Phrases that are not plain technical English: ``python -m tests.architecture.plain_english [PATH ...]`` lists them.
+
+Docstrings, comments, string literals that people read (errors, log lines, help) and Markdown files are checked. The
+first line of a docstring names the thing or the action, so it does not open as a riddle (``What``, ``Who``, ``How``).
+"""
+
+import ast
+import re
+import sys
+import tokenize
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Final, NamedTuple
+
+#: Openings of a first line that leave the thing unnamed.
+_RIDDLE: Final = re.compile(r"(What|Who|Whom|Whose|How|Which|Where|That which|As much|As many)\b")
+
+#: Persons that stand for a client, a consumer or an operator, and idioms a reader may not know.
+_QUAINT: Final = re.compile(
+    r"\b(somebody|nobody|whoever|whomever|anybody|everybody|what is said|has to do with|have to do with|goes nowhere"
+    r"|went nowhere|is of use|sees? to it|in one breath|now and then|says? something else|hears? nothing|end no more"
+    r"|lets? go of|is let in|are let in|were let in|be gone|good for nothing|of its own accord|makes? do with"
+    r"|is none of|as long as it likes|has its say|have their say|is told so|are told so)\b",
+    re.IGNORECASE,
+)  # fmt: skip
+
+
+#: What is checked without arguments.
+PLACES: Final = [
+    "gateway", "protocols", "storage", "plugins", "pipeline", "benchmarks", "tests", "docs", "README.md", "CONTRIBUTING.md",
+]  # fmt: skip
+
+
+class Finding(NamedTuple):
+    """A phrase that is not plain, and where it is."""
+
+    file: Path
+    line: int
+    phrase: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.phrase}"
+
+
+def findings_in(file: Path) -> Iterator[Finding]:
+    """Yield what is not plain in one Python or Markdown file."""
+    text = file.read_text(encoding="utf-8")
+    if file.suffix != ".py":
+        yield from _quaint(file, 1, text)
+        return
+    yield from _riddles(file, ast.parse(text))
+    for token in tokenize.generate_tokens(StringIO(text).readline):
+        if token.type in (tokenize.COMMENT, tokenize.STRING):
+            yield from _quaint(file, token.start[0], token.string)
+        elif token.type == tokenize.NAME and token.string.startswith("test_"):
+            yield from _quaint(file, token.start[0], token.string.replace("_", " "))
+
+
+def _riddles(file: Path, tree: ast.Module) -> Iterator[Finding]:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = (ast.get_docstring(node) or "").partition("\n")[0]
+            if _RIDDLE.match(first):
+                yield Finding(file, node.body[0].lineno, first)
+
+
+def _quaint(file: Path, line: int, text: str) -> Iterator[Finding]:
+    for found in _QUAINT.finditer(text):
+        yield Finding(file, line + text.count("\n", 0, found.start()), found.group())
+
+
+def checked_files(root: Path, paths: list[str]) -> list[Path]:
+    """Return the Python and Markdown files below the paths; without paths, those of the project."""
+    tops = paths or PLACES
+    found: list[Path] = []
+    for top in tops:
+        path = root / top
+        found += [path] if path.suffix else sorted([*path.rglob("*.py"), *path.rglob("*.md")])
+    hidden = [file for file in found if any(part.startswith(".") for part in file.relative_to(root).parts)]
+    return [file for file in found if file.is_file() and file not in hidden and file.name != "plain_english.py"]
+
+
+if __name__ == "__main__":
+    for each in (finding for file in checked_files(Path.cwd(), sys.argv[1:]) for finding in findings_in(file)):
+        print(each)
