@@ -28,7 +28,8 @@ _QUAINT: Final = re.compile(
 
 #: What is checked without arguments.
 PLACES: Final = [
-    "gateway", "protocols", "storage", "plugins", "pipeline", "benchmarks", "tests", "docs", "README.md", "CONTRIBUTING.md",
+    "gateway", "protocols", "storage", "plugins", "pipeline", "benchmarks", "tests", "docs", "README.md",
+    "CONTRIBUTING.md",
 ]  # fmt: skip
 
 
