@@ -566,7 +566,7 @@ class Node:
         """Run a call on the kernel's thread, in a turn. Called from any thread."""
 
         def run() -> None:
-            call()
+            self._steadily(call)
             self._turn.touch()
 
         self._reactor.callFromThread(run)

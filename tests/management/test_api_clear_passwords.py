@@ -3,11 +3,15 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+import pytest
+
 from gateway.access import PasswordVerifier
 from gateway.access.passwords import ARGON2ID, DEFAULT_ALGORITHM, verify_password
 from gateway.definitions.model import Definitions
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.journal.records import UserRecord
 from gateway.management.clear_passwords import hashed_passwords
-from tests.management.console import Console
+from tests.management.console import Console, parsed
 
 T = TypeVar("T")
 
@@ -48,3 +52,34 @@ def test_an_import_waits_for_the_threads_and_holds_nothing_up() -> None:
     (user,) = definitions.users
     assert user.password is None
     assert verify_password("one", user.password_hash or "", ARGON2ID)
+
+
+@pytest.mark.parametrize("wanted", [{"name": "a" * 256, "tags": ""}, {"name": "a", "tags": "t" * 256}])
+def test_a_user_that_cannot_be_is_refused_before_the_password_is_hashed(
+    console: Console, monkeypatch: pytest.MonkeyPatch, wanted: dict[str, str]
+) -> None:
+    monkeypatch.setattr(PasswordVerifier, "submit", lambda *_: pytest.fail("the password is hashed"))
+    answer = console.ask("PUT", f"/users/{wanted['name']}", {"password": "one", "tags": wanted["tags"]})
+    assert answer.status == 400
+    assert "is longer than 255" in answer.json["reason"]
+
+
+def test_a_refusal_after_the_password_was_hashed_is_the_answer(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What changed meanwhile may make the user impossible; the threads that hash call back outside any request."""
+    finished: list[Callable[[], None]] = []
+
+    def submit(verifier: PasswordVerifier, work: Callable[[], T], done: Callable[[T], None]) -> bool:
+        finished.append(lambda: done(work()))
+        return True
+
+    def refuse(user: UserRecord) -> None:
+        raise PreconditionFailed("no more users")
+
+    monkeypatch.setattr(PasswordVerifier, "submit", submit)
+    transport = console.send("PUT", "/users/a", {"password": "one", "tags": ""})
+    monkeypatch.setattr(console.gateway.broker.directory, "put_user", refuse)
+    finished.pop()()
+    answer = parsed(transport.value())
+    assert (answer.status, answer.json["reason"]) == (400, "no more users")

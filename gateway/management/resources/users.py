@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, field
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, maybeDeferred
 
 from gateway.access.passwords import ALGORITHMS, ARGON2ID, algorithm_of, hash_password, is_password_hash
 from gateway.access.scram import kept_credential
 from gateway.kernel.broker.directory import Directory
+from gateway.kernel.broker.entity_checks import require_valid_user
 from gateway.kernel.journal.records import UserRecord
 from gateway.kernel.messages.message import Value
 from gateway.management.http.authority import AccessLevel
@@ -59,14 +60,17 @@ def user(call: Call, name: str) -> Fields:
 def put_user(call: Call, name: str) -> "Reply | Deferred[Reply]":
     """Make a user, or change the password and the tags."""
     wanted, directory = WantedUser.read(name, call.fields, call.context.passwords.algorithm), call.broker.directory
+    require_valid_user(_record(directory, wanted, "", ""))
     if not wanted.password:
         return _put(directory, wanted, wanted.password_hash, "")
     replied: Deferred[Reply] = Deferred(canceller=lambda _: None)
 
     def put(hashed: tuple[str, str]) -> None:
-        reply = _put(directory, wanted, *hashed)
-        if not replied.called:
-            replied.callback(reply)
+        outcome: Deferred[Reply] = maybeDeferred(_put, directory, wanted, *hashed)
+        if replied.called:  # the client is gone, nobody can be told of a refusal
+            outcome.addErrback(lambda _: None)
+        else:
+            outcome.chainDeferred(replied)
 
     if not call.context.passwords.submit(wanted.hashed, put):
         raise busy("too many passwords wait to be hashed")
@@ -165,10 +169,14 @@ def _password_hash(fields: Fields, algorithm: str) -> str:
 def _put(directory: Directory, wanted: WantedUser, hashed: str, credential: str) -> Reply:
     """Keep the user, with the limits it has; without a new password the credential for SCRAM may still hold."""
     known = directory.user(wanted.name)
-    limits = known.limits if known is not None else {}
-    credential = credential or kept_credential(None, hashed, known)
-    directory.put_user(UserRecord(wanted.name, hashed, wanted.algorithm, wanted.tags, limits, credential))
+    directory.put_user(_record(directory, wanted, hashed, credential or kept_credential(None, hashed, known)))
     return put_reply(known is not None)
+
+
+def _record(directory: Directory, wanted: WantedUser, hashed: str, credential: str) -> UserRecord:
+    known = directory.user(wanted.name)
+    limits = known.limits if known is not None else {}
+    return UserRecord(wanted.name, hashed, wanted.algorithm, wanted.tags, limits, credential)
 
 
 def _listing(users: list[UserRecord]) -> Listing[UserRecord]:
