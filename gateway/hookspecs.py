@@ -143,8 +143,8 @@ def gateway_tracers(vhost: TracedVhost, settings: Mapping[str, Value]) -> Sequen
     """Offer tracers, which see every message of a virtual host pass.
 
     Called once per virtual host while it starts. The tracers of all plugins are joined in order. They are called for
-    every message that is published and delivered, and only while tracing is on for the virtual host; what they raise
-    reaches the publisher or consumer, so they raise nothing.
+    every message that is published and delivered, and only while tracing is on for the virtual host. What they raise is
+    logged and counted as a fault of the plugin; the message goes on.
 
     :param vhost: the virtual host that is starting; usable from the first traced message on, not yet during the call.
     :param settings: the plugin's own table in the virtual host's ``plugins``.

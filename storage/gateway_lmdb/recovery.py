@@ -8,7 +8,7 @@ from typing import Final
 from gateway.kernel.errors import UnreadableRecord
 from gateway.kernel.journal.changes import Change, Dequeued, Discarded, Enqueued, SetAside
 from gateway.kernel.journal.entity_codec import decode_entity
-from gateway.kernel.journal.records import ENTITY_BY_KIND, Entity, queue_id_of
+from gateway.kernel.journal.records import ENTITY_BY_KIND, Entity
 from gateway_lmdb import stream_tables
 from gateway_lmdb.environment import Environment
 from gateway_lmdb.quarantine import (
@@ -75,7 +75,7 @@ def entities(environment: Environment, found: FoundEntities) -> Iterator[Entity 
                 found.note(aside.queue_id)
                 yield aside
             else:
-                found.note(queue_id_of(entity))
+                found.note(entity.messages_id)
                 yield entity
 
 

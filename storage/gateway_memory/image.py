@@ -21,7 +21,7 @@ from gateway.kernel.journal.changes import (
     Stored,
     Truncated,
 )
-from gateway.kernel.journal.records import ENTITY_BY_KIND, Entity, queue_id_of
+from gateway.kernel.journal.records import ENTITY_BY_KIND, Entity
 from gateway.kernel.messages import values
 from gateway.kernel.messages.chunks import Entry
 from gateway.kernel.messages.contents import ContentWriter
@@ -134,7 +134,10 @@ class Image:
         image = Image()
         image.entities = dict(self.entities)
         image.set_aside = dict(self.set_aside)
-        queues = {*map(queue_id_of, self.entities.values()), *(each.queue_id for each in self.set_aside.values())} - {0}
+        queues = {
+            *(entity.messages_id for entity in self.entities.values()),
+            *(each.queue_id for each in self.set_aside.values()),
+        } - {0}
         image.enqueued = {place: entry for place, entry in self.enqueued.items() if entry.queue_id in queues}
         lost = {entry.message_id for entry in self.enqueued.values() if entry.queue_id not in queues}
         lost -= {entry.message_id for entry in image.enqueued.values()}

@@ -1,71 +1,19 @@
 """From what the store kept to a broker as it was: entities first, in the order they need each other, then messages."""
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.broker.restoring import RESTORE
 from gateway.kernel.errors import CommandInvalid, ConfigurationError, GatewayError, Refused, StorageError
 from gateway.kernel.events import Event
-from gateway.kernel.journal.changes import Enqueued, Put, Removed, SetAside, StreamSegment
-from gateway.kernel.journal.records import (
-    ArchiveRecord,
-    BindingRecord,
-    CleanStopRecord,
-    Entity,
-    ExchangeRecord,
-    GroupRecord,
-    HandshakeRecord,
-    ParameterRecord,
-    PolicyRecord,
-    ProducerRecord,
-    QueueRecord,
-    RetainedRecord,
-    SeenRecord,
-    SessionRecord,
-    StreamOffsetRecord,
-    SubscriptionRecord,
-    VhostRecord,
-    WillRecord,
-    queue_id_of,
-)
+from gateway.kernel.journal.changes import Enqueued, Put, SetAside, StreamSegment
+from gateway.kernel.journal.records import CleanStopRecord, Entity
 from gateway.kernel.queueing.queue import Queue
-from gateway.kernel.routing.exchange import Exchange
-from gateway.kernel.streams.stream import Stream
 from gateway.kernel.streams.stream_log import StreamLog
 
 if TYPE_CHECKING:
     from gateway.kernel.broker.broker import Broker
     from gateway.kernel.journal.changes import Recovered
-
-#: What subscribers keep.
-SubscriberState: TypeAlias = (
-    SessionRecord | SubscriptionRecord | GroupRecord | HandshakeRecord | RetainedRecord | WillRecord
-)
-
-#: Each kind after those it refers to.
-ORDER = (
-    "clean_stop",
-    "vhost",
-    "user",
-    "secret",
-    "permission",
-    "topic_permission",
-    "parameter",
-    "archive",
-    "policy",
-    "exchange",
-    "queue",
-    "stream_offset",
-    "binding",
-    "session",
-    "subscription",
-    "group",
-    "handshake",
-    "retained",
-    "will",
-    "producer",
-    "seen",
-)
-
 
 #: Changes applied between two steps: a few milliseconds of work.
 _STEP: Final = 500
@@ -100,7 +48,7 @@ class Recovery:
         self.done = 0
         self.total = total
         self._broker = broker
-        self._entities: dict[str, list[Entity]] = {kind: [] for kind in ORDER}
+        self._entities: dict[str, list[Entity]] = {kind: [] for kind in RESTORE}
         self._highest_id = 0
         self._queue_by_id: dict[int, Queue] = {}
         self._log_by_id: dict[int, StreamLog] = {}
@@ -148,7 +96,7 @@ class Recovery:
         if entity.kind not in self._entities:
             raise StorageError(f"the store holds a {entity.kind}, which this version does not know")
         self._entities[entity.kind].append(entity)
-        self._highest_id = max(self._highest_id, queue_id_of(entity))
+        self._highest_id = max(self._highest_id, entity.messages_id)
 
     def _restore(self, change: Enqueued) -> bool:
         """Give a message back to its queue; the first of the queues that share a message owns the content."""
@@ -184,7 +132,7 @@ class Recovery:
         broker.journal.position = max(broker.journal.position, broker.doubtful_up_to)
         highest = max(self._highest_id, *self._ids_set_aside, 0)
         broker.skip_queue_ids(highest)  # before a policy makes an archive of its own
-        for kind in ORDER:
+        for kind in RESTORE:
             entities, self._entities[kind] = self._entities[kind], []
             for number, entity in enumerate(entities):
                 self._install(entity)
@@ -194,7 +142,7 @@ class Recovery:
 
     def _install(self, entity: Entity) -> None:
         try:
-            installed = _install_one(self._broker, entity)
+            restored = RESTORE[entity.kind](self._broker, entity)
         except CommandInvalid as refusal:  # a plugin is missing: nothing is wrong with the record
             raise ConfigurationError(f"{entity.kind} {list(entity.key)} cannot be restored: {refusal}") from None
         except Refused as refusal:
@@ -205,92 +153,13 @@ class Recovery:
         except Exception as error:  # whatever is in the record, it must not keep the broker from starting
             self._set_aside(entity, f"{type(error).__name__}: {error}")
             return
-        if isinstance(installed, Exchange) and installed.interceptor is not None:
-            installed = installed.interceptor.waiting
-        if isinstance(installed, Stream):
-            installed = installed.log
-        if isinstance(installed, Queue):
-            self._queue_by_id[installed.id] = installed
-        elif isinstance(installed, StreamLog):
-            self._log_by_id[installed.id] = installed
+        if isinstance(restored, Queue):
+            self._queue_by_id[restored.id] = restored
+        elif restored is not None:
+            self._log_by_id[restored.id] = restored
 
     def _set_aside(self, entity: Entity, reason: str) -> None:
-        aside = SetAside(entity.kind, entity.key, " ".join(reason.split())[:_LONGEST_REASON], queue_id_of(entity))
+        aside = SetAside(entity.kind, entity.key, " ".join(reason.split())[:_LONGEST_REASON], entity.messages_id)
         self._ids_set_aside.add(aside.queue_id)
         self._broker.journal.record(aside)
         self._broker.on_set_aside(aside)
-
-
-def _install_one(broker: "Broker", entity: Entity) -> object:
-    if isinstance(entity, VhostRecord):
-        return broker.install_vhost(entity)
-    if isinstance(entity, ExchangeRecord):
-        return broker.vhost(entity.vhost).exchanges.restore(entity)
-    if isinstance(entity, QueueRecord):
-        return broker.vhost(entity.vhost).queues.install(entity, is_durable=True)
-    if isinstance(entity, StreamOffsetRecord):
-        _install_offset(broker, entity)
-        return None
-    if isinstance(entity, BindingRecord):
-        return _install_binding(broker, entity)
-    if isinstance(entity, PolicyRecord):
-        broker.install_policy(entity)
-        broker.vhost(entity.vhost).policy_applier.policies_restored()
-        return None
-    if isinstance(entity, ArchiveRecord):
-        return broker.vhost(entity.vhost).archives.install(entity)
-    if isinstance(entity, CleanStopRecord):
-        broker.journal.record(Removed(entity.kind, entity.key))
-        return None
-    if isinstance(entity, ParameterRecord):
-        return broker.parameters.setdefault(entity.key, entity)
-    if isinstance(entity, ProducerRecord):
-        broker.vhost(entity.vhost).producers.install(entity)
-        return None
-    if isinstance(entity, SeenRecord):
-        _install_seen(broker, entity)
-        return None
-    if isinstance(entity, SubscriberState):
-        _install_subscriber_state(broker, entity)
-        return None
-    broker.directory.apply(Put(entity))
-    return None
-
-
-def _install_subscriber_state(broker: "Broker", entity: SubscriberState) -> None:
-    vhost = broker.vhost(entity.vhost)
-    match entity:
-        case SessionRecord():
-            vhost.sessions.install(entity)
-        case SubscriptionRecord():
-            vhost.sessions.install_subscription(entity)
-        case GroupRecord():
-            vhost.sessions.groups.install(entity)
-        case HandshakeRecord():
-            vhost.sessions.install_handshake(entity)
-        case RetainedRecord():
-            vhost.retained.install(entity)
-        case WillRecord():
-            vhost.wills.install(entity)
-
-
-def _install_seen(broker: "Broker", entity: SeenRecord) -> None:
-    vhost = broker.vhost_by_name.get(entity.vhost)
-    if vhost is None:  # a kill came while its windows were being forgotten
-        broker.journal.record(Removed(entity.kind, entity.key))
-    else:
-        vhost.deduplication_caches.install(entity)
-
-
-def _install_offset(broker: "Broker", record: StreamOffsetRecord) -> None:
-    stream = broker.vhost(record.vhost).queue(record.queue)
-    if isinstance(stream, Stream):
-        stream.tracking.restore(record)
-
-
-def _install_binding(broker: "Broker", record: BindingRecord) -> object:
-    vhost = broker.vhost(record.vhost)
-    named = vhost.exchange if record.destination_kind == "exchange" else vhost.queue
-    destination = named(record.destination)
-    source = vhost.exchange(record.source)
-    return vhost.bindings.restore(source, destination, record.routing_key, record.arguments, record.user)

@@ -1,9 +1,12 @@
 """The entities that survive: users, exchanges, queues, sessions and more, put whole and removed by key."""
 
 from dataclasses import dataclass, fields
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 from gateway.kernel.messages.message import Value
+
+#: Kind of record to its class. A subclass of ``Entity`` adds itself; ``broker/restoring.py`` restores each kind.
+ENTITY_BY_KIND: Final[dict[str, type["Entity"]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,14 @@ class Entity:
     kind: ClassVar[str]
     version: ClassVar[int] = 1
     key_width: ClassVar[int] = 1
+
+    def __init_subclass__(cls) -> None:
+        ENTITY_BY_KIND[cls.kind] = cls  # twice for a class with slots: the second is the one that is used
+
+    @property
+    def messages_id(self) -> int:
+        """The number under which the store keeps messages for this entity; 0 if it keeps none."""
+        return 0
 
     @property
     def key(self) -> tuple[Value, ...]:
@@ -121,6 +132,11 @@ class ExchangeRecord(Entity):
     arguments: dict[str, Value]
     queue_id: int = 0
 
+    @property
+    def messages_id(self) -> int:
+        """The number under which the store keeps its messages."""
+        return self.queue_id
+
 
 @dataclass(frozen=True, slots=True)
 class QueueRecord(Entity):
@@ -135,6 +151,11 @@ class QueueRecord(Entity):
     is_auto_delete: bool
     arguments: dict[str, Value]
     user: str = ""
+
+    @property
+    def messages_id(self) -> int:
+        """The number under which the store keeps its messages."""
+        return self.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +185,11 @@ class ArchiveRecord(Entity):
     name: str
     id: int
     since_ms: int
+
+    @property
+    def messages_id(self) -> int:
+        """The number under which the store keeps its messages."""
+        return self.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,38 +377,3 @@ class CleanStopRecord(Entity):
     kind: ClassVar[str] = "clean_stop"
     node: str
     doubtful_up_to: int
-
-
-ENTITY_BY_KIND: dict[str, type[Entity]] = {
-    entity.kind: entity
-    for entity in (
-        UserRecord,
-        SecretRecord,
-        VhostRecord,
-        PermissionRecord,
-        TopicPermissionRecord,
-        ExchangeRecord,
-        QueueRecord,
-        StreamOffsetRecord,
-        ArchiveRecord,
-        BindingRecord,
-        PolicyRecord,
-        ParameterRecord,
-        SessionRecord,
-        SubscriptionRecord,
-        GroupRecord,
-        HandshakeRecord,
-        RetainedRecord,
-        WillRecord,
-        ProducerRecord,
-        SeenRecord,
-        CleanStopRecord,
-    )
-}
-
-
-def queue_id_of(entity: Entity) -> int:
-    """Return the number under which messages are kept for an entity; 0 for all that keep none."""
-    if isinstance(entity, QueueRecord | ArchiveRecord):
-        return entity.id
-    return entity.queue_id if isinstance(entity, ExchangeRecord) else 0

@@ -170,6 +170,3 @@ class Trend:
         """Return the times of samples in seconds of the calendar, whole multiples of the increment, latest first."""
         latest = int(self._wall_s) // span.increment_s * span.increment_s
         return [latest - number * span.increment_s for number in range(span.age_s // span.increment_s + 1)]
-
-
-NO_TREND: Final = Trend(None)

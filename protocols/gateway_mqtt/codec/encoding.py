@@ -91,11 +91,6 @@ def auth(reason: ReasonCode, properties: Properties | None = None) -> bytes:
     return packet(0xF0, _reasoned(reason, properties))
 
 
-def pingresp() -> bytes:
-    """Write a PINGRESP."""
-    return PINGRESP
-
-
 def _reasoned(reason: ReasonCode, properties: Properties | None) -> bytes:
     """Return a reason and properties, each left out if nothing else is said (3.14.2.1, 3.15.2.1)."""
     if properties:

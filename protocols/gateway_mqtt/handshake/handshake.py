@@ -61,11 +61,6 @@ class Handshake:
         return "" if self._welcome is None else self._welcome.principal.name
 
     @property
-    def connect_packet(self) -> Connect | None:
-        """What the client said of itself."""
-        return self._connect
-
-    @property
     def permissions(self) -> Permissions:
         """What the client may do now; asked for again when permissions changed. :raises AccessRefused: nothing."""
         welcome = self._welcome

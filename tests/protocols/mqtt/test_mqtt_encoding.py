@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_mqtt.codec.data_types import read_varint
-from gateway_mqtt.codec.encoding import ack, auth, connack, disconnect, packet, pingresp, suback, unsuback
+from gateway_mqtt.codec.encoding import PINGRESP, ack, auth, connack, disconnect, packet, suback, unsuback
 from gateway_mqtt.codec.packet_types import PacketType
 from gateway_mqtt.codec.properties import Properties, PropertyId, decode_properties
 from gateway_mqtt.codec.reasons import ReasonCode
@@ -66,7 +66,7 @@ SAID_BYTES = "061f0003776879"
             "f0061804 15000158",
             id="AUTH on",
         ),
-        pytest.param(pingresp(), "d000", id="PINGRESP"),
+        pytest.param(PINGRESP, "d000", id="PINGRESP"),
     ],
 )
 def test_packets_are_as_the_specification_draws_them(written: bytes, octets: str) -> None:

@@ -1,0 +1,14 @@
+"""Each kind of record has a class and a way to be restored, so that a new kind cannot be half there."""
+
+from gateway.kernel.broker.restoring import RESTORE
+from gateway.kernel.journal.records import ENTITY_BY_KIND
+
+
+def test_each_kind_of_record_can_be_restored() -> None:
+    assert set(RESTORE) == set(ENTITY_BY_KIND)
+
+
+def test_each_kind_is_registered_with_the_class_that_carries_its_fields() -> None:
+    for kind, entity in ENTITY_BY_KIND.items():
+        assert entity.kind == kind
+        assert "__slots__" in vars(entity)
