@@ -1,4 +1,4 @@
-"""The settings of streams, and of what is kept for good."""
+"""Settings of streams and of the archive."""
 
 from typing import Annotated, Literal
 
@@ -12,23 +12,23 @@ class Streams(Section):
     """Queues of the type ``stream``."""
 
     segment_size: Annotated[Size, Field(ge=64 * 2**10, le=3 * 10**9)] = 32 * 2**20
-    """When a segment of a stream is complete, unless an argument or a policy says otherwise."""
+    """Size at which a segment of a stream is closed; a queue argument or a policy may set another."""
 
     encode: Literal["read", "sealed"] = "read"
-    """What is kept as columns, too: streams that the pipeline has ``read``, or every segment that is ``sealed``."""
+    """Which segments are also stored in columns: those that the pipeline has ``read``, or every ``sealed`` one."""
 
 
 class ArchiveSettings(Section):
-    """What a policy with ``archive`` keeps for good, and the table of what happens to messages."""
+    """The archive of messages that policies with ``archive`` select, and the trace table of message events."""
 
     directory: OptionalPath = None
-    """Where the tables ``archive`` and ``trace`` are; none is the data directory."""
+    """Directory of the tables ``archive`` and ``trace``; ``""`` is the data directory."""
 
     segment_size: Annotated[Size, Field(ge=64 * 2**10, le=2**30)] = 64 * 2**20
-    """How much of an exchange or queue is gathered until it becomes a file."""
+    """Amount of data of one exchange or queue that is collected before it is written as a file."""
 
     segment_age_s: Annotated[int, Field(ge=1, le=86400)] = 300
-    """For how long it is gathered at most, in seconds; a file always ends with its day, in UTC."""
+    """Longest time that data is collected for one file, in seconds; a file never spans two days in UTC."""
 
     max_backlog: Annotated[Size, Field(ge=2**20, le=10**12)] = 512 * 2**20
-    """How much of an exchange or queue may wait to become a file until those who publish there are held back."""
+    """Data of one exchange or queue that may wait to be written before its publishers are blocked."""

@@ -1,4 +1,4 @@
-"""All settings as a list: key, default, allowed values and meaning. Errors and documentation are made from it."""
+"""List of all settings (key, default, allowed values, meaning), used for error messages and documentation."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from gateway.config.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class SettingInfo:
-    """One setting. ``default`` is written as TOML would hold it; what ``is_secret`` is not shown."""
+    """One setting. ``default`` has the form it takes in TOML; the value is never shown if ``is_secret``."""
 
     key: str
     default: Any
@@ -28,7 +28,7 @@ class SettingInfo:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table of settings; the table at the top has the key ``""``."""
+    """One table of settings; the top-level table has the key ``""``."""
 
     key: str
     meaning: str
@@ -36,7 +36,7 @@ class Table:
 
 
 def tables() -> Iterator[Table]:
-    """Yield the tables in the order in which they are documented."""
+    """Yield the tables in documentation order."""
     defaults = plain(Settings())
     yield Table("", "", tuple(_settings(Settings, "", defaults)))
     for name, field in Settings.model_fields.items():
@@ -45,12 +45,12 @@ def tables() -> Iterator[Table]:
 
 
 def settings_by_key() -> dict[str, SettingInfo]:
-    """Return every setting under its dotted key."""
+    """Return every setting by its dotted key."""
     return {setting.key: setting for table in tables() for setting in table.settings}
 
 
 def plain(settings: Settings) -> dict[str, Any]:
-    """Return the settings as a TOML document would hold them, passwords in clear."""
+    """Return the settings in the form of a TOML document, passwords in clear text."""
     document = settings.model_dump()
     for table in (document, *(value for value in document.values() if isinstance(value, dict))):
         secrets = {name: value.get_secret_value() for name, value in table.items() if isinstance(value, SecretStr)}
@@ -72,18 +72,18 @@ def _settings(section: type[Section], prefix: str, defaults: dict[str, Any]) -> 
 
 
 def _section(field: FieldInfo) -> type[Section] | None:
-    """Return the section a field holds, if it holds one."""
+    """Return the section type of a field, or ``None`` if the field is no section."""
     kind = field.annotation
     return kind if isinstance(kind, type) and issubclass(kind, Section) else None
 
 
 def _is_string(field: FieldInfo) -> bool:
-    """Whether a bare word or number given on the command line is meant as a string."""
+    """Return whether a bare word or number on the command line means a string."""
     return field.annotation in (str, SecretStr, Path, Path | None) or get_origin(field.annotation) is Literal
 
 
 def _allowed(field: FieldInfo) -> str:
-    """Say what a setting takes."""
+    """Describe the values that a setting accepts."""
     low, high = _bounds(field)
     for words in (item.words for item in field.metadata if isinstance(item, Allowed)):
         return words if high is None else f"{words}; from {write_size(low or 0)} to {write_size(high)}"
@@ -95,7 +95,7 @@ def _allowed(field: FieldInfo) -> str:
 
 
 def _bounds(field: FieldInfo) -> tuple[int | None, int | None]:
-    """Return the lowest and highest number a field takes, where it has bounds."""
+    """Return the lowest and highest number that a field accepts; ``None`` where it has no bound."""
     low = high = None
     for item in field.metadata:
         if isinstance(item, annotated_types.Ge):

@@ -1,4 +1,4 @@
-"""Settings that are each allowed but make no sense together, or name files that are not there."""
+"""Checks across settings: combinations that contradict each other and files that are missing."""
 
 import os
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from gateway.config.settings import Settings
 
 
 def contradictions(settings: Settings) -> list[str]:
-    """Return one line for each, beginning with the key to change."""
+    """Return one line for each contradiction, starting with the key to change."""
     return [*_tls(settings), *_bodies(settings), *_missing_files(settings)]
 
 

@@ -1,7 +1,7 @@
-"""The kinds of values a setting takes: how each is written, what it becomes, and what is allowed, in words.
+"""The types of setting values: how each is parsed, written and described in errors and documentation.
 
-A kind is an annotation. The words travel with it in an ``Allowed``, so that errors, ``etc/gateway.toml`` and the
-documentation say the same thing of the same setting.
+A type is an annotation. Its description is part of it as an ``Allowed``, so that errors, ``etc/gateway.toml`` and the
+documentation describe a setting in the same words.
 """
 
 import re
@@ -30,13 +30,13 @@ _SIZE: Final = re.compile(r"(\d+) ?([A-Za-z]*)")
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What a setting takes, in words."""
+    """Description of the values that a setting accepts."""
 
     words: str
 
 
 def parse_size(value: object) -> int:
-    """Read ``1048576``, ``"50MB"`` or ``"2GiB"`` as bytes. :raises ValueError: for anything else."""
+    """Parse ``1048576``, ``"50MB"`` or ``"2GiB"`` as bytes. :raises ValueError: for anything else."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     match = _SIZE.fullmatch(value) if isinstance(value, str) else None
@@ -46,7 +46,7 @@ def parse_size(value: object) -> int:
 
 
 def write_size(size: int) -> int | str:
-    """Write bytes the short way: ``52428800`` becomes ``"50MiB"``."""
+    """Write a number of bytes in its shortest form: ``52428800`` becomes ``"50MiB"``."""
     for unit in _WRITTEN_AS:
         if size and size % UNITS[unit] == 0:
             return f"{size // UNITS[unit]}{unit}"
@@ -54,19 +54,19 @@ def write_size(size: int) -> int | str:
 
 
 def parse_watermark(value: object) -> float | int:
-    """Read a share of the memory as ``float``, an amount of it as ``int`` bytes."""
+    """Parse a share of the memory as ``float``, an amount of it as ``int`` bytes."""
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
         return float(value)
     return parse_size(value)
 
 
 def write_watermark(watermark: float | int) -> float | int | str:
-    """Write a watermark as it would be given in a file."""
+    """Write a watermark in the form used in a configuration file."""
     return watermark if isinstance(watermark, float) else write_size(watermark)
 
 
 def parse_listener_port(value: object) -> int | None:
-    """Read a port; ``"off"`` is ``None``."""
+    """Parse a port; ``"off"`` is ``None``."""
     if value == "off":
         return None
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 65535:
@@ -75,19 +75,19 @@ def parse_listener_port(value: object) -> int | None:
 
 
 def write_listener_port(port: int | None) -> int | str:
-    """Write a port as it would be given in a file."""
+    """Write a port in the form used in a configuration file."""
     return "off" if port is None else port
 
 
 def parse_address(value: object) -> str:
-    """Read an IP address or ``*``. Names are refused: which of their addresses is meant is not for us to guess."""
+    """Parse an IP address or ``*``. Host names are refused, because one may have several addresses."""
     if not isinstance(value, str):
         raise ValueError("not an address")
     return value if value == "*" else str(ip_address(value))
 
 
 def parse_path(value: object) -> Path | None:
-    """Read a path; the empty string is ``None``."""
+    """Parse a path; the empty string is ``None``."""
     if isinstance(value, Path):
         return value
     if not isinstance(value, str):
@@ -96,12 +96,12 @@ def parse_path(value: object) -> Path | None:
 
 
 def write_path(path: Path | None) -> str:
-    """Write a path as it would be given in a file."""
+    """Write a path in the form used in a configuration file."""
     return "" if path is None else str(path)
 
 
 def parse_directory(value: object) -> Path:
-    """Read the path of a directory, which may not be empty."""
+    """Parse the path of a directory, which must not be empty."""
     path = parse_path(value)
     if path is None:
         raise ValueError("empty")
@@ -131,7 +131,7 @@ ListenerPort = Annotated[
     PlainSerializer(write_listener_port),
     Allowed('a port from 1 to 65535, 0 for any free port, or "off"'),
 ]
-"""A TCP port, 0 for any free one, or ``None`` for no listener."""
+"""A TCP port, 0 for any free port, or ``None`` for no listener."""
 
 UrlPath = Annotated[str, Field(pattern=r"^/[^?#\s]*$"), Allowed('a path such as "/ws"')]
 """The path of a URL."""
@@ -141,19 +141,19 @@ Token = Annotated[
     Field(pattern=r"^[!-'*-.0-~]{1,100}$"),
     Allowed("1 to 100 visible ASCII characters without space, parentheses and slash"),
 ]
-"""A word that protocols can carry in a header."""
+"""A word that can be sent in a protocol header."""
 
 Origins = Annotated[
     list[Annotated[str, Field(pattern=r"^(\*|null|https?://[^/\s]+)$")]],
     Allowed('a list of origins such as "https://console.example.com", or ["*"] for any'),
 ]
-"""The origins of pages."""
+"""Origins of web pages."""
 
 Hosts = Annotated[
     list[Annotated[str, Field(pattern=r"^(\*|[^/:\s]+)$")]],
     Allowed('a list of names without ports, or ["*"] for any'),
 ]
-"""Names of hosts."""
+"""Host names."""
 
 BindAddress = Annotated[str, BeforeValidator(parse_address), Allowed('an IPv4 or IPv6 address, or "*"')]
 """An address to listen on, or ``*`` for every interface."""
@@ -164,7 +164,7 @@ OptionalPath = Annotated[
     PlainSerializer(write_path),
     Allowed('a path, or "" for none'),
 ]
-"""A path, relative ones from the directory the gateway was started in, or ``None``."""
+"""A path, or ``None``; a relative path starts from the working directory of the gateway."""
 
 DirectoryPath = Annotated[
     Path,
@@ -172,7 +172,7 @@ DirectoryPath = Annotated[
     PlainSerializer(write_path),
     Allowed("a path"),
 ]
-"""The path of a directory, relative ones from the directory the gateway was started in."""
+"""The path of a directory; a relative path starts from the working directory of the gateway."""
 
 Password = Annotated[SecretStr, Field(strict=False), Allowed("a string")]
-"""What is not shown where settings are."""
+"""A string that is hidden when the settings are printed."""

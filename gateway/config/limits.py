@@ -1,4 +1,4 @@
-"""The limits of a node: how much of each thing there may be."""
+"""Node-wide limits on the number of connections, channels, queues, bindings and consumers."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ Limit = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 class LimitSettings(Section):
-    """How many of each there may be; 0 is no limit. Virtual hosts and users may have other limits of their own."""
+    """Maximum numbers; 0 is no limit. A virtual host or a user may have its own limits."""
 
     connections_per_vhost: Limit = 50_000
     """Connections in one virtual host. The virtual host's own limit is ``max-connections``."""
@@ -28,16 +28,16 @@ class LimitSettings(Section):
     """Bindings in one virtual host. The virtual host's own limit is ``max-bindings``."""
 
     consumers_per_vhost: Limit = 200_000
-    """Consumers of AMQP and STOMP in one virtual host. The virtual host's own limit is ``max-consumers``."""
+    """AMQP and STOMP consumers in one virtual host. The virtual host's own limit is ``max-consumers``."""
 
     queues_per_user: Limit = 200_000
-    """Queues that one user made, in all virtual hosts. The user's own limit is ``max-queues``."""
+    """Queues declared by one user, in all virtual hosts. The user's own limit is ``max-queues``."""
 
     bindings_per_user: Limit = 1_000_000
-    """Bindings that one user made, in all virtual hosts. The user's own limit is ``max-bindings``."""
+    """Bindings created by one user, in all virtual hosts. The user's own limit is ``max-bindings``."""
 
     consumers_per_user: Limit = 200_000
-    """Consumers of AMQP and STOMP of one user, in all virtual hosts. The user's own limit is ``max-consumers``."""
+    """AMQP and STOMP consumers of one user, in all virtual hosts. The user's own limit is ``max-consumers``."""
 
     consumers_per_channel: Limit = 10_000
     """Consumers of one AMQP channel, and subscriptions of one STOMP connection."""
@@ -46,4 +46,4 @@ class LimitSettings(Section):
     """Exclusive queues of one connection."""
 
     unauthenticated_connections: Limit = 5_000
-    """Connections of AMQP, MQTT and STOMP that have not logged in; beyond it the oldest of them is closed."""
+    """AMQP, MQTT and STOMP connections that have not logged in; above it the oldest of them is closed."""

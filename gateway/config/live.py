@@ -1,11 +1,11 @@
-"""Settings that change while the broker runs: which they are, and what two sets of settings differ in."""
+"""Settings that a reload can change, and the differences between two sets of settings."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from gateway.config.settings import Settings
 
-#: Settings that a reload applies; what holds for one connection holds for those made afterwards.
+#: Settings that a reload applies; settings of connections affect only connections opened afterwards.
 LIVE: Final = frozenset(
     {
         "memory_high_watermark",
@@ -79,13 +79,13 @@ LIVE: Final = frozenset(
 
 
 def differences(old: Settings, new: Settings) -> list[str]:
-    """Return the keys of the settings that differ, in the order in which they are documented."""
+    """Return the keys of the settings that differ, in documentation order."""
     before, after = dict(_flat(old.model_dump())), dict(_flat(new.model_dump()))
     return [key for key in {**before, **after} if before.get(key) != after.get(key)]
 
 
 def with_live_of(old: Settings, new: Settings) -> Settings:
-    """Return the old settings with the live ones of the new: what holds after a reload."""
+    """Return the settings in effect after a reload: the old ones with the live settings of the new ones."""
     update: dict[str, Any] = {}
     for name in Settings.model_fields:
         keys = [key for key in LIVE if key == name or key.startswith(f"{name}.")]

@@ -1,4 +1,4 @@
-"""From a TOML file and ``--set`` to settings; what is wrong becomes one line each, with the key and what is allowed."""
+"""Load settings from a TOML file and ``--set``; each error is one line with the key and the allowed values."""
 
 import re
 import tomllib
@@ -25,9 +25,9 @@ VHOSTS_ALLOW: Final = (
 
 
 def load(file: Path | None = None, overrides: Iterable[str] = ()) -> Settings:
-    """Read the file, put ``SECTION.KEY=VALUE`` overrides on top, and check everything.
+    """Read the file, apply ``SECTION.KEY=VALUE`` overrides, and check the result.
 
-    :raises ConfigurationError: with one line for each thing that is wrong.
+    :raises ConfigurationError: with one line for each error.
     """
     document = read_document(file) if file is not None else {}
     overridden = set()
@@ -46,7 +46,7 @@ def load(file: Path | None = None, overrides: Iterable[str] = ()) -> Settings:
 
 
 def read_document(file: Path) -> Document:
-    """Read a TOML file. :raises ConfigurationError: when it cannot be read or is not TOML."""
+    """Read a TOML file. :raises ConfigurationError: if it cannot be read or is not TOML."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -56,9 +56,9 @@ def read_document(file: Path) -> Document:
 
 
 def parse_override(text: str) -> tuple[KeyPath, Any]:
-    """Split ``SECTION.KEY=VALUE``; the value is TOML, or a bare string where that is meant or it is no TOML.
+    """Split ``SECTION.KEY=VALUE``. The value is TOML, or a bare string if it is no TOML or the setting is a string.
 
-    :raises ConfigurationError: when there is no ``=`` or the key is malformed.
+    :raises ConfigurationError: if there is no ``=`` or the key is malformed.
     """
     key, equals, value = text.partition("=")
     path = _key_path(key.strip())
@@ -68,7 +68,7 @@ def parse_override(text: str) -> tuple[KeyPath, Any]:
 
 
 def _key_path(key: str) -> KeyPath:
-    """Split a dotted key by TOML's rules, which allow quotes: ``vhosts."/".plugins``."""
+    """Split a dotted key by TOML's rules, which allow quoted parts: ``vhosts."/".plugins``."""
     try:
         table: Any = tomllib.loads(f"{key} = 0")
     except tomllib.TOMLDecodeError:
@@ -81,7 +81,7 @@ def _key_path(key: str) -> KeyPath:
 
 
 def _value(path: KeyPath, text: str) -> Any:
-    """Read the value of an override."""
+    """Parse the value of an override."""
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -93,7 +93,7 @@ def _value(path: KeyPath, text: str) -> Any:
 
 
 def _put(document: Document, path: KeyPath, value: Any) -> None:
-    """Set a value deep in a document, making the tables on the way."""
+    """Set a nested value in a document, creating the tables above it."""
     *sections, name = path
     for section in sections:
         table = document.setdefault(section, {})
@@ -104,7 +104,7 @@ def _put(document: Document, path: KeyPath, value: Any) -> None:
 
 
 def _line(loc: tuple[int | str, ...], kind: str, value: object, file: Path | None, overridden: set[KeyPath]) -> str:
-    """Say in one line what is wrong with a key, where it came from and what is allowed."""
+    """Describe an error in one line: its source, the key and the allowed values."""
     path = tuple(part for part in loc if isinstance(part, str))
     is_overridden = any(override[: len(path)] == path for override in overridden)
     source = "--set " if is_overridden else f"{file}: " if file is not None else ""
@@ -117,12 +117,12 @@ def _line(loc: tuple[int | str, ...], kind: str, value: object, file: Path | Non
 
 
 def _written(path: KeyPath) -> str:
-    """Write a key as TOML does, with quotes where it needs them."""
+    """Write a key in TOML, quoted where necessary."""
     return ".".join(part if _BARE.fullmatch(part) else f'"{part}"' for part in path)
 
 
 def _allowed_at(path: KeyPath) -> str:
-    """Say what a key takes: a setting its values, a table its keys."""
+    """Describe the allowed values of a setting, or the keys of a table."""
     if path[0] == "vhosts":
         return VHOSTS_ALLOW
     setting = settings_by_key().get(".".join(path))
@@ -130,7 +130,7 @@ def _allowed_at(path: KeyPath) -> str:
 
 
 def _suggestion(path: KeyPath) -> str:
-    """Say what could have been meant by an unknown key, or else all there is beside it."""
+    """Suggest the closest known key for an unknown key, or list all keys of its table."""
     if path[0] == "vhosts":
         return f"allowed: {VHOSTS_ALLOW}"
     siblings = _siblings(path)
@@ -140,7 +140,7 @@ def _suggestion(path: KeyPath) -> str:
 
 
 def _siblings(path: KeyPath) -> list[str]:
-    """Return the names that exist in the table of a key."""
+    """Return the names in the table of a key."""
     model: Any = Settings
     for part in path[:-1]:
         model = model.model_fields[part].annotation
@@ -149,6 +149,6 @@ def _siblings(path: KeyPath) -> list[str]:
 
 
 def _shown(value: object) -> str:
-    """Show a wrong value, shortened, on one line."""
+    """Format a wrong value on one line, shortened."""
     shown = repr(value)
     return shown if len(shown) <= 60 else f"{shown[:57]}..."

@@ -1,4 +1,4 @@
-"""The settings of logging in: how fast passwords may be tried, and how they are kept."""
+"""Settings of logins: password hashing and the throttling of failed attempts."""
 
 from typing import Annotated, Literal
 
@@ -8,39 +8,39 @@ from gateway.config.section import Section
 
 
 class LoginSettings(Section):
-    """Logging in, with every protocol and over HTTP."""
+    """Logins over every protocol and over HTTP."""
 
     password_hashing: Literal["argon2id", "rabbit_password_hashing_sha256", "rabbit_password_hashing_sha512"] = (
         "argon2id"
     )
-    """How a password is hashed that is set here. RabbitMQ cannot import users whose hash is ``argon2id``."""
+    """Hash algorithm for passwords set on this broker. RabbitMQ cannot import users hashed with ``argon2id``."""
 
     hashing_threads: Annotated[int, Field(ge=1, le=64)] = 2
-    """How many threads hash passwords; each takes 19 MiB while it does."""
+    """Number of threads that hash passwords; each takes 19 MiB while it does."""
 
     max_waiting_hashes: Annotated[int, Field(ge=1, le=100_000)] = 200
-    """How many passwords may wait for such a thread; a login beyond them is refused."""
+    """Maximum number of passwords waiting for a hashing thread; further logins are refused."""
 
     remember_passwords_s: Annotated[int, Field(ge=0, le=86_400)] = 300
-    """How long a right password is not hashed again, in seconds. A change of the password takes effect at once."""
+    """Time for which a correct password is not hashed again, in seconds. A changed password takes effect at once."""
 
     max_delay_ms: Annotated[int, Field(ge=0, le=60_000)] = 5000
-    """The longest a login waits because earlier ones failed, in milliseconds; 0 delays none."""
+    """Maximum delay of a login after earlier failures, in milliseconds; 0 disables delays."""
 
     free_attempts: Annotated[int, Field(ge=1, le=1_000_000)] = 5
-    """How many logins of one user may fail from one address until the next ones are delayed."""
+    """Failed logins of one user from one address before further ones are delayed."""
 
     free_attempts_per_address: Annotated[int, Field(ge=1, le=1_000_000)] = 50
-    """How many logins may fail from one address until users who never logged in from there are delayed."""
+    """Failed logins from one address before users who never logged in from there are delayed."""
 
     free_attempts_per_user: Annotated[int, Field(ge=1, le=1_000_000)] = 100
-    """How many logins of one user may fail from anywhere until an address new to the user has one free attempt."""
+    """Failed logins of one user in total before an address new to that user has only one free attempt."""
 
     forget_failures_after_s: Annotated[int, Field(ge=1, le=86_400)] = 300
-    """How long after the last attempt failures are forgotten, in seconds."""
+    """Time after the last attempt until failures are forgotten, in seconds."""
 
     max_waiting: Annotated[int, Field(ge=0, le=100_000)] = 1000
-    """How many delayed logins may wait; those beyond them are refused at once."""
+    """Maximum number of delayed logins; further ones are refused at once."""
 
     trust_loopback: bool = True
-    """Whether clients with an address of this machine are local. Turn it off behind a proxy on the same machine."""
+    """Whether clients with an address of this machine are local. Set it to false behind a proxy on the same machine."""

@@ -1,4 +1,4 @@
-"""The settings of what the data pipeline on Spark asks of the broker."""
+"""Settings of the interface between the broker and the data pipeline on Spark."""
 
 from typing import Annotated
 
@@ -9,19 +9,19 @@ from gateway.config.section import Section
 
 
 class Pipeline(Section):
-    """Reading streams into Spark, and publishing what comes from there, over the management port."""
+    """Reading streams from Spark and publishing results of Spark, over the management port."""
 
     reads: Annotated[int, Field(ge=1, le=1000)] = 4
-    """How many reads of streams are answered at a time; others wait."""
+    """Maximum number of concurrent reads of streams; further ones wait."""
 
     batch_size: Annotated[Size, Field(ge=1024, le=2**30)] = 32 * 2**20
-    """The most that one batch of the sink may have, in bytes; it is published at once, and others wait meanwhile."""
+    """Maximum size of one batch of the sink; a batch is published at once, and other clients wait meanwhile."""
 
     staged_size: Annotated[Size, Field(ge=1024, le=2**34)] = 256 * 2**20
-    """How much memory rows may take that tasks handed over and that are not yet published, in bytes."""
+    """Memory for rows that Spark tasks have sent and that are not yet published."""
 
     staged_expiry_s: Annotated[int, Field(ge=1, le=604_800)] = 3600
-    """How long such rows are kept after the last of them came, in seconds."""
+    """Time after the last row until unpublished rows are dropped, in seconds."""
 
     producer_expiry_s: Annotated[int, Field(ge=60, le=315_360_000)] = 30 * 86400
-    """How long it is remembered which batch a query published last, in seconds; until then it is published once."""
+    """Time for which the last batch of a query is remembered, in seconds; until then no batch is published twice."""

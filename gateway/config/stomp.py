@@ -1,4 +1,4 @@
-"""The settings of STOMP and of its listeners."""
+"""Settings of STOMP and of its listeners."""
 
 from typing import Annotated
 
@@ -12,94 +12,94 @@ class Stomp(Section):
     """STOMP 1.0, 1.1 and 1.2."""
 
     port: ListenerPort = 61613
-    """Where plain connections are taken."""
+    """Port of the listener without TLS."""
 
     proxy_protocol: bool = False
-    """Whether connections, with and without TLS, come by way of a proxy that says in a PROXY header whose they are."""
+    """Whether a proxy sends a PROXY header with the client's address on each connection, with and without TLS."""
 
     default_user: str = ""
-    """The user that a client without a login acts as, from where that user may connect; ``""`` turns it away."""
+    """User of clients that connect without a login, if it may connect from there; ``""`` refuses such clients."""
 
     default_passcode: Password = SecretStr("")
-    """The password of that user."""
+    """Password of that user."""
 
     implicit_connect: bool = False
-    """Whether a client may leave CONNECT out; it is then the default user, and no CONNECTED comes."""
+    """Whether a client may omit CONNECT; it is then the default user, and no CONNECTED is sent."""
 
     certificate_login: bool = True
-    """Whether a client without a login is who its certificate says, where ``tls.verify`` asks for one."""
+    """Whether a client without a login may log in with its certificate, if ``tls.verify`` asks for one."""
 
     vhost: str = "/"
-    """The virtual host of clients that name none in ``host``."""
+    """Virtual host of clients that do not send ``host``."""
 
     default_topic_exchange: str = "amq.topic"
-    """The exchange that destinations below ``/topic`` are routed by."""
+    """Exchange of destinations below ``/topic``."""
 
     default_nack_requeue: bool = True
-    """Whether a NACK without the header ``requeue`` puts a message back into its queue."""
+    """Whether a NACK without the header ``requeue`` requeues the message."""
 
     max_frame_size_unauthenticated: Annotated[Size, Field(ge=1024, le=2**29)] = 64 * 2**10
-    """The largest frame accepted from a client that has not logged in."""
+    """Maximum size of a frame from a client that has not logged in."""
 
     max_frame_size: Annotated[Size, Field(ge=1024, le=2**29)] = 17 * 2**20
-    """The largest frame accepted, its headers and its body together."""
+    """Maximum size of a frame, headers and body together."""
 
     max_body_size: Annotated[Size, Field(ge=0, le=2**29)] = 16 * 2**20
-    """The largest body of a frame accepted."""
+    """Maximum size of a frame's body."""
 
     max_headers: Annotated[int, Field(ge=10, le=10_000)] = 100
-    """How many headers a frame may have."""
+    """Maximum number of headers in a frame."""
 
     max_headers_size: Annotated[Size, Field(ge=1024, le=2**24)] = 64 * 2**10
-    """How much space all headers of a frame may take."""
+    """Maximum size of all headers of a frame together."""
 
     max_header_size: Annotated[Size, Field(ge=256, le=2**24)] = 64 * 2**10
-    """How long one header of a frame may be, its name and its value together."""
+    """Maximum size of one header, name and value together."""
 
     max_transactions: Annotated[int, Field(ge=1, le=10_000)] = 16
-    """How many transactions a connection may have open at a time."""
+    """Maximum number of open transactions of a connection."""
 
     max_transaction_actions: Annotated[int, Field(ge=1, le=10_000)] = 1024
-    """How many messages and acknowledgements a transaction may hold."""
+    """Maximum number of messages and acknowledgements in a transaction."""
 
     max_transaction_size: Annotated[Size, Field(ge=1024, le=2**30)] = 64 * 2**20
-    """How much space the messages in all open transactions of a connection may take."""
+    """Maximum size of the messages in all open transactions of a connection."""
 
     login_timeout_s: Annotated[int, Field(ge=1, le=3600)] = 10
-    """How long a new connection may take, in seconds, until its CONNECT was accepted."""
+    """Time from opening a connection until its CONNECT is accepted, in seconds."""
 
     activemq: bool = False
-    """Whether habits of ActiveMQ's clients are accepted: selectors, ``activemq.`` headers, ``>`` at a topic's end."""
+    """Whether extensions of ActiveMQ are accepted: selectors, ``activemq.`` headers, ``>`` at the end of a topic."""
 
 
 class Stomps(Section):
     """STOMP over TLS."""
 
     port: ListenerPort = None
-    """Where TLS connections are taken; 61614 when it is not set but ``tls.certificate`` is."""
+    """Port of the TLS listener; the default is 61614 if ``tls.certificate`` is set."""
 
 
 class WebStomp(Section):
     """STOMP over WebSocket."""
 
     port: ListenerPort = 15674
-    """Where plain WebSocket connections are taken."""
+    """Port of the WebSocket listener without TLS."""
 
     path: UrlPath = "/ws"
-    """The path of the WebSocket, with and without TLS."""
+    """URL path of the WebSocket, with and without TLS."""
 
     allow_origins: Origins = Field(default_factory=list)
-    """Pages of other hosts that may open a WebSocket, such as ``https://console.example.com``; ``*`` is any."""
+    """Origins of web pages that may open a WebSocket, such as ``https://console.example.com``; ``*`` is any."""
 
     allow_hosts: Hosts = Field(default_factory=list)
-    """Further names, without a port, by which a browser may call this machine; ``*`` is any. See docs/management.md."""
+    """Further host names, without ports, that browsers may use for this host; ``*`` is any. See docs/management.md."""
 
     proxy_protocol: bool = False
-    """Whether connections, with and without TLS, come by way of a proxy that says in a PROXY header whose they are."""
+    """Whether a proxy sends a PROXY header with the client's address on each connection, with and without TLS."""
 
 
 class WebStomps(Section):
     """STOMP over WebSocket over TLS."""
 
     port: ListenerPort = None
-    """Where WebSocket connections over TLS are taken."""
+    """Port of the WebSocket listener with TLS."""

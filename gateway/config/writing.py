@@ -1,4 +1,4 @@
-"""Settings written down: the effective ones for ``gateway check``, all of them explained for the documentation."""
+"""Output of settings: the effective ones for ``gateway check``, all of them with documentation for the docs."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -14,18 +14,18 @@ TEMPLATE_HEAD: Final = """\
 # Every setting of the gateway with its default. Remove the "#" before a line to change it.
 # Any setting can also be given on the command line: gateway run --set amqp.port=5673
 # Sizes are bytes or strings such as "50MB" (powers of 1000) and "2GiB" (powers of 1024).
-# Relative paths start from the directory the gateway was started in.
+# Relative paths start from the working directory of the gateway.
 """
 
 VHOSTS_EXAMPLE: Final = """\
-# A virtual host named here is made at the start. With tracing, its messages are copied to amq.rabbitmq.trace.
+# A virtual host named here is created at the start. With tracing, its messages are copied to amq.rabbitmq.trace.
 # [vhosts."/"]
 # tracing = false
 
-# How a topic of MQTT becomes a routing key; lossy is RabbitMQ's way, which confuses "." with "/".
+# Mapping of MQTT topics to routing keys; lossy is RabbitMQ's mapping, in which "." and "/" collide.
 # mqtt_mapping = "reversible"
 
-# The plugins it enables, each with its own settings.
+# Enabled plugins, each with its own settings.
 # [vhosts."/".plugins.NAME]
 # key = "value"
 """
@@ -34,17 +34,16 @@ MARKDOWN_HEAD: Final = """\
 # Configuration
 
 The gateway reads one TOML file, `gateway run --config FILE`; without one every setting has its default.
-`--set SECTION.KEY=VALUE` overrides any setting, as often as needed: the value is TOML, or a bare string. A key the
-gateway does not know, or a value it does not take, stops the start with one line that names the key and what is
-allowed.
+`--set SECTION.KEY=VALUE` overrides any setting and may be repeated: the value is TOML, or a bare string. An unknown
+key or an invalid value stops the start with one line that names the key and the allowed values.
 
-`gateway check --config FILE` does the same checks, loads the plugins, reads the definitions, prints the effective
-settings, and starts nothing. It ends with 0 when all is well, 65 when the configuration is wrong and 64 when the
-command line is.
+`gateway check --config FILE` does the same checks, loads the plugins, reads the definitions and prints the effective
+settings, without starting the broker. Its exit code is 0 if there are no errors, 65 if the configuration is wrong and
+64 if the command line is wrong.
 
 [`etc/gateway.toml`](../etc/gateway.toml) holds every setting, commented out, with its default. Sizes are bytes or
-strings such as `"50MB"` (powers of 1000) and `"2GiB"` (powers of 1024). Relative paths start from the directory the
-gateway was started in. A port of 0 takes any free port, which is printed; `"off"` disables the listener.
+strings such as `"50MB"` (powers of 1000) and `"2GiB"` (powers of 1024). Relative paths start from the working
+directory of the gateway. A port of 0 takes any free port, which is printed; `"off"` disables the listener.
 """
 
 MARKDOWN_TAIL: Final = """\
@@ -52,32 +51,32 @@ MARKDOWN_TAIL: Final = """\
 ## Definitions
 
 `load_definitions` takes a file in RabbitMQ's definitions format: users with RabbitMQ's password hashes, virtual hosts,
-permissions, topic permissions, exchanges, queues, bindings, policies and parameters. What
-`rabbitmqctl export_definitions` writes can be loaded as it is. It is applied at every start and changes nothing that
-is there already with the same settings. Everything in it is checked first: if the broker would refuse anything, it
-tells all of it, with places such as `queues[3].arguments.x-message-ttl`, and applies nothing.
+permissions, topic permissions, exchanges, queues, bindings, policies and parameters. A file written by
+`rabbitmqctl export_definitions` can be loaded unchanged. It is applied at every start; entities that already exist
+with the same settings do not change. The whole file is checked first: if the broker would refuse any entry, it reports
+all such entries, with places such as `queues[3].arguments.x-message-ttl`, and applies nothing.
 [`etc/definitions.json`](../etc/definitions.json) is an example; its user `orders` has the password `orders-demo`.
 
 Patterns in permissions are regular expressions that match anywhere in a name unless they are anchored; the empty
-pattern matches nothing, and the default exchange goes by the name `amq.default`. They are read by
-[RE2](management.md#regular-expressions), in linear time; what it does not support is refused when it is set. In the
-patterns of topic permissions `{username}`, `{vhost}` and, where a protocol has one, `{client_id}` stand for the
+pattern matches nothing, and the default exchange has the name `amq.default`. They are evaluated by
+[RE2](management.md#regular-expressions), in linear time; a pattern that RE2 does not support is refused when it is set.
+In the patterns of topic permissions `{username}`, `{vhost}` and, where a protocol has one, `{client_id}` stand for the
 connection's values, taken literally.
 
 ## `[vhosts."NAME"]`
 
-A virtual host named here is made at the start if it is not there.
+A virtual host named here is created at the start if it does not exist.
 
 `tracing = false`
 
-Whether its messages are copied to the exchange `amq.rabbitmq.trace`, from the start: every message that is published
-with the key `publish.` and the name of the exchange, every one that is delivered with `deliver.` and the name of the
-queue. Allowed: true or false.
+Whether its messages are copied to the exchange `amq.rabbitmq.trace` from the start: every published message with the
+routing key `publish.` and the name of the exchange, every delivered message with `deliver.` and the name of the queue.
+Allowed: true or false.
 
 `mqtt_mapping = "reversible"`
 
-How a topic of MQTT becomes a routing key. `reversible` writes `.` and `*` as `%2E` and `%2A`, so that two topics never
-share a key and every topic comes back as it went. `lossy` is RabbitMQ's way: `.` in a topic is taken for `/`. Allowed:
+Mapping of MQTT topics to routing keys. `reversible` writes `.` and `*` as `%2E` and `%2A`, so that two topics never
+share a key and every topic can be restored. `lossy` is RabbitMQ's mapping, which treats `.` in a topic as `/`. Allowed:
 "reversible" or "lossy".
 
 ## `[vhosts."NAME".plugins.PLUGIN]`
@@ -88,7 +87,7 @@ documentation of the plugin.
 
 
 def effective(settings: Settings) -> str:
-    """Write the settings as TOML. A password other than the default is not shown."""
+    """Write the settings as TOML. A password other than the default is hidden."""
     document = plain(settings)
     for setting in settings_by_key().values():
         section, _, name = setting.key.rpartition(".")
@@ -133,7 +132,7 @@ def _assignment(setting: SettingInfo) -> str:
 
 
 def _inline(value: Any) -> str:
-    """Write a value on one line, as tomli_w does with all but lists."""
+    """Write a value on one line; tomli_w would spread lists over several."""
     if isinstance(value, list):
         return f"[{', '.join(map(_inline, value))}]"
     return tomli_w.dumps({"value": value}).removeprefix("value = ").rstrip("\n")

@@ -1,4 +1,4 @@
-"""The settings of logins and limits take effect at the start, and again when they are reloaded."""
+"""Settings of logins and limits take effect at the start and when they are reloaded."""
 
 import pytest
 
@@ -11,22 +11,22 @@ from gateway.node.access import apply_access_settings
 from gateway.testing import FakeClock
 from gateway.testing.broker import MemoryBroker
 
-#: What a thread pool and what is remembered were made with stays until a restart.
+#: Settings that are fixed when the password hashing threads and the caches are created, until a restart.
 AT_THE_START = {"hashing_threads", "max_waiting_hashes", "remember_passwords_s", "trust_loopback"}
 
 
-def test_settings_that_changed_hold_for_what_is_made_afterwards() -> None:
-    house, clock = MemoryBroker(), FakeClock()
+def test_changed_limits_apply_to_entities_created_afterwards() -> None:
+    broker, clock = MemoryBroker(), FakeClock()
     throttle = LoginThrottle(ThrottleRules(), clock.monotonic_s, clock.call_later)
-    house.vhost.declare_queue("a")
-    house.vhost.declare_queue("b")
+    broker.vhost.declare_queue("a")
+    broker.vhost.declare_queue("b")
     changed = {"limits": {"queues_per_vhost": 2, "connections_per_user": 7}, "login": {"max_delay_ms": 1500}}
-    apply_access_settings(Settings.model_validate(changed), house.kernel, throttle)
-    assert set(house.vhost.queue_by_name) == {"a", "b"}
+    apply_access_settings(Settings.model_validate(changed), broker.kernel, throttle)
+    assert set(broker.vhost.queue_by_name) == {"a", "b"}
     with pytest.raises(PreconditionFailed, match=r"\(2\) is reached"):
-        house.vhost.declare_queue("c")
-    assert (house.kernel.connections.limits.per_user, throttle.rules.max_delay_s) == (7, 1.5)
-    other = house.kernel.declare_vhost("other")
+        broker.vhost.declare_queue("c")
+    assert (broker.kernel.connections.limits.per_user, throttle.rules.max_delay_s) == (7, 1.5)
+    other = broker.kernel.declare_vhost("other")
     assert other.queues.rules.max_queues == 2
 
 

@@ -1,4 +1,4 @@
-"""The page about security names settings that exist."""
+"""The security documentation names existing settings."""
 
 import re
 from pathlib import Path
@@ -18,11 +18,11 @@ NAMED = sorted(
 
 
 @pytest.mark.parametrize("key", NAMED)
-def test_a_setting_that_the_page_names_is_there(key: str) -> None:
+def test_a_setting_named_on_the_security_page_exists(key: str) -> None:
     assert key in settings_by_key()
 
 
-def test_the_page_names_all_settings_of_logins_and_limits_or_their_table() -> None:
+def test_the_security_page_names_the_limits_table_and_the_login_settings() -> None:
     page = PAGE.read_text()
     assert "`[limits]`" in page
     assert len([key for key in NAMED if key.startswith("login.")]) >= 6

@@ -1,4 +1,4 @@
-"""Settings come from a file and from --set; what is wrong with them is said in one line each."""
+"""Settings are read from a file and from --set; each error is reported in one line."""
 
 import re
 from collections.abc import Callable
@@ -54,12 +54,12 @@ def test_defaults_are_those_of_rabbitmq() -> None:
     assert settings.loopback_users == ["guest"]
 
 
-def test_the_node_is_named_after_the_machine() -> None:
+def test_the_default_node_name_contains_the_name_of_the_machine() -> None:
     assert re.fullmatch(r"gateway@[^{}]+", load().node)
     assert load(None, ["node_name=left"]).node == "left"
 
 
-def test_tls_listens_on_its_usual_port_once_there_is_a_certificate(tmp_path: Path) -> None:
+def test_tls_listeners_use_their_default_ports_if_there_is_a_certificate(tmp_path: Path) -> None:
     for name in ("cert.pem", "key.pem"):
         (tmp_path / name).touch()
     tls = [f"tls.certificate={tmp_path}/cert.pem", f"tls.key={tmp_path}/key.pem"]
@@ -73,12 +73,12 @@ def test_tls_listens_on_its_usual_port_once_there_is_a_certificate(tmp_path: Pat
 # Files and overrides
 
 
-def test_a_file_sets_what_it_names_and_leaves_the_rest(write: Write) -> None:
+def test_settings_missing_in_the_file_keep_their_defaults(write: Write) -> None:
     settings = load(write('[amqp]\nport = 5673\nmax_message_size = "1MB"\n'))
     assert (settings.amqp.port, settings.amqp.max_message_size, settings.amqp.heartbeat_s) == (5673, 1_000_000, 60)
 
 
-def test_an_override_wins_over_the_file_and_the_last_over_the_first(write: Write) -> None:
+def test_an_override_takes_precedence_over_the_file_and_over_earlier_overrides(write: Write) -> None:
     settings = load(write("[amqp]\nport = 1\nheartbeat_s = 7\n"), ["amqp.port=2", "amqp.port=3"])
     assert (settings.amqp.port, settings.amqp.heartbeat_s) == (3, 7)
 
@@ -106,7 +106,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize(("override", "key", "value"), VALUES)
-def test_what_an_override_becomes(override: str, key: str, value: object) -> None:
+def test_an_override_is_converted_to_the_type_of_the_setting(override: str, key: str, value: object) -> None:
     found: object = load(None, [override])
     for part in key.split("."):
         found = getattr(found, part)
@@ -114,7 +114,7 @@ def test_what_an_override_becomes(override: str, key: str, value: object) -> Non
     assert type(found) is type(value) or isinstance(value, Path)
 
 
-def test_a_virtual_host_enables_plugins_by_tables(write: Write) -> None:
+def test_plugins_of_a_virtual_host_are_enabled_by_tables(write: Write) -> None:
     file = write('[vhosts."/".plugins.auth-ldap]\nserver = "ldap.example"\n')
     settings = load(file, ['vhosts."/".plugins.dedup.size=9'])
     assert settings.vhosts["/"].plugins == {"auth-ldap": {"server": "ldap.example"}, "dedup": {"size": 9}}
@@ -161,11 +161,11 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("override", "line"), WRONG, ids=[override for override, _ in WRONG])
-def test_an_error_is_one_line_with_the_key_and_what_is_allowed(override: str, line: str) -> None:
+def test_an_error_is_one_line_with_the_key_and_the_allowed_values(override: str, line: str) -> None:
     assert errors_of(None, override)[0] == line
 
 
-def test_every_error_is_reported_and_says_where_it_came_from(write: Write) -> None:
+def test_every_error_is_reported_with_its_source(write: Write) -> None:
     file = write('bind = 3\n[log]\nlevel = "loud"\nlevle = 1\n')
     lines = errors_of(file, "amqp.port=x")
     assert [line.partition(": must")[0].partition(": no")[0] for line in lines] == [
@@ -176,7 +176,7 @@ def test_every_error_is_reported_and_says_where_it_came_from(write: Write) -> No
     ]
 
 
-def test_a_file_that_is_not_toml_or_not_there_is_one_line(write: Write, tmp_path: Path) -> None:
+def test_a_missing_or_malformed_file_is_reported_in_one_line(write: Write, tmp_path: Path) -> None:
     assert errors_of(write("port = \n"))[0].startswith(f"{tmp_path}/gateway.toml: not TOML: Invalid value (at line 1")
     assert errors_of(tmp_path / "none.toml") == [f"{tmp_path}/none.toml: cannot be read: No such file or directory"]
 
@@ -189,23 +189,23 @@ def test_a_wrong_password_is_not_shown(write: Write) -> None:
 
 
 @pytest.mark.parametrize("key", ["kafka.port", "prometheus.port"])
-def test_listeners_that_are_not_there_have_no_settings(key: str) -> None:
+def test_unsupported_listeners_have_no_settings(key: str) -> None:
     assert "no such setting" in errors_of(None, f"{key}=0")[0]
 
 
-# What is written
+# Output
 
 SIZES = [(0, 0), (1, 1), (1023, 1023), (1024, "1KiB"), (50_000_000, "50MB"), (16 * 2**20, "16MiB"), (2**40, "1TiB")]
 
 
 @pytest.mark.parametrize(("size", "written"), SIZES)
-def test_sizes_are_written_the_short_way_and_read_back(size: int, written: int | str) -> None:
+def test_a_size_is_written_in_its_shortest_form_and_parsed_back(size: int, written: int | str) -> None:
     assert write_size(size) == written
     assert parse_size(written) == size
 
 
 @pytest.mark.parametrize("text", ["", "MB", "-1", "1.5GiB", "1 parsec", "1mb"])
-def test_what_is_no_size_is_refused(text: str) -> None:
+def test_a_malformed_size_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a size"):
         parse_size(text)
 
@@ -222,7 +222,7 @@ def test_the_effective_settings_do_not_show_a_password() -> None:
     assert f'default_pass = "{HIDDEN}"' in written
 
 
-# What is documented
+# Documentation
 
 
 def test_the_template_holds_every_setting_with_its_default(write: Write) -> None:
@@ -232,16 +232,16 @@ def test_the_template_holds_every_setting_with_its_default(write: Write) -> None
     assert len(re.findall(r"^[a-z0-9_]+ = ", uncommented, re.MULTILINE)) == len(settings_by_key())
 
 
-def test_the_template_and_the_page_say_what_the_settings_say() -> None:
+def test_the_template_and_the_configuration_page_match_the_settings() -> None:
     assert (ROOT / "etc" / "gateway.toml").read_text(encoding="utf-8") == template(), "run: make docs"
     assert (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8") == markdown(), "run: make docs"
 
 
 @pytest.mark.parametrize("setting", settings_by_key().values(), ids=lambda setting: setting.key)
-def test_every_setting_says_what_it_means_and_takes(setting: SettingInfo) -> None:
+def test_every_setting_documents_its_meaning_and_allowed_values(setting: SettingInfo) -> None:
     assert setting.meaning.endswith(".")
     assert setting.allowed
 
 
-def test_every_table_says_what_it_is() -> None:
+def test_every_table_is_documented() -> None:
     assert [table.key for table in tables() if table.key and not table.meaning] == []
