@@ -1,17 +1,17 @@
-"""From definitions to users, virtual hosts and topology of a running broker, in RabbitMQ's order.
+"""Apply definitions to a running broker, in RabbitMQ's order.
 
-Everything is checked before anything is applied (``judging.py``), so definitions are applied as a whole or not at all.
-Applying the same file again changes nothing. As RabbitMQ does, we leave out exchanges and queues with reserved names,
-and bindings whose ends were not exported, such as those of exclusive queues; and what exists with other settings stays
-as it is.
+All entries are checked before any is applied (``validation.py``), so definitions are applied as a whole or not at all.
+Applying the same file again changes nothing. As in RabbitMQ, exchanges and queues with reserved names are skipped, and
+so are bindings whose source or destination was not exported, such as those of exclusive queues. Entities that exist
+with other settings stay unchanged.
 """
 
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
 from gateway.definitions import model
-from gateway.definitions.judging import judge
 from gateway.definitions.records import Records
+from gateway.definitions.validation import validate
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.errors import ConfigurationError, NotFound, PreconditionFailed, Refused, ResourceLocked
 from gateway.kernel.names import RESERVED_PREFIX
@@ -23,51 +23,50 @@ _log: Final = StructuredLog("definitions")
 
 
 def apply_definitions(definitions: model.Definitions, broker: Broker, source: str, default_vhost: str = "/") -> None:
-    """Apply definitions to a broker, and use them up; what has no ``vhost`` goes to ``default_vhost``.
+    """Apply definitions to a broker; entries without a ``vhost`` go to ``default_vhost``. The definitions are emptied.
 
-    :param source: where they came from, for errors and the log.
-    :raises ConfigurationError: with a line for each entry that the broker would refuse; nothing has been applied then.
+    :param source: origin of the definitions, for errors and the log.
+    :raises ConfigurationError: with a line for each entry that the broker would refuse; then nothing has been applied.
     """
     for _ in steps_of(definitions, broker, source, default_vhost):
         pass
 
 
 def steps_of(definitions: model.Definitions, broker: Broker, source: str, default_vhost: str = "/") -> Iterator[None]:
-    """Check and then apply definitions entry by entry, one each time this is asked on, so that others go on meanwhile.
+    """Check and then apply definitions, one entry per step, so that other work can run between the steps.
 
-    Arguments and errors are those of ``apply_definitions``; the definitions are used up. An entry may still be refused
-    while they are applied, if the broker changed since they were checked: then the error says that those before it
-    have been applied.
+    Arguments and errors are those of ``apply_definitions``. An entry may still be refused while it is applied, if the
+    broker has changed since the check: then the error states that the entries before it have been applied.
     """
     users, queues = len(definitions.users), len(definitions.queues)
-    yield from judge(definitions, broker, source, default_vhost)
-    steps = _Steps(broker, Records(definitions.version), default_vhost)
-    yield from _each(source, "users", definitions.users, steps.user)
-    yield from _each(source, "vhosts", definitions.vhosts, steps.vhost)
-    yield from _each(source, "permissions", definitions.permissions, steps.permission)
-    yield from _each(source, "topic_permissions", definitions.topic_permissions, steps.topic_permission)
-    yield from _each(source, "exchanges", definitions.exchanges, steps.exchange)
-    yield from _each(source, "global_parameters", definitions.global_parameters, steps.global_parameter)
-    yield from _each(source, "policies", definitions.policies, steps.policy)
-    yield from _each(source, "parameters", definitions.parameters, steps.parameter)
-    yield from _each(source, "queues", definitions.queues, steps.queue)
-    yield from _each(source, "bindings", definitions.bindings, steps.binding)
+    yield from validate(definitions, broker, source, default_vhost)
+    applier = _Applier(broker, Records(definitions.version), default_vhost)
+    yield from _apply_all(source, "users", definitions.users, applier.user)
+    yield from _apply_all(source, "vhosts", definitions.vhosts, applier.vhost)
+    yield from _apply_all(source, "permissions", definitions.permissions, applier.permission)
+    yield from _apply_all(source, "topic_permissions", definitions.topic_permissions, applier.topic_permission)
+    yield from _apply_all(source, "exchanges", definitions.exchanges, applier.exchange)
+    yield from _apply_all(source, "global_parameters", definitions.global_parameters, applier.global_parameter)
+    yield from _apply_all(source, "policies", definitions.policies, applier.policy)
+    yield from _apply_all(source, "parameters", definitions.parameters, applier.parameter)
+    yield from _apply_all(source, "queues", definitions.queues, applier.queue)
+    yield from _apply_all(source, "bindings", definitions.bindings, applier.binding)
     _log.info("definitions applied", source=source, users=users, queues=queues)
 
 
-def _each(source: str, category: str, entries: list[D], step: Callable[[D], None]) -> Iterator[None]:
+def _apply_all(source: str, category: str, entries: list[D], step: Callable[[D], None]) -> Iterator[None]:
     entries.reverse()
     for number in range(len(entries)):
         try:
-            step(entries.pop())  # let go of here: to free all of many at the end would take long
+            step(entries.pop())  # freed one by one: freeing many at the end would block for long
         except Refused as refusal:
-            changed = "the broker changed meanwhile, and the entries before it are applied"
+            changed = "the broker changed after the check; the entries before this one have been applied"
             raise ConfigurationError(f"{source}: {category}[{number}]: {refusal} ({changed})") from refusal
         yield
 
 
-class _Steps:
-    """How an entry of each category is applied. Each raises what the broker raises."""
+class _Applier:
+    """Applies an entry of each category. Each method raises the broker's errors."""
 
     def __init__(self, broker: Broker, records: Records, default_vhost: str) -> None:
         self._broker = broker
@@ -79,17 +78,17 @@ class _Steps:
         directory.put_user(self._records.user(user, directory.user(user.name)))
 
     def vhost(self, vhost: model.VhostDefinition) -> None:
-        said = vhost.said
+        metadata = vhost.effective_metadata
         if vhost.name in self._broker.vhost_by_name:
-            self._broker.describe_vhost(vhost.name, said.description, said.tags, said.default_queue_type)
+            self._broker.describe_vhost(vhost.name, metadata.description, metadata.tags, metadata.default_queue_type)
         else:
             self._broker.declare_vhost(
                 vhost.name,
-                description=said.description or "",
-                tags=said.tags or (),
-                default_queue_type=said.default_queue_type or "",
+                description=metadata.description or "",
+                tags=metadata.tags or (),
+                default_queue_type=metadata.default_queue_type or "",
             )
-        if said.protected_from_deletion:
+        if metadata.protected_from_deletion:
             self._broker.protect_vhost(vhost.name, True)
         if vhost.tracing:
             self._broker.trace(vhost.name, True)
@@ -122,12 +121,14 @@ class _Steps:
         except PreconditionFailed as refusal:
             if exchange.name not in vhost.exchange_by_name:
                 raise
-            _log.warning("exchange left as it is", vhost=vhost.name, exchange=exchange.name, reason=str(refusal))
+            _log.warning(
+                "existing exchange left unchanged", vhost=vhost.name, exchange=exchange.name, reason=str(refusal)
+            )
 
     def queue(self, queue: model.QueueDefinition) -> None:
         vhost = self._vhost(queue.vhost)
         if queue.name.startswith(RESERVED_PREFIX):
-            _log.warning("queue with a reserved name left out", vhost=vhost.name, queue=queue.name)
+            _log.warning("queue with a reserved name skipped", vhost=vhost.name, queue=queue.name)
             return
         try:
             vhost.declare_queue(
@@ -136,17 +137,17 @@ class _Steps:
         except (PreconditionFailed, ResourceLocked) as refusal:
             if queue.name not in vhost.queue_by_name:
                 raise
-            _log.warning("queue left as it is", vhost=vhost.name, queue=queue.name, reason=str(refusal))
+            _log.warning("existing queue left unchanged", vhost=vhost.name, queue=queue.name, reason=str(refusal))
 
     def binding(self, binding: model.BindingDefinition) -> None:
         vhost = self._vhost(binding.vhost)
         if not binding.source:
-            return  # every queue is bound to the default exchange by itself
+            return  # bindings to the default exchange are implicit
         find = vhost.queue if binding.destination_type == "queue" else vhost.exchange
         try:
             source, destination = vhost.exchange(binding.source), find(binding.destination)
         except NotFound as error:
-            _log.warning("binding left out", vhost=vhost.name, reason=str(error))
+            _log.warning("binding skipped: source or destination missing", vhost=vhost.name, reason=str(error))
         else:
             vhost.bind(source, destination, binding.routing_key, binding.arguments)
 
@@ -173,7 +174,7 @@ class _Steps:
         self._broker.put_parameter(self._records.global_parameter(parameter))
 
     def _existing(self, vhost: str | None) -> str:
-        """Return the name of the virtual host meant, having made sure that it exists."""
+        """Return the name of the virtual host, or of the default one. :raises NotFound: if it does not exist."""
         return self._vhost(vhost).name
 
     def _vhost(self, vhost: str | None) -> VirtualHost:

@@ -1,7 +1,7 @@
-"""The shape of a definitions file, as RabbitMQ exports it.
+"""The schema of a definitions file, as RabbitMQ exports it.
 
-Keys we do not know are ignored: every version of RabbitMQ adds some. Those we know must hold what it writes there.
-``vhost`` may be missing where a file holds the definitions of one virtual host.
+Unknown keys are ignored, because every version of RabbitMQ adds some. Known keys must have values that RabbitMQ writes.
+``vhost`` may be missing in a file with the definitions of one virtual host.
 """
 
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
@@ -16,21 +16,21 @@ Name = Annotated[str, Field(min_length=1)]
 
 
 def split_tags(value: object) -> object:
-    """Read tags as RabbitMQ wrote them before 3.9: one string with commas."""
+    """Split tags in the format before RabbitMQ 3.9: one string with commas."""
     if isinstance(value, str):
         return [tag.strip() for tag in value.split(",") if tag.strip()]
     return value
 
 
 def no_list_for_object(value: object) -> object:
-    """Read an empty object that Erlang wrote as an empty list."""
+    """Convert an empty object that Erlang wrote as an empty list."""
     return {} if value == [] else value
 
 
 def pairs_for_object(value: object) -> object:
-    """Read an object that Erlang wrote as a list of pairs, ``[["max-queues", 3]]``, or of objects of one member.
+    """Convert an object that Erlang wrote as a list of pairs, ``[["max-queues", 3]]``, or of objects with one member.
 
-    ``rabbitmqctl export_definitions`` of RabbitMQ 3.10 writes limits and the definitions of operator policies so.
+    ``rabbitmqctl export_definitions`` of RabbitMQ 3.10 writes limits and the definitions of operator policies this way.
     """
     if isinstance(value, list):
         pairs = [next(iter(each.items())) if isinstance(each, dict) and len(each) == 1 else each for each in value]
@@ -40,7 +40,7 @@ def pairs_for_object(value: object) -> object:
 
 
 def no_default_type(value: object) -> object:
-    """Read the default type of a virtual host that has none of its own, in the ways RabbitMQ wrote it."""
+    """Convert RabbitMQ's ``"undefined"`` default queue type to ``None``."""
     return None if value == "undefined" else value
 
 
@@ -58,9 +58,9 @@ class Definition(BaseModel):
 
 
 class User(Definition):
-    """A user: with a password hash, a password in clear, or neither, who then cannot log in with a password.
+    """A user with a password hash, a password in clear text, or neither; without both, it cannot log in by password.
 
-    ``scram_sha_256`` stands beside a hash in exports of our own: what a hash does not tell.
+    ``scram_sha_256`` accompanies the hash in exports of this broker, because it cannot be derived from the hash.
     """
 
     name: Name
@@ -90,14 +90,14 @@ class User(Definition):
                 "$argon2id$v=19$m=...,t=...,p=...$salt$hash with at most 256 MiB, 16 passes and 16 lanes"
             )
         if self.scram_sha_256 and not self.password_hash:
-            raise ValueError("must have a password_hash beside scram_sha_256")
+            raise ValueError("must have a password_hash if it has scram_sha_256")
         if self.scram_sha_256:
             ScramCredential.parse(self.scram_sha_256)
         return self
 
 
 class VhostMetadata(Definition):
-    """Where RabbitMQ 3.8 and later put what describes a virtual host."""
+    """The ``metadata`` of a virtual host, written by RabbitMQ 3.8 and later."""
 
     description: str | None = None
     tags: Tags | None = None
@@ -118,18 +118,18 @@ class VhostDefinition(Definition):
     limits: Pairs = Field(default_factory=dict)
 
     @property
-    def said(self) -> VhostMetadata:
-        """What describes it, beside its name or in the metadata; ``None`` where the file says nothing."""
-        beside = {
+    def effective_metadata(self) -> VhostMetadata:
+        """Metadata from ``metadata`` and the top-level keys, which take precedence; ``None`` for missing values."""
+        top_level = {
             name: value
             for name in ("description", "tags", "default_queue_type")
             if (value := getattr(self, name)) is not None
         }
-        return self.metadata.model_copy(update=beside)
+        return self.metadata.model_copy(update=top_level)
 
 
 class Permission(Definition):
-    """What a user may do in a virtual host."""
+    """Permissions of a user in a virtual host."""
 
     user: Name
     vhost: Name | None = None
@@ -139,7 +139,7 @@ class Permission(Definition):
 
 
 class TopicPermission(Definition):
-    """The routing keys a user may use with a topic exchange."""
+    """Permissions of a user for routing keys of a topic exchange."""
 
     user: Name
     vhost: Name | None = None
@@ -182,7 +182,7 @@ class BindingDefinition(Definition):
 
 
 class PolicyRule(Definition):
-    """What a policy says, and of what."""
+    """The rule of a policy: pattern, priority and definition."""
 
     pattern: str
     apply_to: ApplyTo = Field(default="all", alias="apply-to")
@@ -229,13 +229,13 @@ _KIND_BY_COMPONENT: Final = {"operator_policy": PARAMETER_KINDS[0], "vhost-limit
 
 
 def parameter_kind(value: object) -> str:
-    """Tell operator policies and limits from other parameters."""
+    """Return the kind of an entry of ``parameters``: operator policy, limits or parameter."""
     component = value.get("component") if isinstance(value, dict) else None
     return _KIND_BY_COMPONENT.get(component, PARAMETER_KINDS[2]) if isinstance(component, str) else PARAMETER_KINDS[2]
 
 
 AnyParameter: TypeAlias = OperatorPolicy | VhostLimits | Parameter
-_ToldParameter = Annotated[
+_TaggedParameter = Annotated[
     Annotated[OperatorPolicy, Tag(PARAMETER_KINDS[0])]
     | Annotated[VhostLimits, Tag(PARAMETER_KINDS[1])]
     | Annotated[Parameter, Tag(PARAMETER_KINDS[2])],
@@ -263,10 +263,10 @@ class Definitions(Definition):
     queues: list[QueueDefinition] = Field(default_factory=list)
     bindings: list[BindingDefinition] = Field(default_factory=list)
     policies: list[Policy] = Field(default_factory=list)
-    parameters: list[_ToldParameter] = Field(default_factory=list)
+    parameters: list[_TaggedParameter] = Field(default_factory=list)
     global_parameters: list[GlobalParameter] = Field(default_factory=list)
 
     @property
     def version(self) -> str:
-        """The version of the RabbitMQ that wrote the file; empty if it does not say."""
+        """Version of the RabbitMQ that wrote the file; empty if unknown."""
         return self.rabbitmq_version or self.rabbit_version or ""

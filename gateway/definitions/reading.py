@@ -1,4 +1,4 @@
-"""From JSON to definitions; what is wrong becomes one line each, with the place in the file and what is allowed."""
+"""Parse definitions from JSON; each error is one line with its place in the file and the allowed values."""
 
 import json
 from collections.abc import Generator, Iterator
@@ -14,22 +14,22 @@ from gateway.kernel.errors import ConfigurationError
 R = TypeVar("R")
 
 _AT_ONCE: Final = 50
-"""Entries that are checked in one step."""
+"""Number of entries checked in one step."""
 _SHOWN_AT_MOST: Final = 60
-_OUR_OWN: Final = "Value error, "
-"""How pydantic's message begins when a validator of ours refused a value."""
+_VALIDATOR_PREFIX: Final = "Value error, "
+"""Prefix of pydantic's message if one of our validators refused a value."""
 _IN_JSON: Final = {
     "Input should be a valid dictionary": "Input should be an object",
     "Input should be a valid list": "Input should be an array",
     "String should have at least 1 character": "Input should be at least 1 character long",
 }
-"""pydantic's words for Python's types, and ours for JSON's."""
+"""pydantic's texts with Python's types, and ours with JSON's."""
 
 
 def read_definitions(file: Path) -> Definitions:
     """Read a definitions file.
 
-    :raises ConfigurationError: when it cannot be read, or with one line for each thing that is wrong in it.
+    :raises ConfigurationError: if it cannot be read, or with one line for each error in it.
     """
     try:
         text = file.read_text(encoding="utf-8")
@@ -41,20 +41,20 @@ def read_definitions(file: Path) -> Definitions:
 
 
 def parse_definitions(text: str, source: str) -> Definitions:
-    """Read definitions; ``source`` says in errors where they came from. Raises as ``read_definitions`` does."""
+    """Parse definitions; ``source`` is their origin in errors. Raises the errors of ``read_definitions``."""
     try:
-        document = _finished(scan(text or "{}"))
+        document = _run(scan(text or "{}"))
     except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{source}: not JSON: {error}") from None
-    return _finished(check(document, source))
+    return _run(check(document, source))
 
 
 def check(document: object, source: str) -> Generator[None, None, Definitions]:
-    """Check decoded JSON, some entries each time this is asked on; return the definitions that it holds.
+    """Check decoded JSON, a batch of entries per step; return its definitions.
 
-    What has been checked is taken out of the document: to free all of a large one at the end would take long.
+    Checked entries are removed from the document, because freeing a large one at the end would block for long.
 
-    :raises ConfigurationError: with one line for each thing that is wrong.
+    :raises ConfigurationError: with one line for each error.
     """
     wrong: list[str] = []
     found: dict[str, Any] = {}
@@ -62,7 +62,9 @@ def check(document: object, source: str) -> Generator[None, None, Definitions]:
         try:
             checked = Definitions.model_validate(part)
         except ValidationError as errors:
-            wrong += [f"{source}: {_line(_moved(e['loc'], first), e['msg'], e['input'])}" for e in errors.errors()]
+            wrong += [
+                f"{source}: {_line(_in_whole_document(e['loc'], first), e['msg'], e['input'])}" for e in errors.errors()
+            ]
         else:
             _add(found, checked)
         _take_out(document, part, first)
@@ -73,7 +75,7 @@ def check(document: object, source: str) -> Generator[None, None, Definitions]:
 
 
 def _parts(document: object) -> Iterator[tuple[int, object]]:
-    """Cut a document into small ones; yield each with the number of its first entry in the whole."""
+    """Split a document into small ones; yield each with the index of its first entry in the whole document."""
     if not isinstance(document, dict):
         yield 0, document
         return
@@ -87,7 +89,7 @@ def _parts(document: object) -> Iterator[tuple[int, object]]:
 
 
 def _take_out(document: object, part: object, first: int) -> None:
-    """Let go of the entries of a part."""
+    """Remove the entries of a part from the document."""
     if isinstance(document, dict) and isinstance(part, dict):
         for category, entries in part.items():
             there = document.get(category)
@@ -95,8 +97,8 @@ def _take_out(document: object, part: object, first: int) -> None:
                 there[first : first + len(entries)] = [None] * len(entries)
 
 
-def _moved(loc: tuple[int | str, ...], first: int) -> tuple[int | str, ...]:
-    """Return the place in the whole document of what stands at ``loc`` in a part of it."""
+def _in_whole_document(loc: tuple[int | str, ...], first: int) -> tuple[int | str, ...]:
+    """Convert the location ``loc`` in a part to that in the whole document."""
     if len(loc) < 2 or not isinstance(loc[1], int):
         return loc
     return (loc[0], loc[1] + first, *loc[2:])
@@ -111,8 +113,8 @@ def _add(found: dict[str, Any], part: Definitions) -> None:
             found[category] = value
 
 
-def _finished(steps: Generator[None, None, R]) -> R:
-    """Take all steps at once; return what comes of them."""
+def _run(steps: Generator[None, None, R]) -> R:
+    """Run all steps and return their result."""
     while True:
         try:
             next(steps)
@@ -122,21 +124,21 @@ def _finished(steps: Generator[None, None, R]) -> R:
 
 
 def _line(loc: tuple[int | str, ...], message: str, value: Any) -> str:
-    """Say where, what is allowed, and what is there."""
+    """Describe an error: location, allowed values, actual value."""
     place = ""
     for part in (part for part in loc if part not in PARAMETER_KINDS):
         place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else part
     if message == "Field required":
         return f"{place}: is missing"
-    if message.startswith(_OUR_OWN):
-        return f"{place}: {message.removeprefix(_OUR_OWN)}"
+    if message.startswith(_VALIDATOR_PREFIX):
+        return f"{place}: {message.removeprefix(_VALIDATOR_PREFIX)}"
     allowed = _IN_JSON.get(message.partition(" or instance of ")[0], message).replace("Input should", "must")
     return f"{place or 'the document'}: {allowed}, not {_shown(place, value)}"
 
 
 def _shown(place: str, value: Any) -> str:
-    """Show a wrong value, shortened; never a password."""
+    """Format a wrong value, shortened; never a password."""
     if "password" in place:
-        return "what is there"
+        return "the given value"
     shown = json.dumps(value)
     return shown if len(shown) <= _SHOWN_AT_MOST else f"{shown[: _SHOWN_AT_MOST - 3]}..."

@@ -1,4 +1,4 @@
-"""Entries of a definitions file as the records that a broker keeps of them."""
+"""Conversion of definitions to the broker's records."""
 
 from typing import Final
 
@@ -15,24 +15,24 @@ from gateway.kernel.journal.records import (
 )
 
 MD5_UNTIL: Final = ("3.0.", "3.1.", "3.2.", "3.3.", "3.4.", "3.5.")
-"""The versions of RabbitMQ that hashed with MD5 and did not say so."""
+"""Versions of RabbitMQ whose exports contain MD5 hashes without naming the algorithm."""
 
 
 class Records:
-    """Makes records of entries. ``version`` is that of the RabbitMQ that wrote them, empty if it is not known."""
+    """Creates records from entries. ``version`` is that of the RabbitMQ that wrote them, empty if unknown."""
 
     def __init__(self, version: str) -> None:
         self._default_algorithm = algorithm_of(version)
 
     def user(self, user: model.User, known: UserRecord | None) -> UserRecord:
-        """Return a user, with what is kept of its password; ``known`` is what is kept so far."""
+        """Return the record of a user with its credentials; ``known`` is the existing record."""
         algorithm = self._algorithm(user)
         hashed = hash_password(user.password, algorithm) if user.password else user.password_hash or ""
         credential = user.scram_sha_256 or kept_credential(user.password, hashed, known)
         return UserRecord(user.name, hashed, algorithm, list(user.tags), user.limits, credential)
 
     def user_without_password(self, user: model.User) -> UserRecord:
-        """Return a user as ``user`` does, without the work of hashing a password."""
+        """Return the record of a user without hashing its password, which is slow."""
         return UserRecord(user.name, user.password_hash or "", self._algorithm(user), list(user.tags), user.limits)
 
     def _algorithm(self, user: model.User) -> str:
@@ -40,32 +40,32 @@ class Records:
         return user.hashing_algorithm or (ARGON2ID if is_argon2 else self._default_algorithm)
 
     def permission(self, vhost: str, permission: model.Permission) -> PermissionRecord:
-        """Return what a user may do."""
+        """Return the record of a permission."""
         return PermissionRecord(vhost, permission.user, permission.configure, permission.write, permission.read)
 
     def topic_permission(self, vhost: str, permission: model.TopicPermission) -> TopicPermissionRecord:
-        """Return the routing keys that a user may use."""
+        """Return the record of a topic permission."""
         return TopicPermissionRecord(vhost, permission.user, permission.exchange, permission.write, permission.read)
 
     def policy(self, vhost: str, policy: model.Policy) -> PolicyRecord:
-        """Return a policy."""
+        """Return the record of a policy."""
         return _policy(vhost, policy.name, policy, is_operator=False)
 
     def operator_policy(self, vhost: str, policy: model.OperatorPolicy) -> PolicyRecord:
-        """Return an operator policy."""
+        """Return the record of an operator policy."""
         return _policy(vhost, policy.name, policy.value, is_operator=True)
 
     def parameter(self, vhost: str, parameter: model.Parameter) -> ParameterRecord:
-        """Return a parameter of a virtual host."""
+        """Return the record of a virtual host's parameter."""
         return ParameterRecord(vhost, parameter.component, parameter.name, parameter.value)
 
     def global_parameter(self, parameter: model.GlobalParameter) -> ParameterRecord:
-        """Return a parameter of the whole broker."""
+        """Return the record of a global parameter."""
         return ParameterRecord("", "", parameter.name, parameter.value)
 
 
 def algorithm_of(version: str) -> str:
-    """Return the algorithm of password hashes in an export of this version of RabbitMQ that does not name it."""
+    """Return the algorithm of password hashes in exports of this RabbitMQ version that do not name it."""
     return "rabbit_password_hashing_md5" if version.startswith(MD5_UNTIL) else DEFAULT_ALGORITHM
 
 

@@ -1,7 +1,7 @@
-"""JSON read an entry at a time, for documents that are too large to be read while others wait.
+"""Incremental JSON decoding, for documents that would block the event loop for too long.
 
-The decoder of the standard library keeps the interpreter to itself for as long as one call takes, in another thread as
-well. A definitions file is one object of long lists, so its entries are decoded one by one.
+The decoder of the standard library holds the interpreter lock during a whole call, in another thread too. A definitions
+file is one object of long lists, so its entries are decoded one by one.
 """
 
 import re
@@ -14,13 +14,13 @@ _decode: Final = JSONDecoder().raw_decode
 
 
 def scan(text: str) -> Generator[None, None, object]:
-    """Decode a document, an entry of the lists at its top each time this is asked on; return what ``json.loads`` would.
+    """Decode a document, one entry of its top-level lists per step; return the result of ``json.loads``.
 
-    :raises ValueError: when it is not JSON, saying where.
-    :raises RecursionError: when an entry is nested too deeply.
+    :raises ValueError: if it is not JSON, with the position.
+    :raises RecursionError: if an entry is nested too deeply.
     """
     scanner = _Scanner(text)
-    if scanner.takes("{"):
+    if scanner.skip("{"):
         document: object = yield from _members(scanner)
     else:
         document = scanner.value()
@@ -33,7 +33,7 @@ def _members(scanner: "_Scanner") -> Generator[None, None, dict[str, object]]:
     for _ in scanner.parts("}"):
         name = scanner.name()
         scanner.require(":")
-        if scanner.takes("["):
+        if scanner.skip("["):
             members[name] = yield from _entries(scanner)
         else:
             members[name] = scanner.value()
@@ -50,57 +50,57 @@ def _entries(scanner: "_Scanner") -> Generator[None, None, list[object]]:
 
 
 class _Scanner:
-    """A place in a text. Space is passed over before everything else."""
+    """A position in a text. All methods skip white space first."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._place = 0
+        self._position = 0
 
     def value(self) -> object:
-        """Decode the value that begins here."""
-        self._pass_space()
-        value, self._place = _decode(self._text, self._place)
+        """Decode the value at this position."""
+        self._skip_space()
+        value, self._position = _decode(self._text, self._position)
         return value
 
     def name(self) -> str:
-        """Decode the name of a member."""
-        self._pass_space()
-        place = self._place
-        name = self.value() if self._text.startswith('"', place) else None
+        """Decode the name of an object's member."""
+        self._skip_space()
+        position = self._position
+        name = self.value() if self._text.startswith('"', position) else None
         if not isinstance(name, str):
-            raise JSONDecodeError("Expecting property name enclosed in double quotes", self._text, place)
+            raise JSONDecodeError("Expecting property name enclosed in double quotes", self._text, position)
         return name
 
     def parts(self, end: str) -> Iterator[None]:
-        """Stop at each part of a list or object, for whoever asks to read it, until the ``end``."""
-        if self.takes(end):
+        """Yield at each item of a list or object up to ``end``; the caller decodes the item."""
+        if self.skip(end):
             return
         while True:
             yield
-            if self.takes(end):
+            if self.skip(end):
                 return
             self.require(",")
 
-    def takes(self, mark: str) -> bool:
-        """Pass over a mark if it comes next; return whether it did."""
-        self._pass_space()
-        if not self._text.startswith(mark, self._place):
+    def skip(self, mark: str) -> bool:
+        """Skip a mark if it is next; return whether it was."""
+        self._skip_space()
+        if not self._text.startswith(mark, self._position):
             return False
-        self._place += len(mark)
+        self._position += len(mark)
         return True
 
     def require(self, mark: str) -> None:
-        """Pass over a mark that has to come next."""
-        if not self.takes(mark):
-            raise JSONDecodeError(f"Expecting {mark!r} delimiter", self._text, self._place)
+        """Skip a mark that must be next."""
+        if not self.skip(mark):
+            raise JSONDecodeError(f"Expecting {mark!r} delimiter", self._text, self._position)
 
     def require_end(self) -> None:
-        """Insist that nothing follows."""
-        self._pass_space()
-        if self._place != len(self._text):
-            raise JSONDecodeError("Extra data", self._text, self._place)
+        """Require that nothing follows."""
+        self._skip_space()
+        if self._position != len(self._text):
+            raise JSONDecodeError("Extra data", self._text, self._position)
 
-    def _pass_space(self) -> None:
-        space = _SPACE.match(self._text, self._place)
+    def _skip_space(self) -> None:
+        space = _SPACE.match(self._text, self._position)
         assert space is not None  # it may be empty, so it always matches
-        self._place = space.end()
+        self._position = space.end()

@@ -1,4 +1,4 @@
-"""A definitions file in RabbitMQ's format becomes users, virtual hosts and topology of a broker."""
+"""Definitions in RabbitMQ's format are applied to a broker."""
 
 import json
 from collections.abc import Callable
@@ -24,7 +24,7 @@ MD5, SHA256 = "rabbit_password_hashing_md5", "rabbit_password_hashing_sha256"
 
 
 class StoppedClock:
-    """Nothing in these tests waits."""
+    """A clock that never advances and refuses timers."""
 
     def __init__(self) -> None:
         self.background = Background(self)
@@ -36,7 +36,7 @@ class StoppedClock:
         return 0.0
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> Any:
-        raise AssertionError("nothing is to happen later")
+        raise AssertionError("unexpected timer")
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def error_of(broker: Broker, **definitions: object) -> str:
 # Users and permissions
 
 
-def test_a_user_with_a_hash_logs_in_with_the_password_behind_it(broker: Broker) -> None:
+def test_a_user_with_a_password_hash_logs_in_with_that_password(broker: Broker) -> None:
     password_hash = hash_password("secret")
     users = [{"name": "anna", "password_hash": password_hash, "hashing_algorithm": SHA256, "tags": ["monitoring"]}]
     anna = applied(broker, users=users).directory.user("anna")
@@ -72,19 +72,19 @@ def test_a_user_with_a_hash_logs_in_with_the_password_behind_it(broker: Broker) 
     assert (anna.password_hash, anna.hashing_algorithm, anna.tags) == (password_hash, SHA256, ["monitoring"])
 
 
-def test_a_user_with_a_password_in_clear_gets_a_hash(broker: Broker) -> None:
+def test_a_password_in_clear_text_is_hashed(broker: Broker) -> None:
     anna = applied(broker, users=[{"name": "anna", "password": "secret", "tags": ""}]).directory.user("anna")
     assert anna is not None
     assert verify_password("secret", anna.password_hash, anna.hashing_algorithm)
 
 
-def test_a_user_without_a_password_cannot_log_in_with_one(broker: Broker) -> None:
+def test_a_user_without_a_password_cannot_log_in_by_password(broker: Broker) -> None:
     anna = applied(broker, users=[{"name": "anna", "tags": []}]).directory.user("anna")
     assert anna is not None
     assert anna.password_hash == ""
 
 
-def test_a_password_in_clear_serves_scram_too_and_a_hash_alone_does_not(broker: Broker) -> None:
+def test_a_scram_credential_is_derived_from_a_clear_text_password_but_not_from_a_hash(broker: Broker) -> None:
     users = [{"name": "anna", "password": "secret"}, {"name": "bert", "password_hash": hash_password("secret")}]
     directory = applied(broker, users=users).directory
     anna, bert = directory.user_by_name["anna"], directory.user_by_name["bert"]
@@ -93,7 +93,7 @@ def test_a_password_in_clear_serves_scram_too_and_a_hash_alone_does_not(broker: 
     assert bert.scram_sha_256 == ""
 
 
-def test_a_credential_for_scram_stays_until_the_password_is_another(broker: Broker) -> None:
+def test_a_scram_credential_is_kept_until_the_password_changes(broker: Broker) -> None:
     credential, hashed = str(scram_credential("secret")), hash_password("secret")
     users = [{"name": "anna", "password_hash": hashed, "scram_sha_256": credential}]
     applied(broker, users=users)
@@ -105,14 +105,17 @@ def test_a_credential_for_scram_stays_until_the_password_is_another(broker: Brok
 
 
 NO_CREDENTIALS = [
-    ({"scram_sha_256": str(scram_credential("a"))}, "must have a password_hash beside scram_sha_256"),
-    ({"password": "a", "scram_sha_256": str(scram_credential("a"))}, "must have a password_hash beside scram_sha_256"),
+    ({"scram_sha_256": str(scram_credential("a"))}, "must have a password_hash if it has scram_sha_256"),
+    (
+        {"password": "a", "scram_sha_256": str(scram_credential("a"))},
+        "must have a password_hash if it has scram_sha_256",
+    ),
     ({"password_hash": hash_password("a"), "scram_sha_256": "a"}, "not of the form SCRAM-SHA-256$"),
 ]
 
 
 @pytest.mark.parametrize(("user", "reason"), NO_CREDENTIALS)
-def test_a_credential_for_scram_that_makes_no_sense(broker: Broker, user: dict[str, object], reason: str) -> None:
+def test_a_malformed_scram_credential_is_refused(broker: Broker, user: dict[str, object], reason: str) -> None:
     assert reason in error_of(broker, users=[{"name": "anna", **user}])
 
 
@@ -120,7 +123,7 @@ TAGS = [("administrator", ["administrator"]), ("a, b,", ["a", "b"]), ("", []), (
 
 
 @pytest.mark.parametrize(("written", "tags"), TAGS)
-def test_tags_are_a_list_or_a_string_with_commas(broker: Broker, written: object, tags: list[str]) -> None:
+def test_tags_may_be_a_list_or_a_string_with_commas(broker: Broker, written: object, tags: list[str]) -> None:
     anna = applied(broker, users=[{"name": "anna", "tags": written}]).directory.user("anna")
     assert anna is not None
     assert anna.tags == tags
@@ -130,7 +133,7 @@ VERSIONS = [("3.5.7", MD5), ("3.0.4", MD5), ("3.6.0", SHA256), ("3.10.8", SHA256
 
 
 @pytest.mark.parametrize(("version", "algorithm"), VERSIONS)
-def test_an_export_that_does_not_name_the_algorithm_means_the_one_of_its_version(
+def test_an_export_without_the_algorithm_uses_the_default_of_its_version(
     broker: Broker, version: str, algorithm: str
 ) -> None:
     users = [{"name": "anna", "password_hash": hash_password("secret", algorithm), "tags": ""}]
@@ -157,34 +160,36 @@ def test_permissions_are_set(broker: Broker) -> None:
 
 
 DESCRIBED = [
-    pytest.param({"description": "d", "tags": ["t"], "default_queue_type": "quorum"}, id="beside the name"),
+    pytest.param({"description": "d", "tags": ["t"], "default_queue_type": "quorum"}, id="at the top level"),
     pytest.param({"metadata": {"description": "d", "tags": ["t"], "default_queue_type": "quorum"}}, id="in metadata"),
 ]
 
 
 @pytest.mark.parametrize("description", DESCRIBED)
-def test_a_virtual_host_is_described(broker: Broker, description: dict[str, object]) -> None:
+def test_a_virtual_host_gets_its_metadata(broker: Broker, description: dict[str, object]) -> None:
     record = applied(broker, vhosts=[{"name": "shop", **description}]).vhost("shop").record
     assert (record.description, record.tags, record.default_queue_type) == ("d", ["t"], "quorum")
 
 
-def test_a_virtual_host_that_is_there_is_described_anew_where_the_file_says_something(broker: Broker) -> None:
+def test_only_the_given_metadata_of_an_existing_virtual_host_is_updated(broker: Broker) -> None:
     broker.describe_vhost("/", "first", ["t"])
     record = applied(broker, vhosts=[{"name": "/", "metadata": {"default_queue_type": "quorum"}}]).vhost("/").record
     assert (record.description, record.tags, record.default_queue_type) == ("first", ["t"], "quorum")
 
 
-@pytest.mark.parametrize("said", [{}, {"default_queue_type": None}, {"default_queue_type": "undefined"}])
-def test_a_virtual_host_may_have_no_default_type(broker: Broker, said: dict[str, Any]) -> None:
-    assert applied(broker, vhosts=[{"name": "shop", "metadata": said}]).vhost("shop").record.default_queue_type == ""
+@pytest.mark.parametrize("metadata", [{}, {"default_queue_type": None}, {"default_queue_type": "undefined"}])
+def test_a_virtual_host_may_have_no_default_queue_type(broker: Broker, metadata: dict[str, Any]) -> None:
+    assert (
+        applied(broker, vhosts=[{"name": "shop", "metadata": metadata}]).vhost("shop").record.default_queue_type == ""
+    )
 
 
-def test_a_type_that_queues_cannot_have_is_told(broker: Broker) -> None:
+def test_an_unsupported_default_queue_type_is_refused(broker: Broker) -> None:
     vhosts = [{"name": "shop", "default_queue_type": "ring"}]
     assert error_of(broker, vhosts=vhosts) == "f.json: vhosts[0]: unsupported default queue type 'ring'"
 
 
-def test_queues_without_a_type_get_that_of_their_virtual_host(broker: Broker) -> None:
+def test_queues_without_a_type_get_the_default_type_of_their_virtual_host(broker: Broker) -> None:
     vhosts = [{"name": "/", "default_queue_type": "quorum"}]
     queues = [{"name": "q"}, {"name": "passing", "durable": False}]
     vhost = applied(broker, vhosts=vhosts, queues=queues).vhost("/")
@@ -197,12 +202,12 @@ def test_a_virtual_host_can_be_protected_from_deletion(broker: Broker) -> None:
     assert applied(broker, vhosts=vhosts).vhost("shop").record.is_protected
 
 
-def test_a_virtual_host_that_was_traced_is_traced(broker: Broker) -> None:
+def test_tracing_of_a_virtual_host_is_enabled(broker: Broker) -> None:
     assert applied(broker, vhosts=[{"name": "shop", "tracing": True}]).vhost("shop").tracing
 
 
 LIMITED: list[Any] = [
-    pytest.param({"vhosts": [{"name": "shop", "limits": {"max-queues": 3}}]}, id="beside the name"),
+    pytest.param({"vhosts": [{"name": "shop", "limits": {"max-queues": 3}}]}, id="at the top level"),
     pytest.param(
         {
             "vhosts": [{"name": "shop"}],
@@ -216,7 +221,7 @@ LIMITED: list[Any] = [
 
 
 @pytest.mark.parametrize("definitions", LIMITED)
-def test_a_virtual_host_is_limited(broker: Broker, definitions: dict[str, Any]) -> None:
+def test_the_limits_of_a_virtual_host_are_set(broker: Broker, definitions: dict[str, Any]) -> None:
     assert applied(broker, **definitions).vhost("shop").record.limits == {"max-queues": 3}
     assert not broker.parameters
 
@@ -247,14 +252,14 @@ def test_exchanges_queues_and_bindings_are_declared(broker: Broker) -> None:
     assert bound == {(q, "a.#", None), (y, "b", 1)}
 
 
-def test_an_export_of_one_virtual_host_goes_where_it_is_told(broker: Broker) -> None:
+def test_an_export_of_one_virtual_host_is_applied_to_the_default_virtual_host(broker: Broker) -> None:
     broker.declare_vhost("shop")
     definitions = parse_definitions('{"queues": [{"name": "q", "durable": true, "arguments": []}]}', "f.json")
     apply_definitions(definitions, broker, "f.json", default_vhost="shop")
     assert broker.vhost("shop").queue("q").is_durable
 
 
-def test_reserved_names_and_loose_ends_are_left_out(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+def test_reserved_names_and_incomplete_bindings_are_skipped(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     applied(
         broker,
         exchanges=[{"name": "", "type": "direct"}, {"name": "amq.topic", "type": "topic"}],
@@ -265,16 +270,16 @@ def test_reserved_names_and_loose_ends_are_left_out(broker: Broker, caplog: pyte
         ],
     )
     assert broker.vhost("/").queue_by_name == {}
-    assert "binding left out" in caplog.text
+    assert "binding skipped" in caplog.text
 
 
-def test_what_exists_with_other_settings_stays_as_it_is(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+def test_existing_entities_stay_unchanged(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     applied(broker, queues=[{"name": "q", "durable": True}], exchanges=[{"name": "x", "type": "topic"}])
     applied(broker, queues=[{"name": "q", "durable": False}], exchanges=[{"name": "x", "type": "fanout"}])
     assert broker.vhost("/").queue("q").is_durable
     assert broker.vhost("/").exchange("x").type_name == "topic"
-    assert "queue left as it is" in caplog.text
-    assert "exchange left as it is" in caplog.text
+    assert "queue left unchanged" in caplog.text
+    assert "exchange left unchanged" in caplog.text
 
 
 # Policies and parameters
@@ -334,7 +339,7 @@ MALFORMED = [
     ('{"users": [{}]}', "f.json: users[0].name: is missing"),
     ('{"users": [{"name": ""}]}', 'f.json: users[0].name: must be at least 1 character long, not ""'),
     ('{"users": [{"name": "a", "password": ["s3cret"]}]}',
-     "f.json: users[0].password: must be a valid string, not what is there"),
+     "f.json: users[0].password: must be a valid string, not the given value"),
     ('{"users": [{"name": "a", "password": "b", "password_hash": "c"}]}',
      "f.json: users[0]: must have a password or a password_hash, not both"),
     ('{"users": [{"name": "a", "password_hash": "AAAA"}]}',
@@ -350,26 +355,26 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize(("text", "line"), MALFORMED)
-def test_what_is_malformed_is_named_with_its_place_and_what_is_allowed(text: str, line: str) -> None:
+def test_a_malformed_file_is_reported_with_the_place_and_the_allowed_values(text: str, line: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         parse_definitions(text, "f.json")
     assert str(caught.value) == line
 
 
-def test_everything_that_is_malformed_is_named() -> None:
+def test_all_malformed_entries_are_reported() -> None:
     with pytest.raises(ConfigurationError) as caught:
         parse_definitions('{"users": [{}], "queues": [{"name": 1}]}', "f.json")
     assert len(str(caught.value).split("\n")) == 2
 
 
-def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"none.json: cannot be read: No such file or directory"):
         read_definitions(tmp_path / "none.json")
 
 
 REFUSED: list[tuple[dict[str, object], str]] = [
-    ({"permissions": [{"user": "nobody", "vhost": "/", "configure": "", "write": "", "read": ""}]},
-     "f.json: permissions[0]: no user 'nobody'"),
+    ({"permissions": [{"user": "absent", "vhost": "/", "configure": "", "write": "", "read": ""}]},
+     "f.json: permissions[0]: no user 'absent'"),
     ({"queues": [{"name": "q", "vhost": "elsewhere"}]}, "f.json: queues[0]: vhost elsewhere not found"),
     ({"users": [{"name": "a"}], "permissions": [{"user": "a", "configure": "(", "write": "", "read": ""}]},
      "f.json: permissions[0]: invalid regular expression '(': missing ): ("),
@@ -377,9 +382,7 @@ REFUSED: list[tuple[dict[str, object], str]] = [
 
 
 @pytest.mark.parametrize(("definitions", "line"), REFUSED)
-def test_what_the_broker_refuses_is_named_with_its_place(
-    broker: Broker, definitions: dict[str, object], line: str
-) -> None:
+def test_a_refused_entry_is_reported_with_its_place(broker: Broker, definitions: dict[str, object], line: str) -> None:
     assert error_of(broker, **definitions) == line
 
 

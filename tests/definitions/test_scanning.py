@@ -1,4 +1,4 @@
-"""Definitions are read a little at a time, and come out as if they had been read whole."""
+"""Definitions are decoded in steps, with the same result as in one call."""
 
 import json
 from collections.abc import Generator
@@ -20,18 +20,18 @@ MARKS = st.text(alphabet='{}[]",: 1n\n\\', max_size=30)
 
 
 def finished(steps: Generator[None, None, Any]) -> tuple[Any, int]:
-    """Return the result of all steps, and how many there were."""
+    """Return the result of all steps and their number."""
     for count in range(100_000):
         try:
             next(steps)
         except StopIteration as end:
             return end.value, count
-    raise AssertionError("no end of steps")
+    raise AssertionError("the steps did not end")
 
 
 @given(value=VALUES, indent=st.none() | st.just(2))
 @example(value={"a": [], "b": {}, "c": [{}, []]}, indent=None)
-def test_a_document_is_what_the_standard_library_reads(value: Any, indent: int | None) -> None:
+def test_a_document_is_decoded_as_by_the_standard_library(value: Any, indent: int | None) -> None:
     assert finished(scan(json.dumps(value, indent=indent)))[0] == value
 
 
@@ -45,7 +45,7 @@ def test_a_document_is_what_the_standard_library_reads(value: Any, indent: int |
 @example('{"a":1,}')
 @example("{} {}")
 @example("")
-def test_what_is_not_json_is_refused_and_nothing_else(text: str) -> None:
+def test_only_malformed_json_is_refused(text: str) -> None:
     try:
         expected = json.loads(text)
     except ValueError:
@@ -55,12 +55,12 @@ def test_what_is_not_json_is_refused_and_nothing_else(text: str) -> None:
         assert finished(scan(text))[0] == expected
 
 
-def test_each_entry_of_a_list_is_a_step_of_its_own() -> None:
+def test_each_entry_of_a_list_takes_one_step() -> None:
     _, steps = finished(scan(json.dumps({"queues": [{"name": "q"}] * 500})))
     assert steps >= 500
 
 
-def test_entries_are_checked_some_at_a_time() -> None:
+def test_entries_are_checked_in_batches() -> None:
     definitions, steps = finished(check({"queues": [{"name": f"q{number}"} for number in range(500)]}, "f"))
     assert steps >= 10
     assert [queue.name for queue in definitions.queues] == [f"q{number}" for number in range(500)]
@@ -68,14 +68,14 @@ def test_entries_are_checked_some_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 49, 50, 123, 149])
-def test_what_is_wrong_is_told_with_its_place_in_the_whole(number: int) -> None:
+def test_an_error_is_reported_with_its_place_in_the_whole_document(number: int) -> None:
     queues: list[Any] = [{"name": "q"} for _ in range(150)]
     queues[number] = {"name": 3}
     with pytest.raises(ConfigurationError, match=rf"^f: queues\[{number}\]\.name: must be a valid string, not 3$"):
         finished(check({"queues": queues}, "f"))
 
 
-def test_everything_that_is_wrong_is_told_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     queues: list[Any] = [{"name": "q"} for _ in range(120)]
     queues[3], queues[110] = {}, 7
     with pytest.raises(ConfigurationError) as caught:
@@ -88,6 +88,6 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "3", "null"])
-def test_a_document_is_an_object(text: str) -> None:
+def test_a_document_must_be_an_object(text: str) -> None:
     with pytest.raises(ConfigurationError, match="the document: must be an object"):
         parse_definitions(text, "f")

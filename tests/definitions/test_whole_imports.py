@@ -1,4 +1,4 @@
-"""Definitions are applied as a whole or not at all: all that the broker would refuse is told first, with its place."""
+"""Definitions are applied as a whole or not at all: every entry that the broker would refuse is reported first."""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ HUGE = 10**400
 
 @pytest.fixture
 def broker() -> MemoryBroker:
-    """A broker with a virtual host ``shop`` that has one of each."""
+    """Return a broker with a virtual host ``shop`` that has one entity of each kind."""
     broker = MemoryBroker()
     shop = broker.kernel.declare_vhost("shop")
     shop.declare_queue("there", is_durable=True, arguments={"x-max-length": 1})
@@ -37,7 +37,7 @@ def apply(broker: MemoryBroker, **definitions: object) -> None:
 
 
 def refusals_of(broker: MemoryBroker, **definitions: object) -> list[str]:
-    """Return the lines of the error; insist that nothing was applied."""
+    """Return the lines of the error; assert that nothing was applied."""
     before = state_of(broker)
     with pytest.raises(ConfigurationError) as caught:
         apply(broker, **definitions)
@@ -57,7 +57,7 @@ PERMISSION = {"user": "new", "vhost": "shop", "configure": "", "write": "", "rea
 RULE = {"name": "p", "pattern": "x", "definition": {"max-length": 1}}
 
 BAD = [
-    #            category             entry                                             what is told of it
+    #            category             entry                                             reported error
     pytest.param("users", {"name": "u" * 256}, "user name of 256 bytes", id="user: name"),
     pytest.param("users", {"name": "u", "limits": {"max-x": 1}}, "Unrecognised terms", id="user: limit"),
     pytest.param("vhosts", {"name": "v", "default_queue_type": "x"}, "unsupported default", id="vhost: type"),
@@ -87,7 +87,7 @@ BAD = [
     pytest.param("bindings", {"source": "made", "destination": "q1", "routing_key": "k\ud800"}, "half", id="binding"),
     pytest.param(
         "bindings", {"source": "heads", "destination": "there", "arguments": {"x-match": "some"}}, "x-match",
-        id="binding: refused by the type of an exchange that is there",
+        id="binding: refused by the type of an existing exchange",
     ),
     pytest.param("policies", {**RULE, "definition": {"max-length": -1}}, "-1 is not a valid", id="policy: value"),
     pytest.param("policies", {**RULE, "definition": {"nope": 1}}, "not recognised policy settings", id="policy: key"),
@@ -106,7 +106,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("category", "entry", "reason"), BAD)
-def test_one_bad_entry_is_told_with_its_place_and_nothing_is_applied(
+def test_one_invalid_entry_is_reported_with_its_place_and_nothing_is_applied(
     broker: MemoryBroker, category: str, entry: Mapping[str, object], reason: str
 ) -> None:
     before = GOOD.get(category, [])
@@ -115,7 +115,7 @@ def test_one_bad_entry_is_told_with_its_place_and_nothing_is_applied(
     assert reason in line
 
 
-def test_all_bad_entries_are_told_at_once(broker: MemoryBroker) -> None:
+def test_all_invalid_entries_are_reported_at_once(broker: MemoryBroker) -> None:
     lines = refusals_of(
         broker,
         users=[{"name": "u" * 256}, {"name": "fine"}],
@@ -127,13 +127,13 @@ def test_all_bad_entries_are_told_at_once(broker: MemoryBroker) -> None:
     ]  # fmt: skip
 
 
-def test_of_very_many_bad_entries_the_first_thousand_are_told(broker: MemoryBroker) -> None:
+def test_at_most_a_thousand_invalid_entries_are_reported(broker: MemoryBroker) -> None:
     lines = refusals_of(broker, queues=[{"name": "q", "vhost": "where"}] * 1200)
     assert len(lines) == 1001
     assert lines[-1] == "f: and 200 more"
 
 
-def test_transient_queues_are_refused_where_they_are_not_permitted() -> None:
+def test_transient_queues_are_refused_unless_permitted() -> None:
     broker = MemoryBroker(permits_transient_queues=False)
     broker.kernel.declare_vhost("shop")
     assert isinstance(broker.kernel.queue_rules, QueueRules)
@@ -141,7 +141,7 @@ def test_transient_queues_are_refused_where_they_are_not_permitted() -> None:
     assert "transient non-exclusive queues are not permitted" in line
 
 
-def test_good_definitions_are_applied_and_again(broker: MemoryBroker) -> None:
+def test_valid_definitions_can_be_applied_twice(broker: MemoryBroker) -> None:
     apply(broker, **GOOD)
     shop = broker.kernel.vhost("shop")
     assert [binding.routing_key for binding in shop.bindings.of(shop.exchange("made"))] == ["a.#"]
@@ -150,12 +150,12 @@ def test_good_definitions_are_applied_and_again(broker: MemoryBroker) -> None:
     assert state_of(broker) == before
 
 
-def test_what_is_there_with_other_properties_stays_and_is_no_fault(broker: MemoryBroker) -> None:
+def test_existing_entities_with_other_properties_stay_unchanged(broker: MemoryBroker) -> None:
     apply(broker, queues=[{"name": "there", "arguments": {"x-max-length": 2}}])
     assert broker.kernel.vhost("shop").queue("there").arguments == {"x-max-length": 1}
 
 
-def test_limits_of_the_definitions_hold_for_their_own_queues(broker: MemoryBroker) -> None:
+def test_limits_in_the_definitions_apply_to_their_own_queues(broker: MemoryBroker) -> None:
     limits = {"component": "vhost-limits", "name": "limits", "value": [["max-queues", 3]]}
     apply(broker, parameters=[limits], queues=[{"name": "a"}, {"name": "b"}])
     assert len(broker.kernel.vhost("shop").queue_by_name) == 3
@@ -163,7 +163,7 @@ def test_limits_of_the_definitions_hold_for_their_own_queues(broker: MemoryBroke
     assert "queue limit in vhost 'shop' (3) is reached" in line
 
 
-def test_bindings_beyond_the_limit_are_told_and_those_that_are_there_do_not_count_again(broker: MemoryBroker) -> None:
+def test_bindings_above_the_limit_are_reported_and_existing_ones_count_once(broker: MemoryBroker) -> None:
     broker.kernel.limit_vhost("shop", {"max-bindings": 1})
     bound = {"source": "there", "destination": "there", "routing_key": "a"}
     apply(broker, bindings=[bound, bound])
@@ -173,7 +173,7 @@ def test_bindings_beyond_the_limit_are_told_and_those_that_are_there_do_not_coun
     assert "limit" in line
 
 
-def test_checking_and_applying_go_entry_by_entry(broker: MemoryBroker) -> None:
+def test_each_entry_is_checked_and_applied_in_a_step_of_its_own(broker: MemoryBroker) -> None:
     definitions = parse_definitions(
         json.dumps({"exchanges": [{"name": f"x{n}", "type": "topic"} for n in range(50)]}), "f"
     )
@@ -183,15 +183,15 @@ def test_checking_and_applying_go_entry_by_entry(broker: MemoryBroker) -> None:
     assert seen == [began] * 50 + [began + number for number in range(1, 51)]
 
 
-def test_what_changed_between_the_check_and_its_use_is_told(broker: MemoryBroker) -> None:
+def test_a_refusal_after_the_check_is_reported(broker: MemoryBroker) -> None:
     steps = steps_of(parse_definitions('{"queues": [{"name": "a", "vhost": "shop"}]}', "f"), broker.kernel, "f")
     next(steps)
     broker.kernel.delete_vhost("shop")
-    with pytest.raises(ConfigurationError, match=r"queues\[0\].*the broker changed meanwhile"):
+    with pytest.raises(ConfigurationError, match=r"queues\[0\].*the broker changed after the check"):
         next(steps)
 
 
-def test_the_export_of_rabbitmqctl_with_its_lists_of_pairs_is_read(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_export_of_rabbitmqctl_with_lists_of_pairs_is_applied(caplog: pytest.LogCaptureFixture) -> None:
     broker = MemoryBroker()
     apply_definitions(parse_definitions(RABBITMQCTL.read_text(), "f"), broker.kernel, "f")
     shop = broker.kernel.vhost("shop")
@@ -203,7 +203,7 @@ def test_the_export_of_rabbitmqctl_with_its_lists_of_pairs_is_read(caplog: pytes
     assert shop.queue("q2").settings.number("max-length") == 5
     assert shop.queue("q1").settings.number("delivery-limit") == 5
     assert shop.policies.fault(broker.kernel.policies["shop", "fed", False]) == "no effect: federation-upstream-set"
-    told = [vars(record) for record in caplog.records if record.message == "parameter without effect"]
-    assert len(told) == 2
-    assert "component shovel not found" in repr(told[0])
-    assert "component federation-upstream not found" in repr(told[1])
+    logged = [vars(record) for record in caplog.records if record.message == "parameter without effect"]
+    assert len(logged) == 2
+    assert "component shovel not found" in repr(logged[0])
+    assert "component federation-upstream not found" in repr(logged[1])

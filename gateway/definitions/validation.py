@@ -1,7 +1,7 @@
-"""Whether a broker would take definitions: everything that it would refuse is told before anything is applied.
+"""Check definitions before they are applied, and report every entry that the broker would refuse.
 
-The checks are those of the kernel itself, made against what the broker has and what the definitions bring, in the order
-in which they would be applied. Bindings are tried on a throwaway object of their exchange's type.
+The checks are those of the kernel. They run against the existing entities and those of the definitions, in the order in
+which the definitions would be applied. Bindings are checked on a throwaway object of their exchange's type.
 """
 
 import re
@@ -21,54 +21,54 @@ from gateway.kernel.settings.limits import VHOST_LIMITS, require_valid_limits
 from gateway.kernel.settings.policy_checks import require_valid_policy
 from gateway.kernel.vhosts.declarations import ExchangeDeclaration, QueueDeclaration
 
-#: Lines that an error has at most.
-MOST_LINES: Final = 1000
+#: Maximum number of lines in an error.
+MAX_LINES: Final = 1000
 
-#: How the kernel names the argument at fault.
+#: Pattern of the refused argument's name in the kernel's errors.
 _ARGUMENT: Final = re.compile(r"(?:invalid arg|invalid type '\w+' for arg) '([^']+)'")
 
 D = TypeVar("D", bound=model.Definition)
 
 
-def judge(definitions: model.Definitions, broker: Broker, source: str, default_vhost: str) -> Iterator[None]:
-    """Check definitions entry by entry, one each time this is asked on.
+def validate(definitions: model.Definitions, broker: Broker, source: str, default_vhost: str) -> Iterator[None]:
+    """Check definitions, one entry per step.
 
     :raises ConfigurationError: at the end, with one line for each entry that the broker would refuse.
     """
     wrong: list[str] = []
 
-    def each(category: str, entries: Iterable[D], check: Callable[[D], None]) -> Iterator[None]:
+    def check_all(category: str, entries: Iterable[D], check: Callable[[D], None]) -> Iterator[None]:
         for number, entry in enumerate(entries):
             try:
                 check(entry)
             except Refused as refusal:
-                reason = " ".join(str(refusal).split())  # RabbitMQ's words for policies have several lines
-                wrong.append(f"{source}: {_place(category, number, reason)}: {reason}")
+                reason = " ".join(str(refusal).split())  # RabbitMQ's texts for policies have several lines
+                wrong.append(f"{source}: {_location(category, number, reason)}: {reason}")
             yield
 
-    checks = _Checks(broker, Records(definitions.version), default_vhost, definitions)
-    yield from each("users", definitions.users, checks.user)
-    yield from each("vhosts", definitions.vhosts, checks.vhost)
-    yield from each("permissions", definitions.permissions, checks.permission)
-    yield from each("topic_permissions", definitions.topic_permissions, checks.topic_permission)
-    yield from each("exchanges", definitions.exchanges, checks.exchange)
-    yield from each("global_parameters", definitions.global_parameters, checks.global_parameter)
-    yield from each("policies", definitions.policies, checks.policy)
-    yield from each("parameters", definitions.parameters, checks.parameter)
-    yield from each("queues", definitions.queues, checks.queue)
-    yield from each("bindings", definitions.bindings, checks.binding)
+    checks = _EntryChecks(broker, Records(definitions.version), default_vhost, definitions)
+    yield from check_all("users", definitions.users, checks.user)
+    yield from check_all("vhosts", definitions.vhosts, checks.vhost)
+    yield from check_all("permissions", definitions.permissions, checks.permission)
+    yield from check_all("topic_permissions", definitions.topic_permissions, checks.topic_permission)
+    yield from check_all("exchanges", definitions.exchanges, checks.exchange)
+    yield from check_all("global_parameters", definitions.global_parameters, checks.global_parameter)
+    yield from check_all("policies", definitions.policies, checks.policy)
+    yield from check_all("parameters", definitions.parameters, checks.parameter)
+    yield from check_all("queues", definitions.queues, checks.queue)
+    yield from check_all("bindings", definitions.bindings, checks.binding)
     if wrong:
-        more = [f"{source}: and {len(wrong) - MOST_LINES} more"] if len(wrong) > MOST_LINES else []
-        raise ConfigurationError("\n".join(wrong[:MOST_LINES] + more))
+        more = [f"{source}: and {len(wrong) - MAX_LINES} more"] if len(wrong) > MAX_LINES else []
+        raise ConfigurationError("\n".join(wrong[:MAX_LINES] + more))
 
 
-def _place(category: str, number: int, refusal: str) -> str:
+def _location(category: str, number: int, refusal: str) -> str:
     found = _ARGUMENT.match(refusal)
     return f"{category}[{number}]" + (f".arguments.{found[1]}" if found and category != "policies" else "")
 
 
-class _Checks:
-    """How an entry of each category is checked. Each raises what the broker would raise."""
+class _EntryChecks:
+    """Checks an entry of each category. Each method raises the broker's errors."""
 
     def __init__(self, broker: Broker, records: Records, default_vhost: str, definitions: model.Definitions) -> None:
         self._broker = broker
@@ -76,18 +76,20 @@ class _Checks:
         self._default_vhost = default_vhost
         self._users = {*broker.directory.user_by_name, *(user.name for user in definitions.users)}
         self._vhosts = {*broker.vhost_by_name, *(vhost.name for vhost in definitions.vhosts)}
-        self._place_by_name: dict[str, TopologyCheck] = {}
+        self._topology_by_vhost: dict[str, TopologyCheck] = {}
 
     def user(self, user: model.User) -> None:
         require_valid_user(self._records.user_without_password(user))
 
     def vhost(self, vhost: model.VhostDefinition) -> None:
-        said = vhost.said
-        require_valid_vhost(vhost.name, said.description or "", said.tags or (), said.default_queue_type or "")
+        metadata = vhost.effective_metadata
+        require_valid_vhost(
+            vhost.name, metadata.description or "", metadata.tags or (), metadata.default_queue_type or ""
+        )
         require_valid_limits("limits", VHOST_LIMITS, vhost.limits)
-        place = self._place(vhost.name)
-        place.default_type = said.default_queue_type or place.default_type
-        place.limits = dict(vhost.limits) or place.limits
+        topology = self._topology(vhost.name)
+        topology.default_type = metadata.default_queue_type or topology.default_type
+        topology.limits = dict(vhost.limits) or topology.limits
 
     def permission(self, permission: model.Permission) -> None:
         record = self._records.permission(self._existing(permission.vhost), permission)
@@ -103,11 +105,11 @@ class _Checks:
             self._broker.compile_pattern(pattern)
 
     def exchange(self, exchange: model.ExchangeDefinition) -> None:
-        place = self._place(exchange.vhost)
+        topology = self._topology(exchange.vhost)
         if exchange.name and not exchange.name.startswith(RESERVED_PREFIX):
-            place.declare_exchange(
+            topology.declare_exchange(
                 ExchangeDeclaration(
-                    place.name,
+                    topology.name,
                     printable(exchange.name),
                     exchange.type,
                     exchange.durable,
@@ -118,18 +120,18 @@ class _Checks:
             )
 
     def queue(self, queue: model.QueueDefinition) -> None:
-        place = self._place(queue.vhost)
+        topology = self._topology(queue.vhost)
         if not queue.name.startswith(RESERVED_PREFIX):
-            place.declare_queue(
+            topology.declare_queue(
                 QueueDeclaration(
-                    place.name, printable(queue.name), queue.durable, None, queue.auto_delete, queue.arguments
+                    topology.name, printable(queue.name), queue.durable, None, queue.auto_delete, queue.arguments
                 )
             )
 
     def binding(self, binding: model.BindingDefinition) -> None:
-        place = self._place(binding.vhost)
+        topology = self._topology(binding.vhost)
         if binding.source:
-            place.bind(binding)
+            topology.bind(binding)
 
     def policy(self, policy: model.Policy) -> None:
         self._require_policy(self._records.policy(self._existing(policy.vhost), policy))
@@ -140,7 +142,7 @@ class _Checks:
             self._require_policy(self._records.operator_policy(vhost, parameter))
         elif isinstance(parameter, model.VhostLimits):
             require_valid_limits("limits", VHOST_LIMITS, parameter.value)
-            self._place(vhost).limits = dict(parameter.value)
+            self._topology(vhost).limits = dict(parameter.value)
         else:
             require_valid_parameter(self._records.parameter(vhost, parameter))
 
@@ -160,8 +162,8 @@ class _Checks:
             raise NotAllowed(f"vhost {name} not found")
         return name
 
-    def _place(self, vhost: str | None) -> TopologyCheck:
+    def _topology(self, vhost: str | None) -> TopologyCheck:
         name = self._existing(vhost)
-        if name not in self._place_by_name:
-            self._place_by_name[name] = TopologyCheck(self._broker, name)
-        return self._place_by_name[name]
+        if name not in self._topology_by_vhost:
+            self._topology_by_vhost[name] = TopologyCheck(self._broker, name)
+        return self._topology_by_vhost[name]
