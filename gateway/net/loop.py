@@ -94,8 +94,8 @@ class Loop(Schedule):
         reactor, leaving, due, wait, watch = self._reactor, self.leaving, self.due, self._login_poller.wait, self.watch
         # Twisted makes new ones of these only where this loop is not running.
         thread_calls: list[Any] = reactor.threadCallQueue
-        timed_calls: list[Any] = reactor._pendingTimedCalls
-        new_timed_calls: list[Any] = reactor._newTimedCalls
+        timed_calls: list[Any] = reactor.timed_calls
+        new_timed_calls: list[Any] = reactor.new_timed_calls
         self.soonest = None
         until_s: Any = _FOR_EVER
         if delay_s is not None:
@@ -183,9 +183,9 @@ class Loop(Schedule):
 
     def _serve(self, descriptor: int, event: int) -> None:
         """Serve what is no line, or has more to say than that there is something to read."""
-        selectable = self._reactor._selectables.get(descriptor)
+        selectable = self._reactor.selectable(descriptor)
         if selectable is not None:
-            self._reactor._doReadOrWrite(selectable, descriptor, event)
+            self._reactor.serve(selectable, descriptor, event)
         elif descriptor == self._login_poller.door:
             self._serve_newcomers()
 

@@ -1,10 +1,9 @@
 """Twisted's epoll reactor around a poll loop of our own, which ends every turn by itself."""
 
-from select import EPOLLIN
 from time import monotonic as monotonic_s
 from typing import Any, Final
 
-from twisted.internet import epollreactor, tcp
+from twisted.internet import tcp
 from twisted.internet.main import installReactor
 from twisted.logger import Logger
 
@@ -12,6 +11,7 @@ from gateway.net.connection_io import ConnectionIO
 from gateway.net.login_poller import LoginPoller
 from gateway.net.loop import LONG_TURN_S, MOST_ACCEPTED, MOST_LEAVING, Loop
 from gateway.net.turn_watch import LONG_PART_S
+from gateway.net.twisted_private import StandardReactor
 
 #: Delayed calls count as a turn if they take longer than this, in seconds.
 SHORTEST_COUNTED_S: Final = 0.0001
@@ -54,7 +54,7 @@ class ThrottledPort(tcp.Port):
             login_poller.while_admitting = False
 
 
-class TurnReactor(epollreactor.EPollReactor):
+class TurnReactor(StandardReactor):
     """Ends each ``Turn`` that is due once the events of a poll were served.
 
     Those who come and those who go are served a few in each turn; ``login_poller`` is where the first wait.
@@ -64,10 +64,7 @@ class TurnReactor(epollreactor.EPollReactor):
         self.login_poller = LoginPoller()
         self.loop = Loop(self, self.login_poller)
         super().__init__()  # type: ignore[no-untyped-call]  # Twisted's
-        stock, self._poller = self._poller, self.login_poller
-        stock.close()
-        for descriptor in self._reads:  # what Twisted wakes itself up with
-            self._poller.register(descriptor, EPOLLIN)
+        self.use_poller(self.login_poller)
 
     def listenTCP(self, port: int, factory: Any, backlog: int = 50, interface: str = "") -> ThrottledPort:  # noqa: N802 - Twisted's
         """Take connections at a port."""
@@ -97,9 +94,8 @@ class TurnReactor(epollreactor.EPollReactor):
         """Wait for events and serve them."""
         self.loop.run(delay)
 
-    def _moveCallLaterSooner(self, delayed_call: Any) -> None:  # noqa: N802 - Twisted's name
-        """Put a delayed call in its place that is to be made sooner than it was to be."""
-        super()._moveCallLaterSooner(delayed_call)
+    def call_moved_sooner(self) -> None:
+        """Have the loop look at the delayed calls again."""
         self.loop.soonest = None
 
     def stop(self) -> None:
@@ -109,17 +105,15 @@ class TurnReactor(epollreactor.EPollReactor):
 
     def disconnect(self, descriptor: int, why: Any) -> None:
         """Hear no more of a connection whose socket has nothing more to read."""
-        selectable = self._selectables.get(descriptor)
+        selectable = self.selectable(descriptor)
         if selectable is not None:
-            self._disconnectSelectable(selectable, why, True)
+            self.selectable_ended(selectable, why, True)
 
-    def _disconnectSelectable(  # noqa: N802 - Twisted's name
-        self, selectable: Any, why: Any, *rest: Any
-    ) -> None:
-        """Hear no more of a connection that ended; its end is told to it soon."""
+    def selectable_ended(self, selectable: Any, *reason: Any) -> None:
+        """Stop watching a connection that ended; ``notify_closed`` notifies it."""
         self.removeReader(selectable)  # type: ignore[no-untyped-call]  # Twisted's
         self.removeWriter(selectable)  # type: ignore[no-untyped-call]  # Twisted's
-        self.loop.leaving.append((selectable, why, *rest))
+        self.loop.leaving.append((selectable, *reason))
 
     def disconnectAll(self) -> None:  # noqa: N802 - Twisted's name
         """End all connections, those first that ended by themselves."""
@@ -137,7 +131,7 @@ class TurnReactor(epollreactor.EPollReactor):
             if getattr(one[0], "disconnected", False):  # it was aborted meanwhile, or its end was noticed twice
                 continue
             try:
-                super()._disconnectSelectable(*one)  # type: ignore[no-untyped-call]  # Twisted's
+                self.notify_end(*one)
             except Exception:  # one's fault must not keep the others
                 _log.failure("at the end of a connection")
 

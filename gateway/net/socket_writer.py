@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from gateway.net.syscalls import send
+from gateway.net.twisted_private import has_unsent
 
 #: Fewer and larger pieces than this are handed to the socket as they are; joining would copy them first.
 _GATHER_BELOW: Final = 64
@@ -72,7 +73,7 @@ class SocketWriter:
 
     def _lags(self) -> bool:
         """Whether the transport still holds some of what it was handed."""
-        self._is_behind = bool(self._transport.dataBuffer or self._transport._tempDataBuffer)
+        self._is_behind = has_unsent(self._transport)
         return self._is_behind
 
     def read(self, is_wanted: bool) -> None:

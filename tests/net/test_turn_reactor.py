@@ -229,8 +229,8 @@ def test_a_connection_whose_end_is_noticed_twice_is_told_once() -> None:
         globalLogPublisher.addObserver(lambda event: say("failure") if event.get("log_failure") else None)
         class Serving(Protocol):
             def dataReceived(self, data):
-                reactor._disconnectSelectable(self.transport, CONNECTION_LOST, False)
-                reactor._disconnectSelectable(self.transport, CONNECTION_DONE, True)
+                reactor.selectable_ended(self.transport, CONNECTION_LOST, False)
+                reactor.selectable_ended(self.transport, CONNECTION_DONE, True)
             def connectionLost(self, reason):
                 say("lost")
                 reactor.callLater(0.2, reactor.stop)
