@@ -58,7 +58,7 @@ class Access:
         authorizers: Sequence[Authorizer],
         loopback_users: frozenset[str] = frozenset({"guest"}),
         methods: Mapping[str, AuthenticationMethod] = MappingProxyType({}),
-        on_fault: "Callable[[str, object, Exception], None] | None" = None,
+        on_fault: "Callable[[str, object, BaseException], None] | None" = None,
         *,
         throttle: LoginThrottle | None = None,
         trusts_loopback: bool = True,
@@ -142,7 +142,7 @@ class Access:
             if permissions is None or isinstance(permissions, Permissions):
                 return permissions
             raise BadAnswer(f"permissions() returned {shown(permissions)}, which is no Permissions")
-        except Exception as error:  # foreign code: nobody is let in by a plugin that fails
+        except BaseException as error:  # foreign code: nobody is let in by a plugin that fails
             self._on_fault("authorizer", authorizer, error)
         raise NotAllowed(f"access to vhost '{vhost}' refused for user '{principal.name}'")
 
@@ -197,14 +197,14 @@ class Access:
             else:
                 answer(principal)
 
-        def failed(error: Exception) -> None:
+        def failed(error: BaseException) -> None:
             self._on_fault("authenticator", authenticator, error)
             once(None)
 
         once = Once(answered)
         try:
             pending: object = authenticator.authenticate(credentials, once)  # type: ignore[func-returns-value]
-        except Exception as error:  # a plugin that fails must neither let anybody in nor leave the client waiting
+        except BaseException as error:  # a plugin that fails must neither let anybody in nor leave the client waiting
             failed(error)
             return
         if callable(add_errback := getattr(pending, "addErrback", None)):  # a Deferred may fail later
@@ -227,6 +227,6 @@ class Access:
         )
 
 
-def _log_fault(kind: str, part: object, error: Exception) -> None:
+def _log_fault(kind: str, part: object, error: BaseException) -> None:
     """Write a line where nothing counts faults."""
     _log.error(f"{kind} failed: {described(error)}", part=type(part).__qualname__, place=place_of(error))

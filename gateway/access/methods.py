@@ -83,7 +83,7 @@ class GuardedDialogue:
         method: AuthenticationMethod,
         visitor: Visitor,
         objection: Callable[[Principal, str], str],
-        on_fault: Callable[[str, object, Exception], None],
+        on_fault: Callable[[str, object, BaseException], None],
         throttle: LoginThrottle | None = None,
     ) -> None:
         """Guard what ``method`` begins. ``objection`` says why a principal may not come from a host, if so."""
@@ -102,7 +102,7 @@ class GuardedDialogue:
             if self._dialogue is None:
                 self._dialogue = self._method.begin(self._visitor)
             self._dialogue.step(data, once)
-        except Exception as error:  # a plugin that fails must neither let anybody in nor leave the client waiting
+        except BaseException as error:  # a plugin that fails must neither let anybody in nor leave the client waiting
             self._on_fault("authentication method", self._method, error)
             once(Failure("the method failed"))
 

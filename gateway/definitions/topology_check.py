@@ -66,7 +66,7 @@ class TopologyCheck:
             source.type.unbind(candidate)
         except Refused:
             raise
-        except Exception as error:  # the exchange type may come from a plugin
+        except BaseException as error:  # the exchange type may come from a plugin
             failed = f"exchange type '{source.type_name}' failed to bind '{name}': {described(error)}"
             raise PreconditionFailed(failed) from None
         if not self._has_binding(binding):
@@ -114,7 +114,7 @@ class TopologyCheck:
             created = factory(declaration.arguments)
         except Refused:
             raise
-        except Exception as error:  # the exchange type may come from a plugin
+        except BaseException as error:  # the exchange type may come from a plugin
             failed = f"exchange type '{type}' failed to make exchange '{declaration.name}': {described(error)}"
             raise PreconditionFailed(failed) from None
         return Exchange(self.name, declaration.name, type, created)

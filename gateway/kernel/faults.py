@@ -2,6 +2,9 @@
 
 A fault costs what was asked of the part that failed, and nothing else: a timer is set again, a turn ends, a message
 that could not be routed is unroutable.
+
+Calls into plugins are guarded with ``except BaseException``: a plugin may call ``sys.exit`` or let a cancelled task's
+exception out, and neither may end the broker. Signals do not raise exceptions here.
 """
 
 from collections.abc import Callable
@@ -78,7 +81,7 @@ def described(error: BaseException) -> str:
     name = type(error).__name__
     try:
         text = str(error)
-    except Exception:  # an exception of a plugin may fail to describe itself
+    except BaseException:  # an exception of a plugin may fail to describe itself
         return name
     if isinstance(error, BadAnswer):
         return text[:_LONGEST_DESCRIPTION]
@@ -89,7 +92,7 @@ def shown(answer: object) -> str:
     """Return a short description of a wrong answer; one that cannot be written has its type alone."""
     try:
         return repr(answer)[:100]
-    except Exception:  # an object of a plugin may fail to describe itself
+    except BaseException:  # an object of a plugin may fail to describe itself
         return f"<{type(answer).__name__}>"
 
 

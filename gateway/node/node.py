@@ -337,7 +337,7 @@ class Node:
         authenticators = view.authenticators(directory, self.passwords)
         methods, authorizers = view.authentication_methods(directory), view.authorizers(directory, changed)
 
-        def failed(kind: str, part: object, error: Exception) -> None:
+        def failed(kind: str, part: object, error: BaseException) -> None:
             self.broker.faults.contain_in_part(kind, error, vhost, part)
 
         return Access(

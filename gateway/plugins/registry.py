@@ -142,7 +142,7 @@ class PluginRegistry:
             )
         try:
             plugin = found.load()
-        except (Exception, SystemExit) as error:  # foreign code: whatever it raises, the operator must learn which
+        except BaseException as error:  # foreign code: whatever it raises, the operator must learn which
             raise broken(found.name, found.origin, error) from error
         check_hooks(self._plugins, found.name, found.origin, plugin)
         self._register(found, plugin)

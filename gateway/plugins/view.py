@@ -165,7 +165,7 @@ class PluginView:
         caller = self._plugins.subset_hook_caller(hook, others)
         try:
             answers: list[Any] = caller(**asked)
-        except Exception as error:  # foreign code: whatever it raises, the operator must learn which
+        except BaseException as error:  # foreign code: whatever it raises, the operator must learn which
             raise broken(name, self._origins[name], error, f" for virtual host {self._vhost!r}") from error
         if len(answers) < len(caller.get_hookimpls()):
             raise self._fault(name, f"{hook} returned None")

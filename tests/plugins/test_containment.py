@@ -1,5 +1,6 @@
 """A plugin that fails costs what was asked of it and nothing else: the message is unroutable, the rest goes on."""
 
+from asyncio import CancelledError
 from collections.abc import Callable, Iterator
 from types import ModuleType
 
@@ -114,7 +115,17 @@ def one_and_then_nothing(type: Fickle) -> Iterator[object]:
     raise RuntimeError("no more")
 
 
+def exiting(type: Fickle) -> object:
+    raise SystemExit(3)
+
+
+def cancelled(type: Fickle) -> object:
+    raise CancelledError
+
+
 WRONG_ANSWERS = [
+    pytest.param(exiting, "SystemExit: 3", id="ends the process"),
+    pytest.param(cancelled, "CancelledError", id="lets a cancellation out"),
     pytest.param(failing, "RuntimeError: no way", id="raises"),
     pytest.param(lambda type: None, "TypeError: 'NoneType' object is not iterable", id="None"),
     pytest.param(lambda type: "q", "route() returned 'q', which is no queue or exchange that is there", id="a string"),
@@ -316,10 +327,12 @@ class Vouches:
         self._answer = answer
 
     def authenticate(self, credentials: Credentials, answer: Callable[[object], None]) -> None:
+        if isinstance(self._answer, BaseException):
+            raise self._answer
         answer(self._answer)
 
     def permissions(self, principal: Principal, vhost: str) -> object:
-        if isinstance(self._answer, Exception):
+        if isinstance(self._answer, BaseException):
             raise self._answer
         return self._answer
 
@@ -334,7 +347,16 @@ def test_an_authenticator_that_answers_nonsense_lets_nobody_in(answer: object) -
     assert seen == [f"authenticator: the authenticator answered {answer!r}, which is no Principal"]
 
 
-@pytest.mark.parametrize("answer", [RuntimeError("down"), "all", True])
+@pytest.mark.parametrize("error", [RuntimeError("down"), SystemExit(1)])
+def test_an_authenticator_that_fails_lets_nobody_in(error: BaseException) -> None:
+    seen: list[str] = []
+    access = Access([Vouches(error)], [], on_fault=lambda kind, *_: seen.append(kind))  # type: ignore[list-item]
+    answers: list[Principal | None] = []
+    access.authenticate(HERE, answers.append)
+    assert (answers, seen) == ([None], ["authenticator"])
+
+
+@pytest.mark.parametrize("answer", [RuntimeError("down"), SystemExit(1), "all", True])
 def test_an_authorizer_that_fails_keeps_everybody_out(answer: object) -> None:
     everything = Permissions("anna", "/", ".*", ".*", ".*")
     seen: list[str] = []

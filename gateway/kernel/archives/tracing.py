@@ -56,5 +56,5 @@ class VhostTracing:
     def _spared(self, tracer: "Tracer", tell: "Callable[[Tracer], None]") -> None:
         try:
             tell(tracer)
-        except Exception as error:  # the seam to a plugin: whatever it raises is its own fault
+        except BaseException as error:  # the seam to a plugin: whatever it raises is its own fault
             self._faults.contain_in_part("tracer", error, self._vhost_name, tracer)

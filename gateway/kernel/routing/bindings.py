@@ -102,7 +102,7 @@ class Bindings:
             source.type.bind(binding)
         except Refused:
             raise
-        except Exception as error:  # foreign code: the binding is refused, and nothing else is disturbed
+        except BaseException as error:  # foreign code: the binding is refused, and nothing else is disturbed
             self._contain("bind", source, error)
             failed = f"exchange type '{source.type_name}' failed to bind '{destination.name}': {described(error)}"
             raise PreconditionFailed(failed) from None
@@ -173,10 +173,10 @@ class Bindings:
             return
         try:
             binding.source.type.unbind(binding)
-        except Exception as error:  # foreign code: the binding goes whatever its exchange type thinks of it
+        except BaseException as error:  # foreign code: the binding goes whatever its exchange type thinks of it
             self._contain("unbind", binding.source, error)
 
-    def _contain(self, verb: str, source: Exchange, error: Exception) -> None:
+    def _contain(self, verb: str, source: Exchange, error: BaseException) -> None:
         function = getattr(type(source.type), verb, None)
         self._faults.contain_in_type(verb, error, source.vhost_name, source.name, source.type_name, function)
 

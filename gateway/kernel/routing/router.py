@@ -120,7 +120,7 @@ class Router:
             destinations: tuple[object, ...] = tuple(
                 [found for message in messages for found in exchange.type.route(message)]
             )
-        except Exception as error:  # foreign code: the message is unroutable, and nothing else is disturbed
+        except BaseException as error:  # foreign code: the message is unroutable, and nothing else is disturbed
             self._contain(exchange, error)
             destinations = ()
         return destinations or self._alternates(exchange)
@@ -145,7 +145,7 @@ class Router:
         wrong = shown(self._wrong(destinations)[0])
         self._contain(exchange, BadAnswer(f"route() returned {wrong}, which is no queue or exchange that is there"))
 
-    def _contain(self, exchange: Exchange, error: Exception) -> None:
+    def _contain(self, exchange: Exchange, error: BaseException) -> None:
         self._has_failed = True
         function = getattr(type(exchange.type), "route", None)
         self._faults.contain_in_type("route", error, exchange.vhost_name, exchange.name, exchange.type_name, function)

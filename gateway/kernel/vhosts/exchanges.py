@@ -91,7 +91,7 @@ class Exchanges:
                 raise BadAnswer(f"the factory returned {shown(type)}, which has no {missing[0]}()")
         except Refused:
             raise
-        except Exception as error:  # foreign code: the declaration is refused, and nothing else is disturbed
+        except BaseException as error:  # foreign code: the declaration is refused, and nothing else is disturbed
             faults = self._context.faults
             faults.contain_in_type("declare", error, record.vhost, record.name, record.type, factory)
             failed = f"exchange type '{record.type}' failed to make exchange '{record.name}': {described(error)}"
