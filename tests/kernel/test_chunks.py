@@ -75,15 +75,15 @@ def test_merged_chunks_hold_what_they_held_apart(run: tuple[int, list[list[Entry
 
 def test_chunks_with_a_gap_between_them_are_not_merged() -> None:
     one, other = encode_chunk(0, [(5, b"", b"a")]), encode_chunk(2, [(5, b"", b"b")])
-    with pytest.raises(StorageError, match="ends before offset 1, the next begins with 2"):
+    with pytest.raises(StorageError, match="ends before offset 1, but the next one begins with 2"):
         merge_chunks([one, other])
 
 
 @given(st.data())
-def test_a_torn_chunk_is_noticed_wherever_it_is_cut(data: st.DataObject) -> None:
+def test_a_truncated_chunk_is_detected_wherever_it_is_cut(data: st.DataObject) -> None:
     whole = encode_chunk(7, [(1, b"f", b"content"), (2, b"", b"")])
     cut = data.draw(st.integers(1, len(whole) - 1))
-    with pytest.raises(StorageError, match="torn"):
+    with pytest.raises(StorageError, match="truncated"):
         list(entries(whole[:cut]))
 
 

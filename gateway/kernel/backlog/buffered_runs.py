@@ -1,7 +1,7 @@
-"""The part of a long queue that stays in memory because the reserve has room for it: runs of messages, oldest first.
+"""Messages of a long queue that stay in memory within the shared memory budget: runs of messages, oldest first.
 
-What is taken from the reserve for a run goes back when the run becomes the head, or with each message that leaves its
-midst. So the reserve is asked once a run, and a queue that has none knows nothing of it.
+The room of a run is given back when the run becomes the head, or with each message removed from its middle. So the
+budget is used once per run, and a queue without buffered runs has no cost.
 """
 
 from bisect import bisect_left, bisect_right
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from gateway.kernel.backlog.memory_budget import MemoryBudget
     from gateway.kernel.messages.queued_message import QueuedMessage
 
-#: What a message costs besides its body, header and key, in bytes. Measured: 210 when messages share header and key,
-#: 470 when each has its own and nothing is compiled.
+#: The memory of a message besides its body, header and key, in bytes. Measured: 210 when messages share header and key,
+#: 470 when each has its own and the code is not compiled.
 MESSAGE_SIZE: Final = 400
 
 
 def room_of(entry: "QueuedMessage") -> int:
-    """Return about how many bytes of memory a message takes, as if it shared nothing with others."""
+    """Return the approximate memory of a message in bytes, as if it shared nothing with others."""
     message = entry.message
     return len(message.body) + len(message.header.raw) + len(message.routing_key) + MESSAGE_SIZE
 
 
 class BufferedRun:
-    """Waiting messages in the order of their positions, and the ``room`` they have in the reserve."""
+    """Waiting messages in the order of their positions, and the ``room`` (bytes) they take from the budget."""
 
     __slots__ = ("entries", "room")
 
@@ -35,7 +35,7 @@ class BufferedRun:
 
 
 class BufferedRuns:
-    """Owns the runs of one row, none of them empty. ``room`` is what all of them have in the ``reserve``."""
+    """Owns the runs of one row, none of them empty. ``room`` is the sum of the room of all runs in bytes."""
 
     __slots__ = ("_reserve", "_runs", "room")
 
@@ -56,11 +56,11 @@ class BufferedRuns:
 
     @property
     def newest(self) -> int:
-        """The last position; there has to be one."""
+        """The last position; there must be a message."""
         return self._runs[-1].entries[-1].position
 
     def keep(self, entries: "list[QueuedMessage]") -> bool:
-        """Add the youngest messages, in this very list, if there is room for them; return whether there is."""
+        """Add the newest messages, without copying the list, if the budget has room; return whether it has."""
         room = sum(room_of(entry) for entry in entries)
         if not self._reserve.take(room, self.room):
             return False
@@ -69,22 +69,22 @@ class BufferedRuns:
         return True
 
     def popleft(self) -> "list[QueuedMessage]":
-        """Remove and return the oldest run. :raises IndexError: when there is none."""
+        """Remove and return the oldest run. :raises IndexError: if there is none."""
         run = self._runs.popleft()
         self._give_back(run, run.room)
         return run.entries
 
     def after(self, position: int, most: int) -> "list[QueuedMessage]":
-        """Return the next few messages behind a position, no more than that many; all stay where they are.
+        """Return at most ``most`` messages after a position; all stay where they are.
 
-        All of them are of one run. :raises IndexError: when nothing follows.
+        All of them are of one run. :raises IndexError: if nothing follows.
         """
         entries = self._runs[bisect_right(self._runs, position, key=_last_position)].entries
         first = bisect_right(entries, position, key=_position)
         return entries[first : first + most]
 
     def take_one(self, position: int) -> "QueuedMessage | None":
-        """Remove and return the message at a position; ``None`` when it is not here."""
+        """Remove and return the message at a position; ``None`` if it is not here."""
         at = bisect_left(self._runs, position, key=_last_position)
         if at == len(self._runs):
             return None
@@ -100,7 +100,7 @@ class BufferedRuns:
         return entry
 
     def take(self, positions: set[int]) -> "list[QueuedMessage]":
-        """Remove and return the messages at these positions; the runs become shorter."""
+        """Remove and return the messages at these positions."""
         wanted = sorted(positions)
         taken: list[QueuedMessage] = []
         for run in self._runs:
@@ -123,7 +123,7 @@ class BufferedRuns:
         return entries
 
     def _give_back(self, run: BufferedRun, room: int) -> None:
-        """Return some of the room of a run: messages of it have left."""
+        """Give back some of a run's room, because messages of it were removed."""
         run.room -= room
         self.room -= room
         self._reserve.give_back(room)

@@ -1,7 +1,7 @@
-"""Messages that are held back until their time: an index of numbers by due time, the contents in the store.
+"""Delayed messages: an index by due time in memory, with the contents in the store.
 
-The index is a heap in memory, some 90 bytes a message whatever its size, and is rebuilt from the places recovery finds.
-What the store is told, and in which step, is the business of whoever holds and releases.
+The index is a heap of some 90 bytes a message, whatever its size; recovery rebuilds it. The caller records in the
+journal what is delayed and released.
 """
 
 from collections import deque
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from gateway.kernel.messages.death_records import DeathReason
     from gateway.kernel.messages.queued_message import QueuedMessage
 
-#: How many messages are let go in one step, so that a million due at once do not stop everything else.
+#: The largest number of messages released in one step, so that a million due at once do not block everything else.
 BATCH: Final = 200
 
-#: How long nothing is let go after there was no room for a message, in milliseconds.
+#: The pause in milliseconds after a message was refused for lack of room.
 PAUSE_MS: Final = 100
 
-#: How many contents are kept in memory, so that a few short delays cost no reading.
+#: The number of contents kept in memory, so that a few short delays need no reading.
 RESIDENT_DELAYED: Final = 2048
 
-#: The longest sleep in seconds: somebody may set the calendar meanwhile.
+#: The longest timer in seconds, because the wall clock may be set meanwhile.
 _LONGEST_SLEEP_S: Final = 60.0
 
-#: The flag of a row whose message was cancelled and whose key is still in the heap.
+#: The flag of a row whose message was cancelled while its key is still in the heap.
 _CANCELLED: Final = 4
 
 _ROW_BITS: Final = 32
@@ -44,7 +44,7 @@ _POSITION_MASK: Final = (1 << _POSITION_BITS) - 1
 
 @dataclass(frozen=True, slots=True)
 class Delayed:
-    """One message that is held back, for listings. ``position`` names it; ``due_at_ms`` is wall time."""
+    """One delayed message, for listings. ``position`` identifies it; ``due_at_ms`` is wall time."""
 
     position: int
     due_at_ms: int
@@ -52,11 +52,11 @@ class Delayed:
 
 
 class Delays:
-    """Owns the messages of one queue that are held back, and lets each go once, oldest due time first.
+    """Owns the delayed messages of one queue, and releases each once, in the order of due times.
 
-    ``release`` takes a message whose time has come, or returns why there is no room for it; those of one moment come
-    in the order of their positions. Without room all wait on, this one first, and after a pause a few are tried.
-    A key of the heap is one integer, due time, position and row, so that it compares fast and needs no tuple.
+    ``release`` takes a message that is due, or returns why there is no room for it; messages of the same due time are
+    released in the order of their positions. After a refusal all wait, this one first, and after a pause a few are
+    tried. A key of the heap is one integer (due time, position and row), which compares fast and needs no tuple.
     """
 
     __slots__ = (
@@ -94,7 +94,7 @@ class Delays:
     # In
 
     def hold(self, entry: "QueuedMessage", due_at_ms: int) -> None:
-        """Keep a message back until then. A durable one is in the store already; any other goes there if many wait."""
+        """Delay a message. A durable one is in the store already; any other is spilled if many wait."""
         is_resident = len(self._resident) < RESIDENT_DELAYED
         content_id = entry.message.id
         if not entry.is_durable:
@@ -107,13 +107,13 @@ class Delays:
         self._index(due_at_ms, entry.position, row)
 
     def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
-        """Keep a message back that recovery found held back."""
+        """Delay a message found by recovery."""
         flags = DURABLE | REDELIVERED if is_redelivered else DURABLE
         place = change.position, change.message_id, change.enqueued_at_ms, change.delivery_count, change.body_size
         self._index(change.due_at_ms, change.position, self._row(*place, flags))
 
     def _row(self, *place: int) -> int:
-        """Write down a message's numbers in a free row; return which."""
+        """Write a message's numbers to a free row; return the row."""
         if not self._free:
             self._rows.add(*place)
             return len(self._rows) - 1
@@ -129,7 +129,7 @@ class Delays:
     # Out
 
     def wake(self) -> None:
-        """Make sure that somebody looks again when the next message is due."""
+        """Set the timer for the next due message."""
         if not self._due:
             return
         due_at_ms = max(self._due[0] >> (_POSITION_BITS + _ROW_BITS), self._paused_until_ms)
@@ -142,10 +142,10 @@ class Delays:
 
     def _ring(self) -> None:
         self._timer = None
-        self._clock.background.add_later(self._releasing())  # many queues may let messages go in one turn
+        self._clock.background.add_later(self._releasing())  # many queues may release messages in one turn
 
     def _releasing(self) -> Iterator[None]:
-        """Let a batch go; what is due beyond that comes with the next one."""
+        """Release one batch; the rest of the due messages comes with the next one."""
         waiting = deque(self._entries(list(self._take_due(self._clock.wall_ms()))))
         try:
             while waiting and self._release(waiting[0][1]) is None:
@@ -158,12 +158,12 @@ class Delays:
         yield
 
     def _pace(self, is_refused: bool) -> None:
-        """Pause and begin anew with one message at a time if there was no room; twice as many after each success."""
+        """After a refusal pause and start with a batch of one message; double the batch after each success."""
         self._paused_until_ms = self._clock.wall_ms() + PAUSE_MS if is_refused else 0
         self._batch = 1 if is_refused else min(2 * self._batch, BATCH)
 
     def _take_due(self, now_ms: int) -> Iterator[tuple[int, int]]:
-        """Yield due time and row of the messages that are due, a batch at most."""
+        """Yield due time and row of the messages that are due, at most one batch."""
         end = (now_ms + 1) << (_POSITION_BITS + _ROW_BITS)
         count = 0
         while self._due and self._due[0] < end and count < self._batch:
@@ -176,7 +176,7 @@ class Delays:
                 yield key >> (_POSITION_BITS + _ROW_BITS), row
 
     def _entries(self, due: list[tuple[int, int]]) -> "Iterator[tuple[int, QueuedMessage]]":
-        """Return the messages of these rows in the same order, each with its due time, and free the rows."""
+        """Yield the messages of these rows in the same order, each with its due time, and free the rows."""
         rows = [row for _, row in due]
         paged = self._segment(row for row in rows if row not in self._resident)
         found = {entry.position: entry for entry in self._paging.page_in(paged)}
@@ -187,7 +187,7 @@ class Delays:
         self._free += rows
         self.length -= len(rows)
         for (due_at_ms, _), position in zip(due, positions, strict=True):
-            if position in found:  # one may have lost its content
+            if position in found:  # its content may have been lost
                 yield due_at_ms, found[position]
 
     # For operators
@@ -203,7 +203,7 @@ class Delays:
         ]
 
     def cancel(self, positions: Collection[int]) -> int:
-        """Forget these messages for good; return how many of them were there."""
+        """Forget these messages; return how many were there."""
         wanted = set(positions)
         rows = [
             key & _ROW_MASK
@@ -228,9 +228,9 @@ class Delays:
         return len(rows)
 
     def close(self) -> None:
-        """Forget every message, and what takes those whose time comes: the queue is gone.
+        """Forget every message and the release callback: the queue is deleted.
 
-        The taker refers to the queue, and a deleted queue must not be left in a cycle.
+        The callback refers to the queue, which must not stay in a reference cycle after its deletion.
         """
         self.clear()
         self._release = _accept
@@ -258,5 +258,5 @@ class Delays:
 
 
 def _accept(entry: "QueuedMessage") -> "DeathReason | None":
-    """Take a message whose queue is gone: it goes nowhere."""
+    """Accept and drop a message of a deleted queue."""
     return None

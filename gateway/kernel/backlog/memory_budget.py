@@ -1,13 +1,13 @@
-"""Memory that all queues of a broker share, for messages beyond those that each of them keeps anyway."""
+"""Memory shared by all queues of a broker, for messages beyond the fixed number that each queue keeps."""
 
 from typing import Final
 
 
 class MemoryBudget:
-    """A budget of ``size`` bytes. Whoever takes some of it gives back as much; ``taken`` is what is out.
+    """A budget of ``size`` bytes; ``taken`` is in use.
 
-    Nobody gets to hold more than is left for others: a long queue that nobody consumes from would else have all of it
-    for as long as it is there. One may hold half, two a third each, and so on.
+    A queue may hold no more than what remains for others. Otherwise one long queue without consumers could
+    use all of it indefinitely. One alone may hold a half, each of two a third, and so on.
     """
 
     __slots__ = ("size", "taken")
@@ -17,7 +17,7 @@ class MemoryBudget:
         self.taken = 0
 
     def take(self, room: int, held: int) -> bool:
-        """Take that many bytes for somebody who holds so many already; return whether there is room for them."""
+        """Take ``room`` bytes for a user that already holds ``held``; return whether they are available."""
         taken = self.taken + room
         if held + room > self.size - taken:
             return False
@@ -29,5 +29,5 @@ class MemoryBudget:
         self.taken -= room
 
 
-#: The reserve of a queue that has none.
+#: The empty budget of a queue without one.
 NO_RESERVE: Final = MemoryBudget(0)

@@ -1,4 +1,4 @@
-"""The paged part of a long queue: its segments, oldest first, and what is found in the midst of them."""
+"""The paged part of a long queue: its segments, oldest first, with access to their middle."""
 
 from bisect import bisect_left, bisect_right
 from collections import deque
@@ -12,13 +12,13 @@ class Segments(deque[PagedSegment]):
 
     @property
     def newest(self) -> int:
-        """The last position; there has to be one."""
+        """The last position; there must be a message."""
         return self[-1].positions[-1]
 
     def run_after(self, position: int, most: int, most_bytes: int) -> PagedSegment:
-        """Return a copy of what follows a position, at least one message, and no more than that many and so large.
+        """Return a copy of the messages after a position: at least one, at most ``most`` and ``most_bytes`` of bodies.
 
-        All of it is of one segment. :raises IndexError: when nothing follows.
+        All of them are of one segment. :raises IndexError: if nothing follows.
         """
         segment = self[bisect_right(self, position, key=_last_position)]
         first = bisect_right(segment.positions, position)
@@ -26,7 +26,7 @@ class Segments(deque[PagedSegment]):
         return segment.part(first, first + max(1, sum(size <= most_bytes for size in sizes)))
 
     def take_one(self, position: int) -> PagedSegment | None:
-        """Remove the message at a position and return it as a segment of its own; ``None`` when it is not here."""
+        """Remove the message at a position and return it as a segment; ``None`` if it is not here."""
         at = bisect_left(self, position, key=_last_position)
         if at == len(self):
             return None
@@ -41,7 +41,7 @@ class Segments(deque[PagedSegment]):
         return taken
 
     def take(self, positions: set[int]) -> list[PagedSegment]:
-        """Remove the messages at these positions, those of each segment as one; the segments become shorter."""
+        """Remove the messages at these positions; return them as one segment per segment they came from."""
         wanted = sorted(positions)
         taken = []
         for segment in self:

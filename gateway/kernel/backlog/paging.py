@@ -1,4 +1,4 @@
-"""How the messages of a long queue leave memory for the store and come back."""
+"""Paging of a long queue's messages from memory to the store and back."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Paging:
-    """Moves runs of waiting messages out of memory and back.
+    """Moves runs of waiting messages to the store and back.
 
     A durable message is in the store already. Any other is *spilled* there, to be read back once by this process.
     ``reads`` and ``spills`` count messages since the start.
@@ -27,7 +27,7 @@ class Paging:
         self.spills = 0
 
     def page_out(self, entries: list[QueuedMessage]) -> PagedSegment:
-        """Return a segment that stands for these entries, whose contents may be forgotten now."""
+        """Return a segment for these entries, whose contents no longer have to be in memory."""
         segment = PagedSegment()
         for entry in entries:
             content_id = entry.message.id if entry.is_durable else self._spilled(entry.message)
@@ -37,10 +37,10 @@ class Paging:
         return segment
 
     def page_in(self, segment: PagedSegment) -> list[QueuedMessage]:
-        """Return the entries of a segment with their contents; spilled contents leave the store."""
+        """Return the entries of a segment with their contents; spilled contents are removed from the store."""
         entries = []
         for row, entry in enumerate(self.look(segment)):
-            if entry is None:  # removed behind the kernel's back: nothing is left to deliver
+            if entry is None:  # the content is missing in the store, so it cannot be delivered
                 self._journal.lost(segment.positions[row])
                 continue
             self.reads += 1
@@ -50,7 +50,7 @@ class Paging:
         return entries
 
     def look(self, segment: PagedSegment) -> list[QueuedMessage | None]:
-        """Return the same for somebody who only looks: all stays as it is. ``None`` stands for a lost content."""
+        """Return the entries of a segment without changing anything; ``None`` stands for a lost content."""
         contents = self._journal.contents(segment.content_ids.tolist())
         return [None if stored is None else self._entry(segment, row, stored) for row, stored in enumerate(contents)]
 
@@ -74,7 +74,7 @@ class Paging:
     def message(self, stored: StoredMessage, content_id: int) -> Message | None:
         """Return the message of a content, as its publisher sent it.
 
-        One whose header cannot be read is set aside in the store, and counts as lost.
+        If its header cannot be decoded it is quarantined in the store; then return ``None``.
         """
         try:
             header = self._journal.formats[stored.header_format].header(stored.header)

@@ -1,9 +1,9 @@
-"""The waiting messages of queues with priorities: one row of messages per priority (R76-R81).
+"""Waiting messages of queues with priorities: one row of messages per priority (R76-R81).
 
 A classic queue with ``x-max-priority`` serves the highest first; a quorum queue has two levels and serves both.
 
-Each row is a ``Ready`` of its own, so order, paging and the way back to a message's place are the same within a
-priority as in a plain queue. Rows are made when their first message comes.
+Each row is a ``Ready`` of its own, so order, paging and requeueing within a priority are the same as in a queue without
+priorities. A row is created with its first message.
 """
 
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from gateway.kernel.journal.changes import Enqueued
     from gateway.kernel.messages.queued_message import QueuedMessage
 
-#: The fewest messages a row keeps in memory, however many rows share what the queue may keep.
+#: The least number of messages that a row keeps in memory, however many rows share the queue's limit.
 _FEWEST_RESIDENT: Final = 64
 
 
 def ready_for(arguments: Arguments, paging: "Paging", resident: int, reserve: "MemoryBudget") -> Waiting:
-    """Return an empty place for waiting messages, as the queue's arguments ask for it."""
+    """Return an empty store of waiting messages for the queue's arguments."""
     highest = arguments.get("x-max-priority", 0)
     if isinstance(highest, int) and highest > 0:
         return PriorityReady(highest, paging, resident, reserve)
@@ -37,9 +37,9 @@ def ready_for(arguments: Arguments, paging: "Paging", resident: int, reserve: "M
 class PriorityReady(Waiting):
     """Waiting messages by priority, and in the order of their positions within one.
 
-    ``highest`` is the greatest priority there is; a message that asks for more gets this one, one that asks for none
-    gets 0 (R77). ``_filled`` has the bit of each row set that may have a message. The others are those of ``Ready``;
-    ``resident`` is shared out among the rows, the ``reserve`` is there for each of them.
+    ``highest`` is the greatest priority; a message with a greater one gets this one, a message without one gets 0
+    (R77). ``_filled`` has a bit per row that may hold a message. The other parameters are those of ``Ready``:
+    ``resident`` is divided among the rows, ``reserve`` is shared by them.
     """
 
     __slots__ = ("_filled", "_highest", "_paging", "_reserve", "_resident", "_rows")
@@ -54,14 +54,14 @@ class PriorityReady(Waiting):
         self._filled = 0
 
     def append(self, entry: "QueuedMessage") -> None:
-        """Add the youngest message of its priority."""
+        """Add the newest message of its priority."""
         message = entry.message
         self._row(message.header.priority).append(entry)
         self.length += 1
         self.bytes += len(message.body)
 
     def popleft(self) -> "QueuedMessage":
-        """Remove and return the oldest message of the highest priority. :raises IndexError: when there is none."""
+        """Remove and return the oldest message of the highest priority. :raises IndexError: if there is none."""
         while self._filled:
             priority = self._filled.bit_length() - 1
             row = self._rows[priority]
@@ -69,7 +69,7 @@ class PriorityReady(Waiting):
             if row.length:
                 try:
                     entry = row.popleft()
-                except IndexError:  # what was left in the row had lost its content
+                except IndexError:  # the remaining messages of the row had lost their contents
                     self._recount()
                     continue
                 self.length -= 1
@@ -80,7 +80,7 @@ class PriorityReady(Waiting):
         raise IndexError("no message waits")
 
     def peek(self) -> "QueuedMessage | None":
-        """Return the message that is next, and leave it where it is; ``None`` when there is none."""
+        """Return the next message and leave it in place; ``None`` if there is none."""
         while self._filled:
             priority = self._filled.bit_length() - 1
             row = self._rows[priority]
@@ -99,13 +99,13 @@ class PriorityReady(Waiting):
         self.bytes += len(entry.message.body)
 
     def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
-        """Add the youngest message of its priority as recovery finds it: in the store."""
+        """Add the newest message of its priority, found in the store by recovery."""
         self._row(change.priority).restore(change, is_redelivered)
         self.length += 1
         self.bytes += change.body_size
 
     def take_out(self, seen: "QueuedMessage") -> "QueuedMessage | None":
-        """Remove and return the message that was seen in its row; ``None`` when it is gone."""
+        """Remove and return a message seen in its row; ``None`` if it is gone."""
         entry = self._row(seen.message.header.priority).take_out(seen)
         if entry is not None:
             self.length -= 1
@@ -113,11 +113,11 @@ class PriorityReady(Waiting):
         return entry
 
     def rows(self) -> Iterator[Ready]:
-        """Iterate over the rows of the priorities there are, the highest first."""
+        """Iterate over the rows of priorities in use, the highest first."""
         return self._served()
 
     def remove(self, positions: set[int]) -> "list[QueuedMessage]":
-        """Remove those messages that are there, wherever they stand; return them in the order of their positions."""
+        """Remove the messages at these positions; return them in the order of their positions."""
         removed = [entry for row in self._served() for entry in row.remove(positions)]
         self._recount()
         return sorted(removed, key=lambda entry: entry.position)
@@ -128,17 +128,17 @@ class PriorityReady(Waiting):
             yield from row.positions()
 
     def heads(self) -> "Iterator[QueuedMessage]":
-        """Iterate over the oldest message of each priority there is, the highest first."""
+        """Iterate over the oldest message of each priority, the highest first."""
         for row in self._served():
             yield from row.heads()
 
     def paged(self) -> Iterator[PagedSegment]:
-        """Iterate over the messages that are not in memory, those of the highest priority first."""
+        """Iterate over the paged messages, those of the highest priority first."""
         for row in self._served():
             yield from row.paged()
 
     def clear(self) -> "tuple[list[QueuedMessage], list[PagedSegment]]":
-        """Remove everything; return the entries that were in memory and the segments that were not."""
+        """Remove everything; return the entries that were in memory and the paged segments."""
         entries: list[QueuedMessage] = []
         segments: list[PagedSegment] = []
         for row in self._served():
@@ -154,7 +154,7 @@ class PriorityReady(Waiting):
             yield from row.resident()
 
     def _row(self, priority: int) -> Ready:
-        """Return the row of a priority, which is about to get a message."""
+        """Return the row of a priority, which will get a message."""
         if priority > self._highest:
             priority = self._highest
         row = self._rows[priority]
@@ -167,15 +167,15 @@ class PriorityReady(Waiting):
         return (row for row in reversed(self._rows) if row is not None)
 
     def _recount(self) -> None:
-        """Count again after some messages turned out to have lost their contents."""
+        """Recompute length and size after some messages turned out to have lost their contents."""
         self.length = sum(row.length for row in self._served())
         self.bytes = sum(row.bytes for row in self._served())
 
 
-#: Messages of a quorum queue have the high level above this priority; it is what AMQP 1.0 has as the normal one.
+#: Messages of a quorum queue above this priority are of the high level; it is the normal priority of AMQP 1.0.
 NORMAL_PRIORITY: Final = 4
 
-#: How many messages of the high level are served for one of the normal one.
+#: The number of high messages served for each normal one.
 _HIGH_SHARE: Final = 2
 
 _BOTH_LEVELS: Final = 0b11
@@ -184,8 +184,8 @@ _BOTH_LEVELS: Final = 0b11
 class TwoLevelReady(PriorityReady):
     """Waiting messages of a quorum queue, as in RabbitMQ 4: high above a priority of 4, normal otherwise.
 
-    While messages of both levels wait, two of the high level are served for one of the normal one, so that neither
-    starves; an older message of the high level still goes before a normal one.
+    While messages of both levels wait, two high ones are served for one normal one, so that neither level starves; a
+    high message that is older than the normal one is still served first.
     """
 
     __slots__ = ("_served_in_row",)
@@ -195,7 +195,7 @@ class TwoLevelReady(PriorityReady):
         self._served_in_row = 0
 
     def popleft(self) -> "QueuedMessage":
-        """Remove and return the message that is next. :raises IndexError: when there is none."""
+        """Remove and return the next message. :raises IndexError: if there is none."""
         row = self._normal_row_if_next()
         self._served_in_row = 0 if self._served_in_row == _HIGH_SHARE else self._served_in_row + 1
         if row is None:
@@ -206,12 +206,12 @@ class TwoLevelReady(PriorityReady):
         return entry
 
     def peek(self) -> "QueuedMessage | None":
-        """Return the message that is next, and leave it where it is; ``None`` when there is none."""
+        """Return the next message and leave it in place; ``None`` if there is none."""
         row = self._normal_row_if_next()
         return super().peek() if row is None else row.peek()
 
     def _normal_row_if_next(self) -> Ready | None:
-        """Return the row of the normal level if its turn is next although messages of the high level may wait."""
+        """Return the row of the normal level if its message is next, although high messages may wait."""
         if self._served_in_row < _HIGH_SHARE or self._filled != _BOTH_LEVELS:
             return None
         normal, high = self._rows
@@ -223,5 +223,5 @@ class TwoLevelReady(PriorityReady):
         return normal
 
     def _row(self, priority: int) -> Ready:
-        """Return the row of the level of a priority, which is about to get a message."""
+        """Return the row of a priority's level, which will get a message."""
         return super()._row(1 if priority > NORMAL_PRIORITY else 0)

@@ -1,9 +1,9 @@
-"""The messages of a queue that wait for a consumer, in order; of a long queue, most of them as numbers only.
+"""Ready messages of a queue, in order; in a long queue most of them are paged to the store.
 
-In order of position: the *head* in memory; what is *kept* in memory because the reserve of all queues has room for it;
-the *paged* segments whose contents are in the store; and the *tail* in memory, which is kept or paged out next. A short
-queue is all head. A paged message costs some 30 bytes, whatever its size. Those that were *returned* by a consumer are
-set apart and go first where their positions say so.
+In order of position: the *head* in memory; the *kept* runs in memory, within the memory budget of all queues; the
+*paged* segments whose contents are in the store; and the *tail* in memory, which is kept or paged out next. A short
+queue is all head. A paged message takes some 30 bytes of memory, whatever its size. Messages *returned* by consumers
+are held separately and served first where their positions require it.
 """
 
 from bisect import bisect_left, bisect_right
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from gateway.kernel.journal.changes import Enqueued
     from gateway.kernel.messages.queued_message import QueuedMessage
 
-#: How many messages leave memory, and come back to it, at a time; fewer where fewer may be resident.
+#: The number of messages paged out or in at a time; fewer if fewer may be resident.
 SEGMENT_LENGTH: Final = 512
 
-#: How many bytes of bodies stay in memory, and leave it at a time: large messages reach these before their numbers. A
-#: queue of messages of 16 KB reaches both at once.
+#: Bytes of bodies that stay in memory, and that are paged out at a time: for large messages these limits come before
+#: the limits in messages. Messages of 16 KB reach both at once.
 RESIDENT_BYTES: Final = 32 * 2**20
 SEGMENT_BYTES: Final = 8 * 2**20
 
-#: How many messages are shown at a time to somebody who looks for one, and, paged, how many bytes of them.
+#: The number of messages that ``after`` returns at a time, and the bytes of bodies if they are paged.
 RUN_LENGTH: Final = 64
 RUN_BYTES: Final = 2**20
 
@@ -40,8 +40,8 @@ RUN_BYTES: Final = 2**20
 class Ready(Waiting):
     """Waiting messages in the order of their positions: a *row*.
 
-    ``paging`` moves contents to the store and back. ``resident`` is how many messages gather in memory before others
-    need room in the ``reserve`` or are paged out. ``returns`` counts how often a message came back. ``_gathered`` are
+    ``paging`` moves contents to the store and back. ``resident`` is the number of messages that stay in memory before
+    further ones need room in the ``reserve`` or are paged out. ``returns`` counts requeued messages. ``_gathered`` are
     the bytes of bodies in the tail, or in the segment that recovery fills.
     """
 
@@ -73,10 +73,10 @@ class Ready(Waiting):
         self._tail: list[QueuedMessage] = []
         self._gathered = 0
 
-    # At the ends
+    # First and last
 
     def append(self, entry: "QueuedMessage") -> None:
-        """Add the youngest message."""
+        """Add the newest message."""
         self.length += 1
         self.bytes += len(entry.message.body)
         if self._paged is None:
@@ -90,7 +90,7 @@ class Ready(Waiting):
                 self._put_away_tail(self._paged)
 
     def popleft(self) -> "QueuedMessage":
-        """Remove and return the oldest message. :raises IndexError: when there is none."""
+        """Remove and return the oldest message. :raises IndexError: if there is none."""
         if not self._head and self._paged is not None:
             self._refill()
         returned = self._returned
@@ -103,7 +103,7 @@ class Ready(Waiting):
         return entry
 
     def peek(self) -> "QueuedMessage | None":
-        """Return the oldest message, and leave it where it is; ``None`` when there is none."""
+        """Return the oldest message and leave it in place; ``None`` if there is none."""
         if not self._head and self._paged is not None:
             self._refill()
         returned = self._returned
@@ -124,7 +124,7 @@ class Ready(Waiting):
         self._returned.add(entry, self.returns)
 
     def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
-        """Add the youngest message as recovery finds it: in the store."""
+        """Add the newest message, found in the store by recovery."""
         if self._paged is None:
             self._paged = Segments()
         is_full = len(self._paged[-1]) >= self._segment_length if self._paged else True
@@ -139,11 +139,11 @@ class Ready(Waiting):
         self.length += 1
         self.bytes += change.body_size
 
-    # In the midst
+    # In the middle
 
     @property
     def newest(self) -> int:
-        """The last position, that of a message which came back not counted; 0 when there is none."""
+        """The last position, not counting requeued messages; 0 if there is none."""
         if self._tail:
             return self._tail[-1].position
         if self._paged:
@@ -153,7 +153,7 @@ class Ready(Waiting):
         return self._head[-1].position if self._head else 0
 
     def after(self, position: int) -> "list[QueuedMessage]":
-        """Return the next few messages behind a position, those that came back left out; all stay where they are."""
+        """Return the next few messages after a position, without the requeued ones; all stay where they are."""
         head = self._head
         if head and head[-1].position > position:
             first = bisect_right(head, position, key=_position)
@@ -166,12 +166,12 @@ class Ready(Waiting):
             seen = [entry for entry in self._paging.look(run) if entry is not None]
             if len(seen) == len(run):
                 return seen
-            self.remove(set(run.positions) - {entry.position for entry in seen})  # they lost their contents
+            self.remove(set(run.positions) - {entry.position for entry in seen})  # their contents are lost
         first = bisect_right(self._tail, position, key=_position)
         return self._tail[first : first + RUN_LENGTH]
 
     def came_back(self, position: int) -> "QueuedMessage | None":
-        """Return the message that came back to a position; ``None`` when none waits there."""
+        """Return the message requeued at a position; ``None`` if there is none."""
         if (returned := self._returned) is None:
             return None
         entry = returned.find(position)
@@ -179,11 +179,11 @@ class Ready(Waiting):
         return entry
 
     def came_back_since(self, number: int) -> list[int]:
-        """Return the positions of those that came back after so many ``returns`` and wait still."""
+        """Return the positions of waiting messages that were requeued after this value of ``returns``."""
         return [] if self._returned is None else self._returned.since(number)
 
     def take_out(self, seen: "QueuedMessage") -> "QueuedMessage | None":
-        """Remove and return the message that was seen here; ``None`` when it is gone."""
+        """Remove and return a message that was seen here; ``None`` if it is gone."""
         entry = self._pop_returned(seen.position) or self._out_of_the_midst(seen.position)
         if entry is not None:
             self.length -= 1
@@ -193,11 +193,11 @@ class Ready(Waiting):
         return entry
 
     def rows(self) -> "Iterator[Ready]":
-        """Iterate over this row, there being no other."""
+        """Iterate over the rows: this one only."""
         yield self
 
     def remove(self, positions: set[int]) -> "list[QueuedMessage]":
-        """Remove those messages that are there, wherever they stand; return them in the order of their positions."""
+        """Remove the messages at these positions; return them in the order of their positions."""
         removed = [entry for entry in (*self._head, *self._tail) if entry.position in positions]
         if removed:
             self._head = deque(entry for entry in self._head if entry.position not in positions)
@@ -225,18 +225,18 @@ class Ready(Waiting):
         return entry
 
     def _pop_first(self, returned: Requeued) -> "QueuedMessage":
-        """Remove and return the first that came back. :raises IndexError: when all lost their contents."""
+        """Remove and return the first requeued message. :raises IndexError: if all lost their contents."""
         first = returned.peek()
         if self._without_lost(returned) or first is None:
-            entry = self.popleft()  # the first of those that are left, who may stand elsewhere
-            self.length += 1  # which the caller counts
+            entry = self.popleft()  # the first remaining message, maybe from another part
+            self.length += 1  # the caller subtracts it again
             self.bytes += len(entry.message.body)
             return entry
         self._pop_returned(first.position)
         return first
 
     def _without_lost(self, returned: Requeued) -> bool:
-        """Count those off whose contents were lost while they were paged out; return whether there are any."""
+        """Subtract messages whose contents were lost while they were paged out; return whether there are any."""
         lost = returned.lost
         self.length -= lost
         self.bytes -= returned.lost_bytes
@@ -246,7 +246,7 @@ class Ready(Waiting):
         return lost > 0
 
     def _out_of_the_midst(self, position: int) -> "QueuedMessage | None":
-        """Remove and return the message at a position of the head, the kept or paged ones or the tail."""
+        """Remove and return the message at a position of the head, the kept runs, the paged segments or the tail."""
         part: deque[QueuedMessage] | list[QueuedMessage]
         for part in (self._head, self._tail):
             index = bisect_left(part, position, key=_position)
@@ -258,7 +258,7 @@ class Ready(Waiting):
         taken = None if self._paged is None else self._paged.take_one(position)
         return None if taken is None else next(iter(self._paged_in(taken)), None)
 
-    # All of it
+    # All messages
 
     def positions(self) -> Iterator[int]:
         """Iterate over the positions of all messages, in no particular order."""
@@ -272,17 +272,17 @@ class Ready(Waiting):
             yield head
 
     def kept(self) -> "Iterator[QueuedMessage]":
-        """Iterate over the messages that are in memory on the reserve, oldest first."""
+        """Iterate over the messages kept within the memory budget, oldest first."""
         return iter(self._kept or ())
 
     def paged(self) -> Iterator[PagedSegment]:
-        """Iterate over the messages that are not in memory, oldest first."""
+        """Iterate over the paged messages, oldest first."""
         if self._returned is not None:
             yield from self._returned.segments()
         yield from self._paged or ()
 
     def clear(self) -> "tuple[list[QueuedMessage], list[PagedSegment]]":
-        """Remove everything; return the entries that were in memory and the segments that were not."""
+        """Remove everything; return the entries that were in memory and the paged segments."""
         entries = sorted(self._returned or (), key=_position)
         entries += self._head
         if self._kept is not None:
@@ -295,14 +295,14 @@ class Ready(Waiting):
         return entries, segments
 
     def resident(self) -> "Iterator[QueuedMessage]":
-        """Iterate over the messages in memory, oldest first but for those that came back."""
+        """Iterate over the messages in memory: requeued ones, then the others, oldest first."""
         yield from self._returned or ()
         yield from self._head
         yield from self.kept()
         yield from self._tail
 
     def _put_away_tail(self, paged: Segments) -> None:
-        """Keep the tail in memory if the reserve has room, else page it out; behind what is paged out it goes too."""
+        """Keep the tail in memory if the budget has room and no message before it is paged; else page it out."""
         tail, self._tail, self._gathered = self._tail, [], 0
         if not paged:
             if self._kept is None:
@@ -312,7 +312,7 @@ class Ready(Waiting):
         paged.append(self._paging.page_out(tail))
 
     def _refill(self) -> None:
-        """Bring the next messages into the head: what was kept first, else the oldest segment, else the tail."""
+        """Bring the next messages into the head: the kept ones first, then the oldest segment, then the tail."""
         assert self._paged is not None
         if self._kept is not None and not self._kept.is_empty:
             self._head.extend(self._kept.popleft())
@@ -326,7 +326,7 @@ class Ready(Waiting):
                 self._kept = self._paged = None
 
     def _paged_in(self, segment: PagedSegment) -> "list[QueuedMessage]":
-        """Return the messages of a segment, having forgotten those that lost their contents."""
+        """Return the messages of a segment without those that lost their contents."""
         entries = self._paging.page_in(segment)
         if len(entries) < len(segment):
             self.length -= len(segment) - len(entries)

@@ -1,4 +1,4 @@
-"""Messages that came back from consumers: each waits in the place it was taken from; of many, most are paged out."""
+"""Messages requeued by consumers: each waits at its old position; if there are many, most are paged out."""
 
 from heapq import heappop, heappush
 from itertools import takewhile
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
     from gateway.kernel.backlog.paging import Paging
     from gateway.kernel.messages.queued_message import QueuedMessage
 
-#: How many bytes stay in memory for each message that may be resident, before some are paged out: 64 MiB by default.
-#: Several hundred thousand small messages that come back at once stay, since paging them would take longer.
+#: Bytes of memory per resident message before some are paged out: 64 MiB by default. Several hundred thousand small
+#: messages requeued at once stay in memory, since paging them would take longer.
 BYTES_EACH: Final = 32 * 1024
 
-#: What a message costs besides its body, about, in bytes.
+#: The approximate memory of a message besides its body, in bytes.
 MESSAGE_SIZE: Final = 100
 
-#: How many bytes leave memory at a time.
+#: The number of bytes paged out at a time.
 SEGMENT_BYTES: Final = 2**20
 
 
 class Requeued:
-    """Messages by position, and in the order they came back.
+    """Requeued messages by position, and in the order they were requeued.
 
-    ``first`` is the lowest position; while nothing is there it means nothing. When they take more memory than as many
-    as ``resident`` may, the higher half of them leaves it, ``segment_length`` at a time, and comes back so.
-    ``lost`` and ``lost_bytes`` count those whose contents were gone then; who owns this takes them over.
+    ``first`` is the lowest position, undefined while there is no message. When they exceed the memory limit set by
+    ``resident``, the higher half is paged out in segments of ``segment_length``, and paged in by segment.
+    ``lost`` and ``lost_bytes`` count messages whose contents were missing; the owner subtracts and resets them.
     """
 
     __slots__ = (
@@ -49,10 +49,10 @@ class Requeued:
         self._paging = paging
         self._most_bytes = resident * BYTES_EACH
         self._segment_length = segment_length
-        self._numbers: dict[int, int] = {}  # which return each was, by position; the latest last
+        self._numbers: dict[int, int] = {}  # the return number by position; the latest last
         self._entries: dict[int, QueuedMessage] = {}
         self._segments: dict[int, PagedSegment] = {}  # by each of their positions
-        self._positions: list[int] = []  # a heap; whose message was taken out of the middle is passed over
+        self._positions: list[int] = []  # a heap; positions removed from the middle are skipped
         self._bytes = 0
         self.first = 0
         self.lost = 0
@@ -62,14 +62,14 @@ class Requeued:
         return len(self._numbers)
 
     def __iter__(self) -> "Iterator[QueuedMessage]":
-        """Iterate over the messages in memory in the order they came back."""
-        for position in self._numbers:  # a generator expression would be a list once compiled
+        """Iterate over the messages in memory, in the order they were requeued."""
+        for position in self._numbers:  # a loop: a compiled generator expression would build a list
             entry = self._entries.get(position)
             if entry is not None:
                 yield entry
 
     def add(self, entry: "QueuedMessage", number: int) -> None:
-        """Take a message in; ``number`` says which return it is, and rises."""
+        """Add a message; ``number`` is the rising number of this return."""
         self._numbers[entry.position] = number
         self._entries[entry.position] = entry
         self._bytes += _size(entry)
@@ -79,7 +79,7 @@ class Requeued:
             self._page_out()
 
     def peek(self) -> "QueuedMessage | None":
-        """Return the message at the first position; ``None`` when nothing is left, because contents were lost."""
+        """Return the message at the first position; ``None`` if none is left, because contents were lost."""
         while self._numbers:
             entry = self._entries.get(self.first)
             if entry is not None:
@@ -106,16 +106,16 @@ class Requeued:
         return entry
 
     def since(self, number: int) -> list[int]:
-        """Return the positions of what came back after the return of this number."""
+        """Return the positions of messages requeued after this number."""
         latest_first = reversed(self._numbers.items())
         return [position for position, _ in takewhile(lambda each: each[1] > number, latest_first)]
 
     def segments(self) -> list[PagedSegment]:
-        """Return what is paged out."""
+        """Return the paged segments."""
         return list({id(segment): segment for segment in self._segments.values()}.values())
 
     def _advance(self) -> None:
-        """Find the first position anew."""
+        """Update the first position."""
         positions = self._positions
         while positions and positions[0] not in self._numbers:
             heappop(positions)
@@ -123,7 +123,7 @@ class Requeued:
             self.first = positions[0]
 
     def _page_out(self) -> None:
-        """Page all out but the lowest positions, which are half of what may be in memory."""
+        """Page out all but the lowest positions, which may fill half of the memory limit."""
         entries = sorted(self._entries.values(), key=_position)
         kept, size = 0, 0
         while kept < len(entries) and size < self._most_bytes // 2:
@@ -148,7 +148,7 @@ class Requeued:
             self._bytes -= _size(entry)
 
     def _page_in(self, segment: PagedSegment) -> None:
-        """Bring a segment back into memory; what lost its content is counted and forgotten."""
+        """Bring a segment back into memory; messages without content are counted as lost and forgotten."""
         for position in segment.positions:
             del self._segments[position]
         for entry in self._paging.page_in(segment):

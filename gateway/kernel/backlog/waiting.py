@@ -1,4 +1,4 @@
-"""What a queue asks of the place where its messages wait, however they are ordered there."""
+"""The interface of a queue's waiting messages, independent of their order."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Waiting:
-    """The waiting messages of one queue. ``length`` is how many, ``bytes`` the sum of their bodies' sizes."""
+    """The waiting messages of one queue. ``length`` is their number, ``bytes`` the sum of their body sizes."""
 
     __slots__ = ("bytes", "length")
 
@@ -24,15 +24,15 @@ class Waiting:
         return self.length
 
     def append(self, entry: "QueuedMessage") -> None:
-        """Add the youngest message."""
+        """Add the newest message."""
         raise NotImplementedError
 
     def popleft(self) -> "QueuedMessage":
-        """Remove and return the message that is next. :raises IndexError: when there is none."""
+        """Remove and return the next message. :raises IndexError: if there is none."""
         raise NotImplementedError
 
     def peek(self) -> "QueuedMessage | None":
-        """Return the message that is next, and leave it where it is; ``None`` when there is none."""
+        """Return the next message and leave it in place; ``None`` if there is none."""
         raise NotImplementedError
 
     def put_back(self, entry: "QueuedMessage") -> None:
@@ -40,19 +40,19 @@ class Waiting:
         raise NotImplementedError
 
     def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
-        """Add the youngest message as recovery finds it: in the store."""
+        """Add the newest message, found in the store by recovery."""
         raise NotImplementedError
 
     def take_out(self, seen: "QueuedMessage") -> "QueuedMessage | None":
-        """Remove and return the message that was ``seen`` in one of the rows, ``None`` when it is gone."""
+        """Remove and return a message that was ``seen`` in one of the rows, ``None`` if it is gone."""
         raise NotImplementedError
 
     def rows(self) -> "Iterator[Ready]":
-        """Iterate over the rows of messages it is made of, in the order they are served."""
+        """Iterate over the rows of messages, in the order they are served."""
         raise NotImplementedError
 
     def remove(self, positions: set[int]) -> "list[QueuedMessage]":
-        """Remove those messages that are there, wherever they stand; return them in the order of their positions."""
+        """Remove the messages at these positions; return them in the order of their positions."""
         raise NotImplementedError
 
     def positions(self) -> Iterator[int]:
@@ -60,15 +60,15 @@ class Waiting:
         raise NotImplementedError
 
     def heads(self) -> "Iterator[QueuedMessage]":
-        """Iterate over the oldest message of each priority there is."""
+        """Iterate over the oldest message of each priority."""
         raise NotImplementedError
 
     def paged(self) -> "Iterator[PagedSegment]":
-        """Iterate over the messages that are not in memory."""
+        """Iterate over the paged messages."""
         raise NotImplementedError
 
     def clear(self) -> "tuple[list[QueuedMessage], list[PagedSegment]]":
-        """Remove everything; return the entries that were in memory and the segments that were not."""
+        """Remove everything; return the entries that were in memory and the paged segments."""
         raise NotImplementedError
 
     def resident(self) -> "Iterator[QueuedMessage]":

@@ -1,9 +1,9 @@
-"""The records of the log: everything that changes what must survive, in the order it happened.
+"""The records of the log: every change to durable state, in order.
 
-Three families. An *entity* (a user, an exchange, a binding ...) is ``Put`` whole or ``Removed`` by key. A *message* is
-``Stored`` once, ``Enqueued`` in each durable queue, ``Dequeued`` from each, and ``Discarded`` when the last queue let
-go. A *stream* is ``Appended`` to at its end, ``Sealed`` a segment at a time and ``Truncated`` at its front. Records say
-what is, never how it came about, so applying one twice is the same as once.
+Three families. An *entity* (a user, an exchange, a binding ...) is ``Put`` as a whole or ``Removed`` by key. A
+*message* is ``Stored`` once, ``Enqueued`` in each durable queue, ``Dequeued`` from each, and ``Discarded`` with the
+last one. A *stream* is ``Appended`` to at its end, ``Sealed`` a segment at a time and ``Truncated`` at its front. A
+record describes a state, not a transition, so applying one twice is the same as once.
 """
 
 from collections.abc import Sequence
@@ -17,17 +17,17 @@ Lsn = NewType("Lsn", int)
 """A position in the log: the n-th call of ``Store.append`` has position n, counted from 1 at each start."""
 
 QueueId = NewType("QueueId", int)
-"""The number of a durable queue in the store; never used again after the queue is gone."""
+"""The number of a durable queue in the store; not reused after the queue is deleted."""
 
 Position = NewType("Position", int)
-"""The place of a message in all queues: grows with each enqueuing on the node, so it also orders every single queue."""
+"""A message's position: grows with each enqueued message on the node, so it orders the messages of every queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """The entity is now this, whether or not it was there before.
+    """Create or replace an entity.
 
-    ``record`` is the entity as bytes where it was encoded already (see ``writable``), and empty otherwise.
+    ``record`` is the encoded entity if it was encoded already (see ``writable``), else empty.
     """
 
     entity: Entity
@@ -36,7 +36,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """The entity is gone."""
+    """Delete an entity."""
 
     kind: str
     key: tuple[Value, ...]
@@ -44,10 +44,10 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A durable record of the store cannot be used: it leaves its place and is kept aside, with the reason.
+    """Quarantine a durable record that cannot be used: it is moved aside, with the reason.
 
     ``kind`` and ``key`` are those of an entity; ``MESSAGE`` and a message id; or ``PLACE`` and a position. ``queue_id``
-    is what messages are kept under for it, 0 for nothing.
+    is the queue number under which the entity's messages are stored, 0 for none.
     """
 
     kind: str
@@ -57,14 +57,14 @@ class SetAside:
 
 
 MESSAGE: Final = "message"
-"""The kind of the content of a message, where it is set aside."""
+"""The kind of a message's content in ``SetAside``."""
 
 PLACE: Final = "place"
-"""The kind of a message's place in a queue, where it is set aside."""
+"""The kind of a message's position in a queue in ``SetAside``."""
 
 
 class Stored:
-    """The message's content is needed: by a durable queue or, if it ``is_spilled``, by a long queue of this run only.
+    """Store a message's content, for a durable queue or, if it ``is_spilled``, to free memory of a long queue.
 
     The store writes ``message_id``, exchange, routing key, header format and bytes, and body. Spilled content need
     not survive a restart.
@@ -74,17 +74,17 @@ class Stored:
 
     def __init__(self, message: Message, is_spilled: bool = False) -> None:
         self.message = message
-        self.message_id = message.id  # the message forgets its id when its last queue lets go, in this very turn maybe
+        self.message_id = message.id  # a copy: the last queue to remove the message resets its id, maybe in this turn
         self.is_spilled = is_spilled
 
 
 class Enqueued:
-    """A stored message took its place in a durable queue, or came back to it.
+    """A stored message was added to a durable queue, or requeued there.
 
-    ``enqueued_at_ms`` is wall time since the epoch, ``delivery_count`` the number of deliveries that came back,
-    ``body_size`` the length of the body in bytes, ``priority`` the publisher's. ``due_at_ms`` is when a message that
-    was held back may take part, ``expires_at_ms`` when it asked to expire: wall time, 0 for not at all. Recovery reads
-    them here instead of in a million contents.
+    ``enqueued_at_ms`` is wall time since the epoch, ``delivery_count`` the number of requeued deliveries, ``body_size``
+    the length of the body in bytes, ``priority`` the publisher's. ``due_at_ms`` is the end of a delay and
+    ``expires_at_ms`` that of a message TTL: wall time, 0 for none. Recovery reads them here instead of in a million
+    contents.
     """
 
     __slots__ = (
@@ -123,7 +123,7 @@ class Enqueued:
 
 
 class Dequeued:
-    """The message at this position left its durable queue for good."""
+    """The message at this position was removed from its durable queue."""
 
     __slots__ = ("position",)
 
@@ -132,7 +132,7 @@ class Dequeued:
 
 
 class Discarded:
-    """No queue holds these stored messages any longer; their content may go."""
+    """No queue holds the stored message any longer; its content can be deleted."""
 
     __slots__ = ("is_spilled", "message_id")
 
@@ -142,10 +142,10 @@ class Discarded:
 
 
 class Appended:
-    """A message took its place at the end of a stream: the n-th message ever has the offset n - 1, without gaps.
+    """A message was appended to a stream: the n-th message ever has the offset n - 1, without gaps.
 
-    ``timestamp_ms`` is wall time since the epoch and never runs backwards within a stream. ``filter_value`` is what
-    readers may ask for, empty for none. The store writes the content of the message along.
+    ``timestamp_ms`` is wall time since the epoch and never decreases within a stream. ``filter_value`` is for filtered
+    reads, empty for none. The store writes the content of the message with it.
     """
 
     __slots__ = ("filter_value", "message", "offset", "stream_id", "timestamp_ms")
@@ -160,16 +160,16 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A segment of a stream is complete. It comes behind the last message of the segment and before any other."""
+    """A segment of a stream is complete. The record follows the segment's last message and precedes the next one."""
 
     segment: "StreamSegment"
 
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """Everything in a stream below the offset ``first`` is gone. Sealed segments go whole.
+    """Everything in a stream below the offset ``first`` is deleted. Sealed segments are deleted as a whole.
 
-    With ``EVERYTHING`` the stream is gone itself.
+    ``EVERYTHING`` deletes the stream itself.
     """
 
     stream_id: int
@@ -177,15 +177,15 @@ class Truncated:
 
 
 EVERYTHING: Final = (1 << 64) - 1
-"""Above every offset there will be."""
+"""Greater than any offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamSegment:
-    """A run of messages of a stream, from the offset ``first`` up to ``end``.
+    """A run of messages of a stream, from the offset ``first`` up to ``end`` (exclusive).
 
-    ``size_bytes`` is about what they take. The moments of the first and the last one are 0 where there is none.
-    ``bloom`` says which filter values may be among them (``stream_filters``), and is empty where nobody knows.
+    ``size_bytes`` is approximate. The times of the first and last message are 0 if unknown. ``bloom`` is a Bloom filter
+    of the filter values (``stream_filters``), empty if unknown.
     """
 
     stream_id: int
@@ -202,4 +202,4 @@ Change: TypeAlias = Put | Removed | SetAside | Stored | Enqueued | Dequeued | Di
 Changes: TypeAlias = Sequence[Change]
 
 Recovered: TypeAlias = Put | SetAside | StreamSegment | Enqueued
-"""What a store yields after a start."""
+"""The records that a store yields on recovery."""

@@ -1,4 +1,4 @@
-"""When a publisher hears that its messages are safe: confirms, in order, released by the store's watermark."""
+"""Publisher confirms, in order of publishing, sent when the store has made the messages durable."""
 
 from bisect import bisect_right
 from collections.abc import Callable
@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
 
 class Confirms:
-    """The confirms one publisher waits for, in order of publishing.
+    """The outstanding confirms of one publisher, in order of publishing.
 
-    ``answer(number, is_multiple, is_accepted)`` is called outside of publishing: for messages that are safe, with the
-    highest number released at once; for each refused one, alone (R119, R120, R121).
+    ``answer(number, is_multiple, is_accepted)`` is called once with the highest number of a run of durable messages,
+    and once for each refused message (R119, R120, R121); never from within a publish.
     """
 
     __slots__ = ("_answer", "_answered", "_is_stored", "_journal", "_published", "_refused", "_waiting")
@@ -30,7 +30,7 @@ class Confirms:
     def published(self, is_accepted: bool, is_stored: bool = True) -> int:
         """Count one more message, offered to its queues in this turn; return its number, from 1.
 
-        ``is_stored`` says that the message is safe only once the store has it.
+        ``is_stored`` means that the message is confirmed only once the store has made it durable.
         """
         self._published += 1
         if is_stored:
@@ -41,14 +41,14 @@ class Confirms:
 
     @property
     def unanswered(self) -> int:
-        """How many messages wait for their confirm."""
+        """The number of messages without a confirm yet."""
         return self._published - self._answered
 
     def end_turn(self) -> None:
-        """Answer what is safe already; what was stored in this turn waits for the disk.
+        """Confirm what needs no store; messages stored in this turn wait until they are durable.
 
-        Call after the journal was flushed. Messages that need no store wait only behind those of the same publisher
-        that do: order is worth more to it than the millisecond.
+        Call after the journal was flushed. A message that needs no store waits only for earlier stored messages of the
+        same publisher, because order is worth more to it than a millisecond.
         """
         if self._journal.has_failed:
             self.fail()
@@ -57,7 +57,7 @@ class Confirms:
         if self._published == last:
             return
         lsn = self._journal.pending_lsn
-        # what died on arrival is safe once its dead letter is
+        # a message dead-lettered on arrival is confirmed once its dead letter is durable
         if self._is_stored or self._waiting or self._journal.moved_lsn == lsn:
             self._waiting.append((lsn, self._published))
             self._journal.when_durable(lsn, self._release)
@@ -66,17 +66,17 @@ class Confirms:
         self._is_stored = False
 
     def fail(self) -> None:
-        """Refuse everything that waits: the store will never be durable again."""
+        """Refuse all outstanding messages: the store has failed for good."""
         self._waiting.clear()
         self._refused = list(range(self._answered + 1, self._published + 1))
         self._answer_up_to(self._published)
 
     def abandon(self) -> None:
-        """Answer nothing any more: the publisher is gone."""
+        """Send no more confirms: the publisher has disconnected."""
         self._waiting.clear()
         self._refused.clear()
         self._answered = self._published
-        self._answer = _to_nobody  # its method: the two would keep each other until the next full collection
+        self._answer = _to_nobody  # drops the bound method, a reference cycle until the next full collection
 
     def _release(self) -> None:
         watermark, released = self._journal.watermark, 0
@@ -105,4 +105,4 @@ class Confirms:
 
 
 def _to_nobody(number: int, is_multiple: bool, is_accepted: bool) -> None:
-    """Answer a publisher that is gone."""
+    """Discard a confirm for a publisher that has disconnected."""

@@ -1,4 +1,4 @@
-"""Entities as bytes, written before they are accepted: one that cannot be written is refused and changes nothing.
+"""Encoding of entities, done before they are accepted: one that cannot be encoded is refused and changes nothing.
 
 A record is a format byte, the version of the entity's layout, and its fields as ``values.dumps`` writes them.
 """
@@ -15,10 +15,10 @@ from gateway.kernel.messages.contents import newer
 from gateway.kernel.messages.message import Value
 
 ENTITY_VERSION: Final = 1
-"""The version of the encoding; each kind has a version of its layout besides."""
+"""The version of the encoding; each kind of entity has a layout version of its own."""
 
 MOST_NESTED: Final = 100
-"""How many tables and lists may be inside each other. AMQP's own tables allow 64."""
+"""The limit of nested tables and lists. AMQP's own tables allow 64."""
 
 _HEAD: Final = struct.Struct(">BH")
 
@@ -26,7 +26,7 @@ _HEAD: Final = struct.Struct(">BH")
 def writable(entity: Entity) -> Put:
     """Return the change that puts an entity, already encoded.
 
-    :raises PreconditionFailed: when the entity cannot be written, or could not be read back.
+    :raises PreconditionFailed: if the entity cannot be encoded, or could not be decoded again.
     """
     require_writable(entity.to_fields())
     try:
@@ -38,7 +38,7 @@ def writable(entity: Entity) -> Put:
 
 
 def require_writable(table: Mapping[str, Value]) -> None:
-    """Refuse a table that is nested too deeply to be stored and listed. :raises PreconditionFailed: saying so."""
+    """Check that a table is not nested too deeply to be stored and listed. :raises PreconditionFailed: if it is."""
     level: list[Value] = [value for value in table.values() if isinstance(value, dict | list)]
     for _ in range(MOST_NESTED):
         if not level:
@@ -54,10 +54,10 @@ def encode_entity(entity: Entity) -> bytes:
 
 
 def decode_entity(kind: str, record: bytes) -> Entity:
-    """Return the entity a record holds, in today's layout.
+    """Return the entity of a record, in the current layout.
 
-    :raises UnreadableRecord: when the record holds something else.
-    :raises StorageError: when a newer gateway wrote it.
+    :raises UnreadableRecord: if the record is invalid.
+    :raises StorageError: if a newer gateway wrote it.
     """
     entity = ENTITY_BY_KIND.get(kind)
     if entity is None:
@@ -71,7 +71,7 @@ def decode_entity(kind: str, record: bytes) -> Entity:
         raise newer(f"a {kind}", version, entity.version)
     fields = record[_HEAD.size :]
     try:
-        fields.decode()  # older versions wrote lone surrogates too, which no listing can show
+        fields.decode()  # older versions also wrote lone surrogates, which listings cannot show
         return entity.from_fields(values.loads(fields), version)
     except (TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
         raise UnreadableRecord(_reason(error)) from None

@@ -1,7 +1,7 @@
-"""The kernel's pen: gathers the changes of one turn, hands them to the store as one step, and knows what is durable.
+"""The journal: collects the changes of a turn, hands them to the store as one step, and tracks what is durable.
 
-A *turn* is one round of the event loop. Everything recorded in a turn gets the same log position, so it survives a
-crash whole or not at all; whoever must not answer before that waits for the position.
+A *turn* is one iteration of the event loop. All changes of a turn get the same log position, so after a crash either
+all of them are there or none. Code that must wait for durability waits for that position.
 """
 
 from collections import deque
@@ -35,26 +35,26 @@ if TYPE_CHECKING:
     from gateway.kernel.messages.paged_segment import PagedSegment
     from gateway.kernel.messages.queued_message import QueuedMessage
 
-#: Bytes that may wait for the disk before publishers are held back. Keeps a publisher without confirms, who
-#: outruns the disk, from filling the memory; large enough for many commits in a row.
+#: Bytes that may wait for the disk before publishers are blocked. Limits the memory that a publisher without confirms
+#: can fill when it is faster than the disk; large enough for many commits in a row.
 BACKLOG_LIMIT: Final = 32 * 1024 * 1024
 
-#: About what a change takes besides a body, in bytes. Without it a million small messages that expire at once would
-#: fill the memory and hold the reactor up for half a second, the disk being that far behind.
+#: The approximate memory of a change besides a body, in bytes. Without it a million small messages that expire at once
+#: would fill the memory and block the reactor for half a second, as the disk would be that far behind.
 CHANGE_SIZE: Final = 256
 
-#: Bytes that may wait for the disk before long work pauses. Well below the limit: long work holds no publisher back.
+#: Bytes that may wait for the disk before long work pauses; far below the limit, so that it does not block publishers.
 FILLING_LIMIT: Final = BACKLOG_LIMIT // 8
 
 
 class Journal:
-    """Owns the counters of positions and message ids, the changes of the turn, and those who wait for the disk.
+    """Owns the counters of positions and message ids, the changes of the turn, and the callbacks waiting for the disk.
 
-    ``position`` is the last place given to a message: queues count it up, and so have one order for all of them.
-    ``formats`` reads the headers of stored messages: format name to format; ``reader`` reads whole messages.
-    ``moved_lsn`` is the position of the last turn in which a dead letter was stored. ``turn_ms`` is ``now_ms`` once
-    somebody asked for it in this turn, else 0. ``budget`` is what is left of the turn. ``on_fault`` is called with what
-    a callback raises.
+    ``position`` is the last position given to a message: all queues share the counter, and so one order.
+    ``formats`` decodes the headers of stored messages by format name; ``reader`` decodes whole messages.
+    ``moved_lsn`` is the log position of the last turn that stored a dead letter or appended to a stream. ``turn_ms`` is
+    the cached ``now_ms`` of this turn, or 0. ``budget`` is the rest of the turn's time. ``on_fault`` is called with
+    exceptions of callbacks.
     """
 
     def __init__(self, store: "Store", clock: "Clock", formats: "Mapping[str, HeaderFormat]") -> None:
@@ -74,7 +74,7 @@ class Journal:
         self._step: OpenStep | None = None
         self.turn_ms = 0
         self._turn_bytes = 0
-        self._gathered = 0  # changes of this turn that are no backlog
+        self._gathered = 0  # changes of this turn that do not count as backlog
         self._backlog: deque[tuple[int, int]] = deque()
         self._backlog_bytes = 0
         self.is_backlogged = False
@@ -93,9 +93,9 @@ class Journal:
     # Messages in durable queues
 
     def enqueued(self, queue_id: int, entry: "QueuedMessage", due_at_ms: int = 0) -> None:
-        """Record that a durable queue took the message; its content is stored with the first of them.
+        """Record that a durable queue took a message; its content is stored with the first such record.
 
-        With ``due_at_ms`` it is held back until then, and a restart holds it back too.
+        ``due_at_ms`` is the end of its delay, which a restart observes too.
         """
         message = entry.message
         if message.id:
@@ -108,7 +108,7 @@ class Journal:
         self._enter(queue_id, entry, due_at_ms)
 
     def requeued(self, queue_id: int, entry: "QueuedMessage", due_at_ms: int = 0) -> None:
-        """Record that a message came back to its place in a durable queue, so that the count of its tries survives.
+        """Record that a message was requeued in a durable queue, so that its delivery count survives.
 
         ``due_at_ms`` is as in ``enqueued``.
         """
@@ -134,12 +134,12 @@ class Journal:
         )
 
     def dequeued(self, position: int, message: Message) -> None:
-        """Record that a durable queue let go of a message; its content goes with the last of them."""
+        """Record that a durable queue removed a message; the last removal discards its content."""
         if self._released(position, message.id):
             message.id = 0
 
     def dequeued_segment(self, segment: "PagedSegment") -> None:
-        """Record the same of a whole segment, whose spilled contents go too."""
+        """Record that a durable queue removed a whole segment; spilled contents are discarded too."""
         for position, content_id, flags in zip(segment.positions, segment.content_ids, segment.flags, strict=True):
             if flags & DURABLE:
                 self._released(position, content_id)
@@ -160,13 +160,13 @@ class Journal:
         return False
 
     def shared(self, message_id: int) -> None:
-        """Count one more durable queue that holds the message; recovery calls this for each beyond the first."""
+        """Count one more durable queue that holds the message; recovery calls this for each one after the first."""
         self._sharers[message_id] = self._sharers.get(message_id, 1) + 1
 
-    # Contents that leave memory while their message waits
+    # Contents paged out while their message waits
 
     def spilled(self, message: Message) -> int:
-        """Store content that need not survive a restart; return the id to read it back by."""
+        """Store content that need not survive a restart; return its id for reading it back."""
         self._message_id += 1
         copy = message.keyed(message.routing_key)
         copy.id = self._message_id
@@ -179,7 +179,7 @@ class Journal:
         self._changes.append(Discarded(message_id, is_spilled=True))
 
     def contents(self, message_ids: list[int]) -> "list[StoredMessage | None]":
-        """Read stored contents back, those of this very turn included; a turn is never handed over half done."""
+        """Return stored contents, including those of the current turn."""
         found = self._store.messages(message_ids)
         if max(message_ids, default=0) > self._flushed_id:
             fresh = {change.message_id: change.message for change in self._changes if isinstance(change, Stored)}
@@ -193,13 +193,13 @@ class Journal:
         return found
 
     def set_aside(self, message_id: int, reason: str) -> None:
-        """Record that a stored content cannot be used: the store keeps it aside."""
+        """Record that a stored content cannot be used: the store quarantines it."""
         aside = SetAside(MESSAGE, (message_id,), reason)
         self._changes.append(aside)
         self.on_set_aside(aside)
 
     def lost(self, position: int) -> None:
-        """Record that the content of a message is not to be found: its place goes too."""
+        """Record that a message's content is missing: its position is removed too."""
         self._changes.append(Dequeued(position))
 
     # Messages in streams
@@ -207,36 +207,36 @@ class Journal:
     def appended(self, change: Appended, size: int) -> None:
         """Record that a stream took a message, which takes about ``size`` bytes in the store.
 
-        Its publisher cannot tell by the message, which has no place of its own in the store.
+        Sets ``moved_lsn``, because confirms cannot tell from the message that it was stored: it has no id.
         """
         self.moved_lsn = self.lsn
         self._turn_bytes += size
         self._changes.append(change)
 
     def stream_chunks(self, stream_id: int, offset: int, most_bytes: int) -> bytes | None:
-        """Read durable messages of a stream back, as ``Store.stream_chunks`` does."""
+        """Read durable messages of a stream, as ``Store.stream_chunks`` does."""
         return self._store.stream_chunks(stream_id, offset, most_bytes)
 
     def segment_path(self, stream_id: int, first: int) -> "Path | None":
-        """Return the file of a sealed segment, if it is in one."""
+        """Return the file of a sealed segment, or ``None``."""
         return self._store.segment_path(stream_id, first)
 
-    # Steps of several turns
+    # Steps that span several turns
 
     def open_step(self) -> OpenStep:
-        """Begin a step that takes several turns; ``enter`` it for each part of it."""
+        """Begin a step that spans several turns; ``enter`` it for each part."""
         step = OpenStep()
         self._open_steps.append(step)
         return step
 
     def enter(self, step: OpenStep) -> None:
-        """Add what is recorded from now on to a step, until ``leave``; the turn must not end in between."""
+        """Record changes in a step until ``leave``; the turn must not end in between."""
         self._step = step
         self._changes, step.changes = step.changes, self._changes
         self._turn_bytes, step.size = step.size, self._turn_bytes
 
     def leave(self) -> None:
-        """Add what is recorded to the turn again."""
+        """Record changes in the turn again."""
         step, self._step = self._step, None
         assert step is not None
         self._changes, step.changes = step.changes, self._changes
@@ -244,16 +244,17 @@ class Journal:
         step.note_contents()
 
     def close_step(self, step: OpenStep) -> None:
-        """Make a step part of this turn, all of it.
+        """Make all changes of a step part of this turn.
 
-        It is no backlog: what one client may gather is bounded already, and the others would wait until it is written.
+        They do not count as backlog: the size of one client's step is limited already, and the backlog would block all
+        publishers until it is written.
         """
         self._open_steps.remove(step)
         self._changes += step.changes
         self._gathered += len(step.changes)
 
     def _changes_of(self, message_id: int) -> list[Change]:
-        """Return where a change to a message belongs while steps are open."""
+        """Return the list that a change to a message belongs to while steps are open."""
         if self._step is not None and not any(message_id in step.message_ids for step in self._open_steps):
             self._step.message_ids.add(message_id)
         for step in self._open_steps:
@@ -271,7 +272,7 @@ class Journal:
         return self.turn_ms
 
     def at_end_of_turn(self, call: Callable[[], None]) -> None:
-        """Call once before this turn is handed over, so that what is recorded then is part of it."""
+        """Call once before this turn's changes go to the store; what the call records is part of the turn."""
         self._last_words.append(call)
 
     def _end_turn(self) -> None:
@@ -280,21 +281,21 @@ class Journal:
             self._call(call)
 
     def _call(self, call: Callable[[], None]) -> None:
-        """Make a call that was asked for; what it raises keeps no other from being made."""
+        """Run a callback; an exception must not prevent the others."""
         try:
             call()
-        except Exception as error:  # the turn ends and the others are answered, whatever failed in one of them
+        except Exception as error:  # a fault in one callback must not stop the turn or the other callbacks
             if self.on_fault is None:
                 raise
             self.on_fault(error)
 
     @property
     def has_begun(self) -> bool:
-        """Whether something happened in this turn that its ``flush`` has to do with."""
+        """Whether this turn has work for ``flush``."""
         return bool(self._changes) or self.turn_ms != 0 or bool(self._last_words)
 
     def flush(self) -> None:
-        """End the turn: hand everything recorded to the store as one step."""
+        """End the turn: hand all its changes to the store as one step."""
         if self._last_words:
             self._end_turn()
         self.turn_ms = 0
@@ -312,25 +313,25 @@ class Journal:
 
     @property
     def is_filling(self) -> bool:
-        """Whether so much waits for the disk that long work had better pause."""
+        """Whether so much waits for the disk that long work should pause."""
         return self._backlog_bytes > FILLING_LIMIT
 
     @property
     def pending_lsn(self) -> Lsn:
-        """The position at which everything recorded so far will be durable."""
+        """The log position at which everything recorded so far will be durable."""
         return self.lsn if self._changes else Lsn(self.lsn - 1)
 
     def when_durable(self, lsn: int, answer: Callable[[], None]) -> None:
-        """Call ``answer`` once everything up to ``lsn`` is durable; at once if it is."""
+        """Call ``answer`` once everything up to ``lsn`` is durable; at once if it already is."""
         if lsn <= self.watermark:
             answer()
         else:
             self._waiting.append((lsn, answer))
 
     def on_durable(self, watermark: Lsn) -> None:
-        """The store got as far as ``watermark``: release those who waited for it.
+        """Called by the store when everything up to ``watermark`` is durable: runs the callbacks that waited for it.
 
-        Positions are waited for in rising order, since nobody waits for less than the present turn.
+        Callbacks are queued in rising order of positions, since none waits for an earlier turn than the current one.
         """
         self.watermark = watermark
         while self._backlog and self._backlog[0][0] <= watermark:

@@ -1,7 +1,7 @@
-"""Changes of several turns that the store gets as one: a long commit takes slices, and survives whole or not at all.
+"""Changes of several turns that the store gets as one step: a long commit runs in slices, and is atomic.
 
-While the step is open, changes to its messages belong to it too, whichever client makes them. Otherwise the store would
-hear that a message is gone before it hears that there is one.
+While the step is open, changes to its messages belong to it too, whichever client makes them. Otherwise the store could
+get the removal of a message before the message.
 """
 
 from gateway.kernel.journal.changes import Change, Stored
@@ -9,9 +9,9 @@ from gateway.kernel.messages.message import Message
 
 
 class OpenStep:
-    """The ``changes`` gathered so far, about ``size`` bytes with their bodies.
+    """The ``changes`` collected so far, about ``size`` bytes with their bodies.
 
-    ``message_ids`` are the contents that the step has to do with; ``contents`` are those that it is the first to store.
+    ``message_ids`` are the contents that the step's changes refer to; ``contents`` are those that it stores first.
     """
 
     __slots__ = ("_seen", "changes", "contents", "message_ids", "size")
@@ -24,7 +24,7 @@ class OpenStep:
         self.size = 0
 
     def note_contents(self) -> None:
-        """Remember the contents among the changes since the last call, for those who read them back."""
+        """Index the contents among the changes since the last call, for ``Journal.contents``."""
         for change in self.changes[self._seen :]:
             if isinstance(change, Stored):
                 self.contents[change.message_id] = change.message

@@ -1,6 +1,6 @@
-"""Which batches a virtual host has published: what makes a batch that is sent again a duplicate, after a crash too.
+"""The last published batch of each producer, so that a batch sent again is a duplicate, after a crash too.
 
-A *producer* publishes batches under its name, for one *query* or several, each counting its batches upwards.
+A *producer* publishes batches under its name, for one or several *queries*, each with a rising batch number.
 """
 
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Producers:
-    """Owns the last batch of each query. The oldest come first, so forgetting takes them from the front."""
+    """Owns the last batch of each query, oldest first."""
 
     def __init__(self, vhost_name: str, journal: "Journal") -> None:
         self._vhost_name = vhost_name
@@ -24,29 +24,29 @@ class Producers:
         return len(self._record_by_query)
 
     def has_published(self, producer: str, query: str, batch: int) -> bool:
-        """Whether this batch, or a later one of the same query, was published."""
+        """Return whether this batch, or a later one of the same query, was published."""
         record = self._record_by_query.get((producer, query))
         return record is not None and batch <= record.batch
 
     def published(self, producer: str, query: str, batch: int) -> None:
-        """Record that a batch is published, in the turn in which its messages are."""
+        """Record a published batch, in the same turn as its messages."""
         record = ProducerRecord(self._vhost_name, producer, query, batch, self._journal.now_ms)
         self.install(record)
         self._journal.record(Put(record))
 
     def install(self, record: ProducerRecord) -> None:
-        """Put a batch behind those that are known."""
+        """Add a batch as the newest one."""
         key = record.producer, record.query
         self._record_by_query.pop(key, None)
         self._record_by_query[key] = record
 
     def settle(self) -> None:
-        """Order what came back from the store, where it lay in no order."""
+        """Sort the batches found by recovery, which have no order in the store."""
         for record in sorted(self._record_by_query.values(), key=lambda record: record.published_at_ms):
             self.install(record)
 
     def forget(self, age_ms: int) -> None:
-        """Forget queries whose last batch is older."""
+        """Forget queries whose last batch is older than this."""
         before_ms = self._journal.now_ms - age_ms
         for key, record in list(self._record_by_query.items()):
             if record.published_at_ms >= before_ms:
@@ -54,7 +54,7 @@ class Producers:
             self._remove(key, record)
 
     def erase(self) -> None:
-        """Forget all of them, with their virtual host."""
+        """Forget all queries, with their virtual host."""
         for key, record in list(self._record_by_query.items()):
             self._remove(key, record)
 

@@ -1,4 +1,4 @@
-"""The entities that survive: users, exchanges, queues, sessions and more, put whole and removed by key."""
+"""The durable entities: users, exchanges, queues, sessions and more, put as a whole and removed by key."""
 
 from dataclasses import dataclass, fields
 from typing import ClassVar, Final, Self
@@ -11,10 +11,10 @@ ENTITY_BY_KIND: Final[dict[str, type["Entity"]]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """Base of the records that are put and removed whole.
+    """Base of the records that are put and removed as a whole.
 
-    ``kind`` names the table, ``version`` its layout: a store that holds a newer version refuses to start, an older one
-    is upgraded by ``from_fields``. Fields hold ``Value``s only. The first ``key_width`` fields are the key.
+    ``kind`` names the table, ``version`` its layout: a store with a newer version refuses to start, an older one is
+    upgraded by ``from_fields``. Fields hold only ``Value``s. The first ``key_width`` fields are the key.
     """
 
     kind: ClassVar[str]
@@ -22,16 +22,16 @@ class Entity:
     key_width: ClassVar[int] = 1
 
     def __init_subclass__(cls) -> None:
-        ENTITY_BY_KIND[cls.kind] = cls  # twice for a class with slots: the second is the one that is used
+        ENTITY_BY_KIND[cls.kind] = cls  # called twice for a class with slots; the second one is in use
 
     @property
     def messages_id(self) -> int:
-        """The number under which the store keeps messages for this entity; 0 if it keeps none."""
+        """The number under which the store keeps the entity's messages; 0 if it has none."""
         return 0
 
     @property
     def key(self) -> tuple[Value, ...]:
-        """What identifies the entity among its kind."""
+        """The fields that identify the entity among those of its kind."""
         return tuple(getattr(self, f.name) for f in fields(self)[: self.key_width])
 
     def to_fields(self) -> dict[str, Value]:
@@ -40,7 +40,7 @@ class Entity:
 
     @classmethod
     def from_fields(cls, values: dict[str, Value], version: int) -> Self:
-        """Rebuild an entity of layout ``version``; a new layout overrides this to upgrade the older ones."""
+        """Build an entity from fields of layout ``version``; a newer layout overrides this to upgrade older ones."""
         return cls(**values)
 
 
@@ -48,8 +48,8 @@ class Entity:
 class UserRecord(Entity):
     """A user of the internal database. ``password_hash`` is RabbitMQ's: base64 of a 4 byte salt and the digest.
 
-    ``scram_sha_256`` is what ``gateway.access.scram`` keeps of the password. It is empty for a user of whom only the
-    hash is known, and so for every record of version 1, which had no such field.
+    ``scram_sha_256`` is the verifier of ``gateway.access.scram``. It is empty if only the password's hash is known, as
+    in every record of version 1, which did not have the field.
     """
 
     kind: ClassVar[str] = "user"
@@ -64,7 +64,7 @@ class UserRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class SecretRecord(Entity):
-    """Random bytes that this store alone has, for what must not be guessed and yet stay the same over restarts."""
+    """Random bytes of this store, for secrets that have to stay the same over restarts."""
 
     kind: ClassVar[str] = "secret"
     name: str
@@ -75,8 +75,8 @@ class SecretRecord(Entity):
 class VhostRecord(Entity):
     """A virtual host, and the plugins it enables: name to settings.
 
-    An empty ``default_queue_type`` is the node's. Nobody deletes it while it ``is_protected``, which layout 2 added;
-    layout 3 added ``trace_table``, whether what happens to its messages is written down.
+    An empty ``default_queue_type`` means the node's. Deleting it is refused while it ``is_protected`` (since layout 2);
+    ``trace_table`` (since layout 3) enables the table of its message events.
     """
 
     kind: ClassVar[str] = "vhost"
@@ -94,7 +94,7 @@ class VhostRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class PermissionRecord(Entity):
-    """Patterns of the names a user may configure, write and read in a virtual host."""
+    """Patterns of the names that a user may configure, write and read in a virtual host."""
 
     kind: ClassVar[str] = "permission"
     key_width: ClassVar[int] = 2
@@ -107,7 +107,7 @@ class PermissionRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class TopicPermissionRecord(Entity):
-    """Patterns of the routing keys a user may write and read through one topic exchange."""
+    """Patterns of the routing keys that a user may write and read through one topic exchange."""
 
     kind: ClassVar[str] = "topic_permission"
     key_width: ClassVar[int] = 3
@@ -120,7 +120,7 @@ class TopicPermissionRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRecord(Entity):
-    """A durable exchange. ``queue_id`` names it in the message tables if it holds messages back, and is 0 otherwise."""
+    """A durable exchange. ``queue_id`` is its number in the message tables if it delays messages, else 0."""
 
     kind: ClassVar[str] = "exchange"
     key_width: ClassVar[int] = 2
@@ -140,7 +140,7 @@ class ExchangeRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class QueueRecord(Entity):
-    """A durable queue. ``id`` names it in the message tables; ``user`` made it, which layout 2 added."""
+    """A durable queue. ``id`` is its number in the message tables; ``user`` declared it (since layout 2)."""
 
     kind: ClassVar[str] = "queue"
     version: ClassVar[int] = 2
@@ -160,7 +160,7 @@ class QueueRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class StreamOffsetRecord(Entity):
-    """How far a consumer got in a stream, by the name it gave itself: ``offset`` is the last message it dealt with."""
+    """The stored offset of a named stream consumer: ``offset`` is the last message that it processed."""
 
     kind: ClassVar[str] = "stream_offset"
     key_width: ClassVar[int] = 3
@@ -172,10 +172,10 @@ class StreamOffsetRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class ArchiveRecord(Entity):
-    """An archive: ``source`` says of what, ``exchange``, ``queue`` or ``trace``, and ``name`` of which.
+    """An archive of an exchange, a queue or the trace (``source``) of this ``name``.
 
-    ``id`` names its log in the message tables. ``since_ms`` is when it began, wall time: files are named by it, for an
-    archive of the same name may come after this one.
+    ``id`` is its number in the message tables. ``since_ms`` is when it began, wall time; its files are named by it,
+    because another archive of the same name may follow.
     """
 
     kind: ClassVar[str] = "archive"
@@ -194,9 +194,9 @@ class ArchiveRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class BindingRecord(Entity):
-    """A binding between two durable ends. ``destination_kind`` is ``queue`` or ``exchange``.
+    """A binding of a durable source to a durable destination. ``destination_kind`` is ``queue`` or ``exchange``.
 
-    ``user`` made it, which layout 2 added.
+    ``user`` created it (since layout 2).
     """
 
     kind: ClassVar[str] = "binding"
@@ -240,10 +240,10 @@ class ParameterRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord(Entity):
-    """A session that outlives its connection: by ``expiry_s`` seconds, counted from ``ended_at_ms`` (wall time).
+    """A session that outlives its connection by ``expiry_s`` seconds, counted from ``ended_at_ms`` (wall time).
 
-    ``ended_at_ms`` is 0 while its client is connected. ``user`` is whose it is, which layout 2 added; empty in records
-    of layout 1.
+    ``ended_at_ms`` is 0 while its client is connected. ``user`` is its owner (since layout 2, empty in records of
+    layout 1).
     """
 
     kind: ClassVar[str] = "session"
@@ -258,10 +258,10 @@ class SessionRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRecord(Entity):
-    """What a session asked for under one filter, as its client wrote it.
+    """A session's subscription to one topic filter, as its client wrote it.
 
-    ``group`` is the name of the group it shares messages with, or empty. ``identifier`` comes with each message, unless
-    it is 0. ``qos`` is the most it wants.
+    ``group`` is the name of a shared subscription, or empty. ``identifier`` is sent with each message, unless it is 0.
+    ``qos`` is the maximum QoS.
     """
 
     kind: ClassVar[str] = "subscription"
@@ -279,7 +279,7 @@ class SubscriptionRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class GroupRecord(Entity):
-    """That a queue was made for a group of subscribers, and goes with the last of them. ``queue_id`` says which one."""
+    """A queue of a shared subscription, deleted with its last subscriber. ``queue_id`` is its number."""
 
     kind: ClassVar[str] = "group"
     key_width: ClassVar[int] = 2
@@ -290,10 +290,10 @@ class GroupRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class HandshakeRecord(Entity):
-    """An exactly-once delivery under way, by its packet identifier.
+    """A QoS 2 delivery in progress, by its packet identifier.
 
-    One that ``is_incoming`` was published already and is remembered until its publisher releases it. Of the others,
-    ``position`` is the message's place in its queue, and 0 once its subscriber has it (MQTT 5.0, 4.3.3).
+    If it ``is_incoming``, the message was published and the identifier is kept until the publisher's PUBREL. Otherwise
+    ``position`` is the message's position in its queue, and 0 once its subscriber has it (MQTT 5.0, 4.3.3).
     """
 
     kind: ClassVar[str] = "handshake"
@@ -307,7 +307,7 @@ class HandshakeRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class RetainedRecord(Entity):
-    """The last message of a topic that was to be kept. ``expires_at_ms`` is wall time, 0 for never."""
+    """The retained message of a topic. ``expires_at_ms`` is wall time, 0 for never."""
 
     kind: ClassVar[str] = "retained"
     key_width: ClassVar[int] = 2
@@ -322,7 +322,7 @@ class RetainedRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class WillRecord(Entity):
-    """What is to be published for a client that is gone, at ``due_at_ms`` (wall time) unless it comes back before."""
+    """The will message of a disconnected client, published at ``due_at_ms`` (wall time) unless it reconnects before."""
 
     kind: ClassVar[str] = "will"
     key_width: ClassVar[int] = 2
@@ -339,7 +339,7 @@ class WillRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class ProducerRecord(Entity):
-    """The last batch that a producer published for one of its queries, and when (wall time)."""
+    """The last batch that a producer published for one of its queries, and its wall time."""
 
     kind: ClassVar[str] = "producer"
     key_width: ClassVar[int] = 3
@@ -354,7 +354,7 @@ class ProducerRecord(Entity):
 class SeenRecord(Entity):
     """A key in the deduplication window of a queue or exchange (``place``), as a digest.
 
-    ``number`` orders the keys of one window. ``until_ms`` is wall time, 0 for as long as there is room.
+    ``number`` orders the keys of one window. ``until_ms`` is wall time, 0 for no time limit.
     """
 
     kind: ClassVar[str] = "seen"
@@ -369,9 +369,9 @@ class SeenRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class CleanStopRecord(Entity):
-    """There while the store is closed in order: what was handed out came back and was counted.
+    """Marks that the store was closed cleanly: unsettled messages were requeued and their deliveries counted.
 
-    All but the messages up to the position ``doubtful_up_to``, which were there when the node was last killed.
+    Except messages up to the position ``doubtful_up_to``, which existed when the node was last killed.
     """
 
     kind: ClassVar[str] = "clean_stop"

@@ -1,4 +1,4 @@
-"""What the kernel needs of the world: a clock, a store, what plugins supply. All is called on the kernel's thread."""
+"""The store interface (port) of the kernel. All calls are made on the kernel's thread."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -11,33 +11,33 @@ if TYPE_CHECKING:
 
 
 class StoreListener(Protocol):
-    """Who hears how far the store got. Every call comes on the kernel's thread, never from inside ``append``."""
+    """Callbacks that report the store's progress, always on the kernel's thread and never from inside ``append``."""
 
     def on_durable(self, watermark: Lsn) -> None:
-        """Everything up to ``watermark`` survives a crash from now on; watermarks only rise."""
+        """Report that everything up to ``watermark`` is durable; watermarks only rise."""
         ...
 
     def on_refused(self, reason: str) -> None:
-        """A change could not be written and was left out: what waits for the store now must not be called safe.
+        """Report that a change could not be written and was left out: pending confirms must not be positive.
 
-        Comes before the watermark of that change.
+        Called before the watermark of that change.
         """
         ...
 
     def on_set_aside(self, aside: SetAside) -> None:
-        """A record could not be read back and is kept aside from now on."""
+        """Report that a record could not be read and was quarantined."""
         ...
 
     def on_stalled(self, reason: str) -> None:
-        """The store cannot write for now (the disk is full, an I/O error) and tries again by itself."""
+        """Report that the store cannot write for now (the disk is full, an I/O error); it retries by itself."""
         ...
 
     def on_resumed(self) -> None:
-        """The store writes again after ``on_stalled``."""
+        """Report that the store writes again after ``on_stalled``."""
         ...
 
     def on_failed(self, reason: str) -> None:
-        """The store gave up, once and for good: nothing above the last watermark will ever be durable."""
+        """Report, once, that the store has failed for good: nothing above the last watermark will become durable."""
         ...
 
 
@@ -45,63 +45,62 @@ class Store(Protocol):
     """An ordered log of changes that becomes durable in batches.
 
     ``append`` never blocks and never fails: it stages the changes, in order, and returns the position at which they
-    will be durable: 1 for the first call, one more for each further call. The store then reports progress to its
-    listener. Losing the tail that was staged but not reported is allowed; losing anything reported is not. A message
-    whose ``Dequeued`` is staged before its ``Enqueued`` was written need not be written at all, and likewise ``Stored``
-    and ``Discarded``.
+    will be durable: 1 for the first call, one more for each further call. The store reports progress to its listener.
+    It may lose staged changes that it has not reported, but nothing that it has. A message whose ``Dequeued`` is staged
+    before its ``Enqueued`` was written need not be written at all, and likewise ``Stored`` and ``Discarded``.
     """
 
     def listen(self, listener: StoreListener) -> None:
-        """Name the listener. Called once, before the first ``append``."""
+        """Set the listener. Called once, before the first ``append``."""
         ...
 
     def append(self, changes: Changes) -> Lsn:
         """Stage ``changes`` as one step: after a crash all of them are there, or none.
 
-        The sequence is the store's from now on; the caller does not touch it again.
+        The store owns the sequence from now on; the caller must not change it.
         """
         ...
 
     def messages(self, message_ids: Sequence[int]) -> list[StoredMessage | None]:
-        """Read contents back, staged or durable, in the order asked for; ``None`` where nothing is stored."""
+        """Return contents, staged or durable, in the order of the ids; ``None`` where nothing is stored."""
         ...
 
     def stream_chunks(self, stream_id: int, offset: int, most_bytes: int) -> bytes | None:
-        """Read durable messages of a stream back, as chunks (see ``chunks``) that follow each other.
+        """Return durable messages of a stream, as consecutive chunks (see ``chunks``).
 
-        The first of them holds the message at ``offset``. There are no more than ``most_bytes``, unless that one alone
-        is longer. ``None`` where no such message is, or is not durable yet. What is there may be a little more than was
-        reported so far.
+        The first chunk holds the message at ``offset``. The result has at most ``most_bytes``, unless the first chunk
+        alone is longer. ``None`` if that message does not exist or is not durable yet. The result may include a few
+        durable messages beyond the last reported watermark.
 
-        :raises StorageError: when it cannot be read.
+        :raises StorageError: if it cannot be read.
         """
         ...
 
     def segment_path(self, stream_id: int, first: int) -> "Path | None":
-        """Return the file that holds the sealed segment beginning with ``first``: chunks, one behind the other.
+        """Return the file of the sealed segment that begins with ``first``: consecutive chunks.
 
-        ``None`` while it is not in a file, which in some stores it never is. The file does not change; it goes some
-        time after the segment was truncated, and with it all files beside it that begin with the same number.
+        ``None`` while it is not in a file; some stores have none. The file does not change. It is deleted some time
+        after the segment was truncated, together with all files beside it whose names begin with the same number.
         """
         ...
 
     def recover(self) -> Iterator[Recovered]:
         """Yield what was durable when the store was opened, before the first ``append``.
 
-        All ``Put`` come first, behind a ``SetAside`` for each record that is kept aside (one that is found unreadable
-        later may come later), then the segments of one stream after the other, the one that is not sealed last, then
-        every ``Enqueued`` in rising position. No ``Stored``: contents are read with ``messages`` when needed. Spilled
-        contents of the last run are gone. A stream that was ever appended to has one unsealed segment, an empty one if
-        need be, so that it goes on where it ended.
+        The order is: all ``Put``, after a ``SetAside`` for each quarantined record (a record found unreadable later may
+        follow later); the segments of one stream after the other, the unsealed one last; every ``Enqueued`` in rising
+        position. There is no ``Stored``: contents are read with ``messages`` when needed. Spilled contents of the last
+        run are deleted. A stream that was ever appended to has one unsealed segment, maybe empty, so that it continues
+        at its end.
         """
         ...
 
     def record_count(self) -> int:
-        """Return about how many changes ``recover`` yields; asked before it, for showing progress."""
+        """Return about how many changes ``recover`` will yield, for showing progress."""
         ...
 
     def highest_ids(self) -> tuple[int, int]:
-        """Return the highest position and message id found by recovery; new ones start above them."""
+        """Return the highest position and message id found by recovery; new ones start above."""
         ...
 
     def close(self) -> None:

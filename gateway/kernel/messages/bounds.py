@@ -1,7 +1,7 @@
-"""How large and how deep what clients and operators name and say may be, in bytes as stored: one place for all doors.
+"""Limits on the size and nesting of names, texts, arguments and parameters, in bytes as stored.
 
-Every protocol, HTTP, definitions and policies reach the kernel by the same calls, which check here before anything
-changes. What is refused leaves no trace, and what is accepted can be recorded.
+All protocols, HTTP, definitions and policies reach the kernel through the same calls, which check these limits before
+anything changes. A refused request changes nothing; an accepted one can be stored.
 """
 
 from collections.abc import Sequence
@@ -12,67 +12,67 @@ from typing import Final
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Arguments, Value
 
-#: Bytes in a name: of a queue, an exchange, a virtual host, a user, a policy. What a short string of AMQP holds.
+#: Bytes in a name of a queue, an exchange, a virtual host, a user or a policy: the limit of an AMQP short string.
 LONGEST_NAME: Final = 255
 
-#: Bytes in a routing key that AMQP can say, so in every key that an argument or a policy sets.
+#: Bytes in a routing key that AMQP can transmit, and so in every key set by an argument or a policy.
 LONGEST_SAID_KEY: Final = 255
 
-#: Bytes in the routing key of a binding or message: what the record of a message holds, and a topic of MQTT.
+#: Bytes in the routing key of a binding or message: the limit of a message record, and of an MQTT topic.
 LONGEST_KEY: Final = 65_535
 
 #: Words in the routing key of a binding: each may take a node in the index of its exchange, some 0.5 KB.
 MOST_WORDS: Final = 1_024
 
-#: Routing keys in the headers ``CC`` and ``BCC`` of one message: each is routed by itself.
+#: Routing keys in the headers ``CC`` and ``BCC`` of one message: each is routed separately.
 MOST_SENDER_KEYS: Final = 1_024
 
-#: Bytes in a text that describes something.
+#: Bytes in a description.
 LONGEST_TEXT: Final = 4_096
 
 #: Bytes in the arguments of one queue, exchange, binding or policy, and values in them.
 MOST_BYTES: Final = 131_072
 MOST_VALUES: Final = 10_000
 
-#: The same of the value of one parameter.
+#: The same for the value of one parameter.
 MOST_PARAMETER_BYTES: Final = 1_048_576
 MOST_PARAMETER_VALUES: Final = 100_000
 
-#: Tables and lists inside each other, as in AMQP's tables.
+#: Nesting of tables and lists, as in AMQP's tables.
 MOST_LEVELS: Final = 64
 
-#: What fits into 64 bits, with a sign or without one.
+#: The range of signed and unsigned 64 bit integers.
 LEAST_INTEGER: Final = -(2**63)
 LARGEST_INTEGER: Final = 2**64 - 1
 
-#: The largest count or size that a limit may be.
+#: The largest value of a count or size limit.
 LARGEST_COUNT: Final = 2**63 - 1
 
-#: Ten years: the longest time to live or lease, in milliseconds (R40).
+#: Ten years: the longest TTL or lease, in milliseconds (R40).
 LONGEST_MS: Final = 315_360_000_000
 
-_NOT_UNICODE: Final = "it holds half a character, which UTF-8 cannot write"
+_NOT_UNICODE: Final = "it contains a lone surrogate, which UTF-8 cannot encode"
 
-#: Bytes of a number, a name's or text's length and kind, as near as protocols and stores agree.
+#: The approximate size of a number, or of the length and type of a name or text, in protocols and stores.
 _OVERHEAD: Final = 9
 
 
 def require_name(kind: str, name: str) -> None:
-    """Refuse a name that no AMQP client could say. ``kind`` reads ``queue``. :raises PreconditionFailed: saying why."""
+    """Check a name against AMQP's limit. ``kind`` is for example ``queue``. :raises PreconditionFailed: if it fails."""
     size = _size(f"{kind} name", name)
     if size > LONGEST_NAME:
         raise PreconditionFailed(f"{kind} name of {size} bytes is longer than {LONGEST_NAME}")
 
 
 def require_text(what: str, text: str, most: int = LONGEST_TEXT) -> None:
-    """Refuse a text that is too long, or that UTF-8 cannot write. :raises PreconditionFailed: saying which."""
+    """Check that a text is valid UTF-8 and not too long. :raises PreconditionFailed: with the reason."""
     size = _size(what, text)
     if size > most:
         raise PreconditionFailed(f"{what} of {size} bytes is longer than {most}")
 
 
 def require_binding_key(key: str) -> None:
-    """Refuse a routing key that no record or index holds. :raises PreconditionFailed: saying why."""
+    """Check the size of a binding's routing key. :raises PreconditionFailed: with the reason."""
     require_text("routing key", key, LONGEST_KEY)
     words = key.count(".") + 1
     if words > MOST_WORDS:
@@ -80,7 +80,7 @@ def require_binding_key(key: str) -> None:
 
 
 def require_sender_keys(keys: Sequence[str]) -> None:
-    """Refuse further keys of a message that are too many or too long. :raises PreconditionFailed: saying why."""
+    """Check the number and size of a message's CC and BCC keys. :raises PreconditionFailed: with the reason."""
     if len(keys) > MOST_SENDER_KEYS:
         raise PreconditionFailed(f"invalid message: {len(keys)} keys in CC and BCC are more than {MOST_SENDER_KEYS}")
     for key in keys:
@@ -89,9 +89,9 @@ def require_sender_keys(keys: Sequence[str]) -> None:
 
 
 def require_arguments(entity: str, arguments: Arguments) -> None:
-    """Refuse arguments that are too large to be kept. ``entity`` reads ``queue 'q' in vhost '/'``.
+    """Check that arguments are not too large to be stored. ``entity`` is for example ``queue 'q' in vhost '/'``.
 
-    :raises PreconditionFailed: naming the argument and its fault.
+    :raises PreconditionFailed: with the argument and the reason.
     """
     if not arguments:
         return
@@ -106,19 +106,19 @@ def require_arguments(entity: str, arguments: Arguments) -> None:
 
 
 def require_parameter(what: str, value: Value) -> None:
-    """Refuse the value of a parameter that is too large to be kept. :raises PreconditionFailed: saying why."""
+    """Check that a parameter's value is not too large to be stored. :raises PreconditionFailed: with the reason."""
     size, values, fault = _weighed(value)
     if fault := fault or _excess(size, values, MOST_PARAMETER_BYTES, MOST_PARAMETER_VALUES):
         raise PreconditionFailed(f"invalid value of {what}: {fault}")
 
 
 def is_said_key(value: Value) -> bool:
-    """Tell whether a value is a routing key, or a name, that every protocol can say."""
+    """Return whether a value is a routing key or name that every protocol can transmit."""
     return isinstance(value, str) and fault_of_said_key(value) is None
 
 
 def fault_of_said_key(text: str) -> str | None:
-    """Return why a text is no routing key or name that every protocol can say; ``None`` if it is one."""
+    """Return why a text is no routing key or name that every protocol can transmit; ``None`` if it is one."""
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
@@ -152,7 +152,7 @@ def _excess(size: int, values: int, most_bytes: int, most_values: int) -> str | 
 
 
 def _weighed(value: Value) -> tuple[int, int, str | None]:
-    """Return bytes and values of a value, and its fault; without recursion, as what is deep must not end the walk."""
+    """Return the bytes and number of values in a value, and its fault; iterative, as deep values would overflow."""
     size = count = 0
     waiting: list[tuple[Value, int]] = [(value, 1)]
     while waiting:

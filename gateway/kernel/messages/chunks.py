@@ -1,10 +1,10 @@
-"""Chunks: runs of consecutive messages of a stream as bytes, the same in a store, in a file and on the way to a reader.
+"""Chunks: runs of consecutive messages of a stream as bytes, in the same form in a store, in a file and for readers.
 
 chunk: version, first offset, count, timestamps of the first and the last message (ms since the epoch), length of the
 entries, then the entries.
 entry: timestamp (ms), lengths of filter value and content, then those two. Contents are those of ``contents``.
-All integers are big-endian. Chunks that follow each other are simply one behind the other. Uses nothing but the
-standard library, so that a worker process may read them too.
+All integers are big-endian. Consecutive chunks are concatenated. This module uses only the standard library and the
+errors, so that worker processes can import it too.
 """
 
 import struct
@@ -18,16 +18,16 @@ CHUNK_VERSION: Final = 1
 
 _HEAD: Final = struct.Struct(">BQIQQI")
 ENTRY_FORMAT: Final = ">QBI"
-"""How ``struct`` writes what stands before the filter value of an entry: timestamp, lengths of value and content."""
+"""The ``struct`` format of an entry's head: timestamp, lengths of filter value and content."""
 
 _ENTRY: Final = struct.Struct(ENTRY_FORMAT)
 _pack_entry: Final = _ENTRY.pack
 
 HEAD_SIZE: Final = _HEAD.size
-"""The length of what stands before the entries of a chunk, in bytes."""
+"""The length of a chunk's head, in bytes."""
 
 ENTRY_SIZE: Final = _ENTRY.size
-"""The length of what stands before the filter value of an entry, in bytes."""
+"""The length of an entry's head, in bytes."""
 
 LONGEST_FILTER: Final = 255
 """The longest filter value, in bytes."""
@@ -37,10 +37,10 @@ Entry: TypeAlias = tuple[int, bytes, bytes]
 
 
 class ChunkHead(NamedTuple):
-    """What a chunk says of itself. It begins at ``position`` of the data and takes ``size`` bytes, head included."""
+    """The head of a chunk. It begins at ``position`` of the data; ``size`` is in bytes and includes the head."""
 
     first: int
-    count: int  # type: ignore[assignment]  # nobody counts values in a head, as tuples can
+    count: int  # type: ignore[assignment]  # replaces ``tuple.count``, which is of no use for a head
     first_ms: int
     last_ms: int
     position: int
@@ -48,19 +48,19 @@ class ChunkHead(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The offset behind the last message."""
+        """The offset after the last message."""
         return self.first + self.count
 
     @property
     def entries_size(self) -> int:
-        """The bytes of the entries."""
+        """The size of the entries in bytes."""
         return self.size - HEAD_SIZE
 
 
 class ChunkBuilder:
-    """Gathers messages that follow each other into one chunk, without copying any before it is ``encoded``.
+    """Builds a chunk of consecutive messages; nothing is copied before ``encoded``.
 
-    ``size`` is what the entries take so far, in bytes.
+    ``size`` is that of the entries so far, in bytes.
     """
 
     __slots__ = ("_count", "_first", "_first_ms", "_last_ms", "_pieces", "size")
@@ -73,11 +73,11 @@ class ChunkBuilder:
         self.size = 0
 
     def __len__(self) -> int:
-        """How many messages were added."""
+        """Return the number of added messages."""
         return self._count
 
     def add(self, timestamp_ms: int, filter_value: bytes, envelope: bytes, body: bytes) -> None:
-        """Add a message; its content is in two parts that are written one behind the other."""
+        """Add a message; its content is the envelope followed by the body."""
         content_size = len(envelope) + len(body)
         self._pieces += (_pack_entry(timestamp_ms, len(filter_value), content_size), filter_value, envelope, body)
         self.size += ENTRY_SIZE + len(filter_value) + content_size
@@ -87,13 +87,13 @@ class ChunkBuilder:
         self._count += 1
 
     def encoded(self) -> bytes:
-        """Return the chunk; at least one message must be in it."""
+        """Return the chunk; it must have at least one message."""
         self._pieces[0] = _HEAD.pack(CHUNK_VERSION, self._first, self._count, self._first_ms, self._last_ms, self.size)
         return b"".join(self._pieces)
 
 
 def encode_chunk(first: int, entries: Sequence[Entry]) -> bytes:
-    """Return the chunk of these messages, at least one, in order; the first of them has the offset ``first``."""
+    """Return the chunk of these messages (at least one, in order); the first one has the offset ``first``."""
     builder = ChunkBuilder(first)
     for timestamp_ms, filter_value, content in entries:
         builder.add(timestamp_ms, filter_value, b"", content)
@@ -101,33 +101,33 @@ def encode_chunk(first: int, entries: Sequence[Entry]) -> bytes:
 
 
 def read_head(data: bytes, position: int = 0) -> ChunkHead:
-    """Return the head of the chunk that begins at ``position``; the entries need not be there.
+    """Return the head of the chunk that begins at ``position``; the entries may be missing.
 
-    :raises StorageError: when the head is cut off, or a newer gateway wrote it.
+    :raises StorageError: if the head is truncated, or a newer gateway wrote it.
     """
     if position + HEAD_SIZE > len(data):
-        raise StorageError("the head of a chunk is torn")
+        raise StorageError("the head of a chunk is truncated")
     version, first, count, first_ms, last_ms, size = _HEAD.unpack_from(data, position)
     if version != CHUNK_VERSION:
-        raise StorageError(f"a chunk has layout {version}, this gateway reads {CHUNK_VERSION}")
+        raise StorageError(f"a chunk has layout {version}, but this gateway reads layout {CHUNK_VERSION}")
     return ChunkHead(first, count, first_ms, last_ms, position, HEAD_SIZE + size)
 
 
 def chunk_heads(data: bytes) -> Iterator[ChunkHead]:
-    """Yield the head of each chunk. :raises StorageError: when the last one is torn, or a newer gateway wrote one."""
+    """Yield the head of each chunk. :raises StorageError: if the last is truncated, or a newer gateway wrote one."""
     position = 0
     while position < len(data):
         head = read_head(data, position)
         position += head.size
         if position > len(data):
-            raise StorageError(f"the chunk from offset {head.first} is torn")
+            raise StorageError(f"the chunk from offset {head.first} is truncated")
         yield head
 
 
 def entries(data: bytes, from_offset: int = 0) -> Iterator[tuple[int, int, bytes, bytes]]:
     """Yield offset, timestamp in ms, filter value and content of each message from ``from_offset`` on.
 
-    :raises StorageError: when the last chunk is torn, or a newer gateway wrote one.
+    :raises StorageError: if the last chunk is truncated, or a newer gateway wrote one.
     """
     unpack = _ENTRY.unpack_from
     for head in chunk_heads(data):
@@ -143,14 +143,14 @@ def entries(data: bytes, from_offset: int = 0) -> Iterator[tuple[int, int, bytes
 
 
 def merge_chunks(chunks: Sequence[bytes]) -> bytes:
-    """Return one chunk of the messages of several, at least one, that follow each other without a gap.
+    """Merge at least one chunk, consecutive and without gaps, into one.
 
-    :raises StorageError: when they do not, or one of them is torn.
+    :raises StorageError: if there is a gap, or a chunk is truncated.
     """
     heads = [next(chunk_heads(chunk)) for chunk in chunks]
     for one, other in pairwise(heads):
         if one.end != other.first:
-            raise StorageError(f"a chunk ends before offset {one.end}, the next begins with {other.first}")
+            raise StorageError(f"a chunk ends before offset {one.end}, but the next one begins with {other.first}")
     if len(chunks) == 1:
         return chunks[0]
     first, last = heads[0], heads[-1]

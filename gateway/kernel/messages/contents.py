@@ -1,10 +1,10 @@
-"""How the content of a message looks as bytes, the same in every place where it is kept.
+"""The encoding of a message's content, the same wherever it is stored.
 
 content: version, lengths of exchange, routing key, header format and header, then those four and the body. Integers are
-big-endian. What stands before the body is the *envelope*; publishers repeat it, so both directions remember it.
+big-endian. Everything before the body is the *envelope*; publishers repeat it, so encoder and decoder cache it.
 
-There are two layouts. Version 1 has two bytes for the length of a name; version 2 has four, and is written only where a
-name is longer than 65,535 bytes. So every message can be written, whatever name was derived for it.
+There are two layouts. Version 1 has two bytes for the length of a name; version 2 has four, and is written only if a
+name is longer than 65,535 bytes. So every message can be written, even if its name was derived and is very long.
 """
 
 import struct
@@ -27,26 +27,26 @@ _WIDE: Final = 2
 _LENGTHS: Final = struct.Struct(">BHHBI")
 _WIDE_LENGTHS: Final = struct.Struct(">BIIBI")
 
-#: How many bytes of a content of version 1 are neither names nor header nor body.
+#: The bytes of a content of version 1 before the names.
 LENGTHS_SIZE: Final = _LENGTHS.size
 
 #: The longest name that version 1 can hold, in bytes.
 LONGEST_NARROW_NAME: Final = 0xFFFF
 
-#: Names come from the wire; whatever Python can hold in a string can be stored.
+#: Names come from clients; any Python string can be stored.
 _TEXT: Final = ("utf-8", "surrogatepass")
 
 _MOST_ENVELOPES: Final = 4096
 
-#: Longer headers are not remembered: what is long is seldom repeated, and would fill the memory.
+#: Longer headers are not cached: they are seldom repeated, and would fill the memory.
 _LONGEST_HEADER: Final = 512
 
 
 class ContentWriter:
-    """Encodes contents, remembering what stands before the body.
+    """Encodes contents, with a cache of envelopes.
 
-    Publishers repeat exchange, routing key and header; remembering their bytes makes a record one lookup and one join
-    (0.25 instead of 0.7 µs). What is remembered is bounded in number, and forgotten all at once when that is reached.
+    Publishers repeat exchange, routing key and header; with the cache a record takes one lookup and one join (0.25
+    instead of 0.7 µs). The cache is limited in number, and cleared when it is full.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class ContentWriter:
         return self.envelope(message) + message.body
 
     def envelope(self, message: Message) -> bytes:
-        """Return what stands before the body in the record of a message's content."""
+        """Return everything before the body in the record of a message's content."""
         header = message.header
         identity = (message.exchange, message.routing_key, header.format.name, header.kept)
         envelope = self._envelopes.get(identity)
@@ -80,15 +80,15 @@ def _envelope(exchange: str, routing_key: str, header_format: str, header: bytes
 
 
 def is_narrow(record: bytes, position: int = 0) -> bool:
-    """Return whether the content that begins at ``position`` has the layout of version 1."""
+    """Return whether the content at ``position`` has the layout of version 1."""
     return record[position] == _NARROW
 
 
 def body_at(record: bytes, position: int = 0) -> int:
-    """Return where the body begins in the content that begins at ``position``.
+    """Return the index of the body in the content at ``position``.
 
-    :raises UnreadableRecord: when it is torn.
-    :raises StorageError: when a newer gateway wrote it.
+    :raises UnreadableRecord: if it is truncated.
+    :raises StorageError: if a newer gateway wrote it.
     """
     lengths, exchange_size, key_size, format_size, header_size = _lengths(record, position)
     at: int = position + lengths + exchange_size + key_size + format_size + header_size
@@ -96,7 +96,7 @@ def body_at(record: bytes, position: int = 0) -> int:
 
 
 def _lengths(record: bytes, position: int = 0) -> tuple[int, int, int, int, int]:
-    """Return the size of the lengths in front of a content, and those lengths."""
+    """Return the size of the lengths before a content, and those lengths."""
     try:
         version, exchange, key, header_format, header = _LENGTHS.unpack_from(record, position)
         if version == _NARROW:
@@ -105,15 +105,15 @@ def _lengths(record: bytes, position: int = 0) -> tuple[int, int, int, int, int]
             _, exchange, key, header_format, header = _WIDE_LENGTHS.unpack_from(record, position)
             return _WIDE_LENGTHS.size, exchange, key, header_format, header
     except struct.error:
-        raise UnreadableRecord("the content of a message is torn") from None
+        raise UnreadableRecord("the content of a message is truncated") from None
     raise newer("a message", version, CONTENT_VERSION)
 
 
 def decode_content(record: bytes) -> StoredMessage:
-    """Return the content a record holds.
+    """Return the content of a record.
 
-    :raises UnreadableRecord: when it is torn.
-    :raises StorageError: when a newer gateway wrote it.
+    :raises UnreadableRecord: if it is truncated.
+    :raises StorageError: if a newer gateway wrote it.
     """
     lengths, exchange_size, key_size, format_size, header_size = _lengths(record)
     key = lengths + exchange_size
@@ -121,7 +121,7 @@ def decode_content(record: bytes) -> StoredMessage:
     header = header_format + format_size
     body = header + header_size
     if body > len(record):
-        raise UnreadableRecord("the content of a message is torn")
+        raise UnreadableRecord("the content of a message is truncated")
     try:
         return StoredMessage(
             record[lengths:key].decode(*_TEXT),
@@ -135,9 +135,9 @@ def decode_content(record: bytes) -> StoredMessage:
 
 
 class ContentReader:
-    """Makes messages of contents, remembering what stands before the body, so that messages alike share one header.
+    """Decodes contents to messages, with a cache of envelopes, so that equal headers share one object.
 
-    ``formats`` reads headers: format name to format. What is remembered is bounded as in ``ContentWriter``.
+    ``formats`` maps a format name to the decoder of headers. The cache is limited as in ``ContentWriter``.
     """
 
     def __init__(self, formats: "Mapping[str, HeaderFormat]") -> None:
@@ -145,7 +145,7 @@ class ContentReader:
         self._known: dict[bytes, tuple[str, str, Header]] = {}
 
     def said(self, envelope: bytes) -> "tuple[str, str, Header]":
-        """Return exchange, routing key and header of contents that begin like this."""
+        """Return exchange, routing key and header of an envelope."""
         known = self._known.get(envelope)
         return self._remember(envelope) if known is None else known
 
@@ -161,5 +161,5 @@ class ContentReader:
 
 
 def newer(what: str, written: int, known: int) -> StorageError:
-    """Return the refusal of something that a newer gateway wrote."""
+    """Return the error for a record that a newer gateway wrote."""
     return StorageError(f"{what} has layout {written}, written by a newer gateway; this one reads up to {known}")

@@ -1,4 +1,4 @@
-"""What a dead letter says of its deaths: the ``x-death`` header and its companions (R107-R111)."""
+"""Death records of dead letters: the ``x-death`` header and its companions (R107-R111)."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from gateway.kernel.messages.message import Message, Value
 
 
 class DeathReason(Enum):
-    """Why a message left its queue, or never entered it, without being consumed; the wire name (R100)."""
+    """The reason for which a message was removed or refused without being consumed, by its wire name (R100)."""
 
     REJECTED = "rejected"
     EXPIRED = "expired"
@@ -18,20 +18,20 @@ class DeathReason(Enum):
     DELIVERY_LIMIT = "delivery_limit"
 
 
-#: A count beyond this begins anew: one more would not fit into 64 bits.
+#: The largest count; a greater one restarts at 0, because one more would not fit into 64 bits.
 _MOST: Final = 2**63 - 1
 
 _COMPANIONS: Final = ("reason", "queue", "exchange")
 
 
 def deaths_of(headers: Mapping[str, Value]) -> list[Value]:
-    """Return the entries of ``x-death``. A client may have written them: some may be no tables, or say more."""
+    """Return the entries of ``x-death``. A client may have written them, so some may be invalid."""
     entries = headers.get("x-death")
     return entries if isinstance(entries, list) else []
 
 
 def headers_after_death(message: Message, queue_name: str, reason: DeathReason, at_s: int) -> dict[str, Value]:
-    """Return the headers that change when a message dies in a queue at a second of Unix time."""
+    """Return the headers that change when a message dies in a queue; ``at_s`` is Unix time."""
     headers = message.headers
     death = {"reason": reason.value, "queue": queue_name, "exchange": message.exchange}
     earlier = deaths_of(headers)
@@ -57,9 +57,9 @@ def headers_after_death(message: Message, queue_name: str, reason: DeathReason, 
 
 
 def is_cycle(deaths: Iterable[Value], queue_name: str) -> bool:
-    """Tell whether a message comes back to a queue it died in, and no consumer rejected it since (R111).
+    """Return whether a message returns to a queue it died in, without a rejection by a consumer since (R111).
 
-    What is no entry was written by a client, so the cycle did not close by itself.
+    An entry that is no table was written by a client, so there is no automatic cycle.
     """
     for death in deaths:
         if not isinstance(death, dict):
@@ -72,23 +72,23 @@ def is_cycle(deaths: Iterable[Value], queue_name: str) -> bool:
 
 
 def last_reason(headers: Mapping[str, Value]) -> DeathReason:
-    """Return why a dead letter died last."""
+    """Return the reason of a dead letter's last death."""
     return next(
         (reason for reason in DeathReason if reason.value == headers.get("x-last-death-reason")), DeathReason.REJECTED
     )
 
 
 def carbon_copies(headers: Mapping[str, Value]) -> list[Value]:
-    """Return the further routing keys that consumers may see (R29)."""
+    """Return the further routing keys that consumers see (R29)."""
     keys = headers.get("CC")
     return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []
 
 
 def _entry_for(death: Mapping[str, str], earlier: list[Value]) -> tuple[dict[str, Value], list[Value]]:
-    """Return the entry of this queue and reason, empty if there is none, and the others, as they are.
+    """Return the entry of this queue and reason, empty if there is none, and the other entries.
 
-    Of several entries of one queue and reason, which a client may bring, the first stays for all of them; if it has no
-    count, their number is its count, as RabbitMQ has it.
+    If a client sent several entries of one queue and reason, only the first is kept; if it has no count, their number
+    is its count, as in RabbitMQ.
     """
     number_by_place: dict[tuple[str, str], int] = {}
     for entry in earlier:
@@ -112,14 +112,14 @@ def _entry_for(death: Mapping[str, str], earlier: list[Value]) -> tuple[dict[str
 
 
 def _with_long_count(entry: Value) -> Value:
-    """Return an entry whose count keeps its width: protocols tell it, the kernel's values do not."""
+    """Return an entry whose count is encoded in 64 bits; the kernel's values have no width."""
     if not isinstance(entry, dict) or type(count := entry.get("count")) is not int:
         return entry
     return {**entry, "count": Long(count)}
 
 
 def _place_of(entry: Mapping[str, Value]) -> tuple[str, str]:
-    """Return where and why this happened, as text, since a client may have written anything."""
+    """Return queue and reason as text, since a client may have sent any type."""
     return repr(entry.get("queue")), repr(entry.get("reason"))
 
 

@@ -1,5 +1,5 @@
-"""An integer that says how wide it is written; in a module of its own, for those that are compiled cannot have it."""
+"""An integer type that is encoded in 64 bits; a separate module, because mypyc cannot subclass ``int``."""
 
 
 class Long(int):
-    """An integer that a protocol of several widths writes in 64 bits where fewer would do, as in ``x-death``."""
+    """An integer that a protocol with several widths always encodes in 64 bits, as in ``x-death``."""

@@ -1,8 +1,8 @@
-"""What was published: a message, the header its publisher sent, and the properties inside it.
+"""Messages: the header as its publisher sent it, the body, and the properties decoded from the header.
 
-A message keeps the bytes of its publisher. The header is decoded into properties when someone looks, never to pass it
-on; the few facts the kernel needs for every message stand beside the bytes, and messages with equal headers share one
-``Header``.
+A message keeps the publisher's bytes. The header is decoded into properties on demand, never to forward the message;
+the few fields that the kernel needs for every message are stored beside the bytes, and messages with equal headers
+share one ``Header``.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,19 +14,19 @@ from typing import NewType, Protocol, TypeAlias
 from gateway.kernel.compiling import mypyc_attr
 
 Value: TypeAlias = "bool | int | float | str | bytes | Decimal | datetime | list[Value] | dict[str, Value] | None"
-"""A value in a headers or arguments table, whichever protocol it came from."""
+"""A value in a headers or arguments table of any protocol."""
 
 
 Arguments: TypeAlias = Mapping[str, Value]
-"""What a declarer, binder or consumer asked for beyond the fixed fields."""
+"""The optional arguments of a declaration, binding or consumer."""
 
 MessageId = NewType("MessageId", int)
-"""The place of a stored message in the store; 0 means that it was never stored."""
+"""The number of a stored message in the store; 0 if it was never stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """The properties of a message as every protocol understands them (AMQP 0-9-1, 4.2.6 and class basic).
+    """The properties of a message, common to all protocols (AMQP 0-9-1, 4.2.6 and class basic).
 
     ``timestamp`` is in whole seconds of UTC, ``expiration`` a decimal string of milliseconds, as publishers send it.
     """
@@ -48,42 +48,41 @@ class Properties:
 
 
 class HeaderFormat(Protocol):
-    """How one protocol writes the properties of a message.
+    """The encoding of message properties by one protocol.
 
-    Each adapter supplies one. ``name`` is stored beside the bytes of a persistent message, so it never changes.
+    Each adapter supplies one. ``name`` is stored with each persistent message, so it must never change.
     """
 
     name: str
 
     def header(self, raw: bytes) -> "Header":
-        """Return the header for these bytes, a shared one where the same bytes were seen lately.
+        """Return the header for these bytes, from a cache if they were seen recently.
 
-        :raises ProtocolViolation: when ``raw`` is not well formed.
+        :raises ProtocolViolation: if ``raw`` is malformed.
         """
         ...
 
     def properties(self, raw: bytes) -> Properties:
-        """Decode everything. :raises ProtocolViolation: when ``raw`` is not well formed."""
+        """Decode all properties. :raises ProtocolViolation: if ``raw`` is malformed."""
         ...
 
     def edited(
         self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
     ) -> bytes:
-        """Return ``raw`` with these headers set, others gone and, if asked for, no expiration.
+        """Return ``raw`` with some headers set, others removed and, on request, no expiration.
 
-        What is not named keeps its value and its type, however the protocol tells types.
+        All other values keep their value and their protocol's type.
         """
         ...
 
 
 class Header:
-    """What a publisher said of a message, as sent, with the facts the kernel needs for each message.
+    """A message header as its publisher sent it, with the decoded fields that the kernel needs for each message.
 
-    ``expiration_ms`` is the time to live the publisher asked for, ``None`` for none. ``sender_keys`` holds the routing
-    keys of the ``CC`` and ``BCC`` headers and is empty for nearly every message. ``kept`` are the bytes for the store,
-    ``raw`` and what consumers must not see: a header read from them knows the same keys. ``is_ordinary`` says that the
-    adapter need not look at the user id, at a request for direct replies or at further keys. ``filter_value`` is what a
-    stream found in it (``stream_filters``), ``None`` until one looked.
+    ``expiration_ms`` is the publisher's TTL, ``None`` for none. ``sender_keys`` are the routing keys of the ``CC`` and
+    ``BCC`` headers, empty for most messages. ``kept`` are the bytes for the store: ``raw`` with the ``BCC`` header that
+    consumers must not see. ``is_ordinary`` means that the adapter need not check the user id, direct replies or further
+    keys. ``filter_value`` caches the filter value found by a stream (``stream_filters``), ``None`` before.
     """
 
     __slots__ = (
@@ -126,7 +125,7 @@ class Header:
 
     @property
     def properties(self) -> Properties:
-        """Everything the header says, decoded on first use."""
+        """All properties, decoded on first use."""
         if self._properties is None:
             self._properties = self.format.properties(self.raw)
         return self._properties
@@ -134,7 +133,7 @@ class Header:
     def edited(
         self, headers: Mapping[str, Value], *, without: Collection[str] = (), drops_expiration: bool = False
     ) -> "Header":
-        """Return a header that says the same, but for these headers and the expiration."""
+        """Return a copy with some headers set, others removed and, on request, no expiration."""
         edited = Header(
             self.format,
             self.format.edited(self.raw, headers, without, drops_expiration),
@@ -154,7 +153,7 @@ class Header:
 class Message:
     """One published message: immutable, and shared by every queue it was routed to.
 
-    ``id`` belongs to the journal alone: the place of the content in the store, 0 while it has none.
+    ``id`` is managed by the journal: the number of the content in the store, 0 while it is not stored.
     """
 
     __slots__ = ("body", "exchange", "header", "id", "routing_key")
@@ -177,9 +176,9 @@ class Message:
         return self.header.properties.headers
 
     def keyed(self, routing_key: str) -> "Message":
-        """Return the same content under another routing key, as sender-selected distribution needs it."""
+        """Return a copy with another routing key, as for sender-selected distribution."""
         return Message(self.exchange, routing_key, self.header, self.body)
 
     def restated(self, exchange: str, routing_key: str, header: Header) -> "Message":
-        """Return the same content with another address and header."""
+        """Return a copy with another exchange, routing key and header."""
         return Message(exchange, routing_key, header, self.body)

@@ -1,4 +1,4 @@
-"""The header format of messages that the broker itself publishes: properties, written down only to leave memory."""
+"""The header format of messages published by the broker itself: a table of properties."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import fields
@@ -9,12 +9,12 @@ from gateway.kernel.messages.values import dumps, loads
 
 
 class PlainFormat:
-    """Keeps properties as a table of values."""
+    """Encodes properties as a table of values."""
 
     name = "plain"
 
     def header(self, raw: bytes) -> Header:
-        """Return the header of these bytes; a ``BCC`` is in its ``sender_keys`` and ``kept``, not in its ``raw``."""
+        """Return the header for these bytes; ``BCC`` is in its ``sender_keys`` and ``kept``, not in its ``raw``."""
         properties = self.properties(raw)
         expiration = properties.expiration
         headers = properties.headers
@@ -30,13 +30,13 @@ class PlainFormat:
         return header
 
     def properties(self, raw: bytes) -> Properties:
-        """Read the properties back."""
+        """Decode the properties."""
         return Properties(**cast(Mapping[str, Any], loads(raw)))
 
     def edited(
         self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
     ) -> bytes:
-        """Return the bytes that say the same, but for these headers and the expiration."""
+        """Return the bytes with some headers set, others removed and, on request, no expiration."""
         said = loads(raw)
         earlier = said["headers"]
         assert isinstance(earlier, dict)
@@ -47,7 +47,7 @@ class PlainFormat:
 
 
 def _keys(headers: Mapping[str, Value], name: str) -> list[str]:
-    """Return the further routing keys in a header; what is not a text among them is left out, as in RabbitMQ."""
+    """Return the further routing keys in a header; entries that are no strings are ignored, as in RabbitMQ."""
     keys = headers.get(name)
     return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []
 
@@ -56,7 +56,7 @@ PLAIN: Final = PlainFormat()
 
 
 def plain_header(properties: Properties) -> Header:
-    """Return a header that says this."""
+    """Return a header with these properties."""
     said: dict[str, Value] = {f.name: getattr(properties, f.name) for f in fields(Properties)}
     said["headers"] = dict(properties.headers)
     return PLAIN.header(dumps(said))

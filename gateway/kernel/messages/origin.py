@@ -1,11 +1,11 @@
-"""Who published or received a message: its connection, channel, user and protocol."""
+"""The origin of a publish or delivery: connection, channel, user and protocol."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who published or received a message: for tracers, logs and listings."""
+    """The publisher or consumer of a message, for tracers, logs and listings."""
 
     connection: str
     channel: int

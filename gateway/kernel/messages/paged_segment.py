@@ -1,9 +1,9 @@
-"""Messages that are not in memory: a few numbers for each, in columns, oldest first."""
+"""Paged messages: a few numbers for each, in columns, oldest first."""
 
 from array import array
 from typing import Final
 
-#: What a segment remembers of a message besides numbers: that the store knows of it, that somebody may have seen it.
+#: The flags of a message: it is in the store as a durable message; it may have been delivered before.
 DURABLE: Final = 1
 REDELIVERED: Final = 2
 
@@ -77,19 +77,19 @@ class PagedSegment:
         )
 
     def part(self, first: int, last: int) -> "PagedSegment":
-        """Return a copy of the messages from the ``first`` row up to, and without, the ``last``."""
+        """Return a copy of the messages from row ``first`` to ``last`` (exclusive)."""
         part = PagedSegment()
         for copy, column in zip(part.columns, self.columns, strict=True):
             copy.extend(column[first:last])
         return part
 
     def remove(self, row: int) -> None:
-        """Take one message out."""
+        """Remove one message."""
         for column in self.columns:
             del column[row]
 
     def split(self, positions: set[int]) -> "PagedSegment":
-        """Take the messages at these positions out; return them as another segment."""
+        """Remove the messages at these positions; return them as another segment."""
         taken, kept = PagedSegment(), PagedSegment()
         for row, position in enumerate(self.positions):
             (taken if position in positions else kept).add(*self.row(row))

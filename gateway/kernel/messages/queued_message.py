@@ -1,20 +1,20 @@
-"""A message's place in one queue."""
+"""A message in one queue."""
 
 from typing import Final
 
 from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.messages.message import Message
 
-#: When a message came that does not expire: so late that it has always only just come, in milliseconds.
+#: The enqueue time of a message that must not expire, in milliseconds: so late that no TTL ever ends.
 _NEVER_MS: Final = 1 << 62
 
 
 @mypyc_attr(acyclic=True, free_list_len=1)
 class QueuedMessage:
-    """One message in one queue, waiting or unsettled.
+    """One message in one queue, ready or unsettled.
 
-    ``position`` orders it, ``deliveries`` counts how often it was handed out and came back, ``is_redelivered`` says
-    that somebody may have seen it, ``is_durable`` that the store knows of it.
+    ``position`` orders it, ``deliveries`` counts how often it was requeued. ``is_redelivered`` means that a consumer
+    may have seen it, ``is_durable`` that it is in the store as a durable message.
     """
 
     __slots__ = ("deliveries", "enqueued_at_ms", "is_durable", "is_redelivered", "message", "position")
@@ -28,10 +28,10 @@ class QueuedMessage:
         self.deliveries = 0
 
     def outlast(self) -> None:
-        """Expire no more: somebody was sent it, and its exactly-once delivery is to be completed (MQTT-4.3.3-7)."""
+        """Never expire: the message was sent, and its QoS 2 delivery has to be completed (MQTT-4.3.3-7)."""
         self.enqueued_at_ms = _NEVER_MS
 
     @property
     def outlasts(self) -> bool:
-        """Whether it expires no more."""
+        """Whether it never expires."""
         return self.enqueued_at_ms == _NEVER_MS

@@ -1,11 +1,11 @@
-"""The content of a message as the store gives it back."""
+"""The content of a message as read from the store."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A message's content as the store gives it back."""
+    """A message's content as read from the store."""
 
     exchange: str
     routing_key: str

@@ -1,7 +1,7 @@
-"""Values as bytes and back: compact JSON, with a tag for everything that JSON lacks.
+"""Encoding of values as compact JSON, with a tag for each type that JSON lacks.
 
 A tagged value is an object with the single key ``$``: ``{"$": ["bytes", "aGk="]}``. A mapping that has such a key
-itself is tagged too, so every ``Value`` comes back equal and of the same type. A time zone comes back as its offset.
+itself is tagged too, so every ``Value`` is decoded equal and with the same type. A time zone is decoded as its offset.
 """
 
 import json
@@ -21,20 +21,20 @@ _TAG: Final = "$"
 _MICROSECOND: Final = timedelta(microseconds=1)
 _PLAIN: Final = frozenset({type(None), bool, str})
 
-#: Longer integers become hexadecimal: Python refuses to read very long decimal ones.
+#: Larger integers become hexadecimal: Python refuses to parse very long decimal ones.
 _LARGEST_PLAIN_INTEGER: Final = 2**64
 
-#: Text may hold lone surrogates; they are written as they are, as three bytes each.
+#: Text may contain lone surrogates; each is encoded as three bytes.
 _TEXT: Final = ("utf-8", "surrogatepass")
 
 
 def dumps(fields: dict[str, Value]) -> bytes:
-    """Encode the fields of a record. :raises TypeError: when something inside is not a ``Value``."""
+    """Encode the fields of a record. :raises TypeError: if some value is not a ``Value``."""
     return json.dumps(_to_json(fields), ensure_ascii=False, separators=(",", ":")).encode(*_TEXT)
 
 
 def loads(data: bytes) -> dict[str, Value]:
-    """Decode what ``dumps`` wrote. :raises ValueError: when it did not write this."""
+    """Decode the output of ``dumps``. :raises ValueError: for any other data."""
     fields = _from_json(json.loads(data.decode(*_TEXT)))
     if not isinstance(fields, dict):
         raise ValueError("the fields of a record are a mapping")
@@ -42,7 +42,7 @@ def loads(data: bytes) -> dict[str, Value]:
 
 
 def dumps_key(key: Sequence[Value]) -> bytes:
-    """Encode a key so that equal keys give equal bytes, in whatever order their mappings were filled."""
+    """Encode a key so that equal keys give equal bytes, whatever the order of their mappings."""
     plain = [_to_json(value) for value in key]
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode(*_TEXT)
 
@@ -50,10 +50,10 @@ def dumps_key(key: Sequence[Value]) -> bytes:
 def _to_json(value: Value) -> Json:
     if type(value) in _PLAIN:
         return cast(Json, value)
-    for kind in type(value).__mro__:  # a codec may mark values by types of its own
+    for kind in type(value).__mro__:  # a codec may subclass a type to mark its values
         if (encode := _ENCODERS.get(kind)) is not None:
             return encode(value)
-    raise TypeError(f"{type(value).__name__} is not a kind of value that can be stored")
+    raise TypeError(f"a value of type {type(value).__name__} cannot be stored")
 
 
 def _from_json(value: Json) -> Value:
@@ -66,7 +66,7 @@ def _from_json(value: Json) -> Value:
     match value:
         case {"$": [str(tag), content]} if tag in _DECODERS and len(value) == 1:
             return _DECODERS[tag](content)
-    raise ValueError("a tag that no version of this module wrote")
+    raise ValueError("unknown tag in a stored value")
 
 
 def _tagged(tag: str, content: Json) -> Json:
@@ -75,7 +75,7 @@ def _tagged(tag: str, content: Json) -> Json:
 
 def _dict_to_json(value: dict[str, Value]) -> Json:
     if not all(type(name) is str for name in value):
-        raise TypeError("the names in a mapping are strings")
+        raise TypeError("the names in a mapping must be strings")
     plain: Json = {name: _to_json(item) for name, item in value.items()}
     return _tagged("dict", plain) if _TAG in value else plain
 
@@ -99,7 +99,7 @@ def _datetime_to_json(value: datetime) -> Json:
 
 
 def _datetime_from_json(content: tuple[str, int | None]) -> Value:
-    # The offset stands apart because fromisoformat takes one below a second for none.
+    # The offset is separate because fromisoformat drops an offset below one second.
     text, microseconds = content
     value = datetime.fromisoformat(text)
     return value if microseconds is None else value.replace(tzinfo=timezone(microseconds * _MICROSECOND))

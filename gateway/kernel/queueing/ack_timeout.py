@@ -1,4 +1,4 @@
-"""How long the deliveries of one channel have been out, told without reading a clock for each of them."""
+"""Consumer timeout: the time that a channel's deliveries have been unacknowledged, without a timestamp for each."""
 
 from collections import deque
 from typing import TYPE_CHECKING, Final
@@ -7,17 +7,18 @@ if TYPE_CHECKING:
     from gateway.kernel.queueing.ledger import Ledger
     from gateway.kernel.queueing.queue import Queue
 
-#: How long a delivery may be out where nobody says otherwise, in milliseconds, as with RabbitMQ: half an hour.
+#: The default consumer timeout in milliseconds, as in RabbitMQ: half an hour.
 CONSUMER_TIMEOUT_MS: Final = 1_800_000
 
-#: Marks are at least this far apart; so much later than due a delivery may be noticed.
+#: The least time between two marks, in seconds; a timeout may be detected this much later than due.
 _BETWEEN_MARKS_S: Final = 0.5
 
 
 class AckTimeout:
-    """Notes now and then how far a channel's tags had come: what has a lower tag has been out at least since then.
+    """Checks the consumer timeout of one channel.
 
-    ``watch`` names the queues whose deliveries the channel gets.
+    Marks record the time and the last delivery tag, at most one each ``_BETWEEN_MARKS_S``. A delivery with a lower tag
+    is at least as old as the mark. ``watch`` adds a queue that the channel consumes from.
     """
 
     __slots__ = ("_marks", "_queues")
@@ -27,13 +28,13 @@ class AckTimeout:
         self._queues: dict[Queue, None] = {}
 
     def watch(self, queue: "Queue") -> None:
-        """Mind the time limit of this queue from now on."""
+        """Check the timeout of this queue from now on."""
         self._queues[queue] = None
 
     def exhausted(self, ledger: "Ledger", now_s: float, default_ms: int) -> int | None:
-        """Return the time limit in milliseconds that some delivery has used up, ``None`` if there is none.
+        """Return the timeout in milliseconds that some delivery has exceeded, or ``None``. Call it periodically.
 
-        ``default_ms`` holds for queues without a limit of their own; 0 is no limit. Called again and again.
+        ``default_ms`` holds for queues without a timeout of their own; 0 is no timeout.
         """
         if not len(ledger):
             self._marks.clear()
@@ -60,7 +61,7 @@ class AckTimeout:
         return None
 
     def _mark(self, ledger: "Ledger", now_s: float) -> None:
-        """Note how far the tags have come; forget marks below the oldest delivery."""
+        """Add a mark if the last one is old enough; remove marks below the oldest delivery."""
         marks = self._marks
         oldest = next(iter(ledger)).tag
         while len(marks) > 1 and marks[0][1] < oldest:
@@ -69,7 +70,7 @@ class AckTimeout:
             marks.append((now_s, ledger.last_tag))
 
     def _limits(self, default_ms: int) -> "dict[Queue, int]":
-        """Return the queues that have a limit, with it; forget those that are deleted."""
+        """Return the timeouts of the queues that have one; stop watching deleted queues."""
         self._queues = {queue: None for queue in self._queues if not queue.is_deleted}
         limits = ((queue, queue.settings.number("consumer-timeout") or default_ms) for queue in self._queues)
         return {queue: limit_ms for queue, limit_ms in limits if limit_ms}

@@ -1,6 +1,6 @@
-"""What one channel counts, split by the other end: by exchange where it publishes, by queue where it consumes.
+"""Message counters of one channel: per exchange for publishes, per queue for deliveries.
 
-Nothing is counted twice: a channel's sums are worked out when somebody asks.
+Each message is counted once; the channel's totals are computed on request.
 """
 
 from typing import TYPE_CHECKING
@@ -22,16 +22,16 @@ class Publishes:
         self.drop_unroutable = 0
 
     def add(self, other: "Publishes") -> None:
-        """Take over the counts of another."""
+        """Add the counts of another."""
         self.publish += other.publish
         self.return_unroutable += other.return_unroutable
         self.drop_unroutable += other.drop_unroutable
 
 
 class Tallies:
-    """The counts of one channel. ``by_exchange`` goes by name; the exchange need not be there any more.
+    """The counters of one channel. ``by_exchange`` goes by name; the exchange may have been deleted.
 
-    Whoever moves messages between the channel and one other end keeps the object for it and counts there.
+    Callers keep the object that ``to`` or ``at`` returned and count in it.
     """
 
     __slots__ = ("_departed", "_forgotten", "by_exchange", "by_queue")
@@ -43,28 +43,28 @@ class Tallies:
         self._departed = Counters()
 
     def to(self, exchange_name: str) -> Publishes:
-        """Return where messages published to an exchange are counted."""
+        """Return the counters for messages published to an exchange."""
         tally = self.by_exchange.get(exchange_name)
         if tally is None:
             tally = self.by_exchange[exchange_name] = Publishes()
         return tally
 
     def at(self, queue: "Queue") -> Counters:
-        """Return where messages from a queue are counted."""
+        """Return the counters for messages from a queue."""
         tally = self.by_queue.get(queue)
         if tally is None:
             tally = self.by_queue[queue] = Counters()
         return tally
 
     def published(self) -> Publishes:
-        """Sum up what was published."""
+        """Return the totals of what was published."""
         total = Publishes()
         for tally in (self._forgotten, *self.by_exchange.values()):
             total.add(tally)
         return total
 
     def totals(self) -> Counters:
-        """Sum up everything, as a queue counts."""
+        """Return the totals of all counters, in the form of a queue's counters."""
         total = Counters()
         for tally in (self._departed, *self.by_queue.values()):
             total.add(tally)
@@ -72,12 +72,12 @@ class Tallies:
         return total
 
     def forget_exchanges(self) -> None:
-        """Keep the sums alone of what was published; nobody holds on to what ``to`` returned."""
+        """Merge the counters of all exchanges into the totals; objects that ``to`` returned must no longer be used."""
         for tally in self.by_exchange.values():
             self._forgotten.add(tally)
         self.by_exchange.clear()
 
     def forget_deleted(self) -> None:
-        """Keep the sums alone of what came from queues that are gone; nothing of theirs is still to be settled."""
+        """Merge the counters of deleted queues into the totals; no delivery of them may be unsettled."""
         for queue in [queue for queue in self.by_queue if queue.is_deleted]:
             self._departed.add(self.by_queue.pop(queue))

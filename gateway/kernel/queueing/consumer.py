@@ -1,4 +1,4 @@
-"""Someone a queue delivers to, and how much they may hold unsettled."""
+"""Consumers of a queue, and the credit (prefetch) that limits their unsettled deliveries."""
 
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Outlet:
-    """The way to a peer. While it is closed, its buffer being full, the peer's consumers are passed over."""
+    """The output to one peer. While it is closed, because its buffer is full, the peer's consumers get no messages."""
 
     __slots__ = ("is_open",)
 
@@ -29,33 +29,34 @@ class Subscriber:
 
     @property
     def origin(self) -> "Origin":
-        """Where it is: for listings."""
+        """The connection, channel and user of the subscriber, for listings."""
         raise NotImplementedError
 
     def deliver(self, consumer: "Consumer", message: Message, redelivered: bool, entry: "QueuedMessage | None") -> None:
-        """Hand a message over. ``entry`` is to be settled later; ``None`` means that handing over settled it."""
+        """Deliver a message. ``entry`` is to be settled later; ``None`` means that the delivery needs no settling."""
         raise NotImplementedError
 
     def cancelled(self, consumer: "Consumer") -> None:
-        """The queue is gone, and the consumer with it (R98)."""
+        """Called when the queue was deleted, and the consumer with it (R98)."""
         raise NotImplementedError
 
 
 class Selection(Protocol):
-    """Which messages of a queue a consumer wants."""
+    """A filter on the messages that one consumer gets."""
 
     def wants(self, message: Message, deliveries: int, is_redelivered: bool) -> bool:
-        """Whether it wants this one, which was delivered so often before, and which somebody may have seen.
+        """Return whether the consumer takes this message; ``deliveries`` counts earlier deliveries.
 
-        Asked once for each time a message is there to be had; never raises.
+        Called once each time the message becomes available; never raises.
         """
         ...
 
 
 class Credit:
-    """How many unsettled deliveries are allowed; a limit of 0 means any number (R84).
+    """The unsettled deliveries in use and their limit; a limit of 0 means unlimited (R84).
 
-    ``is_awaited`` says that a consumer which shares it waits, for whatever reason; whoever serves those takes it back.
+    ``is_awaited`` is set when a consumer that shares the credit waits, for any reason. The code that serves these
+    consumers clears it.
     """
 
     __slots__ = ("is_awaited", "limit", "used")
@@ -67,21 +68,21 @@ class Credit:
 
     @property
     def is_spent(self) -> bool:
-        """Whether the next delivery has to wait."""
+        """Whether the limit is reached, so that the next delivery has to wait."""
         return 0 < self.limit <= self.used
 
 
-#: The credit of those that have no limit of their own: nothing is counted in it.
+#: The credit of all consumers without a limit of their own; nothing is counted in it.
 _UNBOUNDED: Final = Credit()
 
 
 class Consumer:
     """One subscription to one queue.
 
-    ``credit`` is its own, counted only if it ``_is_bounded``, ``shared_credit`` the channel's where one was asked for;
-    both bind (R85). ``is_unlimited`` says that neither does. ``is_waiting`` says that the queue does not consider it
-    until ``reconsider``. ``selection`` tells what it wants, ``None`` everything. ``counters`` are its subscriber's, to
-    count deliveries in.
+    ``credit`` is the consumer's own, counted only if it ``_is_bounded``; ``shared_credit`` is the channel's, if it has
+    one; both limit deliveries (R85). ``is_unlimited`` means that neither does. While ``is_waiting``, the queue skips
+    the consumer until ``reconsider``. ``selection`` filters messages; ``None`` takes all. ``counters`` belongs to the
+    subscriber and counts deliveries.
     """
 
     __slots__ = (
@@ -125,7 +126,7 @@ class Consumer:
         self.is_exclusive = is_exclusive
         self.priority = priority
         self.credit = credit or _UNBOUNDED
-        self._is_bounded = needs_settling and self.credit.limit > 0  # no limit of its own without settling (R86)
+        self._is_bounded = needs_settling and self.credit.limit > 0  # without settling there is no own limit (R86)
         self.arguments: Arguments = arguments or {}
         self.selection = selection
         self.counters = Counters()
@@ -133,15 +134,15 @@ class Consumer:
         self.share(shared_credit)
 
     def share(self, credit: Credit | None) -> None:
-        """Bind it, from now on, to a credit that it has in common with others.
+        """Use a credit shared with other consumers from now on; ``None`` for none.
 
-        A consumer that needs no settling uses none of it, but waits while the others have used it up, as in RabbitMQ.
+        A consumer that needs no settling uses none of it, but waits while it is spent, as in RabbitMQ.
         """
         self.shared_credit = credit
         self.is_unlimited = credit is None and not self._is_bounded
 
     def count(self) -> None:
-        """Count what it holds unsettled in its credit from now on, even if that limits nothing."""
+        """Count this consumer's unsettled deliveries from now on, even without a limit."""
         if self.needs_settling and not self._is_bounded:
             self.credit = Credit(used=self.credit.used)
             self._is_bounded = True
@@ -158,29 +159,29 @@ class Consumer:
 
     @property
     def has_capacity(self) -> bool:
-        """Whether the next message may be handed to it now."""
+        """Whether the next message can be delivered now."""
         return self.outlet.is_open and self.has_credit
 
     def wants(self, entry: "QueuedMessage") -> bool:
-        """Whether it wants a message that waits."""
+        """Return whether the consumer takes a waiting message."""
         selection = self.selection
         return selection is None or selection.wants(entry.message, entry.deliveries, entry.is_redelivered)
 
     def wait(self) -> None:
-        """Take part no more until the queue reconsiders it."""
+        """Get no more messages until the queue reconsiders this consumer."""
         self.is_waiting = True
         if self.shared_credit is not None:
             self.shared_credit.is_awaited = True
 
     def charge(self) -> None:
-        """Count one more unsettled delivery."""
+        """Count one more unsettled delivery in the credit."""
         if self._is_bounded:
             self.credit.used += 1
         if self.shared_credit is not None:
             self.shared_credit.used += 1
 
     def settled(self) -> None:
-        """One delivery was settled: give its credit back. Who shares credit serves the sharers in turn afterwards."""
+        """Give back the credit of a settled delivery. The owner of a shared credit resumes waiting consumers later."""
         if self._is_bounded:
             self.credit.used -= 1
         if self.shared_credit is not None:
@@ -190,9 +191,9 @@ class Consumer:
 
 
 class Resumption:
-    """Serves consumers that waited for something they have in common, another one first each time.
+    """Resumes consumers that waited for a shared resource, starting with a different one each time.
 
-    Beginning with the same one would let it take all there is again and again.
+    With a fixed start, the first consumer could use up the resource every time.
     """
 
     __slots__ = ("_times",)
@@ -201,7 +202,7 @@ class Resumption:
         self._times = 0
 
     def serve(self, waiting: "list[Consumer]") -> None:
-        """Let each of them take part again if it has capacity now."""
+        """Resume each of these consumers that has capacity now."""
         if waiting:
             self._times += 1
             start = self._times % len(waiting)

@@ -1,4 +1,4 @@
-"""What somebody who begins to consume may ask for by name and value, in RabbitMQ's words."""
+"""Consumer arguments (``basic.consume``): names, values and RabbitMQ's error texts."""
 
 from typing import TYPE_CHECKING
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def priority_of(queue: "Queue", arguments: Arguments) -> int:
-    """Return the consumer priority asked for (R92).
+    """Return the requested consumer priority (R92).
 
-    :raises PreconditionFailed: for an argument that consumers of such a queue do not have, and a priority that is none.
+    :raises PreconditionFailed: for an argument that the queue's type does not support, or a non-integer priority.
     """
     kind = str(queue.arguments.get("x-queue-type", "classic"))
     for name in arguments:

@@ -1,4 +1,4 @@
-"""What a queue is by its declaration: its name, what its declarer asked for, and to whom it belongs."""
+"""The declaration of a queue: name, properties, arguments and owner."""
 
 from gateway.kernel.errors import ResourceLocked
 from gateway.kernel.messages.message import Arguments
@@ -7,8 +7,8 @@ from gateway.kernel.messages.message import Arguments
 class Declared:
     """A queue's identity, which does not change while it exists.
 
-    ``id`` is the queue's number in the store, 0 for one that does not survive a restart. ``owner`` is the connection
-    an exclusive queue belongs to. ``stores_all`` says that messages survive whatever their publishers said (R141).
+    ``id`` is the queue's number in the store, 0 for a transient queue. ``owner`` is the connection of an exclusive
+    queue. ``stores_all`` means that every message is stored, whatever its delivery mode (R141).
     """
 
     __slots__ = ("arguments", "id", "is_auto_delete", "is_durable", "name", "owner", "stores_all", "vhost_name")
@@ -34,22 +34,22 @@ class Declared:
 
     @property
     def entity(self) -> str:
-        """What messages to people call it."""
+        """The queue and its virtual host, for error texts."""
         return f"queue '{self.name}' in vhost '{self.vhost_name}'"
 
     @property
     def shares_credit(self) -> bool:
-        """Whether its consumers may share a limit with those of other queues."""
+        """Whether its consumers may share a limit with those of other queues (global QoS)."""
         return not self.stores_all
 
     def require_owner(self, owner: object) -> None:
-        """Refuse anyone but the owner of an exclusive queue (R31). :raises ResourceLocked: for any other."""
+        """Check that a connection may use the queue (R31). :raises ResourceLocked: if another one owns it."""
         if self.owner is not None and self.owner is not owner:
             raise ResourceLocked(self.locked)
 
     @property
     def locked(self) -> str:
-        """What RabbitMQ says to those who may not use an exclusive queue."""
+        """RabbitMQ's error text for an exclusive queue of another connection."""
         return (
             f"cannot obtain exclusive access to locked {self.entity}. It could be originally declared on another "
             "connection or the exclusive property value does not match that of the original declaration."

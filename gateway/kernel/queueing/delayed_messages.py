@@ -1,4 +1,4 @@
-"""What a queue holds back: messages that do not take part before their time, and how they get in then."""
+"""Delayed messages of a queue, and their release when they are due."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.queueing.queue import Queue
 
-#: How long a message waits that is too large for its queue even while that is empty, in milliseconds.
+#: The delay before the next attempt, in milliseconds, for a message that does not fit even into an empty queue.
 HOPELESS_MS: Final = 10_000
 
 
 class DelayedMessages:
-    """The messages of one queue whose time has not come; ``delays`` has them until then, ``letters`` the dead ones.
+    """The delayed messages of one queue: ``delays`` holds messages until they are due, ``letters`` dead letters.
 
-    ``release`` is what happens to one whose time has come, and returns why it has to wait on; unless given, the queue
-    takes it in.
+    ``release`` handles a message that is due, and returns a reason if it has to wait on; by default the queue takes
+    the message in.
     """
 
     __slots__ = ("_journal", "_queue", "delays", "letters")
@@ -36,23 +36,23 @@ class DelayedMessages:
         self.letters = HeldLetters(queue, journal)
 
     def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
-        """Hold a message back that recovery found held back."""
+        """Take in a delayed message found by recovery."""
         if change.due_at_ms == HELD:
             self.letters.restore(change)
         else:
             self.delays.restore(change, is_redelivered)
 
     def close(self) -> None:
-        """Forget every message: the queue is gone."""
+        """Forget every message: the queue is deleted."""
         self.delays.close()
         self.letters.close()
 
     def hold(self, message: Message, due_at_ms: int) -> None:
-        """Give a message that just came its place, where it does not take part before ``due_at_ms``."""
+        """Delay a new message until ``due_at_ms`` (wall time)."""
         self.delays.hold(self._queue.enter(message, due_at_ms), due_at_ms)
 
     def hold_again(self, entry: QueuedMessage, due_at_ms: int) -> None:
-        """Count a message back from a consumer, into a place where it does not take part before ``due_at_ms``."""
+        """Delay a message that a consumer returned until ``due_at_ms`` (wall time); count the delivery."""
         entry.deliveries += 1
         entry.is_redelivered = True
         if entry.is_durable:
@@ -60,14 +60,14 @@ class DelayedMessages:
         self.delays.hold(entry, due_at_ms)
 
     def arrive(self, message: Message) -> None:
-        """Let the queue take in a message that an exchange held back; without room it waits for it here."""
+        """Offer the queue a message that an exchange delayed; if it has no room, the message waits here."""
         if self._queue.offer_late(message) is not None:
             self.hold(message, self._journal.now_ms)
 
     def release(self, entry: QueuedMessage) -> DeathReason | None:
-        """Let a message take part that was held back, or return why it has to wait on.
+        """Make a delayed message ready, or return why it has to wait on.
 
-        It gets its old place if it has been out, else it is the youngest.
+        A message that was delivered before returns to its old place; any other goes to the end of the queue.
         """
         queue = self._queue
         if entry.deliveries:
@@ -77,7 +77,7 @@ class DelayedMessages:
         refusal = queue.offer_late(entry.message)
         if refusal is None:
             queue.forget(entry)
-        elif not queue.ready.length:  # alone it is too much: others may have room
+        elif not queue.ready.length:  # too large even for an empty queue: do not block the messages behind it
             self.delays.hold(entry, self._journal.now_ms + HOPELESS_MS)
             return None
         return refusal

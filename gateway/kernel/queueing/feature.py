@@ -1,4 +1,4 @@
-"""What a queue can be taught: one object per feature, asked at the moments of a message's stay."""
+"""Base class of queue features: one object per feature and queue, called at each step of a message's life."""
 
 from typing import TYPE_CHECKING
 
@@ -12,72 +12,72 @@ if TYPE_CHECKING:
 
 
 class QueueFeature:
-    """Does nothing at every moment; a feature overrides those it is about. One object serves one queue.
+    """Base class whose methods do nothing; a feature overrides those that it needs. One object serves one queue.
 
-    A queue sorts its features by the methods they override, so that a moment nobody cares about costs nothing.
+    A queue sorts its features by overridden methods, so that a method without an override costs nothing.
     """
 
-    # Its own life
+    # Life cycle of the feature
 
     def inherit(self, earlier: "QueueFeature") -> None:
-        """Settings changed and this object takes the place of an ``earlier`` one of its type: keep what it knows."""
+        """Copy the state of an ``earlier`` object of the same type, which this one replaces on a change of settings."""
 
     def fitted(self, queue: "Queue") -> None:
-        """The queue has this feature from now on, and may hold messages already."""
+        """Called when the feature was added to the queue, which may already hold messages."""
 
     def retired(self, queue: "Queue") -> None:
-        """The queue is gone or has this feature no longer: cancel what was to happen later."""
+        """Called when the queue was deleted or the feature removed; cancels timers and pending work."""
 
-    # A message comes
+    # A message arrives
 
     def diverts(self, queue: "Queue", message: Message) -> bool:
-        """A message arrives: return whether it goes another way. To its publisher it was taken."""
+        """Return whether the feature takes an arriving message instead of the queue; it counts as accepted."""
         return False
 
     def admit(self, queue: "Queue", message: Message) -> DeathReason | None:
-        """A message arrives: return why it must stay out, or ``None``. Nothing happens to it by asking."""
+        """Return why an arriving message must be refused, or ``None``. Has no side effects."""
         return None
 
     def refused(self, queue: "Queue", message: Message, reason: DeathReason) -> None:
-        """A message stays out for this reason, and its publisher hears of it. That is not being ``dropped``."""
+        """Called when a message was refused, which its publisher learns; ``dropped`` is not called for it."""
 
     def returning(self, queue: "Queue", entry: "QueuedMessage") -> DeathReason | None:
-        """A message is about to come back from a consumer: return why it must be dropped instead, or ``None``."""
+        """Return why a message that a consumer returns must be dropped instead, or ``None``."""
         return None
 
     def accepted(self, queue: "Queue", message: Message, position: int | None) -> None:
-        """The queue took a message that is new to it; ``position`` is its place, ``None`` if it needs none."""
+        """Called when the queue accepted a new message; ``position`` is ``None`` if it was consumed at once."""
 
     def enqueued(self, queue: "Queue", entry: "QueuedMessage") -> None:
-        """A message took its place among the waiting ones, or came back to it."""
+        """Called when a message was added to the ready messages, or returned to them."""
 
     def restored(self, queue: "Queue", change: "Enqueued") -> None:
-        """Recovery gave a message its place back; its content is in the store."""
+        """Called when recovery restored a message; its content is in the store."""
 
-    # A message goes
+    # A message leaves
 
     def due(self, queue: "Queue", entry: "QueuedMessage") -> DeathReason | None:
-        """A message is about to be delivered: return why it must not be any more, or ``None``."""
+        """Return why a message about to be delivered must be dropped instead, or ``None``."""
         return None
 
     def shown(self, queue: "Queue", entry: "QueuedMessage", message: Message) -> Message:
-        """A message is being delivered, not for the first time: return it as the consumer is to see it."""
+        """Return the message as the consumer gets it, on a delivery that is not the first."""
         return message
 
     def taken(self, queue: "Queue") -> None:
-        """The head was handed out: another message is next."""
+        """Called when the head of the queue was taken, so that another message is next."""
 
     def retries(self, queue: "Queue", entry: "QueuedMessage") -> bool:
-        """A message was rejected: return whether it is kept for another try instead of being ``dropped``."""
+        """Return whether a rejected message is kept for another attempt instead of being ``dropped``."""
         return False
 
     def settled(self, queue: "Queue", entry: "QueuedMessage", outcome: "DeliveryOutcome") -> None:
-        """A delivery is being concluded."""
+        """Called when a delivery is settled."""
 
     def dropped(self, queue: "Queue", message: Message, reason: DeathReason) -> None:
-        """A message left, or was kept out, for this reason."""
+        """Called when a message was removed or kept out for this reason."""
 
-    # The queue itself
+    # The queue
 
     def used(self, queue: "Queue") -> None:
-        """Somebody declared the queue, fetched from it, or ceased to consume from it."""
+        """Called when a client declared the queue, fetched from it or cancelled a consumer."""

@@ -1,4 +1,4 @@
-"""The features of a queue as one: asked at each moment like a single feature, they answer together."""
+"""Calls all features of a queue at each step of a message's life, and combines their results."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class FeatureDispatch:
-    """The features of one queue, a tuple of those that do something for each moment of a message's stay.
+    """The features of one queue, as one tuple per method of ``QueueFeature`` with the features that override it.
 
-    The methods are those of ``QueueFeature``. The tuples of the frequent moments are public: a queue looks whether they
-    are empty before it asks, so that a moment nobody cares about costs nothing.
+    The methods are those of ``QueueFeature``. The tuples of frequent calls are public: a queue checks that they are not
+    empty before it calls, so that an unused method costs nothing.
     """
 
     __slots__ = (
@@ -55,7 +55,7 @@ class FeatureDispatch:
         self._using = overriding(features, "used")
 
     def succeed(self, queue: "Queue", earlier: "FeatureDispatch") -> None:
-        """Take the place of others; features that were there in kind keep what they know."""
+        """Replace an earlier set of features; a feature of the same type inherits the state of its predecessor."""
         for feature in earlier.features:
             feature.retired(queue)
         earlier_by_type = {type(feature): feature for feature in earlier.features}
@@ -66,52 +66,52 @@ class FeatureDispatch:
             feature.fitted(queue)
 
     def diverts(self, queue: "Queue", message: "Message") -> bool:
-        """Return whether a message goes another way."""
+        """Return whether a feature takes a message instead of the queue."""
         return any(feature.diverts(queue, message) for feature in self.diverting)
 
     def admit(self, queue: "Queue", message: "Message") -> DeathReason | None:
-        """Return why a message must stay out, or ``None``."""
+        """Return why a message must be refused, or ``None``."""
         for feature in self.admitting:
             if (refusal := feature.admit(queue, message)) is not None:
                 return refusal
         return None
 
     def refused(self, queue: "Queue", message: "Message", reason: DeathReason) -> None:
-        """A message stays out."""
+        """Report a refused message."""
         for feature in self._refusing:
             feature.refused(queue, message, reason)
 
     def returning(self, queue: "Queue", entry: "QueuedMessage") -> DeathReason | None:
-        """Return why a message must not come back, or ``None``."""
+        """Return why a returned message must be dropped, or ``None``."""
         for feature in self._returning:
             if (reason := feature.returning(queue, entry)) is not None:
                 return reason
         return None
 
     def accepted(self, queue: "Queue", message: "Message", position: int | None) -> None:
-        """The queue took a message that is new to it."""
+        """Report a message new to the queue."""
         for feature in self.accepting:
             feature.accepted(queue, message, position)
 
     def enqueued(self, queue: "Queue", entry: "QueuedMessage") -> None:
-        """A message took its place."""
+        """Report a message added to the ready messages."""
         for feature in self.enqueuing:
             feature.enqueued(queue, entry)
 
     def restored(self, queue: "Queue", change: "Enqueued") -> None:
-        """Recovery gave a message its place back."""
+        """Report a message restored by recovery."""
         for feature in self._restoring:
             feature.restored(queue, change)
 
     def due(self, queue: "Queue", entry: "QueuedMessage") -> DeathReason | None:
-        """Return why a message must not be delivered any more, or ``None``."""
+        """Return why a message must not be delivered, or ``None``."""
         for feature in self.due_asking:
             if (reason := feature.due(queue, entry)) is not None:
                 return reason
         return None
 
     def shown(self, queue: "Queue", entry: "QueuedMessage") -> "Message":
-        """Return the message of a delivery as the consumer is to see it: what is stored stays as it was published."""
+        """Return the message as the consumer gets it; the stored message does not change."""
         message = entry.message
         if entry.deliveries:
             for feature in self._showing:
@@ -119,34 +119,34 @@ class FeatureDispatch:
         return message
 
     def settled(self, queue: "Queue", entry: "QueuedMessage", outcome: "DeliveryOutcome") -> None:
-        """A delivery is being concluded."""
+        """Report a settled delivery."""
         for feature in self.settling:
             feature.settled(queue, entry, outcome)
 
     def taken(self, queue: "Queue") -> None:
-        """The head was handed out."""
+        """Report that the head was taken."""
         for feature in self.taking:
             feature.taken(queue)
 
     def retries(self, queue: "Queue", entry: "QueuedMessage") -> bool:
-        """Return whether a rejected message is kept for another try."""
+        """Return whether a rejected message is kept for another attempt."""
         return any(feature.retries(queue, entry) for feature in self._retrying)
 
     def dropped(self, queue: "Queue", message: "Message", reason: DeathReason) -> None:
-        """A message left, or was kept out."""
+        """Report a message that was removed or kept out."""
         for feature in self.dropping:
             feature.dropped(queue, message, reason)
 
     def used(self, queue: "Queue") -> None:
-        """Somebody had to do with the queue itself."""
+        """Report that a client used the queue itself."""
         for feature in self._using:
             feature.used(queue)
 
 
 def overriding(features: tuple[QueueFeature, ...], moment: str) -> tuple[QueueFeature, ...]:
-    """Return the features that do something at this moment."""
+    """Return the features that override this method."""
     return tuple(f for f in features if getattr(type(f), moment) is not getattr(QueueFeature, moment))
 
 
-#: Those of any queue without features. One for all of them, it is always near at hand.
+#: Shared by all queues without features, so that it stays in the processor's cache.
 NO_FEATURES: Final = FeatureDispatch()

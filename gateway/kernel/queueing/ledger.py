@@ -1,4 +1,4 @@
-"""Deliveries that wait to be settled, by delivery tag."""
+"""Unsettled deliveries of a channel, by delivery tag."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
     from gateway.kernel.queueing.consumer import Consumer
     from gateway.kernel.queueing.queue import Queue
 
-#: About what a delivery takes besides its body, in bytes.
+#: The approximate memory of a delivery besides its body, in bytes.
 _OVERHEAD: Final = 512
 
-#: How many of the oldest and of the newest deliveries stand for all.
+#: The number of oldest and of newest deliveries from which the total size is estimated.
 _SAMPLE: Final = 64
 
-#: Deliveries that are settled in one turn; of more, some in each of several.
+#: The largest number of deliveries settled in one turn; more are settled in slices.
 MOST_AT_ONCE: Final = 1024
 
-#: Deliveries between two looks at the clock.
+#: Deliveries between two checks of the clock.
 _STEP: Final = 64
 
 
 class Delivery:
-    """A message that was handed out under a tag; ``consumer`` is ``None`` where a single get fetched it."""
+    """A message delivered under a tag; ``consumer`` is ``None`` for a message from ``basic.get``."""
 
     __slots__ = ("consumer", "entry", "queue", "tag")
 
@@ -37,9 +37,9 @@ class Delivery:
 
 
 class Ledger:
-    """The unsettled deliveries of one channel. Tags rise by one with each delivery, settled at once or not.
+    """The unsettled deliveries of one channel. Tags rise by one with each delivery, also of one that needs no settling.
 
-    They begin after ``last_tag``, for whoever counts on where another left off.
+    The first tag is ``last_tag`` + 1, to continue an earlier sequence.
     """
 
     __slots__ = ("_deliveries", "_oldest", "last_tag")
@@ -57,7 +57,7 @@ class Ledger:
 
     @property
     def size(self) -> int:
-        """About how many bytes of memory the deliveries hold. Of many, some of the oldest and newest stand for all."""
+        """The approximate memory of the deliveries in bytes; estimated from the oldest and newest if there are many."""
         deliveries = self._deliveries
         count = len(deliveries)
         if count <= 2 * _SAMPLE:
@@ -66,13 +66,13 @@ class Ledger:
         return (sum(len(delivery.entry.message.body) for delivery in sample) // len(sample) + _OVERHEAD) * count
 
     def add(self, queue: "Queue", entry: "QueuedMessage", consumer: "Consumer | None") -> int:
-        """Enter a delivery; return its tag."""
+        """Add a delivery; return its tag."""
         self.last_tag = tag = self.last_tag + 1
         self._deliveries[tag] = Delivery(tag, queue, entry, consumer)
         return tag
 
     def add_run(self, queue: "Queue", run: "Sequence[QueuedMessage]", consumer: "Consumer") -> int:
-        """Enter deliveries of a stream's messages; return the first of their tags, which follow each other."""
+        """Add deliveries of a stream's messages; return the first of their consecutive tags."""
         first = self.last_tag + 1
         deliveries = self._deliveries
         for tag, entry in enumerate(run, first):
@@ -86,11 +86,11 @@ class Ledger:
         return self.last_tag
 
     def take(self, tag: int) -> Delivery | None:
-        """Take out the delivery of this tag, if there is one."""
+        """Remove and return the delivery of this tag, or ``None``."""
         return self._deliveries.pop(tag, None)
 
     def remove(self, tag: int, is_multiple: bool) -> list[Delivery] | None:
-        """Take out one delivery, or all up to a tag (0 means all); ``None`` when the tag is unknown (R87)."""
+        """Remove one delivery, or all up to a tag (0 means all); return ``None`` if the tag is unknown (R87)."""
         if not is_multiple:
             delivery = self.take(tag)
             return None if delivery is None else [delivery]
@@ -108,21 +108,21 @@ class Ledger:
         return removed
 
     def clear(self) -> list[Delivery]:
-        """Take out everything, in order."""
+        """Remove and return all deliveries, in order."""
         removed = list(self._deliveries.values())
         self._deliveries = {}
         self._oldest = self.last_tag + 1
         return removed
 
     def restore(self, deliveries: "Iterable[Delivery]") -> None:
-        """Enter deliveries again under their tags, as a rolled back transaction does."""
+        """Add deliveries again under their tags, as for a transaction that is rolled back."""
         self._deliveries.update((delivery.tag, delivery) for delivery in deliveries)
         self._deliveries = dict(sorted(self._deliveries.items()))
         self._oldest = min(self._deliveries, default=self._oldest)
 
 
 def settle_all(deliveries: "Sequence[Delivery]", outcome: DeliveryOutcome) -> None:
-    """Settle deliveries alike, oldest first, and serve the queues that got messages back; many go in slices."""
+    """Settle deliveries with one outcome, oldest first, and dispatch requeued messages; many go in slices."""
     if len(deliveries) > MOST_AT_ONCE:
         deliveries[0].queue.clock.background.add(settling(deliveries, outcome))
     else:
@@ -131,9 +131,9 @@ def settle_all(deliveries: "Sequence[Delivery]", outcome: DeliveryOutcome) -> No
 
 
 def settling(deliveries: "Sequence[Delivery]", outcome: DeliveryOutcome) -> "Iterator[None]":
-    """Return the steps in which deliveries are settled alike, oldest first.
+    """Return the steps that settle deliveries with one outcome, oldest first.
 
-    A queue that gets messages back hands none out before it has all of them: their order would be lost.
+    A queue dispatches nothing until all its messages are requeued; otherwise their order would be lost.
     """
     queues: dict[Queue, None] = {}
     if outcome is not DeliveryOutcome.ACCEPTED:

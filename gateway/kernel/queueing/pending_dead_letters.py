@@ -1,4 +1,4 @@
-"""Dead letters that could not be delivered yet: kept in the store with their queue, and tried again (at-least-once)."""
+"""Dead letters that could not be delivered yet (at-least-once): stored with their queue and retried."""
 
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.queueing.queue import Queue
 
-#: What the store has for the due time of a held letter. No delay ends then, so recovery tells the two apart.
+#: The stored due time that marks a pending dead letter. No delay ends then, so recovery can distinguish the two.
 HELD: Final = 1
 
-#: How long after its death a letter is tried again, in milliseconds; then twice as long each time, up to the longest.
+#: The time from a message's death to the first retry, in milliseconds; it doubles each time up to the longest.
 FIRST_RETRY_MS: Final = 1000
 LONGEST_RETRY_MS: Final = 180_000
 
 Send = Callable[[Message, "Collection[Queue]", "Callable[[Collection[Queue]], None]"], None]
-"""Sends a letter to all its queues but those that have it; the last is told all that have it if some have not."""
+"""Sends a letter to all its queues except those given; if some refuse it, calls back with all that have it."""
 
 
 class HeldLetters:
-    """The letters of one queue. ``send`` is set while the queue has a dead-letter exchange.
+    """The pending dead letters of one queue. ``send`` is set while the queue has a dead-letter exchange.
 
-    ``is_hopeless`` says that no letter can be sent now, so that not all of them need to be tried.
+    ``is_hopeless`` returns whether no letter can be sent now, so that not all of them have to be tried.
     """
 
     __slots__ = ("_delays", "_journal", "_queue", "_takers", "is_hopeless", "send")
@@ -44,9 +44,9 @@ class HeldLetters:
         return len(self._delays)
 
     def hold(self, letter: Message, takers: "Collection[Queue]") -> None:
-        """Keep a letter that some queue has not taken; ``takers`` have it, and do not get it again.
+        """Keep a letter that some queue refused; ``takers`` have it and do not get it again.
 
-        A letter of a queue that was deleted meanwhile is gone with the queue.
+        A letter of a queue that was deleted meanwhile is lost with the queue.
         """
         if self._queue.is_deleted:
             return
@@ -54,11 +54,11 @@ class HeldLetters:
         self._wait(entry, takers, FIRST_RETRY_MS)
 
     def restore(self, change: "Enqueued") -> None:
-        """Keep a letter that recovery found."""
+        """Take in a letter found by recovery."""
         self._delays.restore(change, False)
 
     def close(self) -> None:
-        """Forget every letter: the queue is gone."""
+        """Forget every letter: the queue is deleted."""
         self._delays.close()
         self._takers.clear()
         self.send = None
@@ -69,8 +69,8 @@ class HeldLetters:
         self._delays.hold(entry, self._journal.clock.wall_ms() + delay_ms)
 
     def _release(self, entry: QueuedMessage) -> DeathReason | None:
-        """Try a letter again, or return a reason for all to wait on."""
-        if self._queue.settings.text("dead-letter-exchange") is None:  # a policy that is gone took it along
+        """Try a letter again, or return a reason for all letters to wait on."""
+        if self._queue.settings.text("dead-letter-exchange") is None:  # the policy that set it was removed
             self._takers.pop(entry.position, None)
             self._queue.forget(entry)
             return None
@@ -82,6 +82,6 @@ class HeldLetters:
             self._queue.forget(entry)
             return None
         delay_ms = min(FIRST_RETRY_MS << min(entry.deliveries + 1, 10), LONGEST_RETRY_MS)
-        entry.deliveries += 1  # the number of tries; nobody sees it
+        entry.deliveries += 1  # the number of attempts; not visible to clients
         self._wait(entry, left[0], delay_ms)
         return None

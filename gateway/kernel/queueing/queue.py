@@ -1,8 +1,8 @@
-"""Messages waiting in order, and the consumers they go to.
+"""A queue: an ordered sequence of messages, and the consumers they are delivered to.
 
-A queue knows order and the moments of a message's stay (``features/base.py``), and no feature by name. A message is in
-one of three places: among the ``ready``, *unsettled* with a consumer, or gone. On the way of every message small steps
-are written out where they are taken: a call costs more than they do.
+A queue implements order and calls features through the hooks of ``feature.py``; it refers to no feature by name. A
+message is *ready*, *unsettled* with a consumer, or gone. Small steps of the hot path are written inline, because a
+call would cost more than the step.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from gateway.kernel.messages.paged_segment import PagedSegment
     from gateway.kernel.settings.user_counters import ConsumerTally
 
-#: How many messages of a long queue stay in memory (R134).
+#: The number of messages of a long queue that stay in memory (R134).
 RESIDENT_MESSAGES: Final = 2048
 
-#: Messages that are forgotten between two looks at the clock.
+#: Messages that are forgotten between two checks of the clock.
 _STEP: Final = 64
 
-#: How many messages that expired are dropped on the way to one that has not.
+#: The number of expired messages that one ``take`` drops before it gives up.
 _MOST_DUE: Final = 500
 
 
 class DeliveryOutcome(Enum):
-    """What became of a delivery."""
+    """The way a delivery was settled."""
 
     ACCEPTED = auto()
     REQUEUED = auto()
@@ -54,13 +54,13 @@ class DeliveryOutcome(Enum):
 
 
 class Queue(Declared):
-    """One queue of one virtual host. Owns its waiting messages and its round of consumers.
+    """One queue of one virtual host. Owns its waiting messages and its consumers.
 
-    ``settings`` are what its arguments and the policies make of it; ``delayed`` is there once messages are held back,
-    ``selecting`` while some consumer does not want everything. ``has_expirations`` says that some message asked to
-    expire. ``unsettled`` counts the messages with consumers, ``unsettled_durable`` those of them that survive, and
-    ``stored`` all that were written down to. ``used_at_ms`` is when somebody last had to do with the queue itself.
-    ``reapply`` is called when it needs other features than it has.
+    ``settings`` combines its arguments and policies. ``delayed`` is set once messages were delayed, ``selecting`` while
+    some consumer has a filter. ``has_expirations`` means that some message had a TTL of its own. ``unsettled`` counts
+    messages with consumers, ``unsettled_durable`` the durable ones of them, and ``stored`` all that were written to the
+    store. ``used_at_ms`` is the last declaration, get or cancelled consumer. ``reapply`` is called when the queue needs
+    other features than it has.
     """
 
     __slots__ = (
@@ -128,38 +128,38 @@ class Queue(Declared):
         self.apply(features)
 
     def __len__(self) -> int:
-        """How many messages wait, those with consumers not counted."""
+        """Return the number of ready messages, without the unsettled ones."""
         return len(self.ready)
 
     @property
     def clock(self) -> "Clock":
-        """The clock that long work on the queue goes by."""
+        """The clock for long work on the queue."""
         return self._journal.clock
 
     @property
     def disk_writes(self) -> int:
-        """How many messages were written to the store: to survive a restart, or to make room in memory."""
+        """The number of messages written to the store, to survive a restart or to free memory."""
         return self.stored + self._paging.spills
 
     @property
     def disk_reads(self) -> int:
-        """How many waiting messages came back from the store into memory."""
+        """The number of waiting messages read back from the store."""
         return self._paging.reads
 
     @property
     def is_held_up(self) -> bool:
-        """Whether messages wait though somebody consumes: nobody may have another one now."""
+        """Whether messages wait although there are consumers, because none of them has capacity."""
         return bool(self.ready.length and len(self.consumers)) and not any(
             consumer.has_capacity for consumer in self.consumers if self.consumers.is_active(consumer)
         )
 
     def apply(self, features: tuple[QueueFeature, ...]) -> None:
-        """Replace the features, as a change of policy does; those that stay in kind keep what they know."""
+        """Replace the features, as on a change of policy; a feature of the same type keeps its state."""
         earlier, self._feature_dispatch = self._feature_dispatch, FeatureDispatch(features) if features else NO_FEATURES
         self._feature_dispatch.succeed(self, earlier)
 
     def close(self) -> None:
-        """End: no feature does anything any more, and what was held back is gone. Waiting messages are purged apart."""
+        """Mark the queue as deleted and end its features; delayed messages are lost, ready ones purged separately."""
         self.is_deleted = True
         self.apply(())
         if self.delayed is not None:
@@ -169,7 +169,7 @@ class Queue(Declared):
     # Messages in
 
     def offer(self, message: Message, *, has_waited: bool = False) -> DeathReason | None:
-        """Take the message in, or return the reason it was refused. What ``has_waited`` is not held back again."""
+        """Enqueue the message, or return why it was refused. A message that ``has_waited`` is not delayed again."""
         feature_dispatch = self._feature_dispatch
         if feature_dispatch.diverting and not has_waited and feature_dispatch.diverts(self, message):
             return None
@@ -207,12 +207,12 @@ class Queue(Declared):
         return None
 
     def _expect_expirations(self) -> None:
-        """A message will expire on its own: no policy says so, so the queue may lack what it takes (R51)."""
+        """Request the feature for per-message TTL: no policy needs it, so the queue may not have it yet (R51)."""
         self.has_expirations = True
         self._reapply(self)
 
     def enter(self, message: Message, due_at_ms: int = 0) -> QueuedMessage:
-        """Give a message its place, in the store too if it has to survive; who calls puts it there."""
+        """Assign a position to a message, and store it if it is durable; the caller adds it to the queue."""
         journal = self._journal
         journal.position = position = journal.position + 1
         now_ms = journal.turn_ms or journal.now_ms
@@ -224,7 +224,7 @@ class Queue(Declared):
         return QueuedMessage(message, position, now_ms, False)
 
     def restore(self, change: Enqueued, is_redelivered: bool) -> None:
-        """Take in a message that recovery found in the store. Nothing is dropped before all of them are there."""
+        """Take in a message found by recovery. No message is dropped before all are restored."""
         if change.due_at_ms:
             self.holding_back().restore(change, is_redelivered)
             return
@@ -238,28 +238,29 @@ class Queue(Declared):
         if not self.is_deleted:
             self._reapply(self)
 
-    # Messages held back
+    # Delayed messages
 
     @property
     def delays(self) -> "Delays | None":
-        """What is held back, ``None`` where that never happened."""
+        """The delayed messages, ``None`` if there never were any."""
         return None if self.delayed is None else self.delayed.delays
 
     @property
     def letters_held(self) -> int:
-        """How many dead letters wait here because nobody could take them."""
+        """The number of pending dead letters: no target queue could take them."""
         return 0 if self.delayed is None else len(self.delayed.letters)
 
     def holding_back(self, release: "Callable[[QueuedMessage], DeathReason | None] | None" = None) -> DelayedMessages:
-        """Return the place for what is held back, from now on there; ``release`` is as ``DelayedMessages`` has it."""
+        """Return the delayed messages, created on first use; ``release`` is that of ``DelayedMessages``."""
         if self.delayed is None:
             self.delayed = DelayedMessages(self, self._journal, release)
         return self.delayed
 
     def offer_late(self, message: Message) -> DeathReason | None:
-        """Take in a message whose time has come, or return why it has to wait on.
+        """Enqueue a message that is due, or return why it has to wait on.
 
-        Nobody is left to refuse it to: without room it is a dead letter; where those go nowhere it must not be lost.
+        Its publisher can no longer be informed of a refusal. If the queue is full the message is dead-lettered; without
+        dead-lettering it waits, so that it is not lost.
         """
         refusal = self._feature_dispatch.admit(self, message)
         if refusal is None:
@@ -274,14 +275,14 @@ class Queue(Declared):
     def get(self) -> QueuedMessage | None:
         """Take a message for a client that does not consume (R90).
 
-        ``None`` may also mean that many messages before it have expired: then the queue is not empty, and the caller
-        takes the steps of ``dropping_due`` and asks again.
+        ``None`` may also mean that many messages at the head have expired: then the queue is not empty, and the caller
+        runs the steps of ``dropping_due`` and calls again.
         """
         self.use()
         return self.take()
 
     def dropping_due(self) -> Iterator[None]:
-        """Return the steps in which everything before the first message worth delivering is discarded."""
+        """Return the steps that discard the expired messages at the head."""
         while self.ready.length:
             head = self.ready.peek()
             if head is None or (reason := self._feature_dispatch.due(self, head)) is None:
@@ -290,21 +291,21 @@ class Queue(Declared):
             yield
 
     def take(self) -> QueuedMessage | None:
-        """Remove and return the oldest message still worth delivering; the caller settles it later."""
+        """Remove and return the oldest message that has not expired; the caller settles it later."""
         ready, feature_dispatch = self.ready, self._feature_dispatch
         most_due = _MOST_DUE
         while ready.length:
             try:
                 entry = ready.popleft()
-            except IndexError:  # what was left had lost its content
+            except IndexError:  # the remaining messages had lost their contents
                 return None
             if feature_dispatch.due_asking and (reason := feature_dispatch.due(self, entry)) is not None:
                 self.discard(entry, reason)
                 most_due -= 1
-                if not most_due:  # that goes on in slices (``message_ttl``); consumers are served behind it
+                if not most_due:  # ``message_ttl`` continues in slices; consumers are served after it
                     self._journal.clock.call_later(0, self.dispatch)
                     return None
-                feature_dispatch = self._feature_dispatch  # a dead letter that comes back here may have brought others
+                feature_dispatch = self._feature_dispatch  # a message dead-lettered to this queue may have changed it
                 continue
             self._hold(entry)
             if feature_dispatch.taking:
@@ -313,7 +314,7 @@ class Queue(Declared):
         return None
 
     def pick(self, seen: QueuedMessage) -> QueuedMessage | None:
-        """Take a message out of the midst of the waiting ones, if it is still there; the caller settles it later."""
+        """Remove and return a message from any place in the queue, if it still waits; the caller settles it later."""
         entry = self.ready.take_out(seen)
         if entry is not None:
             self._hold(entry)
@@ -321,14 +322,14 @@ class Queue(Declared):
         return entry
 
     def drops_if_due(self, seen: QueuedMessage) -> bool:
-        """Discard a waiting message that is not worth delivering any more; return whether it is such a one."""
+        """Discard a waiting message if it has expired; return whether it has."""
         reason = self._feature_dispatch.due(self, seen)
         if reason is not None and (entry := self.ready.take_out(seen)) is not None:
             self.discard(entry, reason)
         return reason is not None
 
     def dispatch(self) -> None:
-        """Hand waiting messages out for as long as some consumer has capacity."""
+        """Deliver waiting messages while some consumer has capacity."""
         while self.ready.length and not self._settlements:
             consumer = self.consumers.next()
             if consumer is None:
@@ -341,16 +342,16 @@ class Queue(Declared):
             self.hand_over(consumer, entry)
 
     def hold_dispatch(self) -> None:
-        """Hand nothing out while messages come back in steps."""
+        """Deliver nothing while messages are requeued in steps."""
         self._settlements += 1
 
     def release_dispatch(self) -> None:
-        """Hand messages out again: those that came back are all there."""
+        """Resume delivery: all messages are requeued."""
         self._settlements -= 1
         self.dispatch()
 
     def hand_over(self, consumer: Consumer, entry: QueuedMessage) -> None:
-        """Give a message that was taken to a consumer; with that it is consumed where no settling is needed."""
+        """Deliver a message that was taken; it is consumed at once if no settling is needed."""
         redelivered = entry.is_redelivered
         if redelivered:
             self.counters.redeliver += 1
@@ -365,13 +366,13 @@ class Queue(Declared):
         consumer.subscriber.deliver(consumer, message, redelivered, None)
 
     def shown(self, entry: QueuedMessage) -> Message:
-        """Return the message of a delivery as the consumer is to see it: what is stored stays as it was published."""
+        """Return the message as the consumer gets it; the stored message does not change."""
         return self._feature_dispatch.shown(self, entry)
 
     # Messages settled
 
     def accept(self, entry: QueuedMessage) -> None:
-        """Conclude a delivery: the message is consumed."""
+        """Settle a delivery: the message is consumed."""
         if self._feature_dispatch.settling:
             self._feature_dispatch.settled(self, entry, DeliveryOutcome.ACCEPTED)
         self.unsettled -= 1
@@ -383,15 +384,15 @@ class Queue(Declared):
             self._journal.dequeued(entry.position, entry.message)
 
     def consumed(self, entry: QueuedMessage) -> None:
-        """Conclude a message that was taken and needs no settling."""
+        """Consume a message that was taken and needs no settling."""
         self._let_go(entry)
         self.forget(entry)
 
     def settle(self, entry: QueuedMessage, outcome: DeliveryOutcome) -> None:
-        """Conclude a delivery: the message is consumed, comes back to its place, or is refused for good.
+        """Settle a delivery: the message is consumed, requeued or rejected.
 
-        A message that came back waits for the next ``dispatch``, so that many can come back in order first. One that
-        comes back to a deleted queue is gone with it.
+        A requeued message waits for the next ``dispatch``, so that many can be requeued in order first. With a deleted
+        queue the message is gone.
         """
         if outcome is DeliveryOutcome.ACCEPTED or self.is_deleted:
             self.accept(entry)
@@ -419,7 +420,7 @@ class Queue(Declared):
             self.unsettled_durable.take(len(entry.message.body))
 
     def come_back(self, entry: QueuedMessage) -> None:
-        """Let a message wait again in the place it was taken from; the next ``dispatch`` hands it out."""
+        """Requeue a message in the place it was taken from; the next ``dispatch`` delivers it."""
         if (reason := self._feature_dispatch.returning(self, entry)) is not None:
             self.discard(entry, reason)
             return
@@ -430,10 +431,10 @@ class Queue(Declared):
             self._expect_expirations()
         self._feature_dispatch.enqueued(self, entry)
 
-    # Messages gone
+    # Messages removed
 
     def reserve(self, positions: set[int]) -> list[QueuedMessage]:
-        """Take those of the messages at these positions that wait, for somebody with a claim on them to settle."""
+        """Take the messages at these positions that are ready, for a caller that settles them later."""
         entries = self.ready.remove(positions)
         for entry in entries:
             self._hold(entry)
@@ -444,37 +445,37 @@ class Queue(Declared):
         self.discard(self.ready.popleft(), reason)
 
     def discard_these(self, positions: set[int], reason: DeathReason) -> None:
-        """Discard those of the messages at these positions that wait, wherever they stand."""
+        """Discard the messages at these positions that are ready, in any place of the queue."""
         for entry in self.ready.remove(positions):
             self.discard(entry, reason)
 
     def discard(self, entry: QueuedMessage, reason: DeathReason) -> None:
-        """Let go of a message that is in none of the queue's places any more, and tell the features why."""
+        """Forget a message that was already removed from the queue, and report it to the features."""
         if reason is DeathReason.MAXLEN:
             self.counters.dropped += 1
         self.forget(entry)
         self._feature_dispatch.dropped(self, entry.message, reason)
 
     def drop(self, message: Message, reason: DeathReason) -> None:
-        """Tell the features that a message is gone, or stayed out, for this reason."""
+        """Report to the features that a message was dropped or refused."""
         self._feature_dispatch.dropped(self, message, reason)
 
     def forget(self, entry: QueuedMessage) -> None:
-        """Let go of a message that is in none of the queue's places any more."""
+        """Remove a message from the store that was already removed from the queue."""
         if entry.is_durable:
             self._journal.dequeued(entry.position, entry.message)
 
     def purge(self) -> int:
-        """Forget every waiting message; return how many there were. None is dead-lettered (R39).
+        """Remove every ready message; return how many there were. None is dead-lettered (R39).
 
-        All are gone at once for whoever looks. The store lets go of very many in turns to come.
+        The queue is empty at once. The store removes a large number of messages in later turns.
         """
         count = len(self.ready)
         self._journal.clock.background.add(self.emptying())
         return count
 
     def emptying(self) -> Iterator[None]:
-        """Take every waiting message out; return the steps in which the store lets go of them."""
+        """Remove every ready message; return the steps in which the store removes them."""
         return self._forgetting(*self.ready.clear())
 
     def _forgetting(self, entries: list[QueuedMessage], segments: "list[PagedSegment]") -> Iterator[None]:
@@ -489,10 +490,10 @@ class Queue(Declared):
     # Consumers
 
     def consume(self, consumer: Consumer) -> None:
-        """Add a consumer that was made for this queue; deliveries start with the next ``dispatch``.
+        """Add a consumer created for this queue; deliveries start with the next ``dispatch``.
 
-        :raises AccessRefused: when this is exclusive and not the only one it can be, or a present one is (R95, R97).
-        :raises NotImplementedHere: when it is to share a limit and this queue has none of that (R141).
+        :raises AccessRefused: if it is exclusive and others consume, or one that consumes is exclusive (R95, R97).
+        :raises NotImplementedHere: if it shares a limit and this queue does not support global QoS (R141).
         """
         if consumer.shared_credit is not None and not self.shares_credit:
             raise NotImplementedHere(f"{self.entity} does not support global qos")
@@ -505,16 +506,16 @@ class Queue(Declared):
         self._consumed_from(consumer)
 
     def _consumed_from(self, consumer: Consumer) -> None:
-        """Note that there is one more consumer."""
+        """Count an added consumer."""
         if self.consumer_tally is not None:
             self.consumer_tally.added(consumer.subscriber.origin.user)
         self.had_consumer = True
         self.used_at_ms = self._journal.now_ms
 
     def cancel(self, consumer: Consumer) -> None:
-        """Take a consumer away; what it holds unsettled stays with it.
+        """Remove a consumer; its unsettled deliveries stay with it.
 
-        Another may take its place, and is served by the next ``dispatch``: what comes back goes first (R96).
+        Single active consumer: the next ``dispatch`` serves its successor, after messages were requeued (R96).
         """
         if consumer in self.consumers:
             self.consumers.remove(consumer)
@@ -524,22 +525,22 @@ class Queue(Declared):
             self.use()
 
     def _consumed_less(self, consumer: Consumer) -> None:
-        """Note that there is one consumer less."""
+        """Count a removed consumer."""
         if self.consumer_tally is not None:
             self.consumer_tally.removed(consumer.subscriber.origin.user)
 
     def declared_again(self) -> None:
-        """Note that somebody declared the queue that is there: its lease begins anew, except a quorum queue's (R38)."""
+        """Restart the queue's lease on a repeated declaration, except for a quorum queue (R38)."""
         if self.arguments.get("x-queue-type") != "quorum":
             self.use()
 
     def use(self) -> None:
-        """Note that somebody had to do with the queue itself: a lease begins anew (R37, R38)."""
+        """Restart the queue's lease after a declaration, a get or a cancelled consumer (R37, R38)."""
         self.used_at_ms = self._journal.now_ms
         self._feature_dispatch.used(self)
 
     def reconsider(self, consumer: Consumer) -> None:
-        """Let a consumer that waited take part again if it has capacity, and serve it."""
+        """Resume a waiting consumer if it has capacity, and serve it."""
         if consumer.is_waiting and consumer in self.consumers and consumer.has_capacity:
             self.consumers.resume(consumer)
             if len(self.ready):
@@ -547,5 +548,5 @@ class Queue(Declared):
 
     @property
     def is_unused(self) -> bool:
-        """Whether an auto-delete queue has lived its life: it had a consumer and the last one is gone (R32)."""
+        """Whether an auto-delete queue can be deleted: it had a consumer and the last one is gone (R32)."""
         return self.had_consumer and not len(self.consumers)

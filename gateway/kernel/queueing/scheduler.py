@@ -1,4 +1,4 @@
-"""The consumers of one queue, and whose turn it is."""
+"""Scheduling of the consumers of one queue."""
 
 from collections.abc import Iterator
 
@@ -6,58 +6,58 @@ from gateway.kernel.queueing.consumer import Consumer
 
 
 class ConsumerScheduler:
-    """The consumers of one queue, and the choice among them."""
+    """The consumers of one queue, and the choice of the next one."""
 
     __slots__ = ()
 
     @property
     def permits_exclusive(self) -> bool:
-        """Whether one may ask to be the only one."""
+        """Whether a consumer may be exclusive."""
         return True
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of consumers."""
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[Consumer]:
-        """Iterate over all of them, in the order they came."""
+        """Iterate over all consumers, in the order they were added."""
         raise NotImplementedError
 
     def __contains__(self, consumer: Consumer) -> bool:
-        """Return whether it is one of them."""
+        """Return whether the consumer was added and not removed."""
         raise NotImplementedError
 
     def is_active(self, consumer: Consumer) -> bool:
-        """Return whether it gets messages while it has capacity."""
+        """Return whether the consumer gets messages while it has capacity."""
         raise NotImplementedError
 
     def add(self, consumer: Consumer) -> None:
-        """Let a consumer take part."""
+        """Add a consumer."""
         raise NotImplementedError
 
     def remove(self, consumer: Consumer) -> None:
-        """Take a consumer out for good."""
+        """Remove a consumer."""
         raise NotImplementedError
 
     def resume(self, consumer: Consumer) -> None:
-        """Let a consumer that waited take part again."""
+        """Resume a waiting consumer."""
         raise NotImplementedError
 
     def next(self) -> Consumer | None:
-        """Return the consumer whose turn it is; ``None`` if nobody can take a message now."""
+        """Return the next consumer; ``None`` if none has capacity."""
         raise NotImplementedError
 
     def able(self) -> list[Consumer]:
-        """Return those who can take a message now, in the order of their turns. The others wait from now on."""
+        """Return the consumers with capacity, next one first. The others wait from now on."""
         raise NotImplementedError
 
     def served(self, consumer: Consumer) -> None:
-        """Let the turn of a consumer that is able come last, because it is to have a message."""
+        """Move a consumer that has capacity to the end, because it gets a message."""
         raise NotImplementedError
 
 
 class ConsumerSet(ConsumerScheduler):
-    """Who takes part in a round of consumers, in the order they came."""
+    """Base class that owns the consumers, in the order they were added."""
 
     __slots__ = ("_members",)
 
@@ -75,7 +75,7 @@ class ConsumerSet(ConsumerScheduler):
 
 
 class RoundRobin:
-    """Consumers of one priority, one after the other: a row and the place in it of whoever is next."""
+    """Round-robin of the consumers of one priority: a list, and the index of the next one."""
 
     __slots__ = ("_next", "_row", "priority")
 
@@ -85,19 +85,19 @@ class RoundRobin:
         self._next = 0
 
     def append(self, consumer: Consumer) -> None:
-        """Add a consumer as the last: behind it comes whoever is next."""
+        """Add a consumer as the last one, just before the next one."""
         self._row.insert(self._next, consumer)
         self._next += 1
 
     def remove(self, consumer: Consumer) -> None:
-        """Take a consumer out."""
+        """Remove a consumer."""
         place = self._row.index(consumer)
         del self._row[place]
         if place < self._next:
             self._next -= 1
 
     def next(self) -> Consumer | None:
-        """Return whoever is next and has capacity, who is the last then; those before it wait from now on."""
+        """Return the next consumer with capacity and move it to the end; those without capacity wait from now on."""
         row = self._row
         while row:
             if self._next >= len(row):
@@ -111,16 +111,16 @@ class RoundRobin:
         return None
 
     def in_turn(self) -> list[Consumer]:
-        """Return all of them, beginning with whoever is next."""
+        """Return all consumers, next one first."""
         return self._row[self._next :] + self._row[: self._next]
 
 
 class Consumers(ConsumerSet):
-    """The consumers of one queue, and whose turn it is: highest priority first, round-robin among equals (R82, R92).
+    """The consumers of one queue: highest priority first, round-robin within a priority (R82, R92).
 
-    Those without capacity are out of the round until they are ``resumed``, so that finding the next one does not
-    depend on how many wait. The ``_only`` one, as most queues have, is found without its ring: with thousands of queues
-    each object on the way is far from the processor.
+    A consumer without capacity is removed from its ring until ``resume``, so that finding the next one does not depend
+    on the number of waiting consumers. ``_only`` is a shortcut for a single consumer, the most common case: with
+    thousands of queues, each object visited costs a cache miss.
     """
 
     __slots__ = ("_only", "_rings")
@@ -131,17 +131,17 @@ class Consumers(ConsumerSet):
         self._rings: list[RoundRobin] = []
 
     def is_active(self, consumer: Consumer) -> bool:
-        """Whether it gets messages while it has capacity: each of them does."""
+        """Return whether the consumer gets messages while it has capacity; each one does."""
         return consumer in self._members
 
     def add(self, consumer: Consumer) -> None:
-        """Let a consumer take part."""
+        """Add a consumer."""
         self._only = None if self._members else consumer
         self._members[consumer] = None
         self._ring(consumer.priority).append(consumer)
 
     def remove(self, consumer: Consumer) -> None:
-        """Take a consumer out for good."""
+        """Remove a consumer."""
         del self._members[consumer]
         if not consumer.is_waiting:
             self._ring(consumer.priority).remove(consumer)
@@ -150,12 +150,12 @@ class Consumers(ConsumerSet):
         self._only = next(iter(self._members)) if len(self._members) == 1 else None
 
     def resume(self, consumer: Consumer) -> None:
-        """Let a consumer that waited take part again."""
+        """Resume a waiting consumer."""
         consumer.is_waiting = False
         self._ring(consumer.priority).append(consumer)
 
     def next(self) -> Consumer | None:
-        """Return the consumer whose turn it is, having moved it to the end of the round; ``None`` if all are busy."""
+        """Return the next consumer, moved to the end of the round; ``None`` if none has capacity."""
         only = self._only
         if only is not None and not only.is_waiting and only.outlet.is_open and (only.is_unlimited or only.has_credit):
             return only
@@ -166,7 +166,7 @@ class Consumers(ConsumerSet):
         return None
 
     def able(self) -> list[Consumer]:
-        """Return those who can take a message now, in the order of their turns. The others wait from now on."""
+        """Return the consumers with capacity, next one first. The others wait from now on."""
         able: list[Consumer] = []
         for ring in self._rings:
             for consumer in ring.in_turn():
@@ -178,7 +178,7 @@ class Consumers(ConsumerSet):
         return able
 
     def served(self, consumer: Consumer) -> None:
-        """Let the turn of a consumer that is able come last among its equals."""
+        """Move a consumer that has capacity to the end of its priority."""
         ring = self._ring(consumer.priority)
         ring.remove(consumer)
         ring.append(consumer)

@@ -1,4 +1,4 @@
-"""How far a consumer that does not want everything has looked at what waits in its queue."""
+"""Progress of a consumer with a filter through the waiting messages of its queue."""
 
 from collections import deque
 from heapq import heappop, heappush
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class Search:
-    """One consumer's search among the waiting messages: it looks at each once, and again at one that came back.
+    """One consumer's search among the waiting messages: it examines each once, and again when it was requeued.
 
-    The next is always the one that the queue would serve first. ``seen`` is a position up to which there is nothing
-    left to look at but what came back.
+    The next message is the first in the queue's order. Up to the position ``seen`` only requeued messages remain to be
+    examined.
     """
 
     __slots__ = ("_ready", "_search_by_row", "seen")
@@ -28,15 +28,15 @@ class Search:
 
     @property
     def is_over(self) -> bool:
-        """Whether there is nothing left to look at."""
+        """Whether no message is left to examine."""
         return all(search.is_over(self.seen) for search in self._searches())
 
     def next(self) -> "QueuedMessage | None":
-        """Return the next message, which counts as looked at from now on; ``None`` when there is none.
+        """Return the next message and mark it as examined; ``None`` when there is none.
 
-        It stays where it is, and may be gone by then.
+        The message stays in the queue, and may be removed later by other code.
         """
-        for search in self._searches():  # a loop: compiled, a generator expression would ask all of them at once
+        for search in self._searches():  # a loop: a compiled generator expression would evaluate all of them at once
             if (entry := search.next(self.seen)) is not None:
                 return entry
         return None
@@ -50,7 +50,7 @@ class Search:
 
 
 class RowSearch:
-    """The same for one row: up to a position all was looked at, and what came back since is to be looked at *again*."""
+    """A search in one row: all is examined up to a position; ``_again`` has messages requeued since."""
 
     __slots__ = ("_again", "_returns", "_row", "_run", "_seen")
 
@@ -62,12 +62,12 @@ class RowSearch:
         self._again: list[int] = []  # a heap of positions
 
     def is_over(self, seen: int) -> bool:
-        """Whether there is nothing left to look at, knowing all up to the position ``seen``."""
+        """Return whether no message is left to examine after the position ``seen``."""
         row = self._row
         return row.newest <= max(seen, self._seen) and not self._again and self._returns == row.returns
 
     def next(self, seen: int) -> "QueuedMessage | None":
-        """Return the next message behind the position ``seen``, or one that came back; ``None`` when there is none."""
+        """Return the next message after the position ``seen``, or a requeued one; ``None`` when there is none."""
         row, again = self._row, self._again
         if self._returns != row.returns:
             for position in row.came_back_since(self._returns):
@@ -83,7 +83,7 @@ class RowSearch:
         return ahead
 
     def _ahead(self, seen: int) -> "QueuedMessage | None":
-        """Return the next message but for those that came back."""
+        """Return the next message that was not requeued."""
         if seen > self._seen:
             self._seen = seen
             self._run.clear()

@@ -1,8 +1,8 @@
-"""The turns of a queue some of whose consumers want certain messages only.
+"""Dispatch in a queue with filtered consumers.
 
-A message goes to the first in the round who wants it; who does not is passed over for this message alone. What nobody
-wants waits in its place, and what comes behind may go past it. Each consumer looks at a waiting message once: whoever
-comes, or has credit again, goes on from where it was, and back only to what came back. All that is done in slices.
+A message goes to the next consumer that takes it; the others keep their place. A message that no consumer takes waits
+in its place, and later messages may overtake it. Each consumer examines a waiting message once: after a pause it
+continues from its last position, and examines only requeued messages again. The search runs in slices.
 """
 
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from gateway.kernel.queueing.consumer import Consumer
     from gateway.kernel.queueing.queue import Queue
 
-#: How many looks are taken before it is asked anew who may look: somebody may have come, or have credit again.
+#: The number of messages examined before the list of searching consumers is refreshed.
 _LOOKS_AT_A_TIME: Final = 64
 
 
 class SelectiveDispatch(ConsumerScheduler):
-    """Replaces a queue's ``ConsumerScheduler``, and asks it for the next consumer. Owns the search of each consumer."""
+    """Wraps the queue's ``ConsumerScheduler``. Owns the search of each consumer."""
 
     __slots__ = ("_is_searching", "_journal", "_queue", "_round", "_search_by_consumer")
 
@@ -46,56 +46,56 @@ class SelectiveDispatch(ConsumerScheduler):
 
     @property
     def is_needed(self) -> bool:
-        """Whether somebody does not want everything."""
+        """Whether some consumer has a filter."""
         return any(consumer.selection is not None for consumer in self._round)
 
     def end(self) -> ConsumerScheduler:
-        """Give the round back, for the queue to have nothing else."""
+        """Return the wrapped scheduler, to replace this one."""
         self._search_by_consumer.clear()
         return self._round
 
-    # As the round
+    # Methods of the scheduler
 
     @property
     def permits_exclusive(self) -> bool:
-        """Whether one may ask to be the only one."""
+        """Whether a consumer may be exclusive."""
         return self._round.permits_exclusive
 
     def is_active(self, consumer: "Consumer") -> bool:
-        """Return whether it gets messages while it has capacity."""
+        """Return whether the consumer gets messages while it has capacity."""
         return self._round.is_active(consumer)
 
     def add(self, consumer: "Consumer") -> None:
-        """Let a consumer take part, which has not looked at anything yet."""
+        """Add a consumer, which has not examined any message yet."""
         self._search_by_consumer[consumer] = Search(self._queue.ready)
         self._round.add(consumer)
 
     def remove(self, consumer: "Consumer") -> None:
-        """Take a consumer out for good."""
+        """Remove a consumer."""
         del self._search_by_consumer[consumer]
         self._round.remove(consumer)
 
     def resume(self, consumer: "Consumer") -> None:
-        """Let a consumer that waited take part again."""
+        """Resume a waiting consumer."""
         self._round.resume(consumer)
 
     def able(self) -> "list[Consumer]":
-        """Return those who can take a message now, in the order of their turns. The others wait from now on."""
+        """Return the consumers with capacity, next one first. The others wait from now on."""
         return self._round.able()
 
     def served(self, consumer: "Consumer") -> None:
-        """Let the turn of a consumer that is able come last."""
+        """Move a consumer that has capacity to the end."""
         self._round.served(consumer)
 
     def next(self) -> None:
-        """Return nobody: who is next depends on the message."""
+        """Return ``None``: the next consumer depends on the message."""
 
-    # By the message
+    # Choice by message
 
     def taker(self, message: "Message") -> "Consumer | None":
-        """Return who is to have a message that just came; ``None`` if it is to wait.
+        """Return the consumer for a message that just arrived; ``None`` if the message is to wait.
 
-        Who has older ones to look at first does so.
+        A consumer that has not examined all older messages is not considered.
         """
         if self._looking():
             self.search()
@@ -108,17 +108,17 @@ class SelectiveDispatch(ConsumerScheduler):
                     return consumer
                 asked.append(search)
         for search in asked:
-            search.seen = self._journal.position + 1  # the place it is about to get
+            search.seen = self._journal.position + 1  # the position the message will get
         return None
 
     def search(self) -> None:
-        """Look for what somebody wants among the waiting messages, the first slice now."""
+        """Search the waiting messages for filtered consumers, the first slice now."""
         if not self._is_searching:
             self._is_searching = True
             self._journal.clock.background.add(self._looks())
 
     def _looks(self) -> Iterator[None]:
-        """Let consumers look until nobody is left who can have a message and has not looked at all of them."""
+        """Search until each consumer with capacity has examined all waiting messages."""
         try:
             while looking := self._looking():
                 yield from self._turns(looking)
@@ -130,7 +130,7 @@ class SelectiveDispatch(ConsumerScheduler):
         return [consumer for consumer in self._round.able() if not searches[consumer].is_over] if searches else []
 
     def _turns(self, looking: "list[Consumer]") -> Iterator[None]:
-        """Let these look at one message each, over and over, until one of them gets it: then others come first."""
+        """Let these consumers examine one message each, in turn; stop when one gets a message, as others are next."""
         for consumer in islice(cycle(looking), max(_LOOKS_AT_A_TIME, len(looking))):
             search = self._search_by_consumer.get(consumer)
             if search is None or consumer.is_waiting or not consumer.has_capacity or (seen := search.next()) is None:
@@ -141,7 +141,7 @@ class SelectiveDispatch(ConsumerScheduler):
                 return
 
     def _gets(self, consumer: "Consumer", seen: "QueuedMessage") -> bool:
-        """Let a consumer have a message it looks at, if it wants it and it is still there."""
+        """Deliver an examined message if the consumer takes it and it still waits; return whether it was delivered."""
         queue = self._queue
         if queue.drops_if_due(seen) or not consumer.wants(seen):
             return False

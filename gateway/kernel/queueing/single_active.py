@@ -1,4 +1,4 @@
-"""A queue that serves one consumer at a time: the others are there to take its place (R93-R96)."""
+"""Single active consumer: a queue serves one consumer, and the others are standbys (R93-R96)."""
 
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.queueing.consumer import Consumer
@@ -6,17 +6,17 @@ from gateway.kernel.queueing.scheduler import Consumers, ConsumerScheduler, Cons
 
 
 def consumers_for(arguments: Arguments) -> ConsumerScheduler:
-    """Return an empty round of consumers, as the queue's arguments ask for it."""
+    """Return an empty scheduler for the queue's arguments."""
     if arguments.get("x-single-active-consumer") is not True:
         return Consumers()
     return SuccessiveActive() if arguments.get("x-queue-type") == "quorum" else SingleActive()
 
 
 class SingleActive(ConsumerSet):
-    """The first consumer is active until it goes; then the one of the highest priority, the first among equals.
+    """The first consumer is active until it is removed; its successor has the highest priority, oldest first.
 
-    One of a higher priority that comes later waits like the others, and so does everybody while the active one has no
-    capacity. An exclusive consumer would contradict the others, so there is none (R95).
+    A new consumer of higher priority waits like the others. All wait while the active one has no capacity. Exclusive
+    consumers are refused, since they contradict standbys (R95).
     """
 
     __slots__ = ("_active",)
@@ -27,27 +27,27 @@ class SingleActive(ConsumerSet):
 
     @property
     def permits_exclusive(self) -> bool:
-        """Whether one may ask to be the only one: the active one is that already."""
+        """Whether a consumer may be exclusive: never, since the active one already is."""
         return False
 
     def is_active(self, consumer: Consumer) -> bool:
-        """Whether it is the one that gets messages."""
+        """Return whether the consumer is the active one."""
         return consumer is self._active
 
     def add(self, consumer: Consumer) -> None:
-        """Let a consumer take part: as the active one if it is the first."""
+        """Add a consumer, active if it is the first."""
         self._members[consumer] = None
         if self._active is None:
             self._active = consumer
 
     def remove(self, consumer: Consumer) -> None:
-        """Take a consumer out for good; if it was active another one is from now on."""
+        """Remove a consumer; if it was active, choose its successor."""
         del self._members[consumer]
         if consumer is self._active:
             self._active = max(self._members, key=lambda member: member.priority, default=None)
 
     def resume(self, consumer: Consumer) -> None:
-        """Let a consumer that waited take part again."""
+        """Resume a waiting consumer."""
         consumer.is_waiting = False
 
     def next(self) -> Consumer | None:
@@ -59,19 +59,19 @@ class SingleActive(ConsumerSet):
         return active
 
     def able(self) -> list[Consumer]:
-        """Return the active consumer alone, or nobody while it has no capacity."""
+        """Return the active consumer, or nothing while it has no capacity."""
         active = self.next()
         return [] if active is None else [active]
 
     def served(self, consumer: Consumer) -> None:
-        """Do nothing: whoever is active has every turn."""
+        """Do nothing: the active consumer is always next."""
 
 
 class SuccessiveActive(SingleActive):
-    """The same for a quorum queue, where one of a higher priority takes over from the active one, as in RabbitMQ 4.
+    """Single active consumer of a quorum queue, where one of higher priority replaces the active one, as in RabbitMQ 4.
 
-    From the moment a better one is there the active one gets nothing more; once it has settled what it holds the better
-    one is active. If that goes before, the active one goes on. ``_best`` is who is active or about to be.
+    Once a better consumer is added, the active one gets no more messages; when it has settled all it holds, the better
+    one becomes active. If that one is removed before, the active one continues. ``_best`` is active or about to be.
     """
 
     __slots__ = ("_best",)
@@ -81,7 +81,7 @@ class SuccessiveActive(SingleActive):
         self._best: Consumer | None = None
 
     def add(self, consumer: Consumer) -> None:
-        """Let a consumer take part; it takes over if its priority is higher and the active one holds nothing."""
+        """Add a consumer; it becomes active if its priority is higher and the active one holds nothing."""
         consumer.count()
         super().add(consumer)
         if self._best is None or consumer.priority > self._best.priority:
@@ -89,7 +89,7 @@ class SuccessiveActive(SingleActive):
         self._succeed()
 
     def remove(self, consumer: Consumer) -> None:
-        """Take a consumer out for good; if it was to take over, the active one may go on."""
+        """Remove a consumer; if it was the successor, the active one continues."""
         super().remove(consumer)
         self._best = self._active
         for member in self._members:
@@ -99,12 +99,12 @@ class SuccessiveActive(SingleActive):
             self._active.is_waiting = False
 
     def resume(self, consumer: Consumer) -> None:
-        """Let a consumer that waited take part again; if it is the active one, it may be time for its successor."""
+        """Resume a waiting consumer; if it is the active one, its successor may replace it now."""
         consumer.is_waiting = False
         self._succeed()
 
     def next(self) -> Consumer | None:
-        """Return the active consumer; ``None`` while it has no capacity, or settles what it holds to be succeeded."""
+        """Return the active consumer; ``None`` while it has no capacity or settles its last deliveries."""
         if self._best is not self._active:
             self._succeed()
             active = self._active
@@ -114,7 +114,7 @@ class SuccessiveActive(SingleActive):
         return super().next()
 
     def _succeed(self) -> None:
-        """Make the best one active if the active one holds nothing any more."""
+        """Make the best consumer active if the active one holds nothing."""
         active = self._active
         if active is not None and self._best is not active and not active.credit.used:
             active.is_waiting = False

@@ -1,4 +1,4 @@
-"""What declarers ask for by name and value: when two declarations mean the same, and how a difference is told."""
+"""Comparison of arguments in a redeclaration, and RabbitMQ's error texts for differences."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -8,7 +8,7 @@ from typing import Final
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Arguments, Value
 
-#: The arguments a redeclaration must repeat; RabbitMQ, too, lets unknown ones differ (rabbit_amqqueue: declare_args).
+#: The arguments a redeclaration must repeat; as in RabbitMQ, unknown ones may differ (rabbit_amqqueue: declare_args).
 COMPARED_QUEUE_ARGUMENTS: Final = (
     "x-expires",
     "x-message-ttl",
@@ -31,7 +31,7 @@ COMPARED_QUEUE_ARGUMENTS: Final = (
     "x-stream-max-segment-size-bytes",
     "x-initial-cluster-size",
     "x-queue-leader-locator",
-    # what RabbitMQ does not know, or knows from plugins
+    # not in RabbitMQ, or only in its plugins
     "x-consumer-timeout",
     "x-expire-mode",
     "x-delayed-delivery",
@@ -50,19 +50,19 @@ COMPARED_EXCHANGE_ARGUMENTS: Final = (
 
 _MISSING: Final = object()
 
-#: What an argument stands for when it is absent.
+#: The value of an argument that is absent.
 _DEFAULTS: Final[Arguments] = {"x-queue-type": "classic"}
 
 
 def require_equal(entity: str, property: str, received: object, current: object) -> None:
-    """Refuse a redeclaration whose fixed property differs (R10). ``entity`` reads ``queue 'q' in vhost '/'``."""
+    """Check a fixed property of a redeclaration (R10). ``entity`` is for example ``queue 'q' in vhost '/'``."""
     if received != current:
         difference = f"received '{spelled(received)}' but current is '{spelled(current)}'"
         raise PreconditionFailed(f"inequivalent arg '{property}' for {entity}: {difference}")
 
 
 def require_equivalent(entity: str, names: Iterable[str], received: Arguments, current: Arguments) -> None:
-    """Refuse a redeclaration in which one of the named arguments has another value, whatever its width (R50)."""
+    """Check that the named arguments of a redeclaration have the same values, of any integer width (R50)."""
     for name in names:
         default = _DEFAULTS.get(name, _MISSING)
         new, old = received.get(name, default), current.get(name, default)
@@ -76,7 +76,7 @@ def require_equivalent(entity: str, names: Iterable[str], received: Arguments, c
 
 
 def type_name(value: Value) -> str:
-    """Return what RabbitMQ calls the type of a table value."""
+    """Return RabbitMQ's name for the type of a table value."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int):
@@ -94,17 +94,17 @@ def type_name(value: Value) -> str:
 
 
 def spelled(value: object) -> str:
-    """Return a value as RabbitMQ writes it in its replies."""
+    """Return a value as RabbitMQ formats it in its replies."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _same(new: object, old: object) -> bool:
-    """Compare two values by their class and by value: 10, 10.0 and ``True`` are three values, whatever their width."""
+    """Return whether two values have the same class and value: 10, 10.0 and ``True`` differ; integer widths do not."""
     return _class_of(new) == _class_of(old) and new == old
 
 
 def _class_of(value: object) -> type:
-    """Return what makes numbers comparable: whole numbers of every width are of one class."""
+    """Return the class for comparison: integers of every width are of one class."""
     return int if isinstance(value, int) and not isinstance(value, bool) else type(value)
 
 

@@ -1,9 +1,8 @@
-"""What holds for one queue or exchange, computed in one place that can say where each value comes from.
+"""The effective settings of a queue or exchange, and the source of each value.
 
-A setting has one name everywhere, RabbitMQ's of the policy: the argument ``x-max-length`` and the policy key
-``max-length`` are both the setting ``max-length``. Where both an argument and a policy speak, most limits take the
-smaller value and everything else the argument's; an operator policy merges with the policy before (R51, R62, R101,
-R139, R140).
+A setting has the name of its policy key in RabbitMQ: the argument ``x-max-length`` and the policy key ``max-length``
+are both the setting ``max-length``. If an argument and a policy both set it, most limits take the smaller value and
+everything else the argument's; an operator policy is merged with the policy first (R51, R62, R101, R139, R140).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +14,7 @@ from gateway.kernel.messages.message import Arguments, Value
 from gateway.kernel.settings.max_age import age_ms
 
 Merge = Callable[[int, int], int]
-"""Returns which of two values holds."""
+"""Returns the effective one of two values."""
 
 
 def _delivery_limit(one: int, other: int) -> int:
@@ -23,7 +22,7 @@ def _delivery_limit(one: int, other: int) -> int:
     return max(one, other) if one < 0 or other < 0 else min(one, other)
 
 
-#: Settings of which the stricter value holds, whoever set it. Of all others one side simply wins.
+#: Settings whose stricter value is effective, whatever its source. For all others one source has precedence.
 MERGED: Final[Mapping[str, Merge]] = {
     "consumer-timeout": min,
     "delivery-limit": _delivery_limit,
@@ -36,16 +35,16 @@ MERGED: Final[Mapping[str, Merge]] = {
     "message-ttl": min,
 }
 
-#: Arguments that are settings under their own name, without ``x-``.
+#: Arguments that are settings under their own name, without the prefix ``x-``.
 UNPREFIXED: Final = frozenset({"alternate-exchange"})
 
 QUORUM_DEFAULTS: Final[Arguments] = {"delivery-limit": 20}
-"""What holds for a quorum queue of which nobody says otherwise (R113)."""
+"""The defaults of quorum queues (R113)."""
 
 
 @dataclass(frozen=True, slots=True)
 class EffectiveSetting:
-    """One value, and who set it: ``argument``, ``policy NAME``, ``operator policy NAME`` or ``default``."""
+    """One value, and its source: ``argument``, ``policy NAME``, ``operator policy NAME`` or ``default``."""
 
     name: str
     value: Value
@@ -55,7 +54,7 @@ class EffectiveSetting:
 class EffectiveSettings(Mapping[str, EffectiveSetting]):
     """The settings of one queue or exchange, by name. Immutable.
 
-    ``policy`` and ``operator_policy`` are those that match it, ``None`` where none does.
+    ``policy`` and ``operator_policy`` are the ones that match it, or ``None``.
     """
 
     __slots__ = ("_by_name", "operator_policy", "policy")
@@ -80,36 +79,36 @@ class EffectiveSettings(Mapping[str, EffectiveSetting]):
         return len(self._by_name)
 
     def number(self, name: str) -> int | None:
-        """Return an integer setting; ``None`` if nobody set it."""
+        """Return an integer setting; ``None`` if it is not set."""
         setting = self._by_name.get(name)
         return setting.value if setting is not None and isinstance(setting.value, int) else None
 
     def text(self, name: str) -> str | None:
-        """Return a setting that is a name or a choice; ``None`` if nobody set it."""
+        """Return a text setting; ``None`` if it is not set."""
         setting = self._by_name.get(name)
         return setting.value if setting is not None and isinstance(setting.value, str) else None
 
     def is_on(self, name: str) -> bool:
-        """Tell whether a setting that is true or false is true."""
+        """Return whether a boolean setting is true."""
         return self.value(name) is True
 
     def value(self, name: str) -> Value:
-        """Return a setting of any type; ``None`` if nobody set it."""
+        """Return a setting of any type; ``None`` if it is not set."""
         setting = self._by_name.get(name)
         return None if setting is None else setting.value
 
     def orders(self, name: str) -> bool:
-        """Tell whether a policy says that something be done; a client that asks for it by an argument is not heard."""
+        """Return whether a policy sets a boolean to true; arguments of clients are ignored."""
         return self.policy_definition.get(name) is True
 
     @property
     def policy_definition(self) -> dict[str, Value]:
-        """What the policy and the operator policy say together: RabbitMQ's ``effective_policy_definition``."""
+        """The merged policy and operator policy: RabbitMQ's ``effective_policy_definition``."""
         return {setting.name: setting.value for setting in _policies_said(self.policy, self.operator_policy).values()}
 
 
 NONE: Final = EffectiveSettings([])
-"""What holds where nobody says anything: one object for all, since most queues of most brokers are plain."""
+"""Shared empty settings: one object for all, since most queues have no settings."""
 
 
 def effective(
@@ -117,7 +116,7 @@ def effective(
     policy: PolicyRecord | None = None,
     operator_policy: PolicyRecord | None = None,
 ) -> EffectiveSettings:
-    """Return what holds for something declared with these arguments, under these policies."""
+    """Return the effective settings for these arguments and policies."""
     if not arguments and policy is None and operator_policy is None:
         return NONE
     said = _policies_said(policy, operator_policy)
@@ -131,7 +130,7 @@ def effective(
 
 
 def _policies_said(policy: PolicyRecord | None, operator_policy: PolicyRecord | None) -> dict[str, EffectiveSetting]:
-    """Merge the two policies; where nothing merges, the operator's value holds (R140)."""
+    """Merge the two policies; for settings without a merge rule the operator's value is effective (R140)."""
     said: dict[str, EffectiveSetting] = {}
     if policy is not None:
         said = {
@@ -145,7 +144,7 @@ def _policies_said(policy: PolicyRecord | None, operator_policy: PolicyRecord | 
 
 
 def _merged(earlier: EffectiveSetting | None, setting: EffectiveSetting) -> EffectiveSetting:
-    """Return which of two settings of one name holds; without a rule of its own, the later one."""
+    """Return the effective one of two settings of one name; without a merge rule, the later one."""
     merge = MERGED.get(setting.name)
     if earlier is None or merge is None:
         return setting
@@ -156,5 +155,5 @@ def _merged(earlier: EffectiveSetting | None, setting: EffectiveSetting) -> Effe
 
 
 def _measure(value: Value) -> int | None:
-    """Return a limit as a number: how many, or how long."""
+    """Return a limit as a number: a count or a duration."""
     return value if isinstance(value, int) else age_ms(value)

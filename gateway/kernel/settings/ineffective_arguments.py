@@ -1,15 +1,15 @@
-"""Arguments of a queue that are accepted and do nothing, or less than their declarer may hope: worth a line of log."""
+"""Queue arguments that are accepted but have no effect, or less than expected; they are logged."""
 
 from collections.abc import Iterator
 
 from gateway.kernel.messages.message import Arguments
 
-#: More priorities than this cost memory and seldom help.
+#: More priorities than this use memory and seldom help.
 MANY_PRIORITIES = 10
 
 
 def advice_on(arguments: Arguments) -> Iterator[tuple[str, str]]:
-    """Yield the argument and what to know of it, for each that is worth it."""
+    """Yield each such argument with an explanation."""
     if "x-queue-mode" in arguments:
         yield "x-queue-mode", "deprecated and ignored: every queue keeps the contents of most messages on disk"
     if arguments.get("x-queue-version") == 1:

@@ -1,7 +1,7 @@
-"""How many connections, channels, queues, bindings and consumers there may be.
+"""Limits of connections, channels, queues, bindings and consumers.
 
-Virtual hosts and users have limits of their own, in RabbitMQ's words; where these say nothing, those of the node hold.
-A limit that is negative is none, and so is one of the node that is 0.
+Virtual hosts and users have limits of their own, with RabbitMQ's names; without one, the node's limit applies.
+A negative limit means no limit, and so does 0 for the node.
 """
 
 from collections.abc import Mapping
@@ -15,14 +15,14 @@ from gateway.kernel.messages.message import Value
 if TYPE_CHECKING:
     pass
 
-#: The first two of each are RabbitMQ's.
+#: The first two of each are those of RabbitMQ.
 VHOST_LIMITS: Final = ("max-connections", "max-queues", "max-bindings", "max-consumers")
 USER_LIMITS: Final = ("max-connections", "max-channels", "max-queues", "max-bindings", "max-consumers")
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """The node's limits of connections and channels; ``unauthenticated`` counts those that have not logged in."""
+    """The node's limits of connections and channels; ``unauthenticated`` counts connections that have not logged in."""
 
     per_vhost: int = 0
     per_user: int = 0
@@ -31,9 +31,9 @@ class ConnectionLimits:
 
 
 def require_valid_limits(what: str, names: tuple[str, ...], limits: Mapping[str, Value]) -> None:
-    """Refuse limits that are unknown or no numbers. ``what`` reads ``user-limits``.
+    """Check names and values of limits. ``what`` is for example ``user-limits``.
 
-    :raises PreconditionFailed: in RabbitMQ's words.
+    :raises PreconditionFailed: with RabbitMQ's error text.
     """
     for name, value in limits.items():
         if name not in names:
@@ -53,7 +53,7 @@ def _brief(value: Value) -> str:
 
 
 def limit_of(limits: Mapping[str, Value], name: str, default: int = 0) -> int | None:
-    """Return a limit, ``None`` for none: the one of these limits, or where they say nothing the ``default``."""
+    """Return a limit, ``None`` for none: that of these limits, or else the ``default``."""
     limit = limits.get(name)
     if not isinstance(limit, int) or isinstance(limit, bool):
         return default or None
@@ -63,7 +63,7 @@ def limit_of(limits: Mapping[str, Value], name: str, default: int = 0) -> int | 
 def require_room_for_queue(
     vhost_name: str, limits: Mapping[str, Value], name: str, count: int, default: int = 0
 ) -> None:
-    """Refuse one more queue where there are ``count`` already. :raises PreconditionFailed: at the limit."""
+    """Check the queue limit for one more queue; ``count`` exist already. :raises PreconditionFailed: at the limit."""
     limit = limit_of(limits, "max-queues", default)
     if limit is not None and count >= limit:
         raise PreconditionFailed(
@@ -72,7 +72,7 @@ def require_room_for_queue(
 
 
 def require_room_for_exclusive(name: str, count: int, limit: int) -> None:
-    """Refuse one more exclusive queue of a connection that has ``count``. :raises PreconditionFailed: at the limit."""
+    """Check the limit of exclusive queues for one more. :raises PreconditionFailed: at the limit."""
     if limit and count >= limit:
         raise PreconditionFailed(
             f"cannot declare queue '{name}': limit of exclusive queues per connection ({limit}) is reached"
@@ -80,14 +80,14 @@ def require_room_for_exclusive(name: str, count: int, limit: int) -> None:
 
 
 def require_room_for_binding(vhost_name: str, limits: Mapping[str, Value], count: int, default: int = 0) -> None:
-    """Refuse one more binding where there are ``count`` already. :raises PreconditionFailed: at the limit."""
+    """Check the binding limit for one more binding; ``count`` exist. :raises PreconditionFailed: at the limit."""
     limit = limit_of(limits, "max-bindings", default)
     if limit is not None and count >= limit:
         raise PreconditionFailed(f"cannot bind: binding limit in vhost '{vhost_name}' ({limit}) is reached")
 
 
 def require_room_for_consumer(vhost_name: str, limits: Mapping[str, Value], count: int, default: int = 0) -> None:
-    """Refuse one more consumer where there are ``count`` already. :raises PreconditionFailed: at the limit."""
+    """Check the consumer limit for one more consumer; ``count`` exist. :raises PreconditionFailed: at the limit."""
     limit = limit_of(limits, "max-consumers", default)
     if limit is not None and count >= limit:
         raise PreconditionFailed(f"cannot consume: consumer limit in vhost '{vhost_name}' ({limit}) is reached")

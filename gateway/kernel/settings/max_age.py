@@ -1,4 +1,4 @@
-"""Ages as streams are told them: a number and its unit, ``7D``."""
+"""Maximum ages of streams: a number and a unit, as in ``7D``."""
 
 import re
 from collections.abc import Mapping
@@ -20,6 +20,6 @@ _AGE: Final = re.compile(r"([0-9]{1,9})([YMDhms])")
 
 
 def age_ms(value: Value) -> int | None:
-    """Return an age in milliseconds; ``None`` for what is none, and no time at all is none."""
+    """Return an age in milliseconds; ``None`` if it is invalid or zero."""
     found = _AGE.fullmatch(value) if isinstance(value, str) else None
     return None if found is None else int(found[1]) * UNITS_MS[found[2]] or None

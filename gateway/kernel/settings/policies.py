@@ -1,4 +1,4 @@
-"""The policies of one virtual host: which of them holds for a queue or an exchange (R139, R140)."""
+"""The policies of one virtual host, and the one that applies to a queue or an exchange (R139, R140)."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -11,9 +11,9 @@ from gateway.kernel.settings.effective_settings import EffectiveSettings, effect
 from gateway.kernel.settings.policy_checks import idle_keys_of, require_valid_policy
 
 EXCHANGE: Final = "exchanges"
-"""The kind of object every exchange is."""
+"""The kind of every exchange."""
 
-#: Kind of object to what a policy for it may say it applies to. A queue's kind follows from its type.
+#: Kind of object to the values of ``apply-to`` that include it. A queue's kind follows from its type.
 APPLIES: Final = {
     EXCHANGE: frozenset({"all", "exchanges"}),
     "classic_queues": frozenset({"all", "queues", "classic_queues"}),
@@ -24,27 +24,27 @@ _KIND_BY_QUEUE_TYPE: Final = {"quorum": "quorum_queues", "stream": "streams"}
 
 
 def kind_of_queue(arguments: Arguments) -> str:
-    """Return what policies call a queue with these arguments."""
+    """Return the kind of a queue with these arguments, in the terms of policies."""
     return _KIND_BY_QUEUE_TYPE.get(str(arguments.get("x-queue-type", "classic")), "classic_queues")
 
 
 class CompiledPolicy(NamedTuple):
-    """A policy ready for matching. ``fault`` says why it, or some of it, takes no effect; empty for one that does."""
+    """A compiled policy. ``fault`` is why it, or a part of it, has no effect; empty if all of it has."""
 
     record: PolicyRecord
     pattern: Pattern
     fault: str = ""
 
     def matches(self, kind: str, name: str) -> bool:
-        """Tell whether an object of this kind and name is meant."""
+        """Return whether the policy matches an object of this kind and name."""
         return self.record.apply_to in APPLIES[kind] and self.pattern.matches(name)
 
 
 class Policies:
-    """Owns the policies and operator policies of one virtual host, those that rank highest first.
+    """Owns the policies and operator policies of one virtual host, highest priority first.
 
-    ``version`` rises with every change. Of equal priority the policy whose name comes first in order wins, so that the
-    answer does not depend on the order in which they were set.
+    ``version`` rises with every change. Of equal priority the policy whose name sorts first applies, so that the result
+    does not depend on the order in which they were set.
     """
 
     def __init__(self, compile_pattern: Compile) -> None:
@@ -57,7 +57,7 @@ class Policies:
         return (rule.record for rule in (*self._rules, *self._operator_rules))
 
     def put(self, record: PolicyRecord) -> None:
-        """Set a policy, instead of any of its name; one that would be refused matches nothing."""
+        """Add or replace a policy; an invalid one (from an older version) matches nothing."""
         self.remove(record)
         rules = self._ranked(record.is_operator)
         rules.append(self._rule(record))
@@ -70,24 +70,24 @@ class Policies:
         self.version += 1
 
     def fault(self, record: PolicyRecord) -> str:
-        """Return why a policy, or some of it, takes no effect; empty for one that does."""
+        """Return why a policy, or a part of it, has no effect; empty if all of it has."""
         return next((rule.fault for rule in self._ranked(record.is_operator) if rule.record is record), "")
 
     def settings(self, kind: str, name: str, arguments: Arguments) -> EffectiveSettings:
-        """Return what holds for an object declared with these arguments."""
+        """Return the effective settings of an object declared with these arguments."""
         return effective(arguments, _first(self._rules, kind, name), _first(self._operator_rules, kind, name))
 
     def changed(
         self, settings: EffectiveSettings, kind: str, name: str, arguments: Arguments
     ) -> EffectiveSettings | None:
-        """Return what holds for an object now, ``None`` while the same policies hold as when it was computed."""
+        """Return the new effective settings of an object, or ``None`` if the same policies apply as before."""
         policy, operator_policy = _first(self._rules, kind, name), _first(self._operator_rules, kind, name)
         if policy is settings.policy and operator_policy is settings.operator_policy:
             return None
         return effective(arguments, policy, operator_policy)
 
     def _rule(self, record: PolicyRecord) -> CompiledPolicy:
-        """Compile a policy. What an earlier version stored may be refused by this one."""
+        """Compile a policy. One stored by an earlier version may be invalid in this one."""
         try:
             require_valid_policy(record, self._compile_pattern)
             return CompiledPolicy(record, self._compile_pattern(record.pattern or EVERYTHING), idle_keys_of(record))

@@ -1,4 +1,4 @@
-"""What a policy may say: its keys and their values, refused in RabbitMQ's words (R139, R140)."""
+"""Validation of policies: keys, values and RabbitMQ's error texts (R139, R140)."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, NoReturn
@@ -19,11 +19,11 @@ from gateway.kernel.settings.effective_settings import MERGED
 from gateway.kernel.settings.max_age import age_ms
 from gateway.kernel.settings.queue_arguments import LARGEST_FILTER, LARGEST_SEGMENT, SMALLEST_FILTER
 
-#: What a policy may be for.
+#: The valid values of ``apply-to``.
 APPLY_TO: Final = ("all", "exchanges", "queues", "classic_queues", "quorum_queues", "streams")
 
 Claim = Callable[[Value], bool]
-"""Whether a value makes sense."""
+"""Returns whether a value is valid."""
 
 
 def _integer(least: int, most: int = LARGEST_COUNT) -> Claim:
@@ -50,7 +50,7 @@ def _are_delays(value: Value) -> bool:
     return isinstance(value, list) and all(map(_is_delay, value))
 
 
-#: Policy key to what its values are like, and what they are not otherwise.
+#: Policy key to the check of its value, and the error text.
 KEYS: Final[Mapping[str, tuple[Claim, str]]] = {
     "alternate-exchange": (is_said_key, "is not a valid alternate exchange name"),
     "consumer-timeout": (_integer(0, LONGEST_MS), "is not a valid consumer timeout"),
@@ -79,7 +79,7 @@ KEYS: Final[Mapping[str, tuple[Claim, str]]] = {
     "queue-version": (_one_of(1, 2), "is not a valid queue-version value"),
     "stream-filter-size-bytes": (_integer(SMALLEST_FILTER, LARGEST_FILTER), "is not a valid filter size"),
     "stream-max-segment-size-bytes": (_integer(0, LARGEST_SEGMENT), "is not a valid segment size"),
-    # what RabbitMQ does not know
+    # not in RabbitMQ
     "archive": (_is_truth, "is not a valid archive value"),
     "cache-size": (_integer(1), "is not a valid cache size"),
     "cache-ttl": (_integer(1, LONGEST_MS), "is not a valid cache TTL"),
@@ -89,7 +89,7 @@ KEYS: Final[Mapping[str, tuple[Claim, str]]] = {
     "retry-delays": (_are_delays, "is not a valid list of retry delays"),
 }
 
-#: Keys of classic mirroring, which is gone: accepted, so that definitions of older brokers can be imported (R142).
+#: Keys of classic mirroring, which was removed: accepted, so that definitions of older brokers can be imported (R142).
 OBSOLETE: Final = frozenset(
     {
         "ha-mode",
@@ -104,18 +104,18 @@ OBSOLETE: Final = frozenset(
 #: Keys of federation, which this broker does not have: accepted, so that definitions with them can be imported.
 FEDERATION: Final = frozenset({"federation-upstream", "federation-upstream-pattern", "federation-upstream-set"})
 
-#: What is accepted and does nothing here.
+#: The keys that are accepted without any effect.
 IDLE: Final = OBSOLETE | FEDERATION
 
-#: Characters of a wrong value that a refusal repeats.
+#: The number of characters of an invalid value that an error repeats.
 _SHOWN_AT_MOST: Final = 200
 
-#: What an operator policy may say: limits, no more (R140).
+#: The keys of operator policies: limits only (R140).
 OPERATOR_KEYS: Final = frozenset(MERGED)
 
 
 def require_valid_policy(record: PolicyRecord, compile_pattern: Compile) -> None:
-    """Refuse a policy that could not be applied. :raises PreconditionFailed: saying what is wrong, as RabbitMQ does."""
+    """Check a policy. :raises PreconditionFailed: with RabbitMQ's error text."""
     entity = f"{'operator policy' if record.is_operator else 'policy'} '{record.name}' in vhost '{record.vhost}'"
     require_name("policy", record.name)
     if not LEAST_INTEGER <= record.priority <= LARGEST_COUNT:
@@ -141,7 +141,7 @@ def require_valid_policy(record: PolicyRecord, compile_pattern: Compile) -> None
 
 
 def idle_keys_of(record: PolicyRecord) -> str:
-    """Return what a policy says that does nothing, as a sentence; empty when all of it takes effect."""
+    """Return a sentence with the keys of a policy that have no effect; empty if all have."""
     idle = sorted(IDLE.intersection(record.definition))
     return f"no effect: {', '.join(idle)}" if idle else ""
 
@@ -155,7 +155,7 @@ def _refuse(reason: str) -> NoReturn:
 
 
 def _as_erlang(value: Value) -> str:
-    """Write a value as Erlang prints what it read from JSON."""
+    """Format a value as Erlang prints a term decoded from JSON."""
     if isinstance(value, str):
         shown = value if len(value) <= _SHOWN_AT_MOST else f"{value[:_SHOWN_AT_MOST]}..."
         return f'<<"{shown}">>'

@@ -1,4 +1,4 @@
-"""What each argument of a queue may be, checked when the queue is declared, in RabbitMQ's words (R37-R50)."""
+"""Validation of queue arguments when a queue is declared, with RabbitMQ's error texts (R37-R50)."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -12,15 +12,15 @@ from gateway.kernel.settings.unsupported_arguments import require_own
 
 MOST_PRIORITIES: Final = 255
 
-#: The largest segment of a stream that may be asked for, in bytes.
+#: The largest segment size of a stream, in bytes.
 LARGEST_SEGMENT: Final = 3_000_000_000
 
-#: What the filter of a segment may be asked to take, in bytes.
+#: The range of the size of a segment's Bloom filter, in bytes.
 SMALLEST_FILTER: Final = 16
 LARGEST_FILTER: Final = 255
 
 Check = Callable[[Value], str | None]
-"""Returns what is wrong with a value, ``None`` for nothing."""
+"""Returns the fault of a value, or ``None``."""
 
 
 def _number(value: Value) -> str | None:
@@ -125,7 +125,7 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "x-stream-max-segment-size-bytes": _integer,
     "x-stream-filter-size-bytes": _number,
     "x-initial-cluster-size": _lease,
-    # what RabbitMQ does not know, or knows from plugins
+    # not in RabbitMQ, or only in its plugins
     "x-expire-mode": _one_of("head", "anywhere", otherwise=lambda value: f"\"unsupported expire mode '{value}'\""),
     "x-delayed-delivery": _boolean,
     "x-message-deduplication": _boolean,
@@ -134,14 +134,14 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "x-retry-delays": _durations,
 }
 
-#: Every argument that is looked at.
+#: Every argument that is checked.
 KNOWN_ARGUMENTS: Final = frozenset({"x-dead-letter-exchange", *_CHECKS})
 
 
 def require_valid(entity: str, arguments: Arguments) -> None:
-    """Refuse a declaration with an argument that makes no sense. ``entity`` reads ``queue 'q' in vhost '/'``.
+    """Check the arguments of a declaration. ``entity`` is for example ``queue 'q' in vhost '/'``.
 
-    Unknown arguments pass (R49). :raises PreconditionFailed: naming the argument and what is wrong with it.
+    Unknown arguments pass (R49). :raises PreconditionFailed: with the argument and its fault.
     """
     require_arguments(entity, arguments)
     exchange = arguments.get("x-dead-letter-exchange", "")
@@ -163,9 +163,9 @@ def require_valid(entity: str, arguments: Arguments) -> None:
 def require_possible(
     entity: str, arguments: Arguments, *, is_durable: bool, is_exclusive: bool, is_auto_delete: bool
 ) -> None:
-    """Refuse a quorum queue or a stream that would not outlive its declarer (R141), and a stream out of bounds.
+    """Check that a quorum queue or a stream is durable and neither exclusive nor auto-delete (R141).
 
-    :raises PreconditionFailed: saying why.
+    :raises PreconditionFailed: with the reason.
     """
     if arguments.get("x-queue-type") not in ("quorum", "stream"):
         return

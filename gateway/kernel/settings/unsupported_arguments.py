@@ -1,4 +1,4 @@
-"""Which arguments queues of a type do not have, because only those of another type do (R49)."""
+"""Arguments that a queue type does not support, because they belong to another type (R49)."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -48,7 +48,7 @@ _FOREIGN: Final[Mapping[str, frozenset[str]]] = {
             "x-queue-version",
             "x-quorum-initial-group-size",
             "x-single-active-consumer",
-            # what RabbitMQ does not know, or knows from plugins
+            # not in RabbitMQ, or only in its plugins
             "x-cache-size",
             "x-cache-ttl",
             "x-delayed-delivery",
@@ -61,9 +61,9 @@ _FOREIGN: Final[Mapping[str, frozenset[str]]] = {
 
 
 def require_own(entity: str, queue_type: Value, argument: str) -> None:
-    """Refuse an argument that only queues of another type have; a type that is none is refused elsewhere.
+    """Check that an argument is supported by the queue type; an invalid type is refused elsewhere.
 
-    :raises PreconditionFailed: naming the argument and the type.
+    :raises PreconditionFailed: with the argument and the type.
     """
     if isinstance(queue_type, str) and argument in _FOREIGN.get(queue_type, ()):
         raise PreconditionFailed(f"invalid arg '{argument}' for {entity} of queue type rabbit_{queue_type}_queue")

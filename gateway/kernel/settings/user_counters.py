@@ -1,7 +1,7 @@
-"""How many queues, bindings and consumers each user has, in all virtual hosts together, and how many are allowed.
+"""Counters and limits of queues, bindings and consumers per user, for all virtual hosts together.
 
-A queue and a binding count for the user who made them, which their records remember; a consumer for the user of its
-connection. What definitions bring along counts for no user.
+A queue and a binding count for the user that created them, which their records store; a consumer for the user of its
+connection. Imported definitions count for no user.
 """
 
 from collections import Counter
@@ -13,13 +13,13 @@ from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Value
 from gateway.kernel.settings.limits import limit_of
 
-#: From a user name to the limits of this user.
+#: Returns the limits of a user.
 LimitsOf: TypeAlias = Callable[[str], Mapping[str, Value]]
 
 
 @dataclass(frozen=True, slots=True)
 class UserRules:
-    """The limits of each user that has none of its own; 0 is none."""
+    """The node's limits for users without limits of their own; 0 means no limit."""
 
     max_queues: int = 0
     max_bindings: int = 0
@@ -27,7 +27,7 @@ class UserRules:
 
 
 class UserTally:
-    """Counts one kind of thing by user. ``what`` reads ``queue``, and the limit's name is then ``max-queues``."""
+    """Counts one kind of object per user. ``what`` is for example ``queue``; then the limit is ``max-queues``."""
 
     __slots__ = ("_count_by_user", "_limit_name", "_limits_of", "_what", "default")
 
@@ -39,23 +39,23 @@ class UserTally:
         self._count_by_user: Counter[str] = Counter()
 
     def count_of(self, user: str) -> int:
-        """Return how many a user has."""
+        """Return the count of a user."""
         return self._count_by_user[user]
 
     def added(self, user: str) -> None:
-        """Count one in; an empty name is no user."""
+        """Count one more; an empty name is no user."""
         if user:
             self._count_by_user[user] += 1
 
     def removed(self, user: str) -> None:
-        """Count one out."""
+        """Count one less."""
         if user:
             self._count_by_user[user] -= 1
-            if not self._count_by_user[user]:  # names must not pile up
+            if not self._count_by_user[user]:  # keep no entries of users without objects
                 del self._count_by_user[user]
 
     def require_room(self, user: str, doing: str) -> None:
-        """Refuse one more. ``doing`` reads ``cannot bind``. :raises PreconditionFailed: at the limit of the user."""
+        """Check the user's limit. ``doing`` is for example ``cannot bind``. :raises PreconditionFailed: if reached."""
         if not user:
             return
         limit = limit_of(self._limits_of(user), self._limit_name, self.default)
@@ -64,7 +64,7 @@ class UserTally:
 
 
 class UserTallies:
-    """The tallies of one node."""
+    """The counters of one node."""
 
     def __init__(self, limits_of: LimitsOf) -> None:
         self.queues = UserTally("queue", limits_of)
@@ -72,14 +72,14 @@ class UserTallies:
         self.consumers = UserTally("consumer", limits_of)
 
     def apply(self, rules: UserRules) -> None:
-        """Let other limits hold for users that have none of their own; what is there already stays."""
+        """Set the node's limits; existing objects stay."""
         self.queues.default = rules.max_queues
         self.bindings.default = rules.max_bindings
         self.consumers.default = rules.max_consumers
 
 
 class ConsumerTally:
-    """Counts the consumers of a virtual host's queues, and each for its user."""
+    """Counts the consumers of a virtual host's queues, in total and per user."""
 
     __slots__ = ("_by_user", "count")
 
@@ -88,16 +88,16 @@ class ConsumerTally:
         self._by_user = by_user
 
     def added(self, user: str) -> None:
-        """Count a consumer in."""
+        """Count one more consumer."""
         self.count += 1
         self._by_user.added(user)
 
     def removed(self, user: str) -> None:
-        """Count a consumer out."""
+        """Count one less consumer."""
         self.count -= 1
         self._by_user.removed(user)
 
 
 def without_limits() -> UserTallies:
-    """Return tallies of users without limits."""
+    """Return counters without limits."""
     return UserTallies(lambda user: {})

@@ -1,4 +1,4 @@
-"""One consumer's place in a stream: what it is to see next, read in slices, and handed over as its credit allows."""
+"""The read position of one consumer of a stream: reads in slices, and delivers as its credit allows."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from gateway.kernel.streams.stream_log import StreamLog
     from gateway.kernel.streams.tracking import OffsetTracker
 
-#: What is read from the store at a time, in bytes; as much as the outbox of a fast peer takes at once.
+#: The number of bytes read from the store at a time: as much as the output buffer of a fast peer takes.
 READ_SIZE: Final = 256 * 1024
 
-#: How many bytes that are read cost as much as a message that is handed over.
+#: The number of bytes read that cost as much as one delivered message.
 _BYTES_PER_COST: Final = 1024
 
 
 class Followed(QueuedMessage):
-    """A message with a consumer whose progress is kept."""
+    """An unsettled message of a consumer with offset tracking."""
 
     __slots__ = ("progress",)
 
@@ -34,11 +34,11 @@ class Followed(QueuedMessage):
 
 
 class Cursor:
-    """Where a consumer is in a log.
+    """The read position of one consumer in a log.
 
-    ``next_offset`` is the message it is to see next. ``wanted`` says which it sees, ``progress`` follows what it deals
-    with; ``None`` where nothing of the kind was asked for. ``is_awake`` says that it is in the round already,
-    ``is_over`` that the consumer is gone.
+    ``next_offset`` is the next message to deliver. ``wanted`` filters messages, ``progress`` tracks the consumer's
+    offset; each is ``None`` if not requested. ``is_awake`` means that the cursor is scheduled already, ``is_over`` that
+    the consumer was cancelled.
     """
 
     __slots__ = (
@@ -79,7 +79,7 @@ class Cursor:
         self._end = offset
 
     def go_on(self, budget: int) -> int:
-        """Hand over what there is, as far as the consumer and the budget allow; return what it cost.
+        """Deliver messages within the consumer's credit and the budget; return the cost.
 
         A consumer without capacity waits until its queue ``reconsider``s it.
         """
@@ -98,11 +98,11 @@ class Cursor:
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is something it has not been offered."""
+        """Whether there are durable messages that the consumer has not been offered."""
         return self.next_offset < self.log.durable_end
 
     def _take(self, most: int) -> tuple[list[QueuedMessage], int]:
-        """Return the next messages, ``most`` at most, and what it cost. Of those read there may be none it wants."""
+        """Return up to ``most`` messages and the cost. All messages read may be filtered out."""
         cost = 0
         if self.next_offset >= self._end:
             cost = self._read_on()
@@ -116,7 +116,7 @@ class Cursor:
         return run, cost
 
     def _read_on(self) -> int:
-        """Make the messages from ``next_offset`` on pending, as many as one slice holds; return what that cost."""
+        """Read the next slice of messages from ``next_offset``; return the cost."""
         log = self.log
         offset = max(self.next_offset, log.first)
         if self.wanted is not None:
@@ -130,7 +130,7 @@ class Cursor:
             self._pending = self._from_tail(offset)
             return 1
         data = log.read(offset, READ_SIZE)
-        if data is None:  # it was truncated, but not by this log: nothing is lost that could be had
+        if data is None:  # another owner truncated it: nothing readable is skipped
             self._end = end
             return 1
         *_, last = chunk_heads(data)
@@ -145,13 +145,13 @@ class Cursor:
                 yield entry
 
     def _skipped(self, offset: int, wanted: "Filter") -> int:
-        """Return the next offset in a segment that may hold something wanted."""
+        """Return the next offset in a segment that may hold a matching message."""
         while (segment := self.log.segment_of(offset)) is not None and not wanted.may_find(segment.bloom):
             offset = segment.end
         return offset
 
 
 def _one_by_one(consumer: "Consumer", run: "Sequence[QueuedMessage]") -> None:
-    """Hand messages over to a subscriber that takes no runs."""
+    """Deliver messages singly, to a subscriber that does not take runs."""
     for entry in run:
         consumer.subscriber.deliver(consumer, entry.message, False, entry)

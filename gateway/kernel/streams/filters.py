@@ -1,7 +1,7 @@
-"""Filters of streams: the value a publisher gives a message, what a reader wants of them, and what a segment may hold.
+"""Stream filtering: the filter value of a message, the filter of a consumer, and the Bloom filter of a segment.
 
-A value is exact for each message. What spares reading is the *bloom* of a segment: a set of values in a fixed number of
-bytes, which never denies one that it holds.
+The value of each message is matched exactly. A segment's *bloom* saves reading: a set of values in a fixed number of
+bytes, with false positives but no false negatives.
 """
 
 from collections.abc import Iterable
@@ -13,16 +13,16 @@ from gateway.kernel.messages.chunks import LONGEST_FILTER
 if TYPE_CHECKING:
     from gateway.kernel.messages.message import Header
 
-#: The header a publisher writes the value into.
+#: The header with the filter value of a publisher.
 VALUE_HEADER: Final = "x-stream-filter-value"
 
-#: The bytes of a bloom of which nobody says how large it is to be: 128 bits keep a dozen values apart.
+#: The default size of a Bloom filter in bytes: 128 bits distinguish a dozen values.
 DEFAULT_BLOOM_SIZE: Final = 16
 
-#: How many bits stand for a value.
+#: The number of bits set for each value.
 _BITS_PER_VALUE: Final = 4
 
-#: The flag byte before the bits: messages without a value are there too.
+#: The flag in the first byte: the segment also holds messages without a value.
 _UNFILTERED: Final = 1
 
 _MOST_MASKS: Final = 4096
@@ -31,10 +31,10 @@ _VALUE_HEADER_BYTES: Final = VALUE_HEADER.encode()
 
 
 def filter_value_of(header: "Header") -> bytes:
-    """Return the value a publisher gave its message, empty for none; found once for each header.
+    """Return the filter value of a message, empty for none; cached in its header.
 
-    Headers that do not even contain the name are not decoded: a publisher may send another one with each message. What
-    is no text, or too long to be kept beside a message, is no value.
+    A header that does not contain the name as bytes is not decoded, because each message may have another header. A
+    value that is no string, or too long to be stored with a message, is ignored.
     """
     value = b""
     if _VALUE_HEADER_BYTES in header.raw:
@@ -46,7 +46,7 @@ def filter_value_of(header: "Header") -> bytes:
 
 
 class Bloom:
-    """Gathers the filter values of one segment, in ``size`` bytes of bits."""
+    """Collects the filter values of one segment, in ``size`` bytes of bits."""
 
     __slots__ = ("_bits", "_masks", "_size", "holds_unfiltered")
 
@@ -57,7 +57,7 @@ class Bloom:
         self.holds_unfiltered = False
 
     def add(self, value: bytes) -> None:
-        """Take in a value that is not empty."""
+        """Add a value, which must not be empty."""
         mask = self._masks.get(value)
         if mask is None:
             if len(self._masks) >= _MOST_MASKS:
@@ -66,27 +66,27 @@ class Bloom:
         self._bits |= mask
 
     def packed(self) -> bytes:
-        """Return what was gathered as bytes: flags, then the bits."""
+        """Return the Bloom filter as bytes: flags, then the bits."""
         return bytes([_UNFILTERED if self.holds_unfiltered else 0]) + self._bits.to_bytes(self._size)
 
     def begin_anew(self) -> None:
-        """Forget what was gathered: another segment begins."""
+        """Clear the Bloom filter for the next segment."""
         self._bits = 0
         self.holds_unfiltered = False
 
 
 def mask_of(value: bytes, size: int) -> int:
-    """Return the bits that stand for a value among ``8 * size``."""
+    """Return the bits of a value, among ``8 * size`` bits."""
     digest = blake2b(value, digest_size=16).digest()
     start, step = int.from_bytes(digest[:8]), int.from_bytes(digest[8:])
     mask = 0
-    for turn in range(_BITS_PER_VALUE):
-        mask |= 1 << (start + turn * step) % (8 * size)
+    for index in range(_BITS_PER_VALUE):
+        mask |= 1 << (start + index * step) % (8 * size)
     return mask
 
 
 class Filter:
-    """What one reader wants: messages with one of these values and, if it says so, those without any."""
+    """A consumer's filter: messages with one of these values and, optionally, those without a value."""
 
     __slots__ = ("_masks", "_values", "takes_unfiltered")
 
@@ -96,11 +96,11 @@ class Filter:
         self.takes_unfiltered = takes_unfiltered
 
     def takes(self, value: bytes) -> bool:
-        """Tell whether a message with this value is wanted; an empty one means that it has none."""
+        """Return whether a message with this value matches; an empty value means that it has none."""
         return value in self._values if value else self.takes_unfiltered
 
     def may_find(self, bloom: bytes) -> bool:
-        """Tell whether a segment may hold anything that is wanted; without a bloom it may hold everything."""
+        """Return whether a segment may hold matching messages; without a Bloom filter it may."""
         if not bloom:
             return True
         if self.takes_unfiltered and bloom[0] & _UNFILTERED:

@@ -1,4 +1,4 @@
-"""Whose turn it is to read on: consumers of all streams of a virtual host, a slice each, nobody before the others."""
+"""Scheduling of stream reads: all consumers of a virtual host's streams read in slices, in round-robin order."""
 
 from collections import deque
 from typing import TYPE_CHECKING, Final
@@ -7,12 +7,12 @@ if TYPE_CHECKING:
     from gateway.kernel.clock import Clock
     from gateway.kernel.streams.cursor import Cursor
 
-#: What all of them are handed in one turn of the event loop: about so many messages, which takes a few milliseconds.
+#: The budget of one turn of the event loop: about this many messages, which take a few milliseconds.
 TURN_BUDGET: Final = 1024
 
 
 class ReadScheduler:
-    """Lets cursors go on that have something to read, in turns of their own."""
+    """Runs the cursors that have something to read, in turns of their own."""
 
     __slots__ = ("_clock", "_cursors", "_is_scheduled")
 
@@ -22,7 +22,7 @@ class ReadScheduler:
         self._is_scheduled = False
 
     def wake(self, cursor: "Cursor") -> None:
-        """Let a cursor take part until there is nothing left for it, or its consumer has to wait."""
+        """Schedule a cursor until it has read everything or its consumer has to wait."""
         if not cursor.is_awake:
             cursor.is_awake = True
             self._cursors.append(cursor)

@@ -1,4 +1,4 @@
-"""From the chunks of a stream to messages on their way to a consumer."""
+"""Decoding of stream chunks to messages for a consumer."""
 
 import struct
 from collections.abc import Iterator
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 _unpack_entry = struct.Struct(ENTRY_FORMAT).unpack_from
 
-#: The length of the header stands last among the lengths with which an envelope begins.
+#: The position of the header's length, the last length at the start of an envelope.
 _SIZE_AT: Final = LENGTHS_SIZE - 4
 _unpack_size = struct.Struct(">I").unpack_from
 
-#: Nothing that is stored begins with this.
+#: Different from the start of any stored envelope.
 _NO_SIZES: Final = b"\0"
 
 
 class Envelopes:
-    """Reads the envelopes in some data, one after another: ``exchange``, ``routing_key`` and ``header`` are the last.
+    """Decodes consecutive envelopes; ``exchange``, ``routing_key`` and ``header`` are those of the last one.
 
-    Where neighbours differ in their headers alone, as with an id in each, the rest is compared and not decoded again:
-    that was a third of the cost.
+    If neighbours differ only in their headers, for example in a message id, the rest is compared and not decoded again;
+    decoding was a third of the cost.
     """
 
     __slots__ = ("_data", "_names", "_reader", "_sizes", "exchange", "header", "routing_key")
@@ -41,7 +41,7 @@ class Envelopes:
         self.header: Header | None = None
 
     def read(self, at: int) -> "tuple[bytes, Header]":
-        """Read the envelope that begins at ``at``; return its bytes and its header."""
+        """Decode the envelope that begins at ``at``; return its bytes and its header."""
         data, names_at = self._data, at + LENGTHS_SIZE
         if self.header is not None and data.startswith(self._sizes, at) and data.startswith(self._names, names_at):
             header_at = names_at + len(self._names)
@@ -50,7 +50,7 @@ class Envelopes:
             return data[at:end], header
         envelope = data[at : body_at(data, at)]
         self.exchange, self.routing_key, self.header = self._reader.said(envelope)
-        if not is_narrow(envelope):  # too long a name for the comparison, which nothing but an attack sends
+        if not is_narrow(envelope):  # such a long name is not worth a comparison: ordinary clients never send it
             self._sizes = _NO_SIZES
             return envelope, self.header
         self._sizes = envelope[:_SIZE_AT]
@@ -61,10 +61,10 @@ class Envelopes:
 def queued_messages(
     data: bytes, offset: int, end: int, reader: "ContentReader", wanted: "Filter | None"
 ) -> Iterator[QueuedMessage]:
-    """Yield the messages in ``data`` from ``offset`` up to ``end`` that are wanted: all, where no filter is given.
+    """Yield the messages in ``data`` from ``offset`` up to ``end`` that match the filter, or all without one.
 
-    The position of each is its offset. Neighbours that differ in their bodies alone, which is the rule, are told by
-    comparing bytes. :raises StorageError: when the data are torn, or a newer gateway wrote them.
+    The position of each message is its offset. Neighbours usually differ only in their bodies, which a comparison of
+    bytes detects. :raises StorageError: if the data are truncated, or a newer gateway wrote them.
     """
     envelopes = Envelopes(data, reader)
     envelope = b""

@@ -1,4 +1,4 @@
-"""What a consumer asks of a stream: where to begin, what to see, under which name; refused in RabbitMQ's words."""
+"""Arguments of stream consumers: start offset, filter and name, with RabbitMQ's error texts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from gateway.kernel.settings.max_age import age_ms
 from gateway.kernel.streams.filters import Filter
 
 Start: TypeAlias = str | int | datetime
-"""``first``, ``last``, ``next``, an age such as ``5m``, an offset, or a moment."""
+"""``first``, ``last``, ``next``, an age such as ``5m``, an offset, or a time."""
 
 _PLACES: Final = ("first", "last", "next")
 
@@ -22,7 +22,7 @@ LONGEST_NAME: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """The arguments of a consumer. Without a ``start`` it goes on behind its stored offset, or sees what comes next."""
+    """A stream consumer's arguments. Without a ``start`` it continues after its stored offset, or else at the end."""
 
     start: Start | None
     wanted: Filter | None
@@ -30,9 +30,9 @@ class ReadRequest:
 
 
 def request_of(entity: str, arguments: Arguments) -> ReadRequest:
-    """Read the arguments of a consumer. ``entity`` reads ``queue 'q' in vhost '/'``.
+    """Parse the arguments of a consumer. ``entity`` is for example ``queue 'q' in vhost '/'``.
 
-    :raises PreconditionFailed: naming the one that makes no sense.
+    :raises PreconditionFailed: with the invalid argument and its fault.
     """
     return ReadRequest(_start(entity, arguments), _wanted(entity, arguments), _name(entity, arguments))
 
@@ -86,7 +86,7 @@ def _refusal(argument: str, entity: str, wrong: str) -> PreconditionFailed:
 
 
 def _as_erlang(value: Value) -> str:
-    """Write a value as RabbitMQ prints it in this reply."""
+    """Format a value as RabbitMQ prints it in this reply."""
     if value is None:
         return "undefined"
     if isinstance(value, str):

@@ -1,6 +1,6 @@
-"""Many messages of a stream at once, on their way to a consumer.
+"""Delivery of several messages of a stream at once.
 
-A module of its own, which is not compiled: mypyc has no protocols that are looked at when the program runs.
+A separate module, which is not compiled, because mypyc has no runtime-checkable protocols.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class RunSubscriber(Protocol):
-    """A subscriber that takes messages of a stream many at a time; any other gets them one by one."""
+    """A subscriber that takes several messages of a stream at once; any other gets them singly."""
 
     def deliver_run(self, consumer: "Consumer", run: "Sequence[QueuedMessage]") -> None:
-        """Hand messages over that are to be settled later; the ``position`` of each is its offset."""
+        """Deliver messages that are to be settled later; the ``position`` of each is its offset."""
         ...

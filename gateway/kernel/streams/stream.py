@@ -1,7 +1,7 @@
-"""A queue that keeps its messages: each consumer reads from an offset of its own, and reading removes nothing.
+"""A stream: a queue that keeps its messages; each consumer reads from its own offset, and reading removes nothing.
 
-To exchanges, listings and policies a stream is a queue like any other. Its messages are in a ``StreamLog``. A consumer
-has a ``Cursor``, and the cursors of a virtual host read on in one ``ReadScheduler``.
+For exchanges, listings and policies a stream is a queue. Its messages are in a ``StreamLog``. Each consumer has a
+``Cursor``, and one ``ReadScheduler`` runs the cursors of a virtual host.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,44 +32,43 @@ if TYPE_CHECKING:
 
 
 class StreamConsumers(ConsumerSet):
-    """The consumers of one stream. Nobody has to wait for another."""
+    """The consumers of one stream, which read independently of each other."""
 
     __slots__ = ()
 
     def is_active(self, consumer: Consumer) -> bool:
-        """Whether it gets messages while it has capacity: each of them does."""
+        """Return whether the consumer gets messages while it has capacity; each one does."""
         return consumer in self._members
 
     def add(self, consumer: Consumer) -> None:
-        """Let a consumer take part."""
+        """Add a consumer."""
         self._members[consumer] = None
 
     def remove(self, consumer: Consumer) -> None:
-        """Take a consumer out for good."""
+        """Remove a consumer."""
         del self._members[consumer]
 
     def resume(self, consumer: Consumer) -> None:
-        """Let a consumer that waited take part again."""
+        """Resume a waiting consumer."""
         consumer.is_waiting = False
 
     def next(self) -> Consumer | None:
-        """Return nobody: consumers are not chosen, each reads on by itself."""
+        """Return ``None``: each consumer reads for itself."""
         return None
 
     def able(self) -> list[Consumer]:
-        """Return nobody, for the same reason."""
+        """Return no consumer, for the same reason."""
         return []
 
     def served(self, consumer: Consumer) -> None:
-        """Do nothing: nobody's turn depends on another's."""
+        """Do nothing: consumers have no order."""
 
 
 class Stream(Queue):
-    """One stream of one virtual host. Owns its log, its consumers' cursors and the offsets stored for them.
+    """One stream of one virtual host. Owns its log, its consumers' cursors and the stored offsets.
 
-    ``segment_size`` is what the node says of segments where neither an argument nor a policy does. Everybody in
-    ``on_durable`` is called when there is more to read. Nothing in it is ever unsettled: what consumers hold is still
-    among the messages that are there.
+    ``segment_size`` is the node's default in bytes. The callbacks in ``on_durable`` are called when there is more to
+    read. No message is ever counted as unsettled: the messages that consumers hold are still in the stream.
     """
 
     __slots__ = ("_cursor_by_consumer", "_round", "_segment_size", "log", "tracking")
@@ -88,7 +87,7 @@ class Stream(Queue):
     ) -> None:
         asked = arguments or {}
         bloom_size = asked.get("x-stream-filter-size-bytes", DEFAULT_BLOOM_SIZE)
-        assert isinstance(bloom_size, int)  # a declaration is refused otherwise
+        assert isinstance(bloom_size, int)  # the declaration checks it
         self._segment_size = segment_size
         self.log = StreamLog(id, journal, segment_size, bloom_size)
         self._round = reading_round or ReadScheduler(journal.clock)
@@ -98,75 +97,75 @@ class Stream(Queue):
         self.consumers = StreamConsumers()
         self.log.on_durable.append(self.dispatch)
 
-    # What it holds
+    # Content
 
     def __len__(self) -> int:
-        """How many messages there are."""
+        """Return the number of messages."""
         return len(self.log)
 
     @property
     def first_offset(self) -> int:
-        """The offset of the first message that is still there."""
+        """The offset of the first message."""
         return self.log.first
 
     @property
     def durable_end(self) -> int:
-        """The offset below which messages are there to be read."""
+        """The end of the durable messages, which can be read (exclusive)."""
         return self.log.durable_end
 
     @property
     def next_offset(self) -> int:
-        """The offset the next message will have."""
+        """The offset of the next message."""
         return self.log.end
 
     @property
     def segments(self) -> "list[StreamSegment]":
-        """The segments in order; the last one is being written, and may be empty."""
+        """The segments in order; the last one is being written and may be empty."""
         return self.log.segments
 
     @property
     def size_bytes(self) -> int:
-        """About what the messages take in the store."""
+        """The approximate size of the messages in the store."""
         return self.log.size_bytes
 
     @property
     def on_durable(self) -> list[Callable[[], None]]:
-        """Who is called when there is more to read."""
+        """Callbacks for new durable messages."""
         return self.log.on_durable
 
     @property
     def disk_writes(self) -> int:
-        """How many messages were written to the store: all of them."""
+        """The number of messages written to the store: all of them."""
         return self.counters.publish
 
     @property
     def is_held_up(self) -> bool:
-        """Whether there is more to read though somebody consumes: nobody may have another message now."""
+        """Whether all consumers have messages to read but no capacity."""
         cursors = self._cursor_by_consumer.values()
         return bool(cursors) and all(cursor.consumer.is_waiting and cursor.is_behind for cursor in cursors)
 
     def read(self, offset: int, most_bytes: int) -> bytes | None:
-        """Return durable chunks, the first of them with the message at ``offset``, as ``StreamLog.read`` does."""
+        """Return durable chunks, beginning with the message at ``offset``, as ``StreamLog.read`` does."""
         return self.log.read(offset, most_bytes)
 
     def offset_at(self, timestamp_ms: int) -> int:
-        """Return the offset of the first durable message at or after this moment; ``durable_end`` if there is none."""
+        """Return the offset of the first durable message at or after this time; ``durable_end`` if there is none."""
         return self.log.offset_at(timestamp_ms)
 
     def segment_path(self, first: int) -> "Path | None":
-        """Return the file of the sealed segment that begins with ``first``; ``None`` while there is none."""
+        """Return the file of the sealed segment that begins with ``first``; ``None`` if there is none."""
         return self.log.segment_path(first)
 
     def seal(self) -> None:
-        """Complete the segment that is being written, if anything is in it."""
+        """Complete the segment that is being written, unless it is empty."""
         self.log.seal()
 
     def truncate(self, first: int) -> None:
-        """Let go of every sealed segment that lies whole below the offset ``first``."""
+        """Delete every sealed segment that lies completely below the offset ``first``."""
         self.log.truncate(first)
 
     def apply(self, features: tuple[QueueFeature, ...]) -> None:
-        """Replace the features and the size of segments, as a change of policy does."""
+        """Replace the features and the segment size, as on a change of policy."""
         size = self.settings.number("stream-max-segment-size-bytes")
         self.log.segment_size = self._segment_size if size is None else size
         super().apply(features)
@@ -174,7 +173,7 @@ class Stream(Queue):
     # Messages in
 
     def offer(self, message: Message, *, has_waited: bool = False) -> DeathReason | None:
-        """Take the message in. A stream refuses nobody."""
+        """Append the message. A stream never refuses one."""
         self.counters.publish += 1
         if self._feature_dispatch.accepting:
             self._feature_dispatch.accepted(self, message, self.log.end)
@@ -184,12 +183,12 @@ class Stream(Queue):
     # Consumers
 
     def consume(self, consumer: Consumer) -> None:
-        """Add a consumer that was made for this stream; deliveries start with the next ``dispatch``.
+        """Add a consumer created for this stream; deliveries start with the next ``dispatch``.
 
-        It is never the only one it can be.
+        It cannot be exclusive.
 
-        :raises PreconditionFailed: without a limit of unsettled deliveries, or when an argument makes no sense.
-        :raises NotImplementedHere: when it will not settle, is to share a limit, or selects: streams have filters.
+        :raises PreconditionFailed: without a prefetch limit, or for an invalid argument.
+        :raises NotImplementedHere: for automatic acknowledgement, a shared limit or a selector: streams have filters.
         """
         if not consumer.credit.limit:
             raise PreconditionFailed(f"consumer prefetch count is not set for '{self.entity}'")
@@ -210,7 +209,7 @@ class Stream(Queue):
         return Cursor(consumer, self.log, self._journal.reader, self._offset(request), request.wanted, progress)
 
     def _offset(self, request: ReadRequest) -> int:
-        """Return where a consumer begins; an offset that is not there stands for the end that is nearer to it."""
+        """Return the start offset of a consumer; an offset out of range is moved to the nearer end."""
         log, start = self.log, request.start
         if start is None and request.name in self.tracking.offsets:
             start = self.tracking.offsets[request.name] + 1
@@ -227,7 +226,7 @@ class Stream(Queue):
         return log.offset_at(self._journal.clock.wall_ms() - (age_ms(start) or 0))
 
     def cancel(self, consumer: Consumer) -> None:
-        """Take a consumer away; how far it got is put down."""
+        """Remove a consumer and store its offset."""
         cursor = self._cursor_by_consumer.pop(consumer, None)
         if cursor is None:
             return
@@ -240,14 +239,14 @@ class Stream(Queue):
         self.use()
 
     def dispatch(self) -> None:
-        """Let everybody read on who can, in turns to come."""
+        """Schedule the cursor of each consumer that does not wait."""
         wake = self._round.wake
         for consumer, cursor in self._cursor_by_consumer.items():
             if not (cursor.is_awake or consumer.is_waiting):
                 wake(cursor)
 
     def reconsider(self, consumer: Consumer) -> None:
-        """Let a consumer that waited read on, if it has capacity."""
+        """Resume a waiting consumer if it has capacity."""
         if consumer.is_waiting and consumer in self.consumers and consumer.has_capacity:
             consumer.is_waiting = False
             self._round.wake(self._cursor_by_consumer[consumer])
@@ -255,12 +254,12 @@ class Stream(Queue):
     # Messages settled
 
     def accept(self, entry: QueuedMessage) -> None:
-        """Conclude a delivery: the message stays, its consumer is done with it."""
+        """Settle a delivery: the message stays in the stream."""
         self.counters.ack += 1
         self._conclude(entry, DeliveryOutcome.ACCEPTED)
 
     def settle(self, entry: QueuedMessage, outcome: DeliveryOutcome) -> None:
-        """Conclude a delivery. Nothing comes back: what was put back is seen again by who begins there again."""
+        """Settle a delivery. Nothing is requeued; a returned message is sent again only to a later consumer."""
         if outcome is DeliveryOutcome.ACCEPTED:
             self.accept(entry)
         else:
@@ -279,47 +278,47 @@ class Stream(Queue):
 
     @property
     def offsets(self) -> dict[str, int]:
-        """The last message each named consumer dealt with."""
+        """Consumer name to the last message that it processed."""
         return dict(self.tracking.offsets)
 
     def store_offset(self, name: str, offset: int) -> None:
-        """Keep how far a consumer got: the offset of the last message it dealt with."""
+        """Store the offset of the last message that a consumer processed."""
         self.tracking.store(name, offset)
 
     def forget_offset(self, name: str) -> bool:
-        """Forget a consumer; return whether its offset was kept."""
+        """Delete a consumer's offset; return whether there was one."""
         return self.tracking.forget(name)
 
     @property
     def lag(self) -> dict[str, int]:
-        """How many messages each named consumer has not dealt with."""
+        """Consumer name to the number of messages that it has not processed."""
         log = self.log
         return {
             name: max(0, log.durable_end - max(offset + 1, log.first)) for name, offset in self.tracking.offsets.items()
         }
 
     def cursor_of(self, consumer: Consumer) -> Cursor:
-        """Return the place of one of its consumers. :raises KeyError: when it is none."""
+        """Return the cursor of a consumer. :raises KeyError: if it is not one of this stream."""
         return self._cursor_by_consumer[consumer]
 
-    # What streams do not do
+    # Operations that streams do not support
 
     def get(self) -> QueuedMessage | None:
-        """Refuse to hand out a single message. :raises NotImplementedHere: always."""
+        """Refuse ``basic.get``. :raises NotImplementedHere: always."""
         raise NotImplementedHere(f"basic.get not supported by stream queues {self.entity}")
 
     def take(self) -> QueuedMessage | None:
-        """Remove nothing."""
+        """Return ``None``: nothing is removed."""
         return None
 
     def emptying(self) -> Iterator[None]:
-        """Refuse to let go of what is kept. :raises NotImplementedHere: always."""
+        """Refuse to purge. :raises NotImplementedHere: always."""
         raise NotImplementedHere(f"queue.purge not supported by stream queues {self.entity}")
 
     def purge(self) -> int:
-        """Let go of everything, once the stream is deleted.
+        """Delete all messages and offsets of a deleted stream; return the number of messages.
 
-        :raises NotImplementedHere: while it is there.
+        :raises NotImplementedHere: while the stream exists.
         """
         if not self.is_deleted:
             raise NotImplementedHere(f"queue.purge not supported by stream queues {self.entity}")

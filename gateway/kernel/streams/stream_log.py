@@ -1,10 +1,9 @@
-"""The messages of one stream in order, and how far they are durable: offsets, segments, reading.
+"""The log of a stream: its messages in order, with offsets, segments and durability.
 
-Three laws. A message has the offset that nobody else ever had and nobody else will have. What is read is durable.
-Messages go at the front only, a whole sealed segment at a time.
+Three invariants: offsets are unique and are never reused; only durable messages can be read; messages are removed only
+at the front, by whole sealed segments.
 
-A log knows no queue and no consumer: whoever appends, reads and truncates makes a stream of it. On the way of every
-message small steps are written out where they are taken.
+A log refers to no queue and no consumer. Small steps of the hot path are written inline.
 """
 
 from collections import deque
@@ -23,19 +22,18 @@ if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.messages.message import Message
 
-#: When a segment is complete, in bytes, unless somebody says otherwise.
+#: The default size of a segment in bytes.
 SEGMENT_SIZE: Final = 32 * 1024 * 1024
 
-#: What a message takes besides its header, body and names.
+#: The size of a message besides its header, body and names.
 _OVERHEAD: Final = ENTRY_SIZE + LENGTHS_SIZE
 
 
 class StreamLog:
-    """The messages from ``first`` up to ``end``, of which those below ``durable_end`` are there to be read.
+    """The messages from ``first`` up to ``end``; those below ``durable_end`` can be read.
 
-    ``id`` is its number in the store. ``segment_size`` says when a segment is sealed, in bytes. Everybody in
-    ``on_durable`` is called when there is more to read, everybody in ``on_sealed`` with a segment once it is sealed for
-    good.
+    ``id`` is its number in the store. ``segment_size`` is the size in bytes at which a segment is sealed. The callbacks
+    in ``on_durable`` are called for new durable messages, those in ``on_sealed`` with each durably sealed segment.
     """
 
     __slots__ = (
@@ -80,19 +78,19 @@ class StreamLog:
         self._undurable: deque[int] = deque()
 
     def __len__(self) -> int:
-        """How many messages there are, durable or not."""
+        """Return the number of messages, durable or not."""
         return self.end - self.first
 
     # Writing
 
     def append(self, message: "Message") -> None:
-        """Take a message in, at the end."""
+        """Append a message."""
         journal = self._journal
         now_ms = journal.turn_ms or journal.now_ms
         if now_ms > self._last_ms:
             self._last_ms = now_ms
         else:
-            now_ms = self._last_ms  # the clock was set back: a stream never is
+            now_ms = self._last_ms  # timestamps of a stream never decrease, even if the clock is set back
         header = message.header
         filter_value = header.filter_value
         if filter_value is None:
@@ -120,7 +118,7 @@ class StreamLog:
             self.seal()
 
     def _note(self, lsn: int, offset: int) -> None:
-        """The first message of a turn: what the turn appends is durable at its position, all together."""
+        """Register the first message of a turn: all messages of the turn become durable together."""
         self._noted_lsn = lsn
         self._undurable.append(offset)
         self._journal.when_durable(lsn, self._became_durable)
@@ -133,7 +131,7 @@ class StreamLog:
             call()
 
     def seal(self) -> None:
-        """Complete the segment that is being written, if anything is in it."""
+        """Complete the segment that is being written, unless it is empty."""
         if self._active_first == self.end:
             return
         segment = self._active(is_sealed=True)
@@ -150,7 +148,7 @@ class StreamLog:
             call(segment)
 
     def truncate(self, first: int) -> None:
-        """Let go of every sealed segment that lies whole below the offset ``first`` and is durable."""
+        """Delete every durable sealed segment that lies completely below the offset ``first``."""
         sealed = self._sealed
         end = self.first
         while sealed and sealed[0].end <= min(first, self.durable_end):
@@ -160,9 +158,9 @@ class StreamLog:
             self._journal.record(Truncated(self.id, end))
 
     def erase(self) -> int:
-        """Let go of everything, the log itself included; return how many messages there were.
+        """Delete all messages and the log itself; return how many messages there were.
 
-        What listens lets go too: it refers to the log's owner, and a deleted stream must not be left in a cycle.
+        The callbacks are removed too: they refer to the log's owner, and a deleted stream must not stay in a cycle.
         """
         count = len(self)
         self._sealed.clear()
@@ -184,27 +182,27 @@ class StreamLog:
 
     @property
     def segments(self) -> list[StreamSegment]:
-        """The segments in order; the last one is being written, and may be empty."""
+        """The segments in order; the last one is being written and may be empty."""
         return [*self._sealed, self._active()]
 
     @property
     def oldest(self) -> StreamSegment:
-        """The first of the segments."""
+        """The first segment."""
         return self._sealed[0] if self._sealed else self._active()
 
     @property
     def size_bytes(self) -> int:
-        """About what the messages take in the store."""
+        """The approximate size of the messages in the store."""
         return sum(segment.size_bytes for segment in self._sealed) + self._active_bytes
 
     def segment_of(self, offset: int) -> StreamSegment | None:
-        """Return the segment a message is in; ``None`` where there is no such message."""
+        """Return the segment that holds an offset; ``None`` if the offset does not exist."""
         if not self.first <= offset < self.end:
             return None
         if offset >= self._active_first:
             return self._active()
         low, high = 0, len(self._sealed)
-        while low < high:  # a deque of segments is short, and bisect would build a key for each
+        while low < high:  # inline, because bisect would compute a key for each comparison
             middle = (low + high) // 2
             if self._sealed[middle].end <= offset:
                 low = middle + 1
@@ -220,7 +218,7 @@ class StreamLog:
         )
 
     def restore(self, segment: StreamSegment) -> None:
-        """Take in a segment that recovery found; they come in rising order, the one that is not sealed last."""
+        """Add a segment found by recovery; they come in rising order, the unsealed one last."""
         if not self.end:
             self.first = segment.first
         self.end = self.durable_end = segment.end
@@ -231,26 +229,26 @@ class StreamLog:
         else:
             self._active_first, self._active_bytes = segment.first, segment.size_bytes
             self._active_first_ms = segment.first_ms
-            self.is_bloom_known = not segment.size_bytes  # what was gathered went with the process
+            self.is_bloom_known = not segment.size_bytes  # the Bloom filter of an unsealed segment is not stored
 
     def segment_path(self, first: int) -> "Path | None":
-        """Return the file of the sealed segment that begins with ``first``; ``None`` while there is none."""
+        """Return the file of the sealed segment that begins with ``first``; ``None`` if there is none."""
         return self._journal.segment_path(self.id, first)
 
     # Reading
 
     def read(self, offset: int, most_bytes: int) -> bytes | None:
-        """Return durable chunks, the first of them with the message at ``offset``; ``None`` where there is none.
+        """Return durable chunks, the first one with the message at ``offset``; ``None`` if it does not exist.
 
-        There are at most ``most_bytes``, unless the first chunk alone is longer. They may reach a little beyond
-        ``durable_end``: what is durable is told a moment later. :raises StorageError: when the store cannot be read.
+        The result has at most ``most_bytes``, unless the first chunk alone is longer. It may reach a little beyond
+        ``durable_end``, because durability is reported later. :raises StorageError: if the store cannot be read.
         """
         if not self.first <= offset < self.durable_end:
             return None
         return self._journal.stream_chunks(self.id, offset, most_bytes)
 
     def offset_at(self, timestamp_ms: int) -> int:
-        """Return the offset of the first durable message at or after this moment; ``durable_end`` if there is none."""
+        """Return the offset of the first durable message at or after this time; ``durable_end`` if there is none."""
         low, high = self.first, self.durable_end
         for segment in self._sealed:
             if segment.last_ms >= timestamp_ms:

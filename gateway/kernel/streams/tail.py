@@ -1,4 +1,4 @@
-"""The end of a stream in memory, for readers who are there already."""
+"""The newest messages of a stream in memory, for consumers near its end."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -9,16 +9,16 @@ if TYPE_CHECKING:
 
     from gateway.kernel.journal.changes import Appended
 
-#: How many messages readers who fall behind a little still find in memory, and the bytes of their bodies.
+#: The number of messages in memory for consumers slightly behind, and the bytes of their bodies.
 _MOST_MESSAGES: Final = 1024
 _MOST_BYTES: Final = 256 * 1024
 
 
 class Tail:
-    """The last messages of a stream, without gaps, while ``is_kept``: while somebody reads.
+    """The last messages of a stream, without gaps; ``is_kept`` while there are consumers.
 
-    ``changes`` are what the stream recorded for the store, oldest first, undurable ones among them; their bodies take
-    ``bytes``. The stream appends to them by itself.
+    ``changes`` are the records for the store, oldest first, including those not durable yet; ``bytes`` is the size of
+    their bodies. The stream appends to them directly.
     """
 
     __slots__ = ("bytes", "changes", "is_kept")
@@ -29,14 +29,14 @@ class Tail:
         self.is_kept = False
 
     def keep(self, is_kept: bool) -> None:
-        """Gather messages from now on, or no more."""
+        """Start or stop keeping messages."""
         self.is_kept = is_kept
         if not is_kept:
             self.changes = []
             self.bytes = 0
 
     def trim(self, durable_end: int) -> None:
-        """Let go of what is durable and more than enough: others read it from the store."""
+        """Drop durable messages beyond the limits: they are read from the store."""
         changes = self.changes
         if len(changes) <= 2 * _MOST_MESSAGES and self.bytes <= 2 * _MOST_BYTES:
             return
@@ -49,11 +49,11 @@ class Tail:
         del changes[:gone]
 
     def holds(self, offset: int) -> bool:
-        """Tell whether the message at this offset is here."""
+        """Return whether the message at this offset is here."""
         return bool(self.changes) and self.changes[0].offset <= offset <= self.changes[-1].offset
 
     def slice_end(self, offset: int, end: int, most_bytes: int) -> int:
-        """Return how far to read from ``offset``, which must be here, so as not to pass ``end`` or so many bytes."""
+        """Return the end of a slice from ``offset`` (which must be here), limited by ``end`` and ``most_bytes``."""
         first = self.changes[0].offset
         for change in self.changes[offset - first : end - first]:
             offset += 1
@@ -63,7 +63,7 @@ class Tail:
         return offset
 
     def messages(self, offset: int, end: int) -> "Iterator[tuple[bytes, QueuedMessage]]":
-        """Yield filter value and place of each message from ``offset``, which must be here, up to ``end``."""
+        """Yield filter value and entry of each message from ``offset``, which must be here, up to ``end``."""
         first = self.changes[0].offset
         for change in self.changes[offset - first : end - first]:
             yield change.filter_value, QueuedMessage(change.message, change.offset, change.timestamp_ms, True)

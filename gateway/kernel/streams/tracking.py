@@ -1,4 +1,4 @@
-"""How far consumers got in a stream, by the names they gave themselves."""
+"""Stored offsets of named stream consumers."""
 
 from collections import deque
 from typing import TYPE_CHECKING, Final
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from gateway.kernel.clock import Timer
     from gateway.kernel.journal.journal import Journal
 
-#: How long an offset that acknowledgements moved may wait to be put, in seconds. After a crash that much comes again.
+#: The longest time before an acknowledged offset is stored, in seconds; after a crash these messages are sent again.
 _PUT_INTERVAL_S: Final = 1.0
 
 
 class Tracking:
-    """Owns the stored offsets of one stream: consumer name to the last message it dealt with.
+    """Owns the stored offsets of one stream: consumer name to the last message that it processed.
 
-    What consumers acknowledge is put at most once a second; what somebody stores outright is put at once. Of a stream
-    that is gone nothing is kept any more.
+    Offsets moved by acknowledgements are stored at most once a second; explicit ones are stored at once. After the
+    stream is deleted nothing is stored.
     """
 
     __slots__ = ("_is_erased", "_journal", "_moved", "_queue", "_timer", "_vhost", "offsets")
@@ -33,11 +33,11 @@ class Tracking:
         self.offsets: dict[str, int] = {}
 
     def restore(self, record: StreamOffsetRecord) -> None:
-        """Take in an offset that recovery found."""
+        """Add an offset found by recovery."""
         self.offsets[record.consumer] = record.offset
 
     def store(self, name: str, offset: int) -> None:
-        """Keep an offset, whether it lies before or behind the one that is kept."""
+        """Store an offset at once, even if it is lower than the stored one."""
         if self._is_erased:
             return
         self.offsets[name] = offset
@@ -45,7 +45,7 @@ class Tracking:
         self._put(name)
 
     def move(self, name: str, offset: int) -> None:
-        """Keep an offset, soon."""
+        """Set an offset and store it soon."""
         if self._is_erased:
             return
         self.offsets[name] = offset
@@ -54,7 +54,7 @@ class Tracking:
             self._timer = self._journal.clock.call_later(_PUT_INTERVAL_S, self.flush)
 
     def forget(self, name: str) -> bool:
-        """Forget a consumer; return whether its offset was kept."""
+        """Delete a consumer's offset; return whether there was one."""
         self._moved.discard(name)
         if self.offsets.pop(name, None) is None:
             return False
@@ -62,7 +62,7 @@ class Tracking:
         return True
 
     def flush(self) -> None:
-        """Put every offset that moved."""
+        """Store all moved offsets."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -71,7 +71,7 @@ class Tracking:
         self._moved.clear()
 
     def erase(self) -> None:
-        """Forget everybody: the stream is gone."""
+        """Delete all offsets: the stream is deleted."""
         for name in list(self.offsets):
             self.forget(name)
         self.flush()
@@ -82,9 +82,10 @@ class Tracking:
 
 
 class OffsetTracker:
-    """Follows one consumer: the stored offset rises to the last message before which everything is dealt with.
+    """Tracks one consumer: the stored offset is the last message up to which all are processed.
 
-    A message that was put back stays undealt with, and everything behind it: whoever comes next under the name sees it.
+    It does not pass a message that the consumer returned: the next consumer of the same name gets that message and all
+    after it.
     """
 
     __slots__ = ("_dealt_with", "_end", "_handed_out", "_name", "_tracking")
@@ -97,12 +98,12 @@ class OffsetTracker:
         self._end = EVERYTHING
 
     def handed_out(self, offset: int) -> None:
-        """A message is with the consumer; offsets rise."""
+        """Register a delivered message; offsets rise."""
         if offset < self._end:
             self._handed_out.append(offset)
 
     def dealt_with(self, offset: int) -> None:
-        """The consumer is done with a message."""
+        """Register a processed message."""
         if offset >= self._end:
             return
         waiting = self._handed_out
@@ -116,5 +117,5 @@ class OffsetTracker:
         self._tracking.move(self._name, last)
 
     def put_back(self, offset: int) -> None:
-        """The consumer gave a message back: it is followed no further than that."""
+        """Register a returned message: the stored offset stays below it."""
         self._end = min(self._end, offset)
