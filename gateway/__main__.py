@@ -1,4 +1,4 @@
-"""``python -m gateway`` is ``gateway``."""
+"""Entry point of ``python -m gateway``, the same as the command ``gateway``."""
 
 import sys
 

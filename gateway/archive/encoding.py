@@ -1,8 +1,8 @@
-"""From sealed segments of streams to Arrow: each is encoded once, by the columnar worker, and then read as it is.
+"""Encoding of sealed stream segments as Arrow files by the columnar worker, one segment at a time.
 
-A stream that nobody reads as columns is not encoded: that would cost as much as publishing into it. The first who does
-so is served by the worker, and has the stream encoded from then on. What is missing after a restart is made then; a
-file that is there is never made again, and tells that its stream is wanted.
+A stream is encoded only after its first columnar read, because encoding costs as much as publishing. The worker
+serves that first read directly and encodes the stream from then on. After a restart only missing files are written;
+an existing file also marks its stream as one to encode.
 """
 
 from collections import deque
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from gateway.kernel.journal.changes import StreamSegment
     from gateway.worker_process.process import Child, WorkerAnswer
 
-#: How often it is looked whether the store has put a segment into a file, in seconds.
+#: Interval at which we check whether the store has put a segment into a file, in seconds.
 LOOK_AGAIN_S: Final = 0.25
 
-#: After how long a segment that could not be encoded is tried again, in seconds.
+#: Delay before a segment that could not be encoded is tried again, in seconds.
 TRY_AGAIN_S: Final = 30.0
 
 
 def arrow_path(chunks: Path) -> Path:
-    """Return where the Arrow file of a segment is, beside its chunks."""
+    """Return the path of a segment's Arrow file, beside its chunks."""
     return chunks.with_suffix(".arrow")
 
 
 class Encoding:
-    """Has one segment at a time encoded, of streams that are ``wanted``; with ``wants_all``, of every one.
+    """Encodes the segments of ``wanted`` streams (all streams with ``wants_all``), one at a time.
 
-    Only for stores that put segments into files.
+    Works only with stores that put segments into files.
     """
 
     def __init__(self, broker: "Broker", worker: "Child", *, wants_all: bool) -> None:
@@ -48,7 +48,7 @@ class Encoding:
         self._callers: dict[Path, list[Callable[[bool], None]]] = {}
 
     def start(self) -> None:
-        """Watch the streams that are there, and all that will be."""
+        """Watch the existing streams and all streams declared later."""
         self._broker.events.subscribe(self._heard)
         for vhost in self._broker.vhost_by_name.values():
             for queue in vhost.queue_by_name.values():
@@ -57,7 +57,7 @@ class Encoding:
         self._go_on()
 
     def want(self, stream: Stream) -> None:
-        """Encode a stream from now on, and what there is of it already; harmless many times."""
+        """Encode a stream from now on, including its existing segments; safe to call repeatedly."""
         if stream not in self._wanted:
             self._wanted.add(stream)
             self._due.extend((stream, segment) for segment in stream.segments if segment.is_sealed)
@@ -82,7 +82,7 @@ class Encoding:
             self._go_on()
 
     def _go_on(self) -> None:
-        """Take the next segment that is not encoded yet, if none is being encoded that nobody waits for."""
+        """Start encoding the next segment, unless a background encoding is already running."""
         while self._due and not self._is_busy:
             stream, segment = self._due.popleft()
             if _is_gone(stream, segment):
@@ -95,7 +95,7 @@ class Encoding:
                 self._ask(stream, segment, path, is_urgent=False)
 
     def encode_now(self, stream: Stream, segment: "StreamSegment", done: Callable[[bool], None]) -> None:
-        """Encode a segment before all others; ``done`` hears whether its file is there, at once if it is known."""
+        """Encode a segment before all others; call ``done`` with whether its file exists, now or later."""
         self.want(stream)
         path = stream.segment_path(segment.first)
         if path is None or arrow_path(path).exists():
@@ -118,7 +118,7 @@ class Encoding:
     ) -> None:
         self._is_busy = self._is_busy and was_urgent
         if _is_gone(stream, segment):
-            with suppress(OSError):  # the store removed what it knew of, which was not this
+            with suppress(OSError):  # the store removed its own entry, not this one
                 arrow_path(path).unlink(missing_ok=True)
         elif answer.error is not None:
             details = {"first": segment.first, "error": answer.error}
@@ -133,7 +133,7 @@ class Encoding:
 
 
 def _is_encoded(stream: Stream) -> bool:
-    """Whether any segment is encoded: an earlier run of the node wanted it."""
+    """Return whether any segment is encoded, which means that an earlier run of the node wanted this stream."""
     paths = (stream.segment_path(segment.first) for segment in stream.segments if segment.is_sealed)
     return any(path is not None and arrow_path(path).exists() for path in paths)
 

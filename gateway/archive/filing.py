@@ -1,7 +1,7 @@
-"""From archives to files: each segment that is sealed becomes Parquet, by the columnar worker, in order.
+"""Writing archives to Parquet: the columnar worker converts each sealed segment, in order.
 
-The kernel lets go of a segment once it is in its files. One that could not be written is tried again, for as long as
-it takes; meanwhile the archive fills up, and holds back who publishes there.
+The kernel truncates a segment once its files are written. A segment that cannot be written is retried without
+limit; meanwhile the archive fills up and blocks its publishers.
 """
 
 from collections import deque
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from gateway.worker_process.framing import Head
     from gateway.worker_process.process import Child, WorkerAnswer
 
-#: How often it is looked whether the store has put a segment into a file, in seconds.
+#: Interval at which we check whether the store has put a segment into a file, in seconds.
 LOOK_AGAIN_S: Final = 0.25
 
-#: After how long a segment that could not be written is tried again, in seconds.
+#: Delay before a segment that could not be written is tried again, in seconds.
 TRY_AGAIN_S: Final = 5.0
 
-#: How much of a segment that is in no file is handed over at once, in bytes: it is copied within a turn.
+#: Bytes of an in-memory segment that are sent at once: they are copied within one turn.
 PART_SIZE: Final = 2 * 1024 * 1024
 
 
 class Filing:
-    """Has one segment at a time made into files, of whichever archive waits longest.
+    """Writes one segment at a time to files, from the archive that has waited longest.
 
-    ``has_files`` tells whether the store puts segments into files; if not, they are handed over by pipe, in parts.
-    ``touch`` makes sure that the turn ends in which something was done.
+    ``has_files`` tells whether the store puts segments into files; otherwise their bytes are sent by pipe, in
+    parts. ``touch`` ensures that the current turn is ended after work was done.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class Filing:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Take the next archive with something to file, if none is being filed."""
+        """Start with the next archive that has a segment to write, unless one is being written."""
         while self._due and not self._is_busy:
             archive = self._due.popleft()
             if archive.waiting:
                 self._file(archive, archive.waiting[0], archive.waiting[0].first)
 
     def _file(self, archive: Archive, segment: "StreamSegment", offset: int) -> None:
-        """Have the messages of a segment from ``offset`` on written, or as many as can be handed over at once."""
+        """Request the writing of a segment's messages from ``offset`` on, or of as many as one request may hold."""
         self._is_busy = True
         if not self._has_files:
             chunks = archive.log.read(offset, PART_SIZE) or b""
@@ -98,7 +98,7 @@ class Filing:
 
     def _answered(self, archive: Archive, segment: "StreamSegment", end: int, answer: "WorkerAnswer") -> None:
         self._touch()
-        if not archive.waiting or archive.waiting[0] is not segment:  # its virtual host went meanwhile
+        if not archive.waiting or archive.waiting[0] is not segment:  # its virtual host was deleted meanwhile
             self._done_with(archive)
         elif answer.error is not None:
             self._emit("archive.failed", archive, error=answer.error)
@@ -111,7 +111,7 @@ class Filing:
             self._done_with(archive)
 
     def _later(self, archive: Archive, delay_s: float) -> None:
-        """Let others go first, and come back to this archive."""
+        """Retry this archive later, after the other archives."""
         self._broker.clock.call_later(delay_s, lambda: self._done_with(archive))
         self._is_busy = False
         self._go_on()

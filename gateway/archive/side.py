@@ -1,4 +1,4 @@
-"""The archive side of a node: from its settings to who makes files of what streams and archives hold."""
+"""The archive part of a node: creates the writers of archive and Arrow files from the settings."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -19,13 +19,13 @@ WORKER: Final = "gateway.columnar.encoding.worker"
 
 
 def archive_rules(settings: Settings) -> ArchiveRules:
-    """Return how archives are cut."""
+    """Return the limits at which archives seal a segment."""
     archive = settings.archive
     return ArchiveRules(archive.segment_size, archive.segment_age_s, archive.max_backlog)
 
 
 class ArchiveSide:
-    """Both kinds of work that a node gives its worker. Made before recovery, which may find something to do at once."""
+    """Owns both kinds of work for the worker process. Create it before recovery, which may already find work."""
 
     def __init__(self, settings: Settings, broker: "Broker", worker: "Child", touch: Callable[[], None]) -> None:
         has_files = settings.storage.engine != "memory"
@@ -35,14 +35,14 @@ class ArchiveSide:
         self._filing = Filing(broker, worker, directory, touch, has_files=has_files)
 
     def was_read(self, stream: Stream) -> None:
-        """Somebody reads a stream as columns: from now on they are made beforehand."""
+        """Mark a stream as read in columnar form: its segments are encoded ahead of reads from now on."""
         if self._encoding is not None:
             self._encoding.want(stream)
 
     def encode_now(self, stream: Stream, segment: StreamSegment, done: Callable[[bool], None]) -> None:
-        """Encode a sealed segment for somebody who reads it; ``done`` hears, maybe at once, whether its file is there.
+        """Encode a sealed segment for a reader; call ``done``, possibly immediately, with whether its file exists.
 
-        It is not where the store keeps no files, or has not come to it yet.
+        The file does not exist if the store keeps no files or has not written the segment yet.
         """
         if self._encoding is None:
             done(False)
@@ -50,6 +50,6 @@ class ArchiveSide:
             self._encoding.encode_now(stream, segment, done)
 
     def start(self) -> None:
-        """Begin with what recovery found."""
+        """Start with the segments that recovery found."""
         if self._encoding is not None:
             self._encoding.start()

@@ -1,4 +1,4 @@
-"""The fields of a log record: its facts beside the event."""
+"""The fields of a log record, beside its event."""
 
 import logging
 from collections.abc import Mapping
@@ -9,6 +9,6 @@ FIELDS: Final = "gateway_fields"
 
 
 def fields_of(record: logging.LogRecord) -> Mapping[str, Any]:
-    """Return the fields of a record; there are none in those of other libraries."""
+    """Return the fields of a record; records of other libraries have none."""
     fields: Mapping[str, Any] = getattr(record, FIELDS, {})
     return fields

@@ -1,6 +1,6 @@
-"""Where lines go, and what becomes of those that cannot be written: they are dropped and counted.
+"""Log handlers that drop and count lines that cannot be written.
 
-A disk that is full, or a pipe nobody reads, must neither stop the broker nor fill another place with complaints.
+A full disk or a blocked pipe must neither stop the broker nor flood another output with errors.
 """
 
 import logging
@@ -9,16 +9,16 @@ from typing import Any
 
 
 class DroppingHandler(logging.StreamHandler[Any]):
-    """A handler that counts the lines it cannot write, and says how many there were once it can again."""
+    """A handler that counts the lines it cannot write and reports the number once writing succeeds again."""
 
     dropped = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a line, after one about those that could not be written."""
+        """Write a line, preceded by a report of the lines that were dropped."""
         missing, self.dropped = self.dropped, 0
         if missing:
             self._write(_lost(missing))
-            if self.dropped:  # still not
+            if self.dropped:  # still not writable
                 self.dropped += missing
                 return
         self._write(record)
@@ -30,14 +30,14 @@ class DroppingHandler(logging.StreamHandler[Any]):
     def _write(self, record: logging.LogRecord) -> None:
         try:
             super().emit(record)
-        except OSError:  # a file that was moved away, and that cannot be opened anew
+        except OSError:  # the file was moved and cannot be opened again
             self.dropped += 1
 
 
 class DroppingFile(DroppingHandler, WatchedFileHandler):
-    """The same for a file, which is opened anew when it was moved away, as logrotate does."""
+    """The same for a file, which is reopened after it was moved, as logrotate does."""
 
 
 def _lost(count: int) -> logging.LogRecord:
-    event = f"{count} lines of the log could not be written"
+    event = f"{count} log lines could not be written and were dropped"
     return logging.LogRecord("gateway.log", logging.ERROR, "", 0, event, None, None)

@@ -1,4 +1,4 @@
-"""Rate limits for log lines: some of a kind are written at once, those that follow too fast are counted."""
+"""Rate limits for log lines: a burst of each kind is written, faster ones are counted and dropped."""
 
 import logging
 import time
@@ -10,14 +10,14 @@ from gateway.logs.fields import FIELDS, fields_of
 #: Kinds remembered at a time; when there are more, all are forgotten.
 _MOST_KINDS: Final = 1000
 
-#: The interval of the limit of all lines, in seconds: so many seconds' worth of one kind may come at once.
+#: The interval of the overall limit, in seconds: one kind may use this many seconds' worth of lines in a burst.
 BURST_S: Final = 10.0
 
 
 class RateLimit:
-    """Lets ``burst`` lines of a kind pass in each interval of ``interval_s`` seconds, and counts the others.
+    """Passes ``burst`` lines of a kind in each interval of ``interval_s`` seconds and counts the others.
 
-    A token bucket: ``burst`` lines at once, and one more whenever a share of the interval has gone by.
+    A token bucket: ``burst`` lines at once, then one more for each elapsed ``1 / burst`` of the interval.
     """
 
     def __init__(self, burst: int, interval_s: float, now_s: Callable[[], float] = time.monotonic) -> None:
@@ -27,7 +27,7 @@ class RateLimit:
         self._buckets: dict[Hashable, _Bucket] = {}
 
     def passes(self, kind: Hashable) -> int | None:
-        """Return how many lines of this kind were left out since the last that passed; ``None`` to leave this out."""
+        """Return the number of lines of this kind dropped since the last that passed; ``None`` to drop this one too."""
         now_s = self._now_s()
         bucket = self._buckets.get(kind)
         if bucket is None:
@@ -38,7 +38,7 @@ class RateLimit:
 
 
 class _Bucket:
-    """What one kind has left: ``lines`` may be written now, ``left_out`` were not since the last that was."""
+    """The state of one kind: ``lines`` tokens remain, ``left_out`` lines were dropped since the last one written."""
 
     __slots__ = ("_left_out", "_lines", "_seen_s")
 
@@ -48,7 +48,7 @@ class _Bucket:
         self._left_out = 0
 
     def take(self, now_s: float, burst: int, interval_s: float) -> int | None:
-        """Take a line; return how many were left out before it, or ``None`` when it is left out too."""
+        """Take a token; return the number of lines dropped before, or ``None`` if there is no token."""
         self._lines = min(burst, self._lines + max(0.0, now_s - self._seen_s) * burst / interval_s)
         self._seen_s = now_s
         if self._lines < 1:
@@ -60,10 +60,10 @@ class _Bucket:
 
 
 class RateFilter(logging.Filter):
-    """Leaves out lines of one kind beyond ``lines_per_s``; the next that is written says in ``left_out`` how many.
+    """Drops lines of one kind beyond ``lines_per_s``; the next line written has the dropped count in ``left_out``.
 
-    A kind is an event, or for other libraries their logger. Lines of level info about a user who is logged in are all
-    written, and so is everything of level debug.
+    A kind is an event or, for other libraries, a logger name. Info lines about an authenticated user and debug
+    lines are never dropped.
     """
 
     def __init__(self, lines_per_s: int) -> None:
@@ -72,7 +72,7 @@ class RateFilter(logging.Filter):
         self._limit = RateLimit(int(lines_per_s * BURST_S), BURST_S, lambda: self._now_s)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record is written."""
+        """Return whether a record is written."""
         fields = fields_of(record)
         if record.levelno <= logging.INFO and (record.levelno < logging.INFO or fields.get("user")):
             return True

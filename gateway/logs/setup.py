@@ -1,4 +1,4 @@
-"""Where the log goes: chosen once, at the start."""
+"""Setup of the log's destination, at the start of the broker."""
 
 import logging
 import sys
@@ -13,9 +13,9 @@ from gateway.logs.structured import JsonFormat, TextFormat
 
 
 def start_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
-    """Write all entries, those of other libraries too, as the settings ask; ``stream`` is standard error if not given.
+    """Configure logging for all libraries from the settings; ``stream`` defaults to standard error.
 
-    Calling it again replaces what the last call set up.
+    A second call replaces the first configuration.
 
     :raises ConfigurationError: when the file cannot be opened.
     """
@@ -30,23 +30,23 @@ def start_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
 
 
 def log_descriptor() -> int:
-    """Return the descriptor of the file that the log goes to; that of the standard error stream if there is none."""
+    """Return the descriptor of the log file, or of standard error if there is none."""
     for handler in logging.getLogger().handlers:
         stream = getattr(handler, "stream", None)
         if isinstance(handler.formatter, TextFormat | JsonFormat) and stream is not None:
             try:
                 return int(stream.fileno())
-            except (OSError, ValueError, AttributeError):  # a stream that is no file
+            except (OSError, ValueError, AttributeError):  # the stream has no descriptor
                 break
     return 2
 
 
 def stop_logging() -> None:
-    """Close what ``start_logging`` opened."""
+    """Close the handlers that ``start_logging`` opened."""
     root = logging.getLogger()
     for handler in [handler for handler in root.handlers if isinstance(handler.formatter, TextFormat | JsonFormat)]:
         root.removeHandler(handler)
-        with suppress(OSError):  # what could not be written cannot be written now
+        with suppress(OSError):  # lines that could not be written before cannot be written now
             handler.close()
 
 

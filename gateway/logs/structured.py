@@ -1,8 +1,8 @@
-"""Structured logging: an event in plain words and its facts as fields, for people or for programs.
+"""Structured logging: an event as text and its fields, formatted for people or for programs.
 
 ``StructuredLog("amqp").info("connection opened", peer="127.0.0.1:3456")`` becomes one line, whatever the values
-hold: control characters are escaped, so no client can forge a line, and long ones are cut. It is built on the standard
-library's ``logging``, which other libraries use too; their records come out in the same form, without fields.
+are: control characters are escaped, so that no client can forge a line, and long values are cut. It is built on the
+standard library's ``logging``, which other libraries use too; their records get the same format, without fields.
 """
 
 import json
@@ -23,7 +23,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class StructuredLog:
-    """Writes the entries of one part of the gateway; ``bind`` makes one that adds the same fields to every entry."""
+    """Writes the log entries of one component; ``bind`` returns one that adds the same fields to every entry."""
 
     __slots__ = ("_fields", "_logger")
 
@@ -32,24 +32,24 @@ class StructuredLog:
         self._fields = dict(fields or {})
 
     def bind(self, **fields: object) -> "StructuredLog":
-        """Return a log that adds these fields, after those already bound."""
+        """Return a log that adds these fields after the fields already bound."""
         part = self._logger.name.removeprefix(f"{ROOT}.")
         return StructuredLog(part, {**self._fields, **fields})
 
     def debug(self, event: str, **fields: object) -> None:
-        """Write what only somebody looking for a fault wants to know."""
+        """Log details for debugging."""
         self._write(logging.DEBUG, event, fields)
 
     def info(self, event: str, **fields: object) -> None:
-        """Write what happens in the ordinary course of things."""
+        """Log normal operation."""
         self._write(logging.INFO, event, fields)
 
     def warning(self, event: str, **fields: object) -> None:
-        """Write what an operator should look at."""
+        """Log a condition that an operator should check."""
         self._write(logging.WARNING, event, fields)
 
     def error(self, event: str, *, exc_info: bool = False, **fields: object) -> None:
-        """Write what went wrong on our side, with the exception being caught if ``exc_info``."""
+        """Log a failure of the broker, with the current exception if ``exc_info``."""
         self._write(logging.ERROR, event, fields, exc_info)
 
     def _write(self, level: int, event: str, fields: Mapping[str, object], exc_info: bool = False) -> None:
@@ -61,7 +61,7 @@ class TextFormat(logging.Formatter):
     """``2026-01-02 03:04:05.678 info connection authenticated peer=127.0.0.1:3456 user=guest vhost=/``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a record as one line, with the indented lines of a traceback below when there is one."""
+        """Format a record as one line, followed by the indented lines of its traceback, if any."""
         clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
         head = f"{clock}.{int(record.msecs):03d} {record.levelname.lower()} {escape(bounded(record.getMessage()))}"
         fields = [f"{name}={_text(name, value)}" for name, value in fields_of(record).items()]
@@ -69,10 +69,10 @@ class TextFormat(logging.Formatter):
 
 
 class JsonFormat(logging.Formatter):
-    """One JSON object a line: ``time`` (UTC, ISO 8601), ``level``, ``part``, ``event``, and the fields."""
+    """One JSON object per line: ``time`` (UTC, ISO 8601), ``level``, ``part``, ``event``, and the fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a record as one line."""
+        """Format a record as one line."""
         clock = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         entry: dict[str, object] = {
             "time": f"{clock}.{int(record.msecs):03d}Z",
@@ -93,7 +93,7 @@ def escape(text: str) -> str:
 
 
 def _text(name: str, value: object) -> str:
-    """Write a value: bare where that is unambiguous, else quoted as in JSON. Secrets are never written."""
+    """Format a value: bare where that is unambiguous, otherwise quoted as in JSON. Secrets are replaced by a mask."""
     if _SECRET.search(name):
         return "(hidden)"
     text = bounded(str(value))
@@ -103,12 +103,12 @@ def _text(name: str, value: object) -> str:
 
 
 def _json_value(value: object) -> object:
-    """Return a value as JSON holds it: numbers as they are, the rest as text that is not too long."""
+    """Return a value for JSON: numbers as they are, everything else as text of bounded length."""
     return value if value is None or isinstance(value, bool | int | float) else bounded(str(value))
 
 
 def _traceback_lines(format: logging.Formatter, record: logging.LogRecord) -> list[str]:
-    """Return the lines of a traceback, the middle left out where they are many."""
+    """Return the lines of a traceback; the middle of a long one is omitted."""
     assert record.exc_info
     lines = format.formatException(record.exc_info).split("\n")
     if len(lines) > MOST_TRACEBACK_LINES:
@@ -118,7 +118,7 @@ def _traceback_lines(format: logging.Formatter, record: logging.LogRecord) -> li
 
 
 def _traceback(format: logging.Formatter, record: logging.LogRecord) -> list[str]:
-    """Return the lines of a traceback, indented so that none can pass for an entry."""
+    """Return the lines of a traceback, indented so that none can be mistaken for an entry."""
     if not record.exc_info:
         return []
     return [f"    {escape(line)}" for line in _traceback_lines(format, record)]

@@ -1,4 +1,4 @@
-"""What Twisted has to say goes into the same log: its own events, and errors nobody looked at."""
+"""Forwards Twisted's log events and unhandled errors to the gateway's log."""
 
 import logging
 
@@ -6,10 +6,10 @@ from twisted.logger import ILogObserver, STDLibLogObserver, globalLogBeginner
 
 
 def bridge_twisted() -> None:
-    """Send Twisted's log to the standard library's, under the name ``twisted``. Called once, before the reactor runs.
+    """Send Twisted's log to the standard library's logger ``twisted``. Called once, before the reactor runs.
 
-    The standard streams stay what they are: what we print there is for the operator.
+    The standard streams are not redirected: the broker prints messages for the operator there.
     """
-    observer: ILogObserver = STDLibLogObserver()  # type: ignore[assignment]  # declared by zope.interface, unseen by mypy
+    observer: ILogObserver = STDLibLogObserver()  # type: ignore[assignment]  # implemented by zope.interface
     globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False)
-    logging.getLogger("twisted").setLevel(logging.WARNING)  # what starts and stops, we say ourselves
+    logging.getLogger("twisted").setLevel(logging.WARNING)  # the broker logs its own start and stop

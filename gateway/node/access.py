@@ -1,4 +1,4 @@
-"""From settings to the rules of logging in and the limits of a node, at the start and when settings are reloaded."""
+"""Login rules and limits of a node from the settings, at the start and on reload."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from gateway.kernel.vhosts.queue_rules import QueueRules
 
 
 def throttle_rules(settings: Settings) -> ThrottleRules:
-    """Return how fast logins may be tried."""
+    """Return the rate limits for logins."""
     login = settings.login
     return ThrottleRules(
         free_attempts=login.free_attempts,
@@ -24,7 +24,7 @@ def throttle_rules(settings: Settings) -> ThrottleRules:
 
 
 def with_limits(rules: QueueRules, settings: Settings) -> QueueRules:
-    """Return the rules of queues with the limits of the settings."""
+    """Return the queue rules with the limits of the settings."""
     limits = settings.limits
     return replace(
         rules,
@@ -37,7 +37,7 @@ def with_limits(rules: QueueRules, settings: Settings) -> QueueRules:
 
 
 def apply_access_settings(settings: Settings, broker: Broker, throttle: LoginThrottle) -> None:
-    """Let the settings of logins and limits take effect; what is there already stays."""
+    """Apply the settings of logins and limits; existing connections and queues are not affected."""
     limits = settings.limits
     broker.connections.limits = ConnectionLimits(
         limits.connections_per_vhost,

@@ -1,4 +1,4 @@
-"""``gateway run``: installs the reactor, starts a node, prints what listens where, and stops it on a signal."""
+"""``gateway run``: installs the reactor, starts a node, prints its listeners, and stops it on a signal."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -20,11 +20,11 @@ from gateway.version import VERSION
 
 _log: Final = StructuredLog("app")
 
-#: Python gives the store's thread a chance this often, in seconds. The default of 5 ms makes a commit wait that long
-#: for a busy reactor.
+#: Interval at which Python switches threads, in seconds. With the default of 5 ms a commit waits that long for a busy
+#: reactor.
 _SWITCH_INTERVAL_S: Final = 0.0005
 
-#: What systemd is told at each report of a start under way: it waits this much longer before it gives the start up.
+#: Microseconds by which each progress report extends systemd's start timeout.
 _MORE_TIME: Final = "EXTEND_TIMEOUT_USEC=60000000"
 
 
@@ -67,13 +67,13 @@ def run(settings: Settings, read_settings: Callable[[], Settings]) -> int:
 
     def reload() -> None:
         if not signals.is_ready:
-            _log.warning("not reloaded, the broker is starting")
+            _log.warning("reload refused: the broker is still starting")
             return
         node.reload(read_settings)
         signals.dump_to_log()
 
     def fail() -> None:
-        failures.append(StorageError("the store failed, see the log"))
+        failures.append(StorageError("the store failed; the log has the reason"))
         stop()
 
     node.on_failure = fail
@@ -89,7 +89,7 @@ def run(settings: Settings, read_settings: Callable[[], Settings]) -> int:
 
 
 def _announce(addresses: Mapping[str, tuple[str, int]], settings: Settings) -> None:
-    """Print what listens where, and what to try first; all at once, for those who wait for its first line."""
+    """Print the listeners and a first command to try, in one write, for scripts that wait for the first line."""
     lines = [f"gateway {VERSION} is running, data in {settings.data}"]
     lines += [f"  {name:<10} {written(address)}" for name, address in addresses.items()]
     if "amqp" in addresses:

@@ -1,22 +1,22 @@
-"""The data directory is for the broker's user alone: messages, password hashes and secrets are in it."""
+"""Access rights of the data directory: only the broker's user may read its messages, password hashes and secrets."""
 
 import os
 import stat
 from pathlib import Path
 from typing import Final
 
-#: What the group and everybody else may do.
+#: The permission bits of group and others.
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 def make_private(directory: Path) -> int:
-    """Make a directory that only this user may enter, and take everybody else's rights from one that is there.
+    """Create a directory that only this user may enter; remove the rights of others from an existing one.
 
-    The tree below is looked at only if the directory was open to others, so a start costs nothing once it is private.
+    The tree below is scanned only if the directory was open to others, so later starts skip the scan.
 
-    :return: from how many directories and files rights were taken.
-    :raises PermissionError: when the directory is another user's, and open to others.
-    :raises OSError: when the directory cannot be made.
+    :return: the number of directories and files from which rights were removed.
+    :raises PermissionError: if the directory belongs to another user and is open to others.
+    :raises OSError: if the directory cannot be created.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     changed = _take_rights(directory)
@@ -25,7 +25,7 @@ def make_private(directory: Path) -> int:
 
 
 def _take_rights(path: Path) -> int:
-    """Take the rights of others from a file or directory; return 1 if there were any. Links are left as they are."""
+    """Remove the rights of others from a file or directory; return 1 if there were any. Symbolic links are skipped."""
     mode = path.lstat().st_mode
     if not mode & _OTHERS or not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
         return 0

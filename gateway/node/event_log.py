@@ -1,4 +1,4 @@
-"""Events of the kernel as lines of the log: warnings for what an operator should know, the others at debug level."""
+"""Kernel events as log lines: warnings for operators, all others at debug level."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -10,7 +10,7 @@ from gateway.logs.rate_limit import RateLimit
 
 _log: Final = StructuredLog("node")
 
-#: Events of which an operator should know, besides all of the store's.
+#: Events logged as warnings, besides all of the store's.
 _WARNINGS: Final = frozenset(
     {
         "archive.failed",
@@ -24,16 +24,16 @@ _WARNINGS: Final = frozenset(
     }
 )
 
-#: A fault at the same place is written once in so many seconds; the line says how many came in between.
+#: A repeated fault is logged once per this many seconds, with the number of repetitions in between.
 _FAULT_INTERVAL_S: Final = 60.0
 
 
-#: Events that an operator may want to see and need not mind.
+#: Events logged at info level, which need no action.
 _NOTES: Final = frozenset({"store.compacting", "store.compaction_catches_up", "store.compacted"})
 
 
 class EventLog:
-    """Writes events to the log. Of a fault that repeats it writes one line a minute."""
+    """Writes events to the log. A repeated fault is logged once a minute."""
 
     def __init__(self, limit: RateLimit | None = None) -> None:
         self._limit = limit or RateLimit(1, _FAULT_INTERVAL_S)

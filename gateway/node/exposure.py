@@ -1,4 +1,6 @@
-"""What is open to clients of this machine, said at the start: a proxy on it makes every client one of these."""
+"""A warning at the start about logins without a secret from this machine: behind a local proxy every client is
+local.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -10,20 +12,20 @@ from gateway.logs import StructuredLog
 
 _log: Final = StructuredLog("access")
 
-#: The password of the default user that everyone knows.
+#: The well-known password of the default user.
 WELL_KNOWN: Final = "guest"
 
 _ADVICE: Final = "behind a proxy on this machine: login.trust_loopback = false, or proxy_protocol, to know addresses"
 
 
 def warn_of_open_doors(settings: Settings, directory: Directory) -> None:
-    """Write a line for each way in that takes no more than an address of this machine."""
+    """Log each login that requires only an address on this machine."""
     for reason in open_doors(settings, directory):
         _log.warning("open to clients of this machine", reason=reason, advice=_ADVICE)
 
 
 def open_doors(settings: Settings, directory: Directory) -> Iterator[str]:
-    """Yield each way in that takes no secret: the first user's first password, and MQTT without a name."""
+    """Yield each login without a secret: the default user's initial password, and anonymous MQTT."""
     if not settings.login.trust_loopback:
         return
     name, password = settings.default_user, settings.default_pass.get_secret_value()
@@ -34,4 +36,4 @@ def open_doors(settings: Settings, directory: Directory) -> Iterator[str]:
         yield f"the user '{name}' has the well-known password"
     anonymous = settings.mqtt.anonymous_user
     if anonymous and settings.mqtt.port is not None and directory.user(anonymous) is not None:
-        yield f"MQTT clients that say nothing of themselves are the user '{anonymous}'"
+        yield f"MQTT clients without credentials log in as the user '{anonymous}'"

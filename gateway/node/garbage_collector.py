@@ -1,9 +1,9 @@
-"""Garbage collection in bounded pieces: young objects often, old ones a few at a time, and never all of them at once.
+"""Incremental garbage collection: young objects often, old objects in small groups, never everything in one pause.
 
-Python's own full collections walk every object there is: with 100,000 queues that stops everybody for 0.65 s. Here they
-are off. What survives the young generations is collected once more, some 60,000 objects at a time, and then frozen: no
-later collection walks it. Entities and connections that end leave no cycles, so what is frozen is freed by its
-reference counts; the few cycles that are frozen all the same wait for ``collect_all``.
+Python's full collections traverse every object: with 100,000 queues they stop the broker for 0.65 s. They are
+disabled here. Objects that survive the young generations are collected once more, some 60,000 at a time, and then
+frozen: no later collection traverses them. Entities and connections leave no cycles when they end, so frozen
+objects are freed by their reference counts; the few frozen cycles are freed by ``collect_all``.
 """
 
 import gc
@@ -15,25 +15,26 @@ from gateway.logs import StructuredLog
 
 _log: Final = StructuredLog("collector")
 
-#: Objects between two collections of the youngest generation. A long queue makes many objects that live long; with
-#: the default of 700 the collector walks them again and again (measured: stalls of 136 to 342 ms).
+#: Allocations between two collections of the youngest generation. A long queue creates many long-lived objects; with
+#: the default of 700 the collector traverses them again and again (measured: pauses of 136 to 342 ms).
 _YOUNG: Final = 10_000
 
-#: Collections of the youngest generation to one of the middle: so one of the middle walks 30,000 objects at most.
+#: Young collections for each collection of the middle generation, which then traverses 30,000 objects at most.
 _MIDDLE: Final = 2
 
-#: No collection of the oldest generation by itself.
+#: Disables automatic collections of the oldest generation.
 _NEVER: Final = 2**31 - 1
 
-#: Collections of the middle generation after which the oldest is collected and frozen, 30,000 objects and as many young
-#: ones; and after which it is frozen as it is, because it grew before that: 100,000 queues may come in a few turns.
+#: After the first number of middle collections the oldest generation is collected and frozen: 30,000 objects and as
+#: many young ones. After the second it is frozen without a collection, because 100,000 queues may be declared in a
+#: few turns.
 _DUE: Final = 1
 _TOO_MANY: Final = 2
 
-#: The longest time between two collections of everything when memory is short, in seconds.
+#: Shortest time between two full collections when memory is short, in seconds.
 FULL_INTERVAL_S: Final = 60.0
 
-#: While there are no more objects than this, everything is collected now and then: it takes less than 100 ms.
+#: Up to this many objects everything is collected regularly, because that takes less than 100 ms.
 _FEW: Final = 200_000
 _IDLE_INTERVAL_S: Final = 600.0
 
@@ -41,7 +42,7 @@ _IDLE_INTERVAL_S: Final = 600.0
 class Collector:
     """Decides when the process collects garbage. ``longest_ms`` is its longest pause since the start.
 
-    ``frozen`` is about how many objects no collection walks; ``full_collections`` counts those of everything.
+    ``frozen`` is the approximate number of frozen objects; ``full_collections`` counts full collections.
     """
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
@@ -54,7 +55,7 @@ class Collector:
         self.full_collections = 0
 
     def start(self) -> None:
-        """Freeze what a running broker keeps anyway, and take the collections over."""
+        """Freeze the permanent objects of a running broker and disable automatic collections."""
         gc.collect()
         gc.freeze()
         self.frozen = gc.get_freeze_count()
@@ -62,16 +63,16 @@ class Collector:
         gc.callbacks.append(self._watch)
 
     def stop(self) -> None:
-        """Leave the collections to Python again."""
+        """Restore Python's automatic collections."""
         gc.callbacks.remove(self._watch)
         gc.unfreeze()
 
     def facts(self) -> dict[str, Any]:
-        """Return what listings show: the longest pause, and how often everything was collected."""
+        """Return the longest pause and the number of full collections, for listings."""
         return {"gc_longest_pause_ms": round(self.longest_ms, 1), "gc_full_collections": self.full_collections}
 
     def tick(self) -> None:
-        """Collect what is due; called about twice a second, between turns."""
+        """Run the collections that are due; called about twice a second, between turns."""
         if self._is_due:
             self._is_due = False
             old = _grown_old()
@@ -85,9 +86,9 @@ class Collector:
                 self._collect_all()
 
     def collect_all(self) -> bool:
-        """Collect everything, what is frozen too, if that was not done a minute ago; return whether it was done now.
+        """Collect everything, also frozen objects, unless done within the last minute; return whether it ran.
 
-        It may stop everybody for a second: for when memory is short.
+        It may pause the broker for a second; use it only when memory is short.
         """
         if self._now_s() - self._full_at_s < FULL_INTERVAL_S and self.full_collections:
             return False
@@ -106,7 +107,7 @@ class Collector:
         return found
 
     def _watch(self, phase: str, info: dict[str, Any]) -> None:
-        """Measure a collection, and see how many objects grew old; called by Python at its start and at its end."""
+        """Measure a collection and count the objects that grew old; Python calls it at the start and at the end."""
         if phase == "start":
             self._began_s = time.perf_counter()
             return
@@ -120,5 +121,5 @@ class Collector:
 
 
 def _grown_old() -> int:
-    """Return about how many objects survived the middle generation since the oldest was collected or frozen."""
+    """Return the approximate number of objects that survived the middle generation since the last freeze."""
     return gc.get_count()[2] * _YOUNG * (_MIDDLE + 1)

@@ -1,4 +1,4 @@
-"""From settings to what the HTTP listener and the WebSockets need."""
+"""Limits and origins of the HTTP listener and the WebSockets from the settings."""
 
 from dataclasses import fields
 
@@ -11,16 +11,16 @@ from gateway.net.origins import OriginRules
 
 
 def http_limits(settings: Settings) -> HttpLimits:
-    """Return what clients of the API may hold."""
+    """Return the limits for clients of the API."""
     return HttpLimits(**{field.name: getattr(settings.management, field.name) for field in fields(HttpLimits)})
 
 
 def http_screening(settings: Settings) -> Screening:
-    """Return which pages may use the API."""
+    """Return the origins whose pages may use the API."""
     management = settings.management
     return screening(management.cors_allow_origins, management.allow_hosts, management.cors_max_age_s)
 
 
 def web_origins(web: WebMqtt | WebStomp) -> OriginRules:
-    """Return which pages may open a WebSocket: those of this host, from any of its ports, and those of a setting."""
+    """Return the origins that may open a WebSocket: this host on any port, and the origins of the setting."""
     return OriginRules(tuple(web.allow_origins), tuple(web.allow_hosts), any_port=True)

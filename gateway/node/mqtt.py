@@ -1,4 +1,4 @@
-"""The MQTT side of a node: from its settings to what the adapter needs, and the bounds of what sessions may keep."""
+"""The MQTT part of a node: the adapter's context from the settings, and the limits of sessions."""
 
 import secrets
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from gateway_mqtt.translation.topics import TopicBounds
 
 _log: Final = StructuredLog("mqtt")
 
-#: Limits that are called the same in the settings and in ``MqttContext``.
+#: Limits with the same name in the settings and in ``MqttContext``.
 LIVE_LIMITS: Final = (
     "prefetch",
     "max_packet_size_unauthenticated",
@@ -39,7 +39,7 @@ LIVE_LIMITS: Final = (
 
 
 def mqtt_settings(settings: Settings, broker: Broker, access_of: Callable[[str], Access]) -> MqttContext:
-    """Return what all MQTT listeners of a node have in common."""
+    """Return the context shared by all MQTT listeners of a node."""
     mqtt = settings.mqtt
     login = LoginRules(
         broker,
@@ -62,18 +62,18 @@ def mqtt_settings(settings: Settings, broker: Broker, access_of: Callable[[str],
 
 
 def with_live_limits(known: MqttContext, settings: Settings) -> MqttContext:
-    """Return what listeners have in common once settings changed that hold for connections to come."""
+    """Return the context with the settings that a reload changed, for new connections."""
     return replace(known, **_live_limits(settings))
 
 
 def _live_limits(settings: Settings) -> dict[str, Any]:
-    """Return the limits of connections, which a reload may change: the fields of ``MqttContext`` and their values."""
+    """Return the connection limits that a reload may change: fields of ``MqttContext`` and their values."""
     mqtt = settings.mqtt
     return {**{name: getattr(mqtt, name) for name in LIVE_LIMITS}, "topics": TopicBounds(mqtt.max_topic_levels)}
 
 
 def warn_of_anonymous(settings: Settings) -> None:
-    """Say in the log that clients without a name may be let in through a proxy on this machine."""
+    """Log a warning if anonymous clients may log in through a proxy on this machine."""
     proxied = [
         f"{name}.proxy_protocol"
         for name, is_proxied in (
@@ -84,21 +84,21 @@ def warn_of_anonymous(settings: Settings) -> None:
     ]
     if settings.mqtt.anonymous_user and proxied:
         _log.warning(
-            "anonymous clients are let in behind a proxy",
+            "anonymous clients are accepted behind a proxy",
             user=settings.mqtt.anonymous_user,
             proxied=", ".join(proxied),
-            advice='a client whose proxy tells no address seems to be local; mqtt.anonymous_user = "" refuses them',
+            advice='clients of a local proxy count as local; mqtt.anonymous_user = "" refuses anonymous clients',
         )
 
 
 def sys_topics(settings: MqttContext, watch: TurnWatch) -> SysTopics:
-    """Return what tells clients of the node, traffic of all its MQTT listeners and turns of the loop included."""
+    """Return the publisher of ``$SYS`` topics, which include the traffic of all MQTT listeners."""
     version = f"gateway version {VERSION}"
     return SysTopics(settings.broker, settings.meter, settings.exchange, version, memory_used, watch.shown)
 
 
 def bound_sessions(settings: Settings, vhost: VirtualHost) -> None:
-    """Bound what the sessions and retained messages of a virtual host may take."""
+    """Limit the memory of a virtual host's sessions and retained messages."""
     mqtt = settings.mqtt
     vhost.sessions.limits = {
         0: _limit(mqtt.qos0_max_messages, mqtt.qos0_max_bytes),
@@ -110,6 +110,6 @@ def bound_sessions(settings: Settings, vhost: VirtualHost) -> None:
 
 
 def _limit(messages: int, size: int) -> Arguments:
-    """Return the arguments of a queue that keeps its youngest messages, so many and so large; 0 is no limit."""
+    """Return the arguments of a queue that keeps its newest messages up to these limits; 0 means no limit."""
     limits = {"x-max-length": messages, "x-max-length-bytes": size}
     return {"x-queue-type": "classic", **{name: limit for name, limit in limits.items() if limit}}

@@ -1,4 +1,4 @@
-"""One broker, wired: store, kernel, plugins, adapters. Started and stopped by ``gateway.node.app`` or by a test."""
+"""One broker with its store, kernel, plugins and adapters. ``gateway.node.app`` or a test starts and stops it."""
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping
@@ -73,15 +73,15 @@ TLS_LISTENERS: Final = ("amqps", "mqtts", "web_mqtts", "stomps", "web_stomps")
 
 PLAIN_MECHANISMS: Final = "PLAIN AMQPLAIN"
 
-#: How long a stopping broker waits for its peers to say goodbye, in seconds.
+#: How long a stopping broker waits for clients to close their connections, in seconds.
 _GOODBYE_S: Final = 2.0
 
-#: For how long the longest turn counts as recent, in seconds; up to twice as long.
+#: Period over which the longest turn is reported, in seconds; up to twice as long.
 _WATCH_INTERVAL_S: Final = 30.0
 
 
 class Node:
-    """One broker on one reactor. ``on_failure`` is called when it cannot go on and has to be stopped."""
+    """One broker on one reactor. ``on_failure`` is called when it cannot continue and must be stopped."""
 
     def __init__(
         self,
@@ -127,7 +127,8 @@ class Node:
         schedule = reactor.loop if isinstance(reactor, TurnReactor) else _DelayedCalls(reactor)
         self._turn = Turn(self.broker.journal, schedule)
         self._turn_watch = self._watch_turns(schedule, clock)
-        wire_clock = ReactorClock(reactor, lambda: None)  # of connections without a part in turns: it is never held
+        # The clock of connections outside the turns: it is never paused.
+        wire_clock = ReactorClock(reactor, lambda: None)
         self._listeners = Listeners(reactor, wire_clock, settings.bind)
         self._recovery = Recovery(self.broker, self._store.record_count())
         self._start = Start(reactor, self._recovery, self.collector.tick)
@@ -166,7 +167,7 @@ class Node:
         self._watch_anew.clock = self._watch.clock = self._tick.clock = self._look.clock = self._tell.clock = reactor
 
     def _watch_turns(self, schedule: Schedule, clock: ReactorClock) -> TurnWatch:
-        """Measure the turns of the loop, and write long ones to the log with their causes."""
+        """Measure the turns of the loop and log long ones with their causes."""
         watch = schedule.watch if isinstance(schedule, Loop) else TurnWatch()
         watch.on_slow = _log_slow_turn
         clock.on_slow = self.broker.journal.budget.on_slow = watch.part
@@ -175,15 +176,14 @@ class Node:
 
     @property
     def addresses(self) -> Mapping[str, tuple[str, int]]:
-        """What listens where: listener name to (host, port)."""
+        """The addresses of the listeners: listener name to (host, port)."""
         return self._listeners.addresses
 
     def start(self, ready: Callable[[], None], progress: Callable[[str], None] = lambda text: None) -> None:
-        """Bind the ports and recover in slices; then take connections and call ``ready``.
+        """Bind the ports and recover in slices; then accept connections and call ``ready``.
 
-        Clients that connect meanwhile wait for half a second, then they are told that the broker is not ready.
-        ``progress`` is called with a line of text every second. What keeps the broker from starting is given to
-        ``on_start_failed``.
+        Clients that connect during recovery wait for half a second and are then refused as not ready. ``progress``
+        is called with a line of text every second. ``on_start_failed`` is called with the error if the start fails.
         """
         self._start.on_slow = self._tell_not_ready
         self._start.progress = progress
@@ -191,7 +191,7 @@ class Node:
         self._start.begin(self._starting(), ready, self.on_start_failed)
 
     def _starting(self) -> Iterator[None]:
-        """Do all of the start, yielding now and then. No timer fires and nothing is committed before its end."""
+        """Do the whole start, yielding between slices. No timer fires and nothing is committed during it."""
         self._bind()
         yield from self._recovery.steps(self._store.recover())
         self._archive.start()
@@ -225,9 +225,9 @@ class Node:
             loop.start(interval_s).addErrback(lambda failure: _log.error("clockwork stopped", error=failure.value))
 
     def stop(self, done: Callable[[], None]) -> None:
-        """Stop listening, say goodbye, commit what is staged, then call ``done``.
+        """Stop listening, close the connections, commit staged changes, then call ``done``.
 
-        A broker that did not start writes nothing: its next start finds what this one found.
+        A broker that is still starting writes nothing: the next start finds the same data.
         """
         self._listeners.close()
         if self._is_starting:
@@ -239,11 +239,11 @@ class Node:
         self._wait_for_goodbyes(self._reactor.seconds() + _GOODBYE_S, done)
 
     def reload(self, read: Callable[[], Settings]) -> None:
-        """Read the settings, the certificates and the log file anew; say in the log what changed."""
+        """Reload the settings, the certificates and the log file; log the changes."""
         self.settings = reload(self.settings, read, self._tls_contexts, self._apply)
 
     def _apply(self, settings: Settings) -> None:
-        """Take settings that changed while the broker runs to where they are used."""
+        """Apply the settings that may change while the broker runs."""
         self.settings = settings
         self._watermarks.memory_limit = memory_limit(settings.memory_high_watermark)
         self._watermarks.disk_free_limit = settings.disk_free_limit
@@ -265,7 +265,7 @@ class Node:
             self._stomp_factory.settings = self._stomp_settings()
 
     def facts(self) -> dict[str, object]:
-        """Return what a dump of the process tells: what waits, what is open, what failed."""
+        """Return the state for a dump of the process: waiting work, open connections, failures."""
         return {
             "memory": memory_used(),
             "connections": len(self.broker.connections),
@@ -303,7 +303,7 @@ class Node:
         return self.store_side.store
 
     def _view(self, vhost: str, enabled: Mapping[str, Mapping[str, Value]]) -> PluginView:
-        """Return what a virtual host's plugins supply; the configuration adds to what the store remembers."""
+        """Return the plugins of a virtual host: those stored and those the configuration adds."""
         configured = self.settings.vhosts.get(vhost)
         plugins: dict[str, Value] = {name: dict(settings) for name, settings in enabled.items()}
         plugins.update(configured.plugins if configured is not None else {})
@@ -313,22 +313,22 @@ class Node:
         return view
 
     def _tell_inert_plugins(self) -> None:
-        """Write what plugins the broker goes on without, and what came of it."""
+        """Log the plugins that are unavailable, and the consequences."""
         for name, reason in self._registry.broken.items():
             _log.error("plugin not loaded", plugin=name, reason=reason)
         for vhost, view in self._views.items():
             for name, reason in view.inert.items():
                 _log.error("plugin inert", vhost=vhost, plugin=name, reason=reason)
             if view.objection:
-                _log.error("virtual host lets nobody in", vhost=vhost, reason=view.objection)
+                _log.error("virtual host refuses all logins", vhost=vhost, reason=view.objection)
 
     def _inert_plugins(self, vhost: str) -> Mapping[str, str]:
-        """Return the plugins that a virtual host goes on without, and why."""
+        """Return a virtual host's unavailable plugins and the reasons."""
         view = self._views.get(vhost)
         return {} if view is None else view.inert
 
     def _access_of(self, vhost: str) -> Access:
-        """Return who decides about logging in to a virtual host, and about permissions in it."""
+        """Return the authentication and authorization of a virtual host."""
         return self._access_by_vhost[vhost]
 
     def _access(self, view: PluginView, vhost: str) -> Access:
@@ -352,18 +352,19 @@ class Node:
         )
 
     def _login_access(self) -> Access:
-        """Return who decides about a login before its virtual host is known: the default virtual host's plugins."""
+        """Return the default virtual host's authentication, for logins before the virtual host is known."""
         name = self.settings.default_vhost
         return self._access_of(name) if name in self._views else self._access(self._registry.view("", {}), "")
 
     def _judges_late(self) -> bool:
-        """Whether some virtual host might let in whom the default one does not know."""
+        """Return whether another virtual host might accept a user that the default one does not have."""
         return any(name != self.settings.default_vhost and self._enables_plugins(name) for name in self._views)
 
     def _enables_plugins(self, vhost: str) -> bool:
-        configured, there = self.settings.vhosts.get(vhost), self.broker.vhost_by_name.get(vhost)
-        remembered = there is not None and there.record.plugins  # it may be one that definitions are checked for
-        return bool(remembered or (configured is not None and configured.plugins))
+        configured, existing = self.settings.vhosts.get(vhost), self.broker.vhost_by_name.get(vhost)
+        # Definitions may be checked for a virtual host that does not exist yet.
+        stored = existing is not None and existing.record.plugins
+        return bool(stored or (configured is not None and configured.plugins))
 
     def _forget_view(self, event: Event) -> None:
         if event.name == "vhost.deleted":
@@ -371,7 +372,7 @@ class Node:
             self._access_by_vhost.pop(event.vhost, None)
 
     def _create_defaults(self) -> None:
-        """Give an empty store its first virtual host and user, and make the virtual hosts that settings name."""
+        """Create the first virtual host and user in an empty store, and the virtual hosts in the settings."""
         settings, broker = self.settings, self.broker
         if broker.directory.secret("scram") is None:
             broker.directory.put_secret("scram", secrets.token_bytes(32))
@@ -406,7 +407,7 @@ class Node:
                 self._listeners.bind(name, port)
 
     def _listen(self) -> None:
-        """Take connections at the ports that are not off. What speaks a protocol does so with and without TLS."""
+        """Accept connections on the enabled ports. Each protocol is served with and without TLS."""
         settings, tls = self.settings, self.settings.tls
         warn_of_anonymous(settings)
         mqtt = self._mqtt_factory
@@ -429,13 +430,13 @@ class Node:
         self._open("management", settings.management.port, self._management())
 
     def _tell_not_ready(self) -> None:
-        """Answer at all ports that the broker is not ready."""
+        """Answer on all ports that the broker is not ready."""
         for name in self.addresses:
             tls = self._tls_context() if name in TLS_LISTENERS else None
             self._listeners.serve(name, self._not_ready.factory(name), tls, is_proxied=self._not_ready.is_proxied(name))
 
     def _tls_context(self) -> TlsContext:
-        """Return what all TLS listeners share, made now if need be."""
+        """Return the TLS context of all listeners, created on first use."""
         if not self._tls_contexts:
             self._tls_contexts.append(TlsContext(self.settings.tls))
         return self._tls_contexts[0]
@@ -524,7 +525,7 @@ class Node:
         for peer in self.broker.connections:
             try:
                 peer.tick()
-            except Exception:  # the seam between peers: the broken one ends, with a line in the log
+            except Exception:  # isolate connections: close the failing one and log the error
                 peer.fail()
 
     def _mind_memory(self) -> None:
@@ -533,21 +534,21 @@ class Node:
         self._watermarks.tick()
 
     def _steadily(self, call: Callable[[], None]) -> None:
-        """Make a call that is due again and again: what it raises once does not end the others."""
+        """Wrap a periodic call: an exception does not prevent the next calls."""
         try:
             call()
-        except Exception as error:  # a clock that stopped would leave alarms, time limits and statistics as they are
+        except Exception as error:  # a stopped clock would freeze alarms, timeouts and statistics
             self.broker.faults.contain("clockwork", error)
 
     def _steady(self, steps: Iterator[None]) -> Iterator[None]:
-        """Take the steps of long work that is due again and again; what it raises ends this time alone."""
+        """Run the steps of long periodic work; an exception ends only this run."""
         try:
             yield from steps
         except Exception as error:  # as above
             self.broker.faults.contain("clockwork", error)
 
     def _in_turns(self, steps: Iterator[None]) -> Iterator[None]:
-        """Make sure that each slice of long work ends in a turn."""
+        """End each slice of long work in a turn."""
         for step in steps:
             self._turn.touch()
             yield step
@@ -572,7 +573,7 @@ class Node:
         self._reactor.callFromThread(run)
 
     def _store_failed(self, reason: str) -> None:
-        """Stop: a broker that can keep nothing must not go on as if it could."""
+        """Stop the broker: without a working store it cannot keep its guarantees."""
         _log.error("the store failed, the broker stops", reason=reason)
         self.on_failure()
 
@@ -599,15 +600,15 @@ def _log_slow_turn(seconds: float, cause: str) -> None:
 
 
 class _DelayedCalls(Schedule):
-    """Ends turns on a reactor that does not do so by itself."""
+    """Ends turns with delayed calls, on a reactor without turns of its own."""
 
     def __init__(self, reactor: Any) -> None:
         self._reactor = reactor
 
     def end_soon(self, turn: Turn) -> None:
-        """End the turn by a delayed call."""
+        """End the turn in a delayed call."""
         self._reactor.callLater(0, turn.end)
 
     def go_on_soon(self, turn: Turn) -> None:
-        """Go on with what a turn left over by a delayed call."""
+        """Continue the remaining work of a turn in a delayed call."""
         self._reactor.callLater(0, turn.go_on)

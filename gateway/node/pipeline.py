@@ -1,4 +1,4 @@
-"""The pipeline side of a node: from its settings to what the endpoints for Spark share."""
+"""The pipeline part of a node: the context shared by the endpoints for Spark."""
 
 from gateway.config import Settings
 from gateway.kernel.clock import Clock
@@ -9,7 +9,9 @@ from gateway.management.pipeline.staging import Staging
 
 
 def pipeline_side(settings: Settings, clock: Clock, worker: EncodingWorker, encoder: SegmentEncoder) -> PipelineSide:
-    """Return what reads streams with the help of ``worker`` and ``encoder``, and keeps what is not yet published."""
+    """Return the readers of streams, which use ``worker`` and ``encoder``, and the staged rows that are not yet
+    published.
+    """
     pipeline = settings.pipeline
     return PipelineSide(
         Reading(worker, encoder, pipeline.reads),

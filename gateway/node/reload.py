@@ -1,4 +1,4 @@
-"""SIGHUP: certificates and log files are read anew, and settings that can change at run time take effect."""
+"""SIGHUP: reload of certificates, log files and the settings that may change at run time."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _log: Final = StructuredLog("app")
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """What a reload changed, and which of the changed settings wait for a restart."""
+    """The settings a reload changed, and those of them that take effect after a restart."""
 
     settings: Settings
     applied: list[str]
@@ -26,10 +26,10 @@ class Reloaded:
 def reload(
     old: Settings, read: Callable[[], Settings], contexts: Iterable[TlsContext], apply: Callable[[Settings], None]
 ) -> Settings:
-    """Read the settings anew and apply those that are live; return the settings that hold from now on.
+    """Read the settings and apply the changes that need no restart; return the effective settings.
 
-    ``contexts`` get their certificates anew, ``apply`` takes the settings to where they are used. When anything is
-    wrong with the settings, a certificate or the log file, nothing changes.
+    ``contexts`` reload their certificates; ``apply`` applies settings at their place of use. If the settings, a
+    certificate or the log file is invalid, nothing changes.
     """
     try:
         reloaded = _reload(old, read, list(contexts))

@@ -1,4 +1,4 @@
-"""What signals do: stop, reload, and dump of what the process is at. A stop works while the reactor is stuck."""
+"""Signal handlers: stop, reload, and dump of the process's state. A stop works even while the reactor is blocked."""
 
 import faulthandler
 import os
@@ -19,17 +19,17 @@ _log: Final = StructuredLog("signals")
 STOP: Final = (signal.SIGTERM, signal.SIGINT)
 DUMP: Final = (signal.SIGUSR1, signal.SIGUSR2)
 
-#: How long the reactor may take to begin to stop, in seconds. Work that takes longer is not going to end soon.
+#: Time for the reactor to begin stopping, in seconds, before the process is ended.
 GRACE_S: Final = 5.0
 
-#: A second signal this long after the first ends a process whose reactor did not begin to stop, in seconds.
+#: A second stop signal this long after the first ends a process whose reactor is blocked, in seconds.
 SECOND_S: Final = 1.0
 
 _TOO_EARLY: Final = b"gateway: stopped before it was ready\n"
 
 
 def stop_at_once() -> None:
-    """Let SIGTERM and SIGINT end a process that has opened nothing yet; it has nothing to reload or dump either."""
+    """Let SIGTERM and SIGINT end a process that has opened nothing yet; ignore the reload and dump signals."""
 
     def on_signal(number: int, frame: object) -> None:
         os.write(2, _TOO_EARLY)
@@ -44,9 +44,9 @@ def stop_at_once() -> None:
 class Signals:
     """The signal handlers of a running broker.
 
-    Handlers run between two bytecodes of the main thread, also while the reactor is in long work. ``stop`` and
-    ``reload`` are called by the reactor; ``facts`` returns what a dump tells beside the stacks, and is called in a
-    thread of its own. ``is_ready`` says that the broker has started: before, there is nothing to end in order.
+    Handlers run between two bytecodes of the main thread, also while the reactor is in long work. The reactor calls
+    ``stop`` and ``reload``; ``facts`` returns the state for a dump beside the stacks, and runs in its own thread.
+    ``is_ready`` is set once the broker has started; before that, no orderly stop is needed.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Signals:
         self.is_ready = False
 
     def install(self) -> None:
-        """Handle all signals from now on."""
+        """Install all handlers."""
         for number in STOP:
             signal.signal(number, self._on_stop)
         signal.signal(signal.SIGHUP, self._on_reload)
@@ -75,9 +75,9 @@ class Signals:
         self.dump_to_log()
 
     def dump_to_log(self) -> None:
-        """Write the stacks of dumps to where the log goes now; called again when that changes.
+        """Direct stack dumps to the current log file; called again when it changes.
 
-        The stacks are written by the C handler, which works while Python does not.
+        The stacks are written by the C handler, which works while Python is blocked.
         """
         descriptor = log_descriptor()
         for number in DUMP:
@@ -103,7 +103,7 @@ class Signals:
     def _on_dump(self, number: int, frame: object) -> None:
         threading.Thread(target=self._tell_facts, daemon=True).start()
 
-    # What follows
+    # Consequences
 
     def _begin_to_stop(self) -> None:
         self._is_stopping = True
@@ -114,17 +114,17 @@ class Signals:
             self._end_at_once()
 
     def _end_at_once(self) -> None:
-        """End without the reactor, which is stuck. What was confirmed is on disk: it is as after SIGKILL."""
+        """End the process without the blocked reactor. Confirmed changes are on disk, as after SIGKILL."""
         if not self.is_ready:
             os.write(2, _TOO_EARLY)
             os._exit(0)
         with suppress(OSError, ValueError):
-            os.write(log_descriptor(), b"gateway: the reactor is stuck and does not stop, the process ends at once\n")
+            os.write(log_descriptor(), b"gateway: the reactor is blocked and does not stop; ending the process\n")
             faulthandler.dump_traceback(file=log_descriptor(), all_threads=True)
         os._exit(SOFTWARE)
 
     def _tell_facts(self) -> None:
         try:
             _log.info("dump", threads=len(sys._current_frames()), **self._facts())
-        except Exception as error:  # a look from another thread at what the reactor's changes
+        except Exception as error:  # another thread reads data that the reactor may be changing
             _log.info("dump", error=repr(error))

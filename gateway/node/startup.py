@@ -1,4 +1,4 @@
-"""The start of a node in slices, and what its ports answer until it is ready."""
+"""The start of a node in slices, and the listeners that answer "not ready" until it is complete."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
@@ -19,24 +19,24 @@ from gateway_stomp import not_ready as stomp
 
 _log: Final = StructuredLog("node")
 
-#: How long the start works at a stretch, in seconds.
+#: Length of one slice of the start, in seconds.
 _SLICE_S: Final = 0.02
 
-#: Clients wait this long for a start to end before they are told that the broker is not ready, in seconds.
+#: How long a client waits for the start to complete before it is refused as not ready, in seconds.
 _SOON_S: Final = 0.5
 
-#: Seconds between two reports of the progress, and between two of them in the log.
+#: Seconds between two progress reports, and between two of them in the log.
 _REPORT_S: Final = 1.0
 _LOG_S: Final = 5.0
 
 
 def progress_text(recovery: Recovery) -> str:
-    """Return in words how far the recovery is."""
+    """Return the progress of the recovery as text."""
     return f"the broker is starting, {recovery.done} of {recovery.total} records recovered; try again"
 
 
 class Start:
-    """Takes the steps of a start, with turns of the reactor in between.
+    """Runs the steps of a start, with turns of the reactor in between.
 
     ``on_slow`` is called once if the start takes longer than clients may wait for it, ``between`` after each slice.
     """
@@ -53,13 +53,13 @@ class Start:
         self._is_slow = False
 
     def begin(self, steps: Iterator[None], ready: Callable[[], None], failed: Callable[[Exception], None]) -> None:
-        """Take the steps; then call ``ready``, or ``failed`` with what one of them, or ``ready``, raised."""
+        """Run the steps; then call ``ready``, or ``failed`` with the exception that a step or ``ready`` raised."""
         self._steps, self._ready, self._failed = steps, ready, failed
         self._began_s = self._reported_s = self._logged_s = self._reactor.seconds()
         self._go_on()
 
     def stop(self) -> None:
-        """Take no more steps."""
+        """Run no more steps."""
         self._steps = iter(())
         if self._next is not None and self._next.active():
             self._next.cancel()
@@ -72,7 +72,7 @@ class Start:
                 return
             self._between()
             self._report(self._reactor.seconds())
-        except Exception as error:  # whatever it is, the reactor must not go on without a broker
+        except Exception as error:  # any error must stop the reactor, which has no broker to serve
             self._failed(error)
             return
         self._next = self._reactor.callLater(0, self._go_on)
@@ -90,7 +90,7 @@ class Start:
 
 
 class NotReadyListeners:
-    """Makes the factories of listeners for as long as the broker starts. ``clock`` is one that is not held."""
+    """Creates the listener factories used while the broker starts. ``clock`` must be one that is never paused."""
 
     def __init__(self, settings: Settings, reactor: Any, clock: Clock, recovery: Recovery) -> None:  # Any: see Node
         self._settings = settings
@@ -99,7 +99,7 @@ class NotReadyListeners:
         self._recovery = recovery
 
     def factory(self, name: str) -> Any:
-        """Return what a listener speaks."""
+        """Return the factory for a listener's protocol."""
         settings = self._settings
         if name == "management":
             return HttpFactory(NotReadyApi(self._fields), http_limits(settings), self._reactor)
@@ -112,7 +112,7 @@ class NotReadyListeners:
         return WebSocketFactory(plain, _DIALECTS[protocol], web.path, self._clock, timeout_s, web_origins(web))
 
     def is_proxied(self, name: str) -> bool:
-        """Whether clients of a listener come through a proxy that tells their addresses."""
+        """Return whether a listener expects the PROXY protocol."""
         return name != "management" and bool(getattr(self._settings, _plain(name)).proxy_protocol)
 
     def _refusal(self, protocol: str) -> Refusal:
@@ -142,5 +142,5 @@ _PLAIN_NAMES: Final = {
 
 
 def _plain(name: str) -> str:
-    """Return the listener without TLS that has the same settings."""
+    """Return the listener without TLS that shares the settings."""
     return _PLAIN_NAMES.get(name, name)

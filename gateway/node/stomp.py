@@ -1,4 +1,4 @@
-"""The STOMP side of a node: from its settings to what the adapter needs."""
+"""The STOMP part of a node: the adapter's context from the settings."""
 
 import secrets
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from gateway_stomp.listener_context import StompContext
 def stomp_settings(
     settings: Settings, broker: Broker, access_of: Callable[[str], Access], login: Access
 ) -> StompContext:
-    """Return what all STOMP listeners of a node have in common."""
+    """Return the context shared by all STOMP listeners of a node."""
     stomp = settings.stomp
     return StompContext(
         broker,

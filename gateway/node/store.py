@@ -1,4 +1,4 @@
-"""What the node knows of its store's files: how full they are, and when free space is to be given back."""
+"""Size and compaction of the node's store files."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from gateway_lmdb import LmdbStore
     from gateway_lmdb.compaction import CompactionProgress
 
-#: How often to look whether a compaction is due, in seconds.
+#: Interval between two checks whether a compaction is due, in seconds.
 INTERVAL_S: Final = 60.0
 
-#: Of the file so much has to be free until a compaction is due.
+#: Share of the file that must be free before a compaction is due.
 _LEAST_SHARE: Final = 0.5
 
 _EVENTS: Final[Mapping[str, str]] = {
@@ -27,9 +27,9 @@ _EVENTS: Final[Mapping[str, str]] = {
 
 
 class StoreSide:
-    """Tells of the files of an LMDB store, and compacts them: on request, and when ``compact_at`` bytes are free.
+    """Reports the files of an LMDB store and compacts them: on request, and when ``compact_at`` bytes are free.
 
-    ``store`` is ``None`` where nothing is kept in files.
+    ``store`` is ``None`` if nothing is kept in files.
     """
 
     def __init__(self, compact_at: int) -> None:
@@ -38,11 +38,11 @@ class StoreSide:
         self._compact_at = compact_at
 
     def compact(self) -> bool:
-        """Begin to give free space back; ``False`` where there is nothing to do it to, or it is being done."""
+        """Start a compaction; return ``False`` if there is nothing to compact or one is running."""
         return self.store is not None and self.store.compact()
 
     def check(self) -> None:
-        """Compact when it is due. :raises StorageError: when the store cannot be read."""
+        """Compact if due. :raises StorageError: if the store cannot be read."""
         store = self.store
         if store is None or not self._compact_at or not (store.compaction is None or store.compaction.is_over):
             return
@@ -51,7 +51,7 @@ class StoreSide:
             store.compact()
 
     def told(self, progress: "CompactionProgress") -> None:
-        """A compaction came further."""
+        """Log the progress of a compaction."""
         event = _EVENTS.get(progress.state)
         if self.broker is None or event is None:
             return
@@ -65,7 +65,7 @@ class StoreSide:
         self.broker.events.emit(Event(event, details=details))
 
     def facts(self) -> dict[str, Any]:
-        """Return sizes in bytes and how far a compaction is, for the API; nothing where there are no files."""
+        """Return sizes in bytes and the progress of a compaction, for the API; empty if there are no files."""
         if self.store is None:
             return {}
         usage, progress = self.store.usage, self.store.compaction
@@ -89,7 +89,7 @@ class StoreSide:
 
 
 def steady(check: Callable[[], None]) -> Callable[[], None]:
-    """Return the same check, which leaves a store that cannot be read to those who write it."""
+    """Return the same check, which ignores read errors: the writer of the store reports them."""
 
     def checked() -> None:
         try:

@@ -1,4 +1,4 @@
-"""What systemd wants to know of a service of the type ``notify``: that it is ready, and that it stops."""
+"""Notifications for systemd, for a service of type ``notify``: ready and stopping."""
 
 import os
 import socket
@@ -6,7 +6,7 @@ from contextlib import suppress
 
 
 def tell_systemd(state: str) -> None:
-    """Send a state to the service manager that started this process; nothing happens without one."""
+    """Send a state to the service manager that started this process; do nothing without one."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
         return

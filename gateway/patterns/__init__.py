@@ -1,4 +1,4 @@
-"""Regular expressions that match in time linear in the text: those of policies, permissions and filters of lists."""
+"""Regular expressions with linear matching time, for policies, permissions and list filters."""
 
 from gateway.patterns.engine import LONGEST_PATTERN, compile_pattern, compile_pattern_caseless
 

@@ -1,8 +1,9 @@
-"""Patterns compiled by RE2, whose searches take time linear in the text, whatever the pattern (ADR 0016).
+"""Patterns compiled by RE2, whose searches take time linear in the text for any pattern (ADR 0016).
 
-RabbitMQ reads patterns as PCRE and matches them anywhere in a name unless they are anchored. RE2 reads the same syntax
-except for what needs backtracking: backreferences, atomic groups, possessive repeats, conditions and lookaround.
-Lookaround at either end of a pattern is taken apart (``lookaround.py``); everything else of these is refused by name.
+RabbitMQ reads patterns as PCRE and matches them anywhere in a name unless they are anchored. RE2 has the same
+syntax except for constructs that need backtracking: backreferences, atomic groups, possessive repeats, conditions
+and lookaround. Lookaround at either end of a pattern is split off (``lookaround.py``); all others are refused by
+name.
 """
 
 import re
@@ -20,16 +21,16 @@ from gateway.patterns.lookaround import Part, parts_of
 #: Bytes in a pattern.
 LONGEST_PATTERN: Final = 4096
 
-#: Bytes that a compiled pattern may take. One that needs all of them searches a name of 255 bytes in about 5 ms.
+#: Most memory of a compiled pattern, in bytes. A pattern of this size searches a name of 255 bytes in about 5 ms.
 _MOST_MEMORY: Final = 128 * 1024
 
-#: A count of repeats so large that RE2 does not take it for one.
+#: A repeat count so large that RE2 reads it as literal text.
 _LARGE_REPEAT: Final = re.compile(r"\{[0-9]*,?[0-9]{5,}\}")
 
 Search: TypeAlias = Callable[[bytes], object]
-"""Returns what was found, ``None`` for nothing."""
+"""Returns the match, or ``None``."""
 
-#: What RE2 has no word for, by how its syntax begins.
+#: Names of the constructs that RE2 does not support, by the beginning of their syntax.
 _UNSUPPORTED: Final = (
     ("(?<=", "lookbehind"),
     ("(?<!", "lookbehind"),
@@ -47,22 +48,22 @@ _UNSUPPORTED: Final = (
 
 @lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> Pattern:
-    """Compile a pattern, once for all who use it; the empty one matches nothing.
+    """Compile a pattern, cached; the empty pattern matches nothing.
 
-    :raises PreconditionFailed: when it is not a regular expression, or one that RE2 cannot express or hold.
+    :raises PreconditionFailed: if it is not a regular expression, or RE2 does not support it, or it is too large.
     """
     _require_sound(pattern)
     return literal_pattern(pattern) or _compiled(pattern or NOTHING, is_caseless=False)
 
 
 def compile_pattern_caseless(pattern: str) -> Pattern:
-    """Compile a pattern that ignores case; raises as ``compile_pattern`` does."""
+    """Compile a case-insensitive pattern; raises as ``compile_pattern`` does."""
     _require_sound(pattern)
     return _compiled(pattern, is_caseless=True)
 
 
 class _Conditions:
-    """Matches where each of several searches finds, or does not find, what its part of the pattern says."""
+    """Matches if each of several searches succeeds, or fails, as its part of the pattern requires."""
 
     __slots__ = ("_conditions",)
 
@@ -70,7 +71,7 @@ class _Conditions:
         self._conditions = conditions
 
     def matches(self, text: str) -> bool:
-        """Whether every condition holds for the text."""
+        """Return whether every condition holds for the text."""
         data = text.encode("utf-8", "surrogatepass")
         return all((search(data) is not None) is is_wanted for search, is_wanted in self._conditions)
 
@@ -81,14 +82,14 @@ def _compiled(pattern: str, *, is_caseless: bool) -> Pattern:
 
 
 def _require_sound(pattern: str) -> None:
-    """Refuse what the engine would not look at, or would take for text."""
+    """Refuse patterns that the engine cannot process or would read as literal text."""
     try:
         size = len(pattern.encode())
     except UnicodeEncodeError:
         raise PreconditionFailed(f"invalid regular expression {ascii(pattern)[:80]}: it is not valid Unicode") from None
     if size > LONGEST_PATTERN:
         shown = f"{pattern[:40]}..."
-        reason = f"it has {size} bytes, and {LONGEST_PATTERN} are allowed"
+        reason = f"it has {size} bytes, at most {LONGEST_PATTERN} are allowed"
         raise PreconditionFailed(f"invalid regular expression '{shown}': {reason}")
     if (repeat := _LARGE_REPEAT.search(pattern)) is not None:
         raise PreconditionFailed(f"invalid regular expression '{pattern}': invalid repetition size: {repeat[0]}")
@@ -108,7 +109,7 @@ def _search(part: Part, whole: str, is_caseless: bool) -> Search:
 
 
 def _reason(error: re2.error) -> str:
-    """Say what RE2 found wrong; name what other engines would accept."""
+    """Return RE2's error as text; name constructs that other engines accept."""
     said = error.args[0]
     text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
     culprit = text.rpartition(": ")[2]

@@ -1,11 +1,11 @@
-"""Patterns that a string method answers, such as ``.*`` and ``^orders\\.``: most of those in use."""
+r"""Patterns that a string method can match, such as ``.*`` and ``^orders\.``: most of those in use."""
 
 import re
 from typing import Final
 
 from gateway.kernel.patterns import Pattern
 
-#: Optional start, characters that stand for themselves, and an optional end, which "anything" in front makes void.
+#: Optional start anchor, literal characters, and optional end anchor; a leading ``.*`` makes the start anchor void.
 _SIMPLE: Final = re.compile(r"(\^?)((?:[A-Za-z0-9_ /:=@%-]|\\[.-])*)(\.\*|\$)?")
 
 
@@ -15,7 +15,7 @@ class Anything:
     __slots__ = ()
 
     def matches(self, text: str) -> bool:
-        """Whether the text matches: always."""
+        """Return true."""
         return True
 
 
@@ -28,7 +28,7 @@ class Beginning:
         self._prefix = prefix
 
     def matches(self, text: str) -> bool:
-        """Whether the text begins with the prefix."""
+        """Return whether the text begins with the prefix."""
         return text.startswith(self._prefix)
 
 
@@ -41,7 +41,7 @@ class Containing:
         self._part = part
 
     def matches(self, text: str) -> bool:
-        """Whether the text contains the part."""
+        """Return whether the text contains the part."""
         return self._part in text
 
 
@@ -54,7 +54,7 @@ class Equal:
         self._text = text
 
     def matches(self, text: str) -> bool:
-        """Whether it is the text."""
+        """Return whether the texts are equal."""
         return text == self._text
 
 
@@ -67,12 +67,12 @@ class Ending:
         self._suffix = suffix
 
     def matches(self, text: str) -> bool:
-        """Whether the text ends with the suffix."""
+        """Return whether the text ends with the suffix."""
         return text.endswith(self._suffix)
 
 
 def literal_pattern(pattern: str) -> Pattern | None:
-    """Return what matches as the pattern does without an engine; ``None`` where it takes one."""
+    """Return a matcher without an engine that is equivalent to the pattern; ``None`` if it needs an engine."""
     found = _SIMPLE.fullmatch(pattern)
     if found is None or not pattern:
         return None

@@ -1,15 +1,15 @@
-"""Lookaround at the ends of a pattern, taken apart into searches of their own.
+"""Splitting of lookaround at the ends of a pattern into separate searches.
 
-``^(?!amq\\.)shop`` asks for two things of the start of a name: it begins with ``shop``, and not with ``amq.``. Since
-both are anchored at the same place, two searches give the same answer as one that looks ahead. The same holds for a
-lookbehind in front of the end: ``\\.tmp`` in ``^shop.*(?<!\\.tmp)$``. Lookaround anywhere else stays in its part, where
+``^(?!amq\\.)shop`` has two conditions on the start of a name: it begins with ``shop``, and not with ``amq.``. Both
+are anchored at the same position, so two searches are equivalent to one with lookahead. The same holds for a
+lookbehind before the end: ``\\.tmp`` in ``^shop.*(?<!\\.tmp)$``. Lookaround anywhere else stays in its part, and
 the engine refuses it.
 """
 
 import re
 from typing import Final, NamedTuple
 
-#: Where a search is anchored; flags that would move the anchor are left to the engine.
+#: Anchors of a search; flags that would move an anchor are left to the engine.
 _START: Final = re.compile(r"(\(\?[is]+\))?(\^|\\A)")
 _END: Final = re.compile(r"(\$|\\z)$")
 _AHEAD: Final = re.compile(r"\(\?([=!])")
@@ -17,14 +17,14 @@ _BEHIND: Final = re.compile(r"\(\?<([=!])")
 
 
 class Part(NamedTuple):
-    """An expression that has to be found, or must not be."""
+    """An expression that must be found, or must not be found."""
 
     expression: str
     is_wanted: bool
 
 
 def parts_of(pattern: str) -> list[Part]:
-    """Return the searches whose answers together are the answer of the pattern."""
+    """Return the searches whose combined results equal the result of the pattern."""
     groups = _groups(pattern) if _AHEAD.search(pattern) or _BEHIND.search(pattern) else None
     if groups is None:
         return [Part(pattern, True)]
@@ -53,7 +53,7 @@ def _is_repeated(pattern: str, place: int) -> bool:
 
 
 def _groups(pattern: str) -> dict[int, int] | None:
-    """Return where each group opens and closes; ``None`` for alternatives at the top, which have ends of their own."""
+    """Return the bounds of each group; ``None`` for alternatives at the top level, which have ends of their own."""
     groups: dict[int, int] = {}
     opened: list[int] = []
     place = 0
@@ -74,7 +74,7 @@ def _groups(pattern: str) -> dict[int, int] | None:
 
 
 def _end_of_set(pattern: str, place: int) -> int:
-    """Return where a set of characters ends, or the end of a pattern in which it does not."""
+    """Return the end of a character set, or of the pattern if the set is not closed."""
     place += 2 if pattern[place + 1 : place + 2] == "^" else 1
     if pattern[place : place + 1] == "]":
         place += 1

@@ -1,7 +1,7 @@
-"""The language of JMS message selectors: conditions on properties and headers, in a subset of SQL-92 (JMS 2.0, 3.8.1).
+"""JMS message selectors: conditions on properties and headers, in a subset of SQL-92 (JMS 2.0, 3.8.1).
 
-A selector is parsed once into an expression, which is then asked for its value in each message. Whatever the text says,
-parsing raises nothing but ``SelectorError`` and evaluating raises nothing; both take time and stack within bounds.
+A selector is parsed once into an expression, which is evaluated for each message. For any input, parsing raises
+only ``SelectorError`` and evaluation raises nothing; both have bounded time and stack.
 """
 
 from gateway.selectors.errors import SelectorError

@@ -1,6 +1,6 @@
-"""Comparing values (JMS 2.0, 3.8.1.1): like with like; anything else is false, and with what is unknown it is unknown.
+"""Comparisons of values (JMS 2.0, 3.8.1.1). Values of different types compare as false, unknown values as unknown.
 
-Numbers have an order; text and truths are equal or not.
+Numbers are ordered; text and booleans are only compared for equality.
 """
 
 import operator
@@ -12,7 +12,7 @@ from gateway.selectors.like import like_pattern
 from gateway.selectors.logic import all_of, any_of
 from gateway.selectors.numbers import ConvertibleText, is_number, number_of
 
-#: Compares two numbers, two texts or two truths.
+#: Compares two numbers, two texts or two booleans.
 _Compare: TypeAlias = Callable[[object, object], bool]
 
 EQUALITIES: Final[Mapping[str, _Compare]] = {"=": operator.eq, "<>": operator.ne}
@@ -25,7 +25,7 @@ ORDERS: Final[Mapping[str, Callable[[float, float], bool]]] = {
 
 
 def comparison(sign: str, left: Expression, right: Expression) -> Expression:
-    """Return the comparison of two values by a sign out of ``EQUALITIES`` and ``ORDERS``."""
+    """Return the comparison of two values by an operator in ``EQUALITIES`` or ``ORDERS``."""
     return _equality(sign, left, right) if sign in EQUALITIES else _order(sign, left, right)
 
 
@@ -64,7 +64,7 @@ def _are_alike(this: Operand, that: Operand) -> bool:
 
 
 def _as_its_like(value: Operand, other: Operand) -> Operand:
-    """Return text that may be converted as what the other value is."""
+    """Return convertible text as the type of the other value."""
     if not isinstance(value, ConvertibleText):
         return value
     if isinstance(other, bool):
@@ -78,7 +78,7 @@ def between(operand: Expression, low: Expression, high: Expression) -> Expressio
 
 
 def not_between(operand: Expression, low: Expression, high: Expression) -> Expression:
-    """Return ``operand NOT BETWEEN low AND high``, which is not the negation if the operand is no number."""
+    """Return ``operand NOT BETWEEN low AND high``, which is not the negation if the operand is not a number."""
     return any_of((comparison("<", operand, low), comparison(">", operand, high)))
 
 
@@ -96,7 +96,7 @@ def among(operand: Expression, texts: Collection[str]) -> Expression:
 def like(operand: Expression, pattern: str, escape: str | None) -> Expression:
     """Return ``operand LIKE pattern ESCAPE escape``; the escape is one character.
 
-    :raises ValueError: when nothing follows an escape.
+    :raises ValueError: if nothing follows an escape.
     """
     part, matches = require_property(operand), like_pattern(pattern, escape)
 

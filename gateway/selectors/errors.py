@@ -1,10 +1,10 @@
-"""What is wrong with a selector, and where."""
+"""The error of an invalid selector, with its position."""
 
 from gateway.kernel.errors import GatewayError
 
 
 class SelectorError(GatewayError):
-    """The text is no selector. ``position`` counts its characters from 0, the message from 1."""
+    """The text is not a valid selector. ``position`` counts characters from 0, the message from 1."""
 
     def __init__(self, reason: str, position: int) -> None:
         super().__init__(f"{reason} at character {position + 1}")

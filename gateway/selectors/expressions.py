@@ -1,7 +1,7 @@
-"""What a selector is made of: expressions that find their values in a message.
+"""The expressions of a selector, which are evaluated for a message.
 
-Truth has three values as in SQL-92 (JMS 2.0, 3.8.1.2): true, false and unknown. ``None`` stands for unknown, and for
-the value of a property that is not there.
+Logic has three values as in SQL-92 (JMS 2.0, 3.8.1.2): true, false and unknown. ``None`` is unknown, and the value
+of a missing property.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from gateway.selectors.errors import SelectorError
 
 
 class Opaque(Enum):
-    """Stands for a value that is there, but that no operator knows: bytes, an array, a table."""
+    """A value that exists but supports no operator: bytes, an array, a table."""
 
     OPAQUE = "opaque"
 
@@ -22,10 +22,10 @@ Operand: TypeAlias = bool | int | float | str | Opaque | None
 
 
 class Values(Protocol):
-    """The values that identifiers have in one message."""
+    """The values of identifiers in one message."""
 
     def value(self, name: str) -> Operand:
-        """Return a property or header field, ``None`` if there is none of this name."""
+        """Return a property or header field, ``None`` if it does not exist."""
         ...
 
 
@@ -33,7 +33,7 @@ Evaluate: TypeAlias = Callable[[Values], Operand]
 
 
 class ValueKind(Enum):
-    """What is known of a value before there is a message."""
+    """The type of an expression, as far as it is known at parse time."""
 
     CONDITION = "a condition"
     NUMBER = "a number"
@@ -43,7 +43,7 @@ class ValueKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A part of a selector: where it begins, of what kind its value is, and how to find it in a message."""
+    """A part of a selector: its position, the type of its value, and its evaluation for a message."""
 
     position: int
     kind: ValueKind
@@ -59,19 +59,19 @@ KIND_OF_LITERAL: Final = {
 
 
 def literal(position: int, value: bool | int | float | str) -> Expression:
-    """Return what stands for itself."""
+    """Return the expression of a literal."""
     return Expression(position, KIND_OF_LITERAL[type(value)], lambda values: value)
 
 
 def identifier(position: int, name: str) -> Expression:
-    """Return the property or header field of this name."""
+    """Return the expression of the property or header field of this name."""
     return Expression(position, ValueKind.PROPERTY, lambda values: values.value(name))
 
 
 def require(kind: ValueKind, expression: Expression) -> Evaluate:
-    """Return how to find the value, which must be of this kind as far as can be said: a property may be anything.
+    """Return the evaluation of an expression that must have this type; a property may have any type.
 
-    :raises SelectorError: when it never is.
+    :raises SelectorError: if it never has this type.
     """
     if expression.kind not in (kind, ValueKind.PROPERTY):
         raise SelectorError(f"expected {kind.value} but found {expression.kind.value}", expression.position)
@@ -79,7 +79,7 @@ def require(kind: ValueKind, expression: Expression) -> Evaluate:
 
 
 def require_property(expression: Expression) -> Evaluate:
-    """Return how to find the value of what must be a property. :raises SelectorError: when it is something else."""
+    """Return the evaluation of an expression that must be a property. :raises SelectorError: if it is not."""
     if expression.kind is not ValueKind.PROPERTY:
         raise SelectorError(f"expected a property but found {expression.kind.value}", expression.position)
     return expression.value

@@ -1,16 +1,16 @@
-"""The patterns of LIKE: ``_`` stands for any character, ``%`` for any number of them.
+"""Patterns of LIKE: ``_`` matches any character, ``%`` any number of characters.
 
-Between two ``%`` stands a *piece*, which is looked for once and never tried again: where it comes first, it leaves most
-room to the next. No pattern takes more than one pass over the text.
+The text between two ``%`` is a *piece*. Its first occurrence is taken without backtracking, since that leaves most
+room for the next piece. A match takes one pass over the text.
 """
 
 from collections.abc import Callable, Iterator
 
 
 def like_pattern(pattern: str, escape: str | None) -> Callable[[str], bool]:
-    """Return what tells whether a text matches. What follows the escape character stands for itself.
+    """Return a predicate for texts that match. A character after the escape character is literal.
 
-    :raises ValueError: when nothing follows it.
+    :raises ValueError: if nothing follows an escape.
     """
     first, *further = (_Piece(letters) for letters in _split(pattern, escape))
     if not further:
@@ -34,14 +34,15 @@ def like_pattern(pattern: str, escape: str | None) -> Callable[[str], bool]:
 
 
 class _Piece:
-    """Characters in a row; ``None`` among them is any character."""
+    """Consecutive characters; ``None`` matches any character."""
 
     def __init__(self, letters: list[str | None]) -> None:
         self.size = len(letters)
         self._letters = letters
         self._text = "".join(letter for letter in letters if letter is not None)
         self._has_holes = len(self._text) < self.size
-        # A bit for each place of the piece: where any character fits, and where each letter does.
+        # One bit for each position of the piece: positions that accept any character, and positions that accept each
+        # letter.
         self._anything = sum(1 << place for place, letter in enumerate(letters) if letter is None)
         self._places = dict.fromkeys(self._text, self._anything)
         for place, letter in enumerate(letters):
@@ -49,16 +50,16 @@ class _Piece:
                 self._places[letter] |= 1 << place
 
     def fits(self, text: str, at: int) -> bool:
-        """Whether the text has this piece there, where it is long enough."""
+        """Return whether the piece matches at this position of a sufficiently long text."""
         if not self._has_holes:
             return text.startswith(self._text, at)
         return all(letter is None or letter == text[at + place] for place, letter in enumerate(self._letters))
 
     def find(self, text: str, start: int, end: int) -> int:
-        """Return where the piece comes first within the bounds, -1 if nowhere."""
+        """Return the first position of the piece within the bounds, or -1."""
         if not self._has_holes:
             return text.find(self._text, start, end)
-        # Shift-And: a bit is set when the piece fits up to its place, so that all beginnings advance together.
+        # Shift-And: a bit is set if the piece matches up to its position, so all candidate starts advance together.
         whole, reached = 1 << (self.size - 1), 0
         for position in range(start, end):
             reached = (reached << 1 | 1) & self._places.get(text[position], self._anything)
@@ -68,7 +69,7 @@ class _Piece:
 
 
 def _split(pattern: str, escape: str | None) -> list[list[str | None]]:
-    """Return the letters of each piece between ``%``, ``None`` for ``_``."""
+    """Return the letters of each piece between ``%``, with ``None`` for ``_``."""
     pieces: list[list[str | None]] = [[]]
     letters: Iterator[str] = iter(pattern)
     for letter in letters:

@@ -1,4 +1,4 @@
-"""NOT, AND and OR of three values, by the tables of JMS 2.0, 3.8.1.2. What is neither true nor false is unknown."""
+"""Three-valued NOT, AND and OR by the tables of JMS 2.0, 3.8.1.2. A value that is not a boolean is unknown."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from gateway.selectors.expressions import Expression, Operand, ValueKind, Values
 
 
 def all_of(conditions: Sequence[Expression]) -> Expression:
-    """Return their AND: false if one is, else unknown if one is."""
+    """Return the AND of conditions: false if one is false, otherwise unknown if one is unknown."""
     parts = tuple(require(ValueKind.CONDITION, condition) for condition in conditions)
 
     def value(values: Values) -> Operand:
@@ -23,7 +23,7 @@ def all_of(conditions: Sequence[Expression]) -> Expression:
 
 
 def any_of(conditions: Sequence[Expression]) -> Expression:
-    """Return their OR: true if one is, else unknown if one is."""
+    """Return the OR of conditions: true if one is true, otherwise unknown if one is unknown."""
     parts = tuple(require(ValueKind.CONDITION, condition) for condition in conditions)
 
     def value(values: Values) -> Operand:
@@ -40,7 +40,7 @@ def any_of(conditions: Sequence[Expression]) -> Expression:
 
 
 def negation(position: int, condition: Expression) -> Expression:
-    """Return its NOT."""
+    """Return the NOT of a condition."""
     part = require(ValueKind.CONDITION, condition)
 
     def value(values: Values) -> Operand:

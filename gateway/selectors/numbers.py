@@ -1,7 +1,8 @@
-"""Numbers of a selector: which values are numbers, and arithmetic on them.
+"""Numeric values of a selector and their arithmetic.
 
-Integers stay integers and division cuts off toward zero, as Java's does (JMS 2.0, 3.8.1.1). What Java would raise for,
-or wrap around, is unknown here: division by zero and whole results beyond 64 bits. So is arithmetic on anything else.
+Integers stay integers and division truncates toward zero, as in Java (JMS 2.0, 3.8.1.1). Operations that raise or
+overflow in Java are unknown here: division by zero and integer results beyond 64 bits. Arithmetic on values that
+are not numbers is unknown too.
 """
 
 import operator
@@ -20,18 +21,18 @@ _NUMERAL: Final = re.compile(r"[+-]?(?:\d{1,18}|(\d{1,400}\.?\d{0,400}|\.\d{1,40
 
 
 class ConvertibleText(str):
-    """Text that stands for a number or a truth where one is asked for: what STOMP's clients send is all text."""
+    """Text that is converted where a number or boolean is required: STOMP headers are all text."""
 
     __slots__ = ()
 
 
 def is_number(value: Operand) -> TypeGuard[Number]:
-    """Whether a value is a number; a truth is none, whatever Python says."""
+    """Return whether a value is a number; a boolean is not, although Python's ``bool`` is an ``int``."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def number_of(value: Operand) -> Number | None:
-    """Return the number that a value is or, if it may be converted, stands for."""
+    """Return the number of a value, converted from text if allowed."""
     if is_number(value):
         return value
     if isinstance(value, ConvertibleText) and (numeral := _NUMERAL.fullmatch(value)):
@@ -51,7 +52,7 @@ def signed(position: int, sign: str, operand: Expression) -> Expression:
 
 
 def computed(first: Expression, steps: Sequence[tuple[str, Expression]]) -> Expression:
-    """Return what comes out when each step's operator and operand are applied to what came out before."""
+    """Return the left-to-right application of operators and operands to the first value."""
     start = require(ValueKind.NUMBER, first)
     parts = tuple((_OPERATORS[sign], require(ValueKind.NUMBER, operand)) for sign, operand in steps)
 

@@ -1,4 +1,4 @@
-"""From tokens to an expression, by recursive descent: one method for each level of precedence, the loosest first."""
+"""A recursive-descent parser from tokens to an expression: one method for each level of precedence, lowest first."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -10,12 +10,12 @@ from gateway.selectors.logic import all_of, any_of, negation
 from gateway.selectors.numbers import computed, signed
 from gateway.selectors.tokens import Sort, Token
 
-#: How deep parentheses, ``NOT`` and signs may nest: what is beyond was not written by people.
+#: Deepest nesting of parentheses, ``NOT`` and signs, to bound the stack.
 MAX_DEPTH: Final = 50
 
 
 class SelectorParser:
-    """Reads one selector."""
+    """Parses one selector."""
 
     def __init__(self, tokens: Iterator[Token]) -> None:
         self._tokens = tokens
@@ -23,7 +23,7 @@ class SelectorParser:
         self._depth = 0
 
     def selector(self) -> Expression:
-        """Return the condition that the tokens are. :raises SelectorError: when they are none."""
+        """Return the condition. :raises SelectorError: if the tokens do not form one."""
         condition = self._disjunction()
         if self._token.sort is not Sort.END:
             raise self._unexpected("an operator or the end")
@@ -150,7 +150,7 @@ class SelectorParser:
         return token
 
     def _took(self, wanted: str) -> bool:
-        """Go past this keyword or sign if it stands here."""
+        """Consume this keyword or sign if it is next; return whether it was."""
         stands_here = self._token.sort in (Sort.KEYWORD, Sort.SIGN) and self._token.value == wanted
         if stands_here:
             self._advance()

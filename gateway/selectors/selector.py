@@ -1,4 +1,4 @@
-"""A selector: text that was parsed once, and that tells which messages match."""
+"""A parsed selector, which tells whether a message matches."""
 
 from typing import Final
 
@@ -10,19 +10,19 @@ from gateway.selectors.terms import expression_of_term
 from gateway.selectors.tokens import tokens
 from gateway.selectors.values import MessageValues
 
-#: Characters: what is longer is a mistake, or no friend's.
+#: Longest selector in characters; a longer one is a mistake or an attack.
 MAX_LENGTH: Final = 16_384
 
-#: What ActiveMQ reads before a selector: that text may stand for a number, and that names may hold hyphens.
+#: Prefixes that ActiveMQ accepts before a selector: convert text to numbers, and allow hyphens in names.
 _CONVERTING: Final = "convert_string_expressions:"
 _HYPHENATED: Final = "hyphenated_props:"
 
 
 class Selector:
-    """Which messages somebody wants, as JMS 2.0, 3.8.1 says it. One that is empty or all spaces matches every message.
+    """A condition on messages (JMS 2.0, 3.8.1). An empty or blank one matches every message.
 
-    ``converts_text`` lets text stand for the number or truth it is compared with, as ActiveMQ does for STOMP, whose
-    headers are all text.
+    With ``converts_text``, text is converted to the number or boolean it is compared with, as ActiveMQ does for
+    STOMP, whose headers are all text.
     """
 
     def __init__(self, text: str, condition: Expression, *, converts_text: bool = False) -> None:
@@ -32,12 +32,12 @@ class Selector:
 
     @classmethod
     def parse(cls, text: str, *, converts_text: bool = False) -> "Selector":
-        """Read a selector.
+        """Parse a selector.
 
-        A text that begins with ``convert_string_expressions:`` asks for conversion itself, and in one that begins with
-        ``hyphenated_props:`` names may hold hyphens.
+        The prefix ``convert_string_expressions:`` enables conversion, and ``hyphenated_props:`` allows hyphens in
+        names.
 
-        :raises SelectorError: when the text is no selector.
+        :raises SelectorError: if the text is not a valid selector.
         """
         _check_length(text)
         start, asked = _prefixes(text)
@@ -46,9 +46,9 @@ class Selector:
 
     @classmethod
     def parse_term(cls, text: str) -> "Selector":
-        """Read a selector that RabbitMQ's JMS client has compiled to an Erlang term.
+        """Parse a selector that RabbitMQ's JMS client has compiled to an Erlang term.
 
-        :raises SelectorError: when it is none.
+        :raises SelectorError: if it is not a valid term.
         """
         _check_length(text)
         return cls(text, expression_of_term(text))
@@ -56,10 +56,10 @@ class Selector:
     def matches(
         self, properties: Properties, delivery_count: int | None = None, is_redelivered: bool | None = None
     ) -> bool:
-        """Whether a message matches: what is false or unknown does not. Never raises.
+        """Return whether a message matches; false and unknown do not match. Never raises.
 
-        :param delivery_count: which delivery this is, 1 for the first; ``None`` where it is not known.
-        :param is_redelivered: whether somebody may have seen the message before; ``None`` where it is not known.
+        :param delivery_count: the number of this delivery, 1 for the first; ``None`` if unknown.
+        :param is_redelivered: whether a consumer may have received the message before; ``None`` if unknown.
         """
         values = MessageValues(properties, delivery_count, is_redelivered, converts_text=self._converts_text)
         return self._condition.value(values) is True
@@ -70,11 +70,11 @@ class Selector:
 
 def _check_length(text: str) -> None:
     if len(text) > MAX_LENGTH:
-        raise SelectorError(f"more than {MAX_LENGTH} characters, the first too many", MAX_LENGTH)
+        raise SelectorError(f"more than {MAX_LENGTH} characters, the first excess one", MAX_LENGTH)
 
 
 def _prefixes(text: str) -> tuple[int, set[str]]:
-    """Return where the selector proper begins, and the prefixes before it."""
+    """Return the start of the selector after its prefixes, and the prefixes."""
     start, asked = 0, set()
     while prefix := next((known for known in (_CONVERTING, _HYPHENATED) if text.startswith(known, start)), None):
         asked.add(prefix)

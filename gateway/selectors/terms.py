@@ -1,4 +1,4 @@
-"""Selectors that RabbitMQ's JMS client has compiled: the expression as the text of an Erlang term.
+"""Selectors compiled by RabbitMQ's JMS client: the expression as the text of an Erlang term.
 
 ``JMSType = 'car' AND weight > 2500`` comes as
 ``{'and',{'=',{'ident',<<"JMSType">>},<<"car">>},{'>',{'ident',<<"weight">>},2500}}.``
@@ -18,13 +18,13 @@ MAX_DEPTH: Final = 100
 
 
 class Atom(NamedTuple):
-    """A name that stands for itself."""
+    """An Erlang atom."""
 
     name: str
 
 
 class Tuple(NamedTuple):
-    """Terms in braces, and where they begin."""
+    """Terms in braces, and their position."""
 
     position: int
     items: "list[Term]"
@@ -46,9 +46,9 @@ _TOKEN: Final = re.compile(
 
 
 def expression_of_term(text: str) -> Expression:
-    """Return the condition that a term is. The full stop at its end may be left out.
+    """Return the condition of a term. The final full stop is optional.
 
-    :raises SelectorError: when it is none.
+    :raises SelectorError: if it is not a condition.
     """
     condition = _expression(_Reader(text).term(), 0)
     require(ValueKind.CONDITION, condition)
@@ -56,7 +56,7 @@ def expression_of_term(text: str) -> Expression:
 
 
 class _Reader:
-    """Reads one term."""
+    """Parses one term."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -66,7 +66,7 @@ class _Reader:
     def term(self) -> Term:
         term = self._term()
         if self._text[self._position :].strip() not in ("", "."):
-            raise SelectorError("something follows the term", self._position)
+            raise SelectorError("unexpected text after the term", self._position)
         return term
 
     def _term(self) -> Term:
@@ -85,7 +85,7 @@ class _Reader:
             return Tuple(begin, list(self._items("}")))
         if written == "[":
             return list(self._items("]"))
-        raise SelectorError("no Erlang term", begin)
+        raise SelectorError("not an Erlang term", begin)
 
     def _items(self, closing: str) -> Iterator[Term]:
         self._depth += 1
@@ -106,7 +106,7 @@ class _Reader:
     def _token(self) -> tuple[str, str]:
         found = _TOKEN.match(self._text, self._position)
         if found is None:
-            raise SelectorError("no Erlang term", self._position)
+            raise SelectorError("not an Erlang term", self._position)
         self._position = found.end()
         return str(found.lastgroup), found[str(found.lastgroup)]
 
@@ -147,7 +147,7 @@ def _operation(position: int, name: str, operands: "list[Term]") -> Expression:
             return _unless("not_in", name, among(inner(operand), _texts(texts, position)))
         case (("like" | "not_like"), [operand, str(pattern), escape]):
             return _unless("not_like", name, _like(position, inner(operand), pattern, escape))
-    raise SelectorError(f"no operation '{name}' of {len(operands)} operands", position)
+    raise SelectorError(f"unknown operation '{name}' with {len(operands)} operands", position)
 
 
 def _unless(negative: str, name: str, condition: Expression) -> Expression:
@@ -157,7 +157,7 @@ def _unless(negative: str, name: str, condition: Expression) -> Expression:
 def _texts(terms: "Sequence[Term]", position: int) -> list[str]:
     texts = [term for term in terms if isinstance(term, str)]
     if len(texts) < len(terms):
-        raise SelectorError("a list of something else than texts", position)
+        raise SelectorError("a list whose items are not all texts", position)
     return texts
 
 

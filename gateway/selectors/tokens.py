@@ -1,4 +1,4 @@
-"""From the text of a selector to its words, literals and signs."""
+"""The tokenizer of selectors: words, literals and signs."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from gateway.selectors.errors import SelectorError
 
 
 class Sort(Enum):
-    """What a token is; the value says it in errors."""
+    """The kind of a token; the value is its name in errors."""
 
     KEYWORD = "a keyword"
     IDENTIFIER = "a name"
@@ -32,11 +32,12 @@ KEYWORDS: Final = frozenset(
     {"AND", "OR", "NOT", "BETWEEN", "LIKE", "ESCAPE", "IN", "IS", "NULL", "TRUE", "FALSE"}
 )  # fmt: skip
 
-#: The largest integer, which has to be written before its sign is known.
+#: The largest integer, read before its sign is known.
 _LARGEST: Final = 2**63
 _LONGEST: Final = 64
 
-#: Names may hold dots, as in RabbitMQ, and in double quotes anything, as in SQL-92. A leading 0 is octal, as in Java.
+#: Names may contain dots, as in RabbitMQ, and any character in double quotes, as in SQL-92. A leading 0 is octal, as
+#: in Java.
 _PATTERN: Final = r"""
     (?P<space>[ \t\n\r\f]+)
   | (?P<name>(?:[^\W\d]|\$)[\w$.{hyphen}]*)
@@ -57,10 +58,10 @@ _HYPHENATED: Final = re.compile(_PATTERN.replace("{hyphen}", "-"), re.VERBOSE)
 
 
 def tokens(text: str, start: int = 0, *, has_hyphens: bool = False) -> Iterator[Token]:
-    """Yield the tokens from a position on, and at last the end.
+    """Yield the tokens from a position on, and finally the end.
 
-    :param has_hyphens: whether names may hold hyphens, which are then no minus where no space stands before them.
-    :raises SelectorError: where something is none.
+    :param has_hyphens: whether names may contain hyphens; a minus then needs a space before it.
+    :raises SelectorError: at text that is not a token.
     """
     pattern = _HYPHENATED if has_hyphens else _PLAIN
     position = start
@@ -95,7 +96,7 @@ def _number(group: str, written: str, position: int) -> int | float:
         if isinf(approximate):
             raise SelectorError("a number beyond 64 bits", position)
         return approximate
-    if len(written) <= _LONGEST:  # Python refuses to read very long ones
+    if len(written) <= _LONGEST:  # Python refuses to parse very long integers
         exact = int(written, {"hexadecimal": 16, "octal": 8}.get(group, 10))
         if exact <= _LARGEST:
             return exact
@@ -105,4 +106,8 @@ def _number(group: str, written: str, position: int) -> int | float:
 def _complaint(text: str, position: int) -> str:
     if text[position] in "'\"":
         return "a quote that is not closed"
-    return f"what begins with {text[position]!r} is no number" if text[position].isdigit() else "nothing a selector has"
+    return (
+        f"{text[position]!r} begins an invalid number"
+        if text[position].isdigit()
+        else "a character that selectors do not allow"
+    )

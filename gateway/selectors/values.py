@@ -1,4 +1,4 @@
-"""What the names in a selector stand for in a message: its headers, and the fields that JMS gives names."""
+"""The values of a selector's names in a message: its headers and the fields that JMS defines."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -17,9 +17,10 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 class MessageValues:
-    """The values of one message. A header goes before the field of its name: RabbitMQ's JMS client sends headers.
+    """The values of one message. A header overrides the field of its name, because RabbitMQ's JMS client sends
+    headers.
 
-    Which delivery this is goes before all, where it is known: 1 is the first.
+    The delivery count, if known, overrides both: 1 is the first delivery.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class MessageValues:
 
 
 def operand(value: Value) -> Operand:
-    """Return a header's value as selectors know it: a timestamp in milliseconds, a decimal as the nearest number."""
+    """Return a header's value for selectors: a timestamp in milliseconds, a decimal as the nearest float."""
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -67,7 +68,7 @@ def _milliseconds(time: datetime) -> int:
     return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
 
 
-#: The fields that a selector may name (JMS 2.0, 3.8.1.1), beyond them JMSReplyTo, and two properties of JMS (3.5.9).
+#: The fields that a selector may name (JMS 2.0, 3.8.1.1), plus JMSReplyTo and two JMS properties (3.5.9).
 FIELDS: Final[Mapping[str, Callable[[Properties], Operand]]] = {
     "JMSDeliveryMode": lambda properties: "PERSISTENT" if properties.delivery_mode == 2 else "NON_PERSISTENT",
     "JMSPriority": lambda properties: DEFAULT_PRIORITY if properties.priority is None else properties.priority,

@@ -1,4 +1,4 @@
-"""What a plugin's or a storage engine's own tests may use."""
+"""Test support for plugins and storage engines."""
 
 from gateway.testing.broker import MemoryBroker, Received, Recipient, header_of
 from gateway.testing.clock import FakeClock

@@ -1,7 +1,7 @@
-"""A whole broker in memory: the real kernel and the built-in plugins, no reactor and no disk.
+"""A complete broker in memory: the real kernel and the built-in plugins, without reactor or disk.
 
-A test declares queues on ``vhost``, publishes, and lets a ``Recipient`` consume. Nothing is durable before ``commit``;
-``crashed`` is what a restart after the power went would find::
+A test declares queues on ``vhost``, publishes, and consumes with a ``Recipient``. Nothing is durable before
+``commit``; ``crashed`` returns the broker as it restarts after a power failure::
 
     broker = MemoryBroker()
     orders = broker.vhost.declare_queue("orders", is_durable=True)
@@ -35,7 +35,7 @@ from gateway_memory import MemoryStore
 class MemoryBroker:
     """One node without a network.
 
-    ``vhost`` is its virtual host ``/``. ``registry`` holds the plugins there are: the built-in ones unless given.
+    ``vhost`` is its virtual host ``/``. ``registry`` holds the available plugins, by default the built-in ones.
     """
 
     def __init__(
@@ -75,18 +75,18 @@ class MemoryBroker:
         headers: Mapping[str, Value] | None = None,
         sender_keys: tuple[str, ...] = (),
     ) -> Verdict:
-        """Publish a message; return what became of it. :raises NotFound: when there is no such exchange."""
+        """Publish a message; return the outcome. :raises NotFound: if the exchange does not exist."""
         header = header_of(is_persistent=is_persistent, headers=headers, sender_keys=sender_keys)
         return self.vhost.publish(self.vhost.exchange(exchange), Message(exchange, routing_key, header, body))
 
     def advance(self, seconds: float) -> None:
-        """Let time pass between two turns."""
+        """Advance the clock between two turns."""
         self.end_turn()
         self.clock.advance(seconds)
         self.end_turn()
 
     def end_turn(self) -> None:
-        """End the turn: what happened since the last one becomes one step of the store."""
+        """End the turn: all changes since the last one become one step of the store."""
         self.kernel.journal.flush()
 
     def commit(self) -> None:
@@ -95,13 +95,13 @@ class MemoryBroker:
         self.store.commit()
 
     def stopped(self) -> "MemoryBroker":
-        """Stop in order; return the broker that is started next. Recipients have to leave before."""
+        """Stop normally; return the broker of the next start. Recipients must leave first."""
         self.kernel.stop()
         self.commit()
         return self.crashed()
 
     def crashed(self) -> "MemoryBroker":
-        """Return the broker that starts from what was committed when this one died."""
+        """Return the broker that recovers from the committed changes, as after a crash."""
         return MemoryBroker(
             self.store.reopened(),
             clock=self.clock,
@@ -122,7 +122,7 @@ def header_of(
     headers: Mapping[str, Value] | None = None,
     sender_keys: tuple[str, ...] = (),
 ) -> Header:
-    """Return the header of a message as some publisher might send it."""
+    """Return the header of a published message."""
     header = plain_header(Properties(delivery_mode=2 if is_persistent else 1, headers=headers or {}))
     header.sender_keys = sender_keys
     return header
@@ -130,7 +130,7 @@ def header_of(
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One delivery, as a recipient remembers it; ``tag`` is ``None`` where nothing is left to settle."""
+    """One delivery to a recipient; ``tag`` is ``None`` if it needs no acknowledgement."""
 
     queue: str
     consumer_tag: str
@@ -141,10 +141,10 @@ class Received:
 
 
 class Recipient(Subscriber):
-    """Somebody who consumes from any number of queues over one channel, and remembers every delivery.
+    """A client that consumes from any number of queues over one channel and records every delivery.
 
-    A kernel ``Subscriber`` with an ``Outlet``: set ``is_open`` to False and deliveries stop, call ``resume`` after
-    setting it to True. ``log`` may be shared among recipients to see the order of deliveries across them. ``prefetch``
+    A kernel ``Subscriber`` with an ``Outlet``: set ``is_open`` to False to stop deliveries; call ``resume`` after
+    setting it to True. Recipients may share ``log`` to record the order of deliveries across them. ``prefetch``
     limits all consumers of the recipient together.
     """
 
@@ -159,24 +159,24 @@ class Recipient(Subscriber):
 
     @property
     def bodies(self) -> list[bytes]:
-        """The bodies of everything received, in order."""
+        """The bodies of all received messages, in order."""
         return [received.body for received in self.received]
 
     @property
     def origin(self) -> Origin:
-        """Where it is."""
+        """The recipient's address, for listings."""
         return Origin("recipient", 1, "guest", "amqp091")
 
     @property
     def is_open(self) -> bool:
-        """Whether deliveries may come."""
+        """Whether the recipient accepts deliveries."""
         return self.outlet.is_open
 
     @is_open.setter
     def is_open(self, is_open: bool) -> None:
         self.outlet.is_open = is_open
 
-    # What a client does
+    # Actions of a client
 
     def consume(
         self,
@@ -190,7 +190,7 @@ class Recipient(Subscriber):
         arguments: Arguments | None = None,
         selection: Selection | None = None,
     ) -> Consumer:
-        """Consume from a queue, settling each delivery or having it settled by handing it over."""
+        """Consume from a queue; ``settles`` means that each delivery is acknowledged explicitly."""
         consumer = Consumer(
             queue,
             tag or f"consumer-{len(self.consumers) + 1}",
@@ -210,7 +210,7 @@ class Recipient(Subscriber):
         return consumer
 
     def get(self, queue: Queue) -> Received | None:
-        """Fetch one message, to be settled; ``None`` when there is none."""
+        """Fetch one message, to be acknowledged; ``None`` if the queue is empty."""
         entry = queue.get()
         if entry is None:
             return None
@@ -222,26 +222,26 @@ class Recipient(Subscriber):
     def settle(
         self, tag: int | None, outcome: DeliveryOutcome = DeliveryOutcome.ACCEPTED, *, up_to: bool = False
     ) -> None:
-        """Settle the delivery of this tag, or all of them ``up_to`` it; tag 0 with ``up_to`` means all there are."""
+        """Settle the delivery of this tag, or all deliveries ``up_to`` it; tag 0 with ``up_to`` means all."""
         deliveries = self.ledger.remove(tag or 0, up_to)
         assert deliveries is not None, f"no delivery {tag} is outstanding"
         settle_all(deliveries, outcome)
         self.resume()
 
     def cancel(self, consumer: Consumer) -> None:
-        """Stop one consumer; what it holds stays held."""
+        """Cancel one consumer; its unacknowledged deliveries stay outstanding."""
         self.consumers.remove(consumer)
         consumer.queue.cancel(consumer)
         consumer.queue.dispatch()
 
     def resume(self) -> None:
-        """Let consumers that waited take part again: there is room, or shared credit, again."""
+        """Make waiting consumers eligible again: there is room, or shared credit."""
         for consumer in self.consumers:
             if consumer.is_waiting:
                 consumer.queue.reconsider(consumer)
 
     def leave(self) -> None:
-        """Go away without a word: consumers end, and what was not settled goes back to its place."""
+        """Disconnect: consumers end, and unacknowledged messages return to their positions."""
         consumers, self.consumers = self.consumers, []
         for consumer in consumers:
             consumer.queue.cancel(consumer)
@@ -249,15 +249,15 @@ class Recipient(Subscriber):
         for consumer in consumers:
             consumer.queue.dispatch()
 
-    # What the kernel calls
+    # Calls from the kernel
 
     def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: QueuedMessage | None) -> None:
-        """Remember a delivery."""
+        """Record a delivery."""
         tag = None if entry is None else self.ledger.add(consumer.queue, entry, consumer)
         self._remember(Received(consumer.queue.name, consumer.tag, message.body, redelivered, tag, message))
 
     def cancelled(self, consumer: Consumer) -> None:
-        """Remember that the queue of a consumer is gone."""
+        """Record that the queue of a consumer was deleted."""
         self.consumers.remove(consumer)
         self.cancelled_tags.append(consumer.tag)
 

@@ -1,4 +1,4 @@
-"""FakeClock: time that passes when a test says so."""
+"""A clock for tests, which advances only on request."""
 
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -7,15 +7,15 @@ from typing import Final
 
 from gateway.kernel.clock import Background
 
-#: When a test begins unless it says otherwise: some moment in 2023, in milliseconds since the epoch.
+#: The default time at the start of a test: a moment in 2023, in milliseconds since the epoch.
 BEGINNING_MS: Final = 1_700_000_000_000
 
-#: Moments are rounded to nanoseconds, so that a tenth of a second and nine more are one.
+#: Times are rounded to nanoseconds, so that adding 0.1 s and 0.9 s gives exactly 1 s.
 _DIGITS: Final = 9
 
 
 class FakeClock:
-    """A ``Clock`` whose hands a test moves. Owns the calls that are due later."""
+    """A ``Clock`` that a test advances. Owns the scheduled calls."""
 
     def __init__(self, beginning_ms: int = BEGINNING_MS) -> None:
         self._beginning_ms = beginning_ms
@@ -33,13 +33,15 @@ class FakeClock:
         return self._now_s
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> "FakeTimer":
-        """Call once, while the test advances past ``delay_s`` seconds from now."""
+        """Call once, when the test advances to ``delay_s`` seconds from now."""
         timer = FakeTimer(call)
         heappush(self._due, (round(self._now_s + delay_s, _DIGITS), next(self._order), timer))
         return timer
 
     def advance(self, seconds: float) -> None:
-        """Let time pass and make the calls that fall due, each at its moment, those of one moment in order."""
+        """Advance the clock and make the calls that fall due, each at its time; calls due at the same time run in
+        order.
+        """
         end_s = round(self._now_s + seconds, _DIGITS)
         while self._due and self._due[0][0] <= end_s:
             self._now_s, _, timer = heappop(self._due)
@@ -48,13 +50,13 @@ class FakeClock:
 
 
 class FakeTimer:
-    """A call of a ``FakeClock`` that is due later."""
+    """A scheduled call of a ``FakeClock``."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call: Callable[[], None] | None = call
 
     def cancel(self) -> None:
-        """Forget the call. Harmless when it was made already."""
+        """Cancel the call; safe to call after it was made."""
         self._call = None
 
     def ring(self) -> None:

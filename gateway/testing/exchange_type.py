@@ -1,7 +1,7 @@
-"""check_exchange_type: tries out whether an exchange type keeps what ``gateway.api.ExchangeType`` promises.
+"""The contract of ``gateway.api.ExchangeType`` as a check for any exchange type.
 
-The destinations are stand-ins, so no broker runs. Whether the type chooses *well* only its own tests can say; that it
-indexes rightly, forgets what was unbound and survives any message is checked here for every type alike.
+The destinations are stand-ins, so no broker runs. A type's own tests cover which destinations it chooses; this
+check covers correct indexing, complete unbinding and robustness against any message.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.routing.exchange_type import ExchangeFactory, ExchangeType
 
-#: Keys to bind with: empty, a number for the types that read a weight, words, wildcards, the longest AMQP allows.
+#: Keys to bind with: empty, a number for types that read a weight, words, wildcards, the longest key AMQP allows.
 BINDING_KEYS: Final = ("", "1", "dog", "dog.puppy", "dog.*", "#", "ключ", "k" * 255)
 BINDING_ARGUMENTS: Final[Sequence[Arguments]] = ({}, {"x-match": "any", "animal": "dog"}, {"animal": None})
 
@@ -32,7 +32,7 @@ HEADERS: Final[Sequence[Mapping[str, Value]]] = (
 
 
 class StandIn:
-    """In the place of a queue or an exchange: has a name, and is itself."""
+    """Stands in for a queue or an exchange; it only has a name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -49,12 +49,12 @@ def check_exchange_type(
     binding_keys: Sequence[str] = BINDING_KEYS,
     binding_arguments: Sequence[Arguments] = BINDING_ARGUMENTS,
 ) -> None:
-    """Try out an exchange type.
+    """Check an exchange type.
 
-    :param arguments: the arguments exchanges are declared with.
-    :param binding_keys: keys to bind with, tried with each of ``binding_arguments``. A type may refuse some of the
-        bindings with ``PreconditionFailed``, not all.
-    :raises AssertionError: with a sentence that says which promise is broken.
+    :param arguments: the arguments with which exchanges are declared.
+    :param binding_keys: keys to bind with, each with all of ``binding_arguments``. A type may refuse some of the
+        bindings with ``PreconditionFailed``, but not all.
+    :raises AssertionError: with a sentence that names the broken promise.
     """
     check = _Check(factory, arguments or {}, binding_keys, binding_arguments)
     check.an_exchange_without_bindings_routes_nowhere()
@@ -70,17 +70,17 @@ def check_exchange_type(
 
 def stand_in_binding(destination: StandIn, routing_key: str = "", arguments: Arguments | None = None) -> Binding:
     """Return a binding from a stand-in exchange to a stand-in destination."""
-    source = cast(Exchange, StandIn("source"))  # an exchange type looks at no more of it
+    source = cast(Exchange, StandIn("source"))  # an exchange type reads nothing else of it
     return Binding(source, cast(Destination, destination), routing_key, arguments or {})
 
 
 def plain_message(routing_key: str = "", headers: Mapping[str, Value] | None = None, body: bytes = b"") -> Message:
-    """Return a message as a client might publish it, with these headers and no other properties."""
+    """Return a message with these headers and no other properties."""
     return Message("source", routing_key, Header(_Given(Properties(headers=headers or {})), b""), body)
 
 
 class _Given(PlainFormat):
-    """A header format that knows its one answer beforehand."""
+    """A header format with fixed properties."""
 
     name = "given"
 
@@ -95,7 +95,7 @@ class _Given(PlainFormat):
 
 
 class _Check:
-    """The promises, one method each; ``_exchange`` makes what they are tried on."""
+    """The promises, one method each; ``_exchange`` creates the exchange under test."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class _Check:
         self._messages = [plain_message(key, headers) for key in ROUTING_KEYS for headers in HEADERS]
         self._bindings = self._accepted(
             stand_in_binding(StandIn(f"destination {number}"), key, some)
-            # Two rounds of the same keys: several destinations under one key. Then each destination twice.
+            # Every key twice: several destinations with one key. Then each destination twice.
             for number, (key, some) in enumerate([(k, a) for k in binding_keys for a in binding_arguments] * 2)
         )
         if not self._bindings:
@@ -159,13 +159,15 @@ class _Check:
                 for body in (b"", b"body"):
                     if self._route(exchange, plain_message(key, headers, body)) != expected:
                         raise AssertionError(
-                            f"The type says routes_by_key, but messages with the key {key!r} went different ways; "
-                            f"one had the headers {dict(headers)!r} and the body {body!r}."
+                            f"The type says routes_by_key, but messages with the key {key!r} were routed differently;  "
+                            f"one message had the headers {dict(headers)!r} and the body {body!r}."
                         )
 
     def what_was_unbound_leaves_no_trace(self) -> None:
-        """As routes depend on the bindings alone, unbinding some must be the same as never having had them."""
-        gone = Random(1).sample(self._bindings, len(self._bindings) // 3)  # regular gaps would hide modulus mistakes
+        """Check that unbinding restores the earlier routing, which must depend on the bindings alone."""
+        gone = Random(1).sample(
+            self._bindings, len(self._bindings) // 3
+        )  # regular gaps would hide errors of modulus hashing
         kept = [binding for binding in self._bindings if binding not in gone]
         exchange = self._exchange(self._bindings)
         for binding in gone:
@@ -175,14 +177,14 @@ class _Check:
             message = plain_message(key)
             if self._route(exchange, message) != self._route(fresh, message):
                 raise AssertionError(
-                    f"The type says routes_by_key, but for the key {key!r} an exchange that lost bindings routes "
-                    "otherwise than one that never had them."
+                    f"The type says routes_by_key, but for the key {key!r} an exchange routes after an unbind "
+                    "differently from one that never had the bindings."
                 )
 
-    # -- The steps, with what may be raised in them --------------------------------------------------------------------
+    # -- The steps, with the exceptions that are allowed in them ---------------------------------------------------
 
     def _accepted(self, bindings: Iterable[Binding]) -> list[Binding]:
-        """Return the bindings the type takes; those it refuses must leave nothing behind."""
+        """Return the bindings the type accepts; refused ones must have no effect."""
         exchange = self._exchange([])
         accepted = []
         for binding in bindings:
@@ -192,16 +194,16 @@ class _Check:
                 refused = binding.destination
                 if any(refused in self._route(exchange, message) for message in self._messages):
                     raise AssertionError(f"bind() refused {_described(binding)} but routes to it.") from None
-            except Exception as error:  # foreign code: any of its exceptions is the finding
+            except Exception as error:  # foreign code: any exception is a finding
                 raise AssertionError(
-                    f"bind() raised {error!r} for {_described(binding)}; only PreconditionFailed may come of it."
+                    f"bind() raised {error!r} for {_described(binding)}; only PreconditionFailed is allowed."
                 ) from error
             else:
                 accepted.append(binding)
         return accepted
 
     def _second_bindings(self, binding_keys: Sequence[str]) -> list[Binding]:
-        """Return one more binding for each destination: under another key, or with other arguments."""
+        """Return one more binding for each destination, with another key or other arguments."""
         return [
             Binding(first.source, first.destination, binding_keys[number % len(binding_keys)], {"second": number})
             for number, first in enumerate(self._bindings, start=1)
@@ -210,7 +212,7 @@ class _Check:
     def _exchange(self, bindings: Sequence[Binding]) -> ExchangeType:
         try:
             exchange = self._factory(self._arguments)
-        except Exception as error:  # foreign code: any of its exceptions is the finding
+        except Exception as error:  # foreign code: any exception is a finding
             raise AssertionError(f"The factory raised {error!r} for the arguments {self._arguments!r}.") from error
         for binding in bindings:
             self._bind(exchange, binding)
@@ -219,19 +221,19 @@ class _Check:
     def _bind(self, exchange: ExchangeType, binding: Binding) -> None:
         try:
             exchange.bind(binding)
-        except Exception as error:  # foreign code: any of its exceptions is the finding
-            raise AssertionError(f"bind() took {_described(binding)} before, and now raised {error!r}.") from error
+        except Exception as error:  # foreign code: any exception is a finding
+            raise AssertionError(f"bind() accepted {_described(binding)} before, but now raised {error!r}.") from error
 
     def _unbind(self, exchange: ExchangeType, binding: Binding) -> None:
         try:
             exchange.unbind(binding)
-        except Exception as error:  # foreign code: any of its exceptions is the finding
+        except Exception as error:  # foreign code: any exception is a finding
             raise AssertionError(f"unbind() raised {error!r} for {_described(binding)}, which was bound.") from error
 
     def _route(self, exchange: ExchangeType, message: Message) -> set[Destination]:
         try:
             return set(exchange.route(message))
-        except Exception as error:  # foreign code: any of its exceptions is the finding
+        except Exception as error:  # foreign code: any exception is a finding
             raise AssertionError(
                 f"route() raised {error!r} for the key {message.routing_key!r} and headers {dict(message.headers)!r}."
             ) from error

@@ -1,8 +1,8 @@
-"""The contract of a store, as a check that an engine passes or fails.
+"""The contract of a store, as a check for storage engines.
 
-The author of an engine writes a ``StorePlace``, which says where the engine keeps its data and how to drive it, and
-calls ``check_store(MyPlace)`` from a test. The first broken promise is an ``AssertionError`` that says what it was.
-``STORE_CHECKS`` holds the single checks, for those who want a test for each; each is called with an empty place.
+The author of an engine writes a ``StorePlace``, which locates the engine's data and drives the engine, and calls
+``check_store(MyPlace)`` from a test. The first broken promise raises an ``AssertionError`` that describes it.
+``STORE_CHECKS`` holds the single checks, to make one test of each; each is called with an empty place.
 """
 
 from collections.abc import Callable
@@ -41,8 +41,8 @@ __all__ = ["STORE_CHECKS", "StorePlace", "check_store"]
 def check_store(new_place: Callable[[], StorePlace]) -> None:
     """Check that an engine keeps every promise of ``gateway.kernel.journal.store.Store``.
 
-    :param new_place: makes an empty place; called once for each check.
-    :raises AssertionError: for the first promise that is broken.
+    :param new_place: creates an empty place; called once for each check.
+    :raises AssertionError: for the first broken promise.
     """
     for check in STORE_CHECKS:
         place = new_place()
@@ -105,7 +105,7 @@ def _messages_that_an_exchange_holds_back_are_kept_like_those_of_queues(place: S
     session.append(Removed("exchange", ("/", "later")))
     session.crash_settled()
     assert places_in(session.found) == [], "messages outlived the exchange that held them back"
-    assert session.content(1) is None, "the content of a message that nobody holds was kept"
+    assert session.content(1) is None, "the content of a message was kept after its last holder was removed"
 
 
 def _recovery_yields_entities_first_and_places_in_order(place: StorePlace) -> None:
@@ -252,7 +252,7 @@ def _the_content_is_that_of_the_moment_of_the_append(place: StorePlace) -> None:
     session = StoreSession(place)
     message = message_with(5)
     session.append(Put(queue_record(1)), Stored(message), Enqueued(1, 1, 5, 0))
-    message.id = 0  # the kernel forgets the id as soon as the last queue let go
+    message.id = 0  # the kernel resets the id when the last queue drops the message
     session.crash_settled()
     assert session.content(5) == content_of(message_with(5)), "a message whose id changed after the append was lost"
 
@@ -320,4 +320,4 @@ STORE_CHECKS: Final[tuple[Callable[[StorePlace], None], ...]] = (
     _closing_makes_everything_durable,
     *STREAM_CHECKS,
 )
-"""Every single check; each is called with an empty place."""
+"""All single checks; each is called with an empty place."""

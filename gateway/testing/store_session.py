@@ -1,4 +1,4 @@
-"""Driving a store through its contract: a place for its data, and a session that watches every report."""
+"""The test harness of a store's contract: a place for its data, and a session that checks every callback."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -12,42 +12,42 @@ from gateway.kernel.messages.message import Header, Message, Properties
 from gateway.kernel.messages.native_header import PlainFormat
 from gateway.kernel.messages.stored_message import StoredMessage
 
-#: How many commits a store may need to move a segment into a file; each of them takes as long as the disk does.
+#: How many commits a store may need to move a segment into a file.
 _COMMITS_UNTIL_FILED: Final = 200
 
 
 class StorePlace(Protocol):
-    """One place, empty at first, where an engine keeps its data."""
+    """One place, initially empty, where an engine keeps its data."""
 
     def open(self) -> Store:
-        """Open the store, with what earlier ones left here. At most one is open at a time."""
+        """Open the store with the data of earlier runs. At most one is open at a time."""
         ...
 
     def pump(self, until: Callable[[], bool]) -> None:
         """Make the calls the store asks for, on this thread, until ``until()`` is true.
 
-        Raise something when that takes longer than it ever should.
+        Raise an exception on a timeout.
         """
         ...
 
     def crash(self) -> None:
-        """End the open store as the death of its process would: what it did not report may be lost."""
+        """Crash the open store, as if its process died: unreported changes may be lost."""
         ...
 
     def close(self) -> None:
-        """Close the store if it is open, and remove the data. Called once, when the check is over."""
+        """Close the store if it is open, and remove the data. Called once, at the end of the check."""
         ...
 
 
 class StoreSession:
-    """A store in use, and the listener that watches it. Fails as soon as a report comes that must not."""
+    """An open store with a listener that fails on any wrong callback."""
 
     def __init__(self, place: StorePlace) -> None:
         self.place = place
         self.open()
 
     def open(self) -> None:
-        """Open the store, keep what it recovers as ``found``, and start counting anew."""
+        """Open the store, keep the recovered changes as ``found``, and reset the counters."""
         self.appended = self.watermark = Lsn(0)
         self._thread = threading.get_ident()
         self._is_appending = False
@@ -69,17 +69,17 @@ class StoreSession:
         self.place.pump(lambda: self.watermark >= self.appended)
 
     def crash(self) -> None:
-        """Crash now, and open what is left."""
+        """Crash now and recover."""
         self.place.crash()
         self.open()
 
     def crash_settled(self) -> None:
-        """Crash once everything was reported, and open what is left."""
+        """Crash after everything was reported durable, and recover."""
         self.settle()
         self.crash()
 
     def filed(self, stream_id: int, first: int) -> Path | None:
-        """Return the file of a sealed segment, giving the store some time to write one; ``None`` where it does not."""
+        """Return the file of a sealed segment, waiting for the store to write it; ``None`` if it writes none."""
         for _ in range(_COMMITS_UNTIL_FILED):
             if (path := self.store.segment_path(stream_id, first)) is not None:
                 return path
@@ -91,33 +91,33 @@ class StoreSession:
         """Return the content of one message."""
         return self.store.messages([message_id])[0]
 
-    # Hearing from the store
+    # Callbacks of the store
 
     def on_durable(self, watermark: Lsn) -> None:
-        """Check that the watermark rises, and no further than what was appended."""
+        """Check that the watermark rises, at most to the last append."""
         self._heard("on_durable")
         assert watermark > self.watermark, f"the watermark went from {self.watermark} to {watermark}: it must rise"
         assert watermark <= self.appended, f"{watermark} is reported durable, but only {self.appended} was appended"
         self.watermark = watermark
 
     def on_refused(self, reason: str) -> None:
-        """Everything a check appends can be written."""
+        """Fail: everything a check appends is writable."""
         raise AssertionError(f"the store refused a change: {reason}")
 
     def on_set_aside(self, aside: SetAside) -> None:
-        """Check the moment of the call."""
+        """Check the thread and the time of the call."""
         self._heard("on_set_aside")
 
     def on_stalled(self, reason: str) -> None:
-        """Check the moment of the call."""
+        """Check the thread and the time of the call."""
         self._heard("on_stalled")
 
     def on_resumed(self) -> None:
-        """Check the moment of the call."""
+        """Check the thread and the time of the call."""
         self._heard("on_resumed")
 
     def on_failed(self, reason: str) -> None:
-        """No check makes a store fail."""
+        """Fail: no check makes a store fail."""
         raise AssertionError(f"the store failed: {reason}")
 
     def _heard(self, call: str) -> None:
@@ -126,7 +126,7 @@ class StoreSession:
 
 
 class _Format(PlainFormat):
-    """A header format that nobody decodes."""
+    """A header format that is never decoded."""
 
     name = "check"
 
@@ -135,19 +135,19 @@ class _Format(PlainFormat):
         return Header(self, raw, is_persistent=True)
 
     def properties(self, raw: bytes) -> Properties:
-        """Return none."""
+        """Return no properties."""
         return Properties()
 
 
 def message_with(message_id: int, body: bytes = b"body", exchange: str = "x", routing_key: str = "key") -> Message:
-    """Return a message that the kernel gave an id."""
+    """Return a message with an id from the kernel."""
     message = Message(exchange, routing_key, _Format().header(b"header %d" % message_id), body)
     message.id = message_id
     return message
 
 
 def content_of(message: Message) -> StoredMessage:
-    """Return what the store gives back for a message."""
+    """Return the content that the store returns for a message."""
     return StoredMessage(message.exchange, message.routing_key, "check", message.header.raw, message.body)
 
 
@@ -162,7 +162,7 @@ def vhost_record(name: str, description: str = "") -> VhostRecord:
 
 
 def entities_in(changes: Iterable[Recovered]) -> list[Entity]:
-    """Return the entities that were put."""
+    """Return the entities in ``Put`` changes."""
     return [change.entity for change in changes if isinstance(change, Put)]
 
 

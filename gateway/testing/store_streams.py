@@ -1,4 +1,4 @@
-"""The part of a store's contract that is about streams; see ``gateway.testing.store``."""
+"""The contract of a store for streams; see ``gateway.testing.store``."""
 
 from collections.abc import Callable
 from typing import Final
@@ -27,26 +27,26 @@ from gateway.testing.store_session import (
     segments_in,
 )
 
-#: Some moment, in milliseconds since the epoch.
+#: A fixed time, in milliseconds since the epoch.
 _MOMENT_MS: Final = 1_700_000_000_000
 
-#: More than any check stores.
+#: More than any check stores, in bytes.
 _ALL: Final = 1 << 30
 
 
 def line(stream_id: int, offset: int, size: int = 4) -> Appended:
-    """Return a message of a stream; everything about it follows from its offset."""
+    """Return a message of a stream; all its fields follow from its offset."""
     message = message_with(0, bytes([offset % 256]) * size, "ex\u00e4mple", f"key {offset % 7}")
     return Appended(stream_id, offset, _MOMENT_MS + offset, b"filter" * (offset % 3), message)
 
 
 def segment(stream_id: int, first: int, end: int, bloom: bytes = b"\x01bits") -> StreamSegment:
-    """Return what a kernel says of a segment when it seals it."""
+    """Return the record that a kernel writes when it seals a segment."""
     return StreamSegment(stream_id, first, end, 1000, _MOMENT_MS + first, _MOMENT_MS + end - 1, True, bloom)
 
 
 def read_all(session: StoreSession, stream_id: int, offset: int, most_bytes: int = _ALL) -> list[int]:
-    """Read a stream from an offset to its end; return the offsets, having checked everything that was read."""
+    """Read a stream from an offset to its end, check everything, and return the offsets."""
     read: list[int] = []
     while (data := session.store.stream_chunks(stream_id, offset, most_bytes)) is not None:
         first = next(chunk_heads(data)).first
@@ -62,7 +62,7 @@ def read_all(session: StoreSession, stream_id: int, offset: int, most_bytes: int
 
 
 def _expect(session: StoreSession, stream_id: int, first: int, end: int) -> None:
-    """Check that exactly these messages are there."""
+    """Check that exactly these messages are stored."""
     found = read_all(session, stream_id, first)
     expected = list(range(first, end))
     assert found == expected, f"stream {stream_id} holds {first} up to {end}, but the store reads {found}"
@@ -259,4 +259,4 @@ STREAM_CHECKS: Final[tuple[Callable[[StorePlace], None], ...]] = (
     _a_stream_that_is_gone_leaves_nothing,
     _a_step_that_appends_survives_whole_or_not_at_all,
 )
-"""Every single check; each is called with an empty place."""
+"""All single checks; each is called with an empty place."""

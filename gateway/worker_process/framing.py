@@ -1,4 +1,4 @@
-"""How the broker and its columnar worker talk: frames of a JSON head and a payload of bytes, both ways alike.
+"""Framing between the broker and its columnar worker: a JSON head and a payload of bytes, in both directions.
 
 A frame is two lengths of four bytes, big-endian, then the head in JSON, then the payload.
 """
@@ -9,7 +9,7 @@ from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 
 Head: TypeAlias = dict[str, Any]
-"""What is asked or answered: JSON, whose shape belongs to the request."""
+"""The JSON head of a request or answer; each kind of request defines its fields."""
 
 _LENGTHS: Final = Struct(">II")
 
@@ -28,7 +28,7 @@ def encode_frame(head: Head, payload: bytes = b"") -> bytes:
 
 
 class FrameReader:
-    """Makes frames of bytes that come in pieces."""
+    """Splits a byte stream into frames."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -36,7 +36,7 @@ class FrameReader:
         self._wanted = _LENGTHS.size
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Take bytes; yield each frame they complete."""
+        """Feed bytes; yield each frame they complete."""
         self._pieces.append(data)
         self._size += len(data)
         while self._size >= self._wanted:

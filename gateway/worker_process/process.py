@@ -1,7 +1,7 @@
-"""A process beside the broker that answers requests, for work that would hold the reactor up.
+"""A process beside the broker that answers requests, for work that would block the reactor.
 
-It is started with the first request, ends when it was idle for long, and is started anew when it dies. A request that
-was under way then is made once more; if that ends it again, the request is to blame and fails.
+It starts with the first request, ends after a long idle time, and is restarted when it dies. Requests under way at
+that time are repeated once; a request that kills the process twice fails.
 """
 
 import os
@@ -19,12 +19,12 @@ from gateway.worker_process.framing import FrameReader, Head, encode_frame
 
 _log: Final = StructuredLog("child")
 
-#: Requests that the process has at once: it finds the next one there when it is done with the first.
+#: Requests sent to the process at a time, so that it finds the next one without waiting.
 _MOST_UNDER_WAY: Final = 2
 
 _IDLE_S: Final = 300.0
 
-#: How long after its death another one is started, in seconds; longer and longer while it dies at once.
+#: Delays before a restart after a death, in seconds; they grow while the process dies immediately.
 _RESTART_S: Final = 0.1
 _LONGEST_RESTART_S: Final = 10.0
 
@@ -32,7 +32,7 @@ _TRIES: Final = 2
 
 
 class WorkerAnswer(NamedTuple):
-    """What came back. ``error`` says in words why nothing did, and is ``None`` otherwise."""
+    """The answer to a request. ``error`` is the reason of a failure as text, otherwise ``None``."""
 
     head: Head
     payload: bytes
@@ -50,9 +50,9 @@ class _Request:
 
 
 class Child:
-    """One such process, running ``module``. Owns the requests that wait for it.
+    """The worker process, which runs ``module``. Owns the waiting requests.
 
-    Answers come in the order of the requests, urgent ones before the others; none after ``stop``.
+    Requests are answered in order, urgent ones first; none is answered after ``stop``.
     """
 
     def __init__(self, reactor: Any, module: str) -> None:  # Any: Twisted's interfaces are not types
@@ -69,23 +69,23 @@ class Child:
 
     @property
     def process_id(self) -> int | None:
-        """The number of the process while it runs."""
+        """The id of the process while it runs."""
         return None if self._process is None else self._process.pid
 
     @property
     def requests(self) -> int:
-        """How many requests are not answered yet."""
+        """The number of unanswered requests."""
         return len(self._urgent) + len(self._patient) + len(self._under_way)
 
     def ask(
         self, head: Head, payload: bytes, answered: Callable[[WorkerAnswer], None], *, is_urgent: bool = False
     ) -> None:
-        """Make a request; ``answered`` is called once, in a later turn."""
+        """Send a request; ``answered`` is called once, in a later turn."""
         (self._urgent if is_urgent else self._patient).append(_Request(head, payload, answered))
         self._go_on()
 
     def stop(self) -> None:
-        """End the process, whatever it is at, and forget all requests."""
+        """Kill the process and drop all requests."""
         self._is_stopped = True
         self._urgent.clear()
         self._patient.clear()
@@ -96,7 +96,7 @@ class Child:
     # The process
 
     def _go_on(self) -> None:
-        """Send what the process can have; start it if need be and nothing speaks against it."""
+        """Send the next requests, up to the limit; start the process if needed and allowed."""
         if self._line is None:
             if self._timer is None and not self._is_stopped and self.requests:
                 self._start()
@@ -110,7 +110,7 @@ class Child:
             self._timer = self._reactor.callLater(_IDLE_S, self._rest)
 
     def _start(self) -> None:
-        """Start the process at one end of a pair of sockets; the other end is the reactor's."""
+        """Start the process with one end of a socket pair; the reactor polls the other end."""
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-m", self._module]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
@@ -129,7 +129,7 @@ class Child:
             self._end()
 
     def _end(self) -> None:
-        """Kill the process: it leaves nothing half done that counts."""
+        """Kill the process: its work is repeatable."""
         line, self._line = self._line, None
         if line is not None:
             line.hang_up()
@@ -147,10 +147,10 @@ class Child:
             self._timer.cancel()
             self._timer = None
 
-    # Heard from the line
+    # Callbacks of the connection
 
     def answered(self, line: "_Line", head: Head, payload: bytes) -> None:
-        """The oldest request under way has its answer."""
+        """Complete the oldest request under way."""
         if line is not self._line:
             return
         self._restart_s = _RESTART_S
@@ -159,7 +159,7 @@ class Child:
         request.answered(WorkerAnswer(head, payload, head.get("error")))
 
     def lost(self, line: "_Line") -> None:
-        """The process died: make its requests again a little later, to another one."""
+        """The process died: repeat its requests after a delay, in a new process."""
         if line is not self._line:
             return
         self._end()
@@ -175,7 +175,7 @@ class Child:
                 failed = again.pop(0)
         self._urgent.extendleft(reversed(again))
         if failed is not None:
-            failed.answered(WorkerAnswer({}, b"", "the process that was to do it died of it"))
+            failed.answered(WorkerAnswer({}, b"", "the worker process died twice while it processed this request"))
 
 
 class _Line(Protocol):

@@ -1,4 +1,4 @@
-"""Columns as an Arrow stream: as bytes for a reader, or as the file of a sealed segment."""
+"""Encoding of columns as an Arrow stream: as bytes for a reader, or as the file of a sealed segment."""
 
 import io
 from collections.abc import Iterable
@@ -12,31 +12,31 @@ from gateway.columnar.encoding.schema import MESSAGES
 from gateway.columnar.tables.files import replaced
 from gateway.columnar.tables.sealed import SealedBatch, index_of
 
-#: Columns that repeat themselves take next to no room with LZ4, and it next to no time.
+#: LZ4 reduces repetitive columns to almost nothing, at almost no cost.
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 
 _SCHEMA_SIZE: Final = MESSAGES.serialize().size
 
 
 def arrow_stream(pieces: Iterable[Piece]) -> bytes:
-    """Return an Arrow stream of these pieces, which may be none."""
+    """Return an Arrow stream of these pieces; there may be none."""
     sink = io.BytesIO()
     _write(sink, pieces)
     return sink.getvalue()
 
 
 def write_sealed(path: Path, pieces: Iterable[Piece]) -> int:
-    """Write the file of a sealed segment, there whole or not at all; return its size in bytes."""
+    """Write the file of a sealed segment atomically; return its size in bytes."""
     with replaced(path) as file:
         file.write(index_of(*_write(file, pieces)))
         return file.tell()
 
 
 def _write(sink: BinaryIO, pieces: Iterable[Piece]) -> tuple[int, list[SealedBatch]]:
-    """Write an Arrow stream; return the size of its schema and where its batches lie."""
+    """Write an Arrow stream; return the size of its schema and the positions of its batches."""
     written: list[SealedBatch] = []
     with pa.ipc.new_stream(sink, MESSAGES, options=_OPTIONS) as writer:
-        position = _SCHEMA_SIZE  # the writer waits with the schema for the first batch
+        position = _SCHEMA_SIZE  # the writer does not write the schema before the first batch
         for piece in pieces:
             writer.write_batch(piece.batch)
             end = sink.tell()

@@ -1,7 +1,7 @@
-"""What was said about a message, as the values of its columns.
+"""The column values of a message's envelope.
 
 A message's *envelope* is its content record without the body: exchange, routing key, header. Publishers repeat
-themselves, so facts are worked out once for each envelope and many rows share them.
+envelopes, so the values are computed once for each envelope and shared by many rows.
 """
 
 import json
@@ -48,27 +48,27 @@ class EnvelopeColumns(NamedTuple):
 
 
 class Specialities(NamedTuple):
-    """What one protocol knows of a message beyond the properties that all of them share."""
+    """The properties of a message that only one protocol has."""
 
     client_id: str | None = None
     mqtt: Mqtt | None = None
 
 
 Speciality: TypeAlias = Callable[[Header, str], Specialities]
-"""Returns the specialities of a header and routing key; one for each protocol that has any, by name of its format."""
+"""Returns the properties of a header and routing key that only its protocol has."""
 
 
 class FactFinder:
-    """Works out the facts of envelopes: by the header formats of the protocols, each by its name."""
+    """Computes the column values of envelopes with the header formats of the protocols, each found by name."""
 
     def __init__(self, formats: Mapping[str, HeaderFormat], specialities: Mapping[str, Speciality]) -> None:
         self._formats = formats
         self._specialities = specialities
 
     def facts(self, stored: StoredMessage) -> EnvelopeColumns:
-        """Return the facts of a message, its body left out.
+        """Return the column values of a message without its body.
 
-        What this version cannot read costs the columns made of it, never the message.
+        A header that this version cannot decode leaves its columns null; the message itself is kept.
         """
         try:
             header = self._formats[stored.header_format].header(stored.header)
@@ -108,7 +108,7 @@ def _facts(stored: StoredMessage, said: Properties, special: Specialities) -> En
 
 
 def text(said: str) -> str:
-    """Return text that UTF-8 can hold: a lone surrogate, which the wire may bring, becomes its escape."""
+    """Return text that UTF-8 can encode: a lone surrogate, which may arrive from the wire, becomes an escape."""
     return said if said.isascii() else said.encode("utf-8", "backslashreplace").decode()
 
 
@@ -117,7 +117,7 @@ def _text(said: str | None) -> str | None:
 
 
 def as_json(headers: Mapping[str, Value]) -> str:
-    """Write headers so that ``gateway.kernel.messages.values.loads`` reads the very same values back."""
+    """Encode headers so that ``gateway.kernel.messages.values.loads`` returns exactly the same values."""
     if not headers:
         return "{}"
     written = dumps(dict(headers)).decode("utf-8", "surrogatepass")
@@ -129,9 +129,9 @@ def as_json(headers: Mapping[str, Value]) -> str:
 
 
 def as_text(value: Value) -> str | None:
-    """Write one header so that people and SQL can read it; ``headers_json`` is for those who want it back.
+    """Return one header as text for people and SQL; ``headers_json`` keeps the exact value.
 
-    Bytes that are text are that text, other bytes hexadecimal. Tables and lists are JSON.
+    UTF-8 bytes become text, other bytes hexadecimal digits, tables and lists JSON.
     """
     match value:
         case None:
@@ -156,7 +156,7 @@ def as_text(value: Value) -> str | None:
 
 
 def _deaths(headers: Mapping[str, Value]) -> list[Death] | None:
-    """Return the chain of deaths, newest first; what a client wrote there that is none is passed over."""
+    """Return the ``x-death`` entries, newest first; malformed entries are skipped."""
     if "x-death" not in headers:
         return None
     return [_death(entry) for entry in deaths_of(headers) if isinstance(entry, dict)]

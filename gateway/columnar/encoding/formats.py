@@ -1,4 +1,4 @@
-"""Who reads the headers of messages: the formats of all protocols, and what one of them knows besides properties."""
+"""The header formats of all protocols and the properties that only one protocol has."""
 
 from collections.abc import Mapping
 from typing import Final, cast
@@ -14,7 +14,7 @@ FORMATS: Final[Mapping[str, HeaderFormat]] = {AMQP.name: AMQP, MQTT.name: MQTT, 
 
 
 def _of_mqtt(header: Header, routing_key: str) -> Specialities:
-    """Return who published by MQTT, to which topic and how."""
+    """Return the client id, topic and publish options of an MQTT message."""
     said = cast(MqttHeader, header)
     topic = text(mapping_of(said.parts).topic(routing_key))
     client_id = said.parts.client_id.decode(errors="replace")
@@ -25,5 +25,5 @@ SPECIALITIES: Final[Mapping[str, Speciality]] = {MQTT.name: _of_mqtt}
 
 
 def fact_finder() -> FactFinder:
-    """Return who works out facts of messages of every protocol."""
+    """Return the decoder of envelopes for all protocols."""
     return FactFinder(FORMATS, SPECIALITIES)

@@ -1,4 +1,4 @@
-"""From rows to columns of messages: what was said is worked out once for each envelope, and repeated."""
+"""Conversion of messages from rows to columns; envelope values are computed once and repeated."""
 
 from array import array
 from collections.abc import Iterable, Iterator
@@ -12,14 +12,14 @@ from gateway.columnar.encoding.rows import Rows, rows_between
 from gateway.columnar.encoding.schema import ENVELOPE, MESSAGES, TIMESTAMP
 from gateway.kernel.messages.contents import decode_content
 
-#: Envelopes whose facts are kept; when so many have gathered, all are forgotten, which costs less than choosing.
+#: Envelopes whose values are cached. A full cache is cleared, which is cheaper than evicting single entries.
 _MOST_KEPT: Final = 8192
 
 _ENVELOPE_SCHEMA: Final = pa.schema(ENVELOPE)
 
 
 class MessageColumns:
-    """Makes columns of the messages of any stream. Keeps the facts of the envelopes it met."""
+    """Converts the messages of any stream to columns. Caches the values of envelopes."""
 
     schema = MESSAGES
 
@@ -30,7 +30,7 @@ class MessageColumns:
     def pieces(
         self, chunks: Iterable[bytes], first: int, end: int, *, vhost: str, queue: str | None, partition: int = 0
     ) -> Iterator[Piece]:
-        """Yield the messages from ``first`` to before ``end``; the others say whose they are."""
+        """Yield the messages from ``first`` to before ``end``; the other parameters identify their stream."""
         place = (_text(vhost), _text(queue), pa.scalar(partition, pa.int32()))
         for rows in rows_between(chunks, first, end):
             times = rows.timestamps
@@ -52,7 +52,7 @@ class MessageColumns:
         return pa.RecordBatch.from_arrays([*origin, *said.columns, bodies], schema=MESSAGES)
 
     def _said(self, envelopes: Iterable[bytes]) -> pa.RecordBatch:
-        """Return the columns of what was said, a row for each envelope."""
+        """Return the envelope columns, one row for each envelope."""
         facts = [self._facts.get(envelope) or self._learn(envelope) for envelope in envelopes]
         columns = zip(*facts, strict=True)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, _ENVELOPE_SCHEMA, strict=True)]
@@ -71,5 +71,5 @@ def _text(said: str | None) -> pa.Scalar:
 
 
 def _over(kind: pa.DataType, numbers: "array[Any]") -> pa.Array:
-    """Return an array over the very memory of these numbers."""
+    """Return an array that shares the memory of these numbers."""
     return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])

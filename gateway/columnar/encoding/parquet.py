@@ -1,7 +1,7 @@
-"""Columns as Parquet files of a table, one for each day that they touch.
+"""Writing of columns as the Parquet files of a table, one file for each day.
 
-A file is written under a temporary name, made durable, renamed, and then named by a line of the manifest; what the
-manifest names is never written again. So a conversion may be repeated after a crash at any point, and nothing doubles.
+A file is written under a temporary name, synced, renamed, and then listed in the manifest; a listed file is never
+written again. A conversion can therefore be repeated after a crash at any point without duplicates.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,14 +19,14 @@ from gateway.columnar.tables.files import make_directory, replaced
 from gateway.columnar.tables.manifest import KnownNames, Line, append_line
 from gateway.columnar.tables.table_directory import day_directory, file_name
 
-#: Rows and bytes that one row group gathers: what a reader of one column has to fetch at once.
+#: Rows and bytes of one row group, which a reader of one column has to fetch as a whole.
 _GROUP_ROWS: Final = 131_072
 _GROUP_BYTES: Final = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Whose rows they are. ``stem`` is how the names of the files begin; ``says`` goes into the manifest as it is."""
+    """The origin of rows. ``stem`` begins the names of their files; ``says`` is copied to the manifest."""
 
     table: Path
     vhost: str
@@ -35,7 +35,7 @@ class Source:
 
 
 def write_table(source: Source, schema: pa.Schema, pieces: Iterable[Piece], known: KnownNames) -> list[str]:
-    """Write what is not there yet, in order; return the paths of all the files, relative to the table."""
+    """Write the files that do not exist yet, in order; return the paths of all files, relative to the table."""
     written = []
     for _, of_day in groupby(pieces, key=lambda piece: piece.first_ms // DAY_MS):
         part = list(of_day)
@@ -54,7 +54,7 @@ def _day(piece: Piece) -> date:
 
 
 def _figures(part: list[Piece]) -> Line:
-    """Return what the manifest says of the rows of a file."""
+    """Return the manifest fields that describe the rows of a file."""
     return {
         "rows": sum(piece.batch.num_rows for piece in part),
         "first": part[0].first,
@@ -72,7 +72,7 @@ def _write(path: Path, schema: pa.Schema, part: list[Piece]) -> int:
 
 
 def _writer(file: BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
-    """Return who writes a file. A dictionary of bodies would be built in vain: they seldom repeat."""
+    """Return a Parquet writer. Bodies get no dictionary, because they seldom repeat."""
     repeating = [field.name for field in schema if field.name not in ("body", "offset", "timestamp", "monotonic_ns")]
     return pq.ParquetWriter(file, schema, compression="zstd", use_dictionary=repeating)
 

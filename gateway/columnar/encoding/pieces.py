@@ -1,15 +1,15 @@
-"""A piece of a stream as columns, with what its file and its index have to say of it."""
+"""A piece of a stream in columns, with the bounds that its file and index record."""
 
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 
 DAY_MS: Final = 86_400_000
-"""Milliseconds of a day of UTC, which knows no others."""
+"""Milliseconds in a day of UTC."""
 
 
 class Piece(NamedTuple):
-    """The messages from offset ``first`` to before ``end``, which came from ``first_ms`` to ``last_ms`` of one day."""
+    """The messages from offset ``first`` to before ``end``, stored from ``first_ms`` to ``last_ms`` on one day."""
 
     first: int
     end: int

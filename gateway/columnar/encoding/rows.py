@@ -1,7 +1,7 @@
-"""From the chunks of a stream to rows: what lies between two offsets, cut into batches.
+"""Conversion of stream chunks between two offsets to batches of rows.
 
-Nothing is decoded here but lengths. A row is a body and the number of its *envelope*, what stands before the body, so
-that the costly part is done once for all rows with the same one.
+Only lengths are decoded here. A row is a body and the number of its *envelope*, the part before the body, so that
+each distinct envelope is decoded only once.
 """
 
 from array import array
@@ -12,15 +12,15 @@ from gateway.columnar.encoding.pieces import DAY_MS
 from gateway.kernel.messages.chunks import entries
 from gateway.kernel.messages.contents import body_at
 
-#: Rows in one batch: what is copied out of a sealed file for one who wants a single row.
+#: Rows in one batch. A reader that wants a single row of a sealed file gets this many.
 MOST_ROWS: Final = 8192
 
-#: Bytes of bodies in one batch at which it ends, so that large messages make small batches.
+#: A batch ends at this many bytes of bodies, so that large messages make small batches.
 MOST_BYTES: Final = 4 * 1024 * 1024
 
 
 class Rows:
-    """Some rows in a row, all of one day. ``codes`` tells of each the place of its envelope among ``envelopes``.
+    """Consecutive rows of one day. ``codes`` holds the index of each row's envelope in ``envelopes``.
 
     ``timestamps`` are in µs since the epoch.
     """
@@ -40,7 +40,7 @@ class Rows:
         return len(self.bodies)
 
     def add(self, timestamp_ms: int, content: bytes) -> None:
-        """Take one more row in."""
+        """Add a row."""
         at = body_at(content)
         envelope, body = content[:at], content[at:]
         code = self.envelopes.get(envelope)
@@ -53,7 +53,7 @@ class Rows:
 
 
 def rows_between(chunks: Iterable[bytes], first: int, end: int) -> Iterator[Rows]:
-    """Yield the rows from ``first`` to before ``end`` that are in these pieces of a stream, in batches."""
+    """Yield the rows from ``first`` to before ``end`` in these chunks of a stream, in batches."""
     rows = Rows(first, 0)
     for data in chunks:
         for offset, timestamp_ms, _, content in entries(data, first):

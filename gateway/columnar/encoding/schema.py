@@ -1,7 +1,7 @@
 """The columns of messages and of trace events, as Arrow types.
 
-They are the very types that Spark makes of its own schema (names inside maps and lists, time zone, nullability): it
-takes nothing else. Everything may be null but the keys of maps.
+They are exactly the types that Spark derives from its own schema (names inside maps and lists, time zone,
+nullability); Spark accepts no others. Everything is nullable except the keys of maps.
 """
 
 from typing import Final
@@ -28,7 +28,7 @@ DEATH: Final = pa.struct(
 """One entry of ``x-death``."""
 
 MQTT: Final = pa.struct([("topic", pa.string()), ("qos", pa.int32()), ("retain", pa.bool_())])
-"""What only MQTT says of a message; null for every other protocol."""
+"""Properties that only MQTT has; null for every other protocol."""
 
 ORIGIN: Final = [
     ("vhost", pa.string()),
@@ -37,7 +37,7 @@ ORIGIN: Final = [
     ("offset", pa.int64()),
     ("timestamp", TIMESTAMP),
 ]
-"""Where a message lies, and since when."""
+"""The position and store time of a message."""
 
 ENVELOPE: Final = [
     ("exchange", pa.string()),
@@ -62,7 +62,7 @@ ENVELOPE: Final = [
     ("x_death", _list(DEATH)),
     ("mqtt", MQTT),
 ]
-"""What was said about a message, in the order of ``facts.Facts``: equal for all messages with the same envelope."""
+"""The envelope of a message, in the order of ``EnvelopeColumns``: equal for all messages with the same envelope."""
 
 MESSAGES: Final = pa.schema([*ORIGIN, *ENVELOPE, ("body", pa.binary())])
 

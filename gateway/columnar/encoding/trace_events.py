@@ -1,4 +1,4 @@
-"""From the stream of a trace to columns of events: each message of it holds the events of one turn, as JSON."""
+"""Conversion of a trace stream to event columns: each message holds the events of one turn, as JSON."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ _TIME = TRACE.get_field_index("timestamp")
 
 
 class TraceColumns:
-    """Makes columns of the events of any virtual host."""
+    """Converts the events of any virtual host to columns."""
 
     schema = TRACE
 
@@ -62,5 +62,5 @@ class _Gathered:
 def _array(column: list[Any], field: pa.Field) -> pa.Array:
     try:
         return pa.array(column, field.type)
-    except UnicodeEncodeError:  # a lone surrogate, which a name from the wire may hold
+    except UnicodeEncodeError:  # a lone surrogate, which may be part of a name from the wire
         return pa.array([text(value) if isinstance(value, str) else value for value in column], field.type)

@@ -1,15 +1,15 @@
-"""The columnar worker: a process beside the broker that makes Arrow and Parquet of what lies in streams.
+"""The columnar worker: a process beside the broker that converts streams to Arrow and Parquet.
 
-It reads frames (:mod:`gateway.worker_process.framing`) from standard input, does one after another, answers each on
-standard output, and ends when its input does. What it is asked to do:
+It reads frames (:mod:`gateway.worker_process.framing`) from standard input, processes them in order, answers each
+on standard output, and ends at the end of its input. The requests are:
 
-* ``arrow`` (``vhost``, ``queue``, ``partition``, ``from``, ``to``): answers with an Arrow stream of these offsets, from
+* ``arrow`` (``vhost``, ``queue``, ``partition``, ``from``, ``to``): returns an Arrow stream of these offsets, from
   the chunks in the payload;
 * ``segment`` (``vhost``, ``queue``, ``partition``, ``path``): writes the ``.arrow`` file beside a ``.chunks`` file;
 * ``table`` (``table``, ``kind``, ``vhost``, ``queue``, ``stem``, ``says``, ``from``, ``to``, ``path``): writes Parquet
   files into the directory ``table`` of the chunks at ``path``, or of those in the payload where that is null.
 
-An answer has the ``id`` of its request, and ``error`` in words if it failed.
+An answer has the ``id`` of its request, and ``error`` as text if the request failed.
 """
 
 import os
@@ -28,15 +28,15 @@ from gateway.columnar.tables.manifest import KnownNames
 from gateway.columnar.tables.table_directory import owned, sweep
 from gateway.worker_process.framing import Frame, FrameReader, Head, encode_frame
 
-#: An offset behind all others.
+#: An offset beyond all others.
 _EVERYTHING: Final = sys.maxsize
 
-#: The broker goes first where there is but one processor.
+#: The broker has priority on a machine with one processor.
 _NICENESS: Final = 5
 
 
 class Worker:
-    """Does what the broker asks for. Owns what is remembered between requests."""
+    """Answers the broker's requests. Owns the caches kept between requests."""
 
     def __init__(self) -> None:
         self._messages = MessageColumns(fact_finder())
@@ -50,11 +50,11 @@ class Worker:
         }
 
     def answer(self, request: Frame) -> Frame:
-        """Do what is asked; a failure is an answer too, since the next request has nothing to do with it."""
+        """Answer a request; a failure becomes an error answer, so that the next requests are still processed."""
         head = request.head
         try:
             done = self._deeds[head["do"]](head, request.payload)
-        except Exception as error:  # the seam between two processes: the broker decides what a failure means
+        except Exception as error:  # the boundary between two processes: the broker decides what a failure means
             return Frame({"id": head.get("id"), "error": f"{type(error).__name__}: {error}"}, b"")
         return Frame({"id": head.get("id"), **done.head}, done.payload)
 
@@ -91,7 +91,7 @@ def _place(head: Head) -> dict[str, Any]:
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer requests until there are no more."""
+    """Answer requests until the input ends."""
     worker = Worker()
     for request in _frames(requests):
         answers.write(encode_frame(*worker.answer(request)))
@@ -105,12 +105,12 @@ def _frames(requests: BinaryIO) -> Iterator[Frame]:
 
 
 def main() -> None:
-    """Serve the broker at standard input and output."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the broker, which closes the pipe once it is done with us
+    """Serve the broker on standard input and output."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the broker ends the worker by closing the pipe
     os.nice(_NICENESS)
     try:
         serve(sys.stdin.buffer, sys.stdout.buffer)
-    except (BrokenPipeError, ConnectionResetError):  # the broker died: nobody waits for the answer
+    except (BrokenPipeError, ConnectionResetError):  # the broker died: there is no reader left
         os._exit(0)
 
 

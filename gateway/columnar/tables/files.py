@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whenever the process or the machine dies."""
+"""Files that are written atomically, so that a crash leaves either the whole file or none."""
 
 import os
 from collections.abc import Iterator
@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 TEMPORARY: Final = ".tmp"
-"""How the name of a file ends that is being written. It begins with a dot, so that nobody takes it for data."""
+"""Suffix of the temporary name of a file being written. The name begins with a dot, so that readers ignore it."""
 
 
 @contextmanager
 def replaced(path: Path) -> Iterator[BinaryIO]:
-    """Open a file to be written; it gets its name, and is on disk, when the block ends without an error.
+    """Open a file for writing; at the end of the block it is synced and renamed, unless an error was raised.
 
-    The temporary name is this process's own: one that takes over from a dying one never writes to the same file.
+    The temporary name includes the process id, so that a process that takes over from a dying one uses another
+    file.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
     try:
@@ -31,7 +32,7 @@ def replaced(path: Path) -> Iterator[BinaryIO]:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory survive a loss of power."""
+    """Sync a directory, so that its entries survive a loss of power."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -40,7 +41,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def make_directory(directory: Path) -> None:
-    """Make a directory and those above it that are missing, so that they survive a loss of power."""
+    """Create a directory and its missing parents, so that they survive a loss of power."""
     if directory.is_dir():
         return
     make_directory(directory.parent)

@@ -1,7 +1,7 @@
-"""The list of the files in one directory of a table: a line of JSON for each, in the order in which they came to be.
+"""The list of files in one directory of a table: one line of JSON for each file, in the order of creation.
 
-A file that no line names is not part of the table, whoever put it there. A line may say which files it ``replaces``:
-those are part of it no more. A torn line, left by a loss of power, is passed over.
+A file without a line is not part of the table. A line may list files that it ``replaces``, which are then no longer
+part of the table. A torn line, left by a loss of power, is skipped.
 """
 
 import json
@@ -14,16 +14,16 @@ from typing import Any, Final, TypeAlias
 from gateway.columnar.tables.files import sync_directory
 
 NAME: Final = "_manifest.jsonl"
-"""The file's name. Spark takes nothing for data whose name begins like this."""
+"""The name of the manifest. Spark ignores files with a leading underscore."""
 
-#: Manifests whose names are kept: one for each virtual host and day that is written to at present.
+#: Manifests whose names are cached: one for each virtual host and day that is being written.
 _MOST_READ: Final = 64
 
 Line: TypeAlias = dict[str, Any]
 
 
 def append_line(directory: Path, line: Line) -> None:
-    """Add a line, and make it survive a loss of power."""
+    """Append a line and sync the file."""
     path = directory / NAME
     is_new = not path.exists()
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
@@ -40,7 +40,7 @@ def append_line(directory: Path, line: Line) -> None:
 
 
 def lines(directory: Path) -> Iterator[Line]:
-    """Yield the lines that can be read."""
+    """Yield the readable lines."""
     try:
         written = (directory / NAME).read_bytes()
     except FileNotFoundError:
@@ -49,20 +49,22 @@ def lines(directory: Path) -> Iterator[Line]:
 
 
 class KnownNames:
-    """The names in manifests that were read: each manifest is read on from where it was read to.
+    """A cache of the file names in manifests; each manifest is read on from the last position.
 
-    A day has a line for each file, so reading all of them for each file would be quadratic.
+    A day has one line for each file, so reading all lines for every new file would be quadratic.
     """
 
     def __init__(self) -> None:
         self._read: OrderedDict[Path, tuple[int, set[str]]] = OrderedDict()
 
     def names_in(self, directory: Path) -> set[str]:
-        """Return the names of all files that are or were part of the table here: nobody writes one of them again."""
+        """Return the names of all files that are or were part of the table in this directory; none of them is
+        written again.
+        """
         read_to, names = self._read.pop(directory, (0, set()))
         try:
             with (directory / NAME).open("rb") as file:
-                if file.seek(0, os.SEEK_END) < read_to:  # somebody wrote it anew
+                if file.seek(0, os.SEEK_END) < read_to:  # the manifest was replaced by a new file
                     read_to, names = 0, set()
                 file.seek(read_to)
                 written = file.read()

@@ -1,8 +1,9 @@
-"""The file of a sealed segment in Arrow's stream format, with an index by which any range of offsets is copied out.
+"""The file of a sealed segment in Arrow's stream format, with an index from which any range of offsets can be
+copied.
 
-The file holds a schema message, record batches, the end of the stream, an index in JSON, the index's length in four
-bytes, big-endian, and ``GWAI``. So it is an Arrow stream as it stands, and schema + some batches + ``END_OF_STREAM`` is
-one too. This module needs no Arrow: the broker serves streams by copying bytes.
+The file holds a schema message, record batches, the end-of-stream marker, an index in JSON, the index's length in
+four bytes, big-endian, and ``GWAI``. It is a valid Arrow stream; so is the schema followed by any of the batches
+and ``END_OF_STREAM``. This module does not need Arrow: the broker serves streams by copying bytes.
 """
 
 import json
@@ -19,7 +20,7 @@ _LENGTH: Final = Struct(">I4s")
 
 
 class SealedBatch(NamedTuple):
-    """One record batch: the offset of its first row, how many rows, and where it lies in the file, in bytes."""
+    """One record batch: the offset of its first row, its row count, and its position and size in the file, in bytes."""
 
     first: int
     rows: int
@@ -28,7 +29,7 @@ class SealedBatch(NamedTuple):
 
 
 class SealedFile:
-    """One such file, its index read. It holds no open file: a segment may be truncated at any time."""
+    """A sealed file with its index. It keeps no file open, because a segment may be truncated at any time."""
 
     __slots__ = ("batches", "path", "schema_size")
 
@@ -39,7 +40,7 @@ class SealedFile:
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """Return the file of this name; ``None`` when it is missing or was not written as this module says."""
+        """Return the file of this name; ``None`` if it is missing or does not have this format."""
         try:
             with path.open("rb") as file:
                 return cls(path, *_read_index(file))
@@ -48,17 +49,17 @@ class SealedFile:
 
     @property
     def end(self) -> int:
-        """The offset behind the last row."""
+        """The offset after the last row."""
         return self.batches[-1].first + self.batches[-1].rows if self.batches else 0
 
     def batches_between(self, first: int, end: int) -> tuple[SealedBatch, ...]:
-        """Return the batches that hold the offsets from ``first`` to before ``end``; whole, so at times some more."""
+        """Return the whole batches that overlap the offsets from ``first`` to before ``end``."""
         after = bisect_right(self.batches, first, key=lambda batch: batch.first)
         return tuple(batch for batch in self.batches[max(0, after - 1) :] if _meets(batch, first, end))
 
 
 def index_of(schema_size: int, batches: Sequence[SealedBatch]) -> bytes:
-    """Return what stands behind the end of the stream."""
+    """Return the bytes of the index, which follow the end-of-stream marker."""
     index = json.dumps({"schema": schema_size, "batches": batches}, separators=(",", ":")).encode()
     return index + _LENGTH.pack(len(index), _MAGIC)
 

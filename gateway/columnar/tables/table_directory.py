@@ -1,6 +1,6 @@
-"""Where the files of a table are: ``TABLE/vhost=NAME/date=YYYY-MM-DD/``, and what they are called there.
+"""The directory layout of a table: ``TABLE/vhost=NAME/date=YYYY-MM-DD/``, and its file names.
 
-Names are percent-encoded. Spark reads both directories as columns.
+Names are percent-encoded. Spark reads both directory levels as columns.
 """
 
 import fcntl
@@ -14,24 +14,24 @@ from urllib.parse import quote
 
 from gateway.columnar.tables.files import TEMPORARY, make_directory
 
-#: Longer names would not fit into a file name; what is cut off lives on as a digest.
+#: Longest name in a file name; a longer one is cut and completed by a digest.
 _LONGEST_NAME: Final = 120
 
 _LOCK: Final = "_lock"
 
 
 def day_directory(table: Path, vhost: str, day: date) -> Path:
-    """Return where the files of a day lie."""
+    """Return the directory for the files of a day."""
     return table / f"vhost={shortened(vhost)}" / f"date={day.isoformat()}"
 
 
 def file_name(source: str, first: int, end: int) -> str:
-    """Return the name of the file that holds these offsets; the same whenever and however often it is written."""
+    """Return the name of the file that holds these offsets; it depends on nothing else."""
     return f"{source}-{first:020}-{end:020}.parquet"
 
 
 def shortened(name: str) -> str:
-    """Return a name as a part of a path."""
+    """Return a name as a path component."""
     encoded = quote(name, safe="")
     if len(encoded) <= _LONGEST_NAME:
         return encoded
@@ -41,9 +41,9 @@ def shortened(name: str) -> str:
 
 @contextmanager
 def owned(table: Path) -> Iterator[None]:
-    """Be the only one who writes files of a table.
+    """Hold the exclusive lock on writing the files of a table.
 
-    A worker whose broker died finishes what it is at; that of the next broker waits here for it.
+    A worker whose broker died completes its current request first; the next broker's worker waits here for it.
     """
     make_directory(table)
     with (table / _LOCK).open("w") as file:
@@ -52,7 +52,7 @@ def owned(table: Path) -> Iterator[None]:
 
 
 def sweep(table: Path) -> None:
-    """Remove what was being written when somebody died; only for the owner."""
+    """Remove temporary files left by a crash; only for the holder of the lock."""
     for temporary in table.glob(f"vhost=*/date=*/.*{TEMPORARY}"):
         with suppress(OSError):
             temporary.unlink()
