@@ -13,7 +13,7 @@ from gateway.net.allocator import tune_allocator
 from gateway.net.descriptors import raise_descriptor_limit
 from gateway.net.listeners import written
 from gateway.net.reactor import install
-from gateway.node.garbage_collector import Collector
+from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.signals import Signals
 from gateway.node.systemd import tell_systemd
 from gateway.version import VERSION
@@ -40,7 +40,7 @@ def run(settings: Settings, read_settings: Callable[[], Settings]) -> int:
     reactor = install()
     from gateway.node.node import Node  # imports Twisted's reactor machinery, so it comes after the installation
 
-    collector = Collector()
+    collector = GarbageCollector()
     node = Node(settings, reactor, collector)
     failures: list[Exception] = []
     is_stopping: list[bool] = []

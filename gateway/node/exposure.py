@@ -18,13 +18,13 @@ WELL_KNOWN: Final = "guest"
 _ADVICE: Final = "behind a proxy on this machine: login.trust_loopback = false, or proxy_protocol, to know addresses"
 
 
-def warn_of_open_doors(settings: Settings, directory: Directory) -> None:
+def warn_of_logins_without_secret(settings: Settings, directory: Directory) -> None:
     """Log each login that requires only an address on this machine."""
-    for reason in open_doors(settings, directory):
+    for reason in logins_without_secret(settings, directory):
         _log.warning("open to clients of this machine", reason=reason, advice=_ADVICE)
 
 
-def open_doors(settings: Settings, directory: Directory) -> Iterator[str]:
+def logins_without_secret(settings: Settings, directory: Directory) -> Iterator[str]:
     """Yield each login without a secret: the default user's initial password, and anonymous MQTT."""
     if not settings.login.trust_loopback:
         return

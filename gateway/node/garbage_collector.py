@@ -39,7 +39,7 @@ _FEW: Final = 200_000
 _IDLE_INTERVAL_S: Final = 600.0
 
 
-class Collector:
+class GarbageCollector:
     """Decides when the process collects garbage. ``longest_ms`` is its longest pause since the start.
 
     ``frozen`` is the approximate number of frozen objects; ``full_collections`` counts full collections.

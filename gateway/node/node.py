@@ -10,7 +10,7 @@ from twisted.internet.task import Cooperator, LoopingCall
 from gateway.access import Access, HashingThreads, LoginThrottle, PasswordVerifier
 from gateway.access.passwords import hash_password
 from gateway.access.scram import kept_credential
-from gateway.archive.side import WORKER, ArchiveSide, archive_rules
+from gateway.archive.service import WORKER, ArchiveService, archive_rules
 from gateway.config import Settings
 from gateway.config.mqtt import WebMqtt
 from gateway.config.stomp import WebStomp
@@ -28,7 +28,7 @@ from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.logs import StructuredLog
 from gateway.management.http.site import management_site
 from gateway.management.scope import ApiContext
-from gateway.management.statistics.sampler import INTERVAL_S as LOOK_INTERVAL_S
+from gateway.management.statistics.sampler import INTERVAL_S as SAMPLE_INTERVAL_S
 from gateway.management.statistics.sampler import Statistics
 from gateway.net import websocket
 from gateway.net.certificates import TlsContext
@@ -43,20 +43,20 @@ from gateway.net.websocket import WebSocketFactory
 from gateway.node.access import apply_access_settings, throttle_rules
 from gateway.node.data_directory import make_private
 from gateway.node.event_log import EventLog
-from gateway.node.exposure import warn_of_open_doors
-from gateway.node.garbage_collector import Collector
+from gateway.node.exposure import warn_of_logins_without_secret
+from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.http import http_limits, http_screening, web_origins
 from gateway.node.mqtt import bound_sessions, mqtt_settings, sys_topics, warn_of_anonymous, with_live_limits
-from gateway.node.pipeline import pipeline_side
+from gateway.node.pipeline import pipeline_context
 from gateway.node.reload import reload
 from gateway.node.startup import NotReadyListeners, Start
 from gateway.node.stomp import stomp_settings
 from gateway.node.store import INTERVAL_S as STORE_INTERVAL_S
-from gateway.node.store import StoreSide, steady
+from gateway.node.store import StoreFiles, ignoring_read_errors
 from gateway.patterns import compile_pattern
 from gateway.plugins.registry import PluginRegistry, PluginView, load_plugins
 from gateway.version import VERSION
-from gateway.worker_process.process import Child
+from gateway.worker_process.process import WorkerProcess
 from gateway_amqp.header import AMQP
 from gateway_amqp.listener_context import AmqpContext
 from gateway_amqp.server import AmqpFactory
@@ -74,7 +74,7 @@ TLS_LISTENERS: Final = ("amqps", "mqtts", "web_mqtts", "stomps", "web_stomps")
 PLAIN_MECHANISMS: Final = "PLAIN AMQPLAIN"
 
 #: How long a stopping broker waits for clients to close their connections, in seconds.
-_GOODBYE_S: Final = 2.0
+_DISCONNECT_TIMEOUT_S: Final = 2.0
 
 #: Period over which the longest turn is reported, in seconds; up to twice as long.
 _WATCH_INTERVAL_S: Final = 30.0
@@ -87,9 +87,9 @@ class Node:
         self,
         settings: Settings,
         reactor: Any,  # Any: Twisted's interfaces are not types
-        collector: Collector | None = None,
+        collector: GarbageCollector | None = None,
     ) -> None:
-        self.collector = collector or Collector()
+        self.collector = collector or GarbageCollector()
         self.settings = settings
         self._reactor = reactor
         self._registry: PluginRegistry = load_plugins(settings.plugins_dir, is_lenient=True)
@@ -101,7 +101,7 @@ class Node:
         )
         self._views: dict[str, PluginView] = {}
         self._access_by_vhost: dict[str, Access] = {}
-        self.store_side = StoreSide(settings.storage.compact_at)
+        self.store_files = StoreFiles(settings.storage.compact_at)
         self._store = self._open_store()
         self._clock = clock = ReactorClock(reactor, lambda: self._turn.touch())
         self.broker = Broker(
@@ -120,7 +120,7 @@ class Node:
                 reserve=settings.queues.reserve,
             ),
         )
-        self.store_side.broker = self.broker
+        self.store_files.broker = self.broker
         clock.on_fault = partial(self.broker.faults.contain, "timer")
         self.throttle = LoginThrottle(throttle_rules(settings), clock.monotonic_s, clock.call_later)
         apply_access_settings(settings, self.broker, self.throttle)
@@ -133,8 +133,8 @@ class Node:
         self._recovery = Recovery(self.broker, self._store.record_count())
         self._start = Start(reactor, self._recovery, self.collector.tick)
         self._not_ready = NotReadyListeners(settings, reactor, wire_clock, self._recovery)
-        self._worker = Child(reactor, WORKER)
-        self._archive = ArchiveSide(settings, self.broker, self._worker, self._turn.touch)
+        self._worker = WorkerProcess(reactor, WORKER)
+        self._archive = ArchiveService(settings, self.broker, self._worker, self._turn.touch)
         self.on_failure: Callable[[], None] = lambda: None
         self.on_start_failed: Callable[[Exception], None] = lambda error: None
         self.broker.on_failure = self._store_failed
@@ -148,13 +148,13 @@ class Node:
             settings.disk_free_limit,
             self.collector.collect_all,
         )
-        self._watch = LoopingCall(partial(self._steadily, self._mind_memory))
-        self._tick = LoopingCall(partial(self._steadily, self._tick_all))
-        self._compacting = LoopingCall(partial(self._steadily, steady(self.store_side.check)))
+        self._watch = LoopingCall(partial(self._contain_faults, self._check_memory))
+        self._tick = LoopingCall(partial(self._contain_faults, self._tick_all))
+        self._compacting = LoopingCall(partial(self._contain_faults, ignoring_read_errors(self.store_files.check)))
         self._compacting.clock = reactor
         self._statistics = Statistics(self.broker, reactor.seconds, settings.data)
         slices = Cooperator(scheduler=lambda call: reactor.callLater(0, call))
-        self._look = LoopingCall(lambda: slices.coiterate(self._steady(self._statistics.look())))
+        self._sampling = LoopingCall(lambda: slices.coiterate(self._contain_step_faults(self._statistics.look())))
         self._mqtt = mqtt_settings(settings, self.broker, self._access_of)
         self._sys_topics = sys_topics(self._mqtt, self._turn_watch)
         self._mqtt_factory = MqttFactory(self._mqtt, self._turn)
@@ -162,9 +162,13 @@ class Node:
         self._amqp_factories: list[AmqpFactory] = []
         self._tls_contexts: list[TlsContext] = []
         self._context: ApiContext | None = None
-        self._tell = LoopingCall(lambda: slices.coiterate(self._steady(self._in_turns(self._sys_topics.tell()))))
-        self._watch_anew = LoopingCall(self._turn_watch.look)
-        self._watch_anew.clock = self._watch.clock = self._tick.clock = self._look.clock = self._tell.clock = reactor
+        self._sys_topics_loop = LoopingCall(
+            lambda: slices.coiterate(self._contain_step_faults(self._ending_turns(self._sys_topics.tell())))
+        )
+        self._turn_reports = LoopingCall(self._turn_watch.look)
+        self._turn_reports.clock = self._watch.clock = self._tick.clock = self._sampling.clock = (
+            self._sys_topics_loop.clock
+        ) = reactor
 
     def _watch_turns(self, schedule: Schedule, clock: ReactorClock) -> TurnWatch:
         """Measure the turns of the loop and log long ones with their causes."""
@@ -185,7 +189,7 @@ class Node:
         Clients that connect during recovery wait for half a second and are then refused as not ready. ``progress``
         is called with a line of text every second. ``on_start_failed`` is called with the error if the start fails.
         """
-        self._start.on_slow = self._tell_not_ready
+        self._start.on_slow = self._serve_not_ready
         self._start.progress = progress
         self._clock.hold()
         self._start.begin(self._starting(), ready, self.on_start_failed)
@@ -200,27 +204,27 @@ class Node:
             definitions = read_definitions(self.settings.load_definitions)
             source = str(self.settings.load_definitions)
             yield from steps_of(definitions, self.broker, source, self.settings.default_vhost)
-        warn_of_open_doors(self.settings, self.broker.directory)
+        warn_of_logins_without_secret(self.settings, self.broker.directory)
         self._clock.release()
         self.broker.journal.flush()
         aside = len(self.broker.set_aside)
         count = self._recovery.messages
         _log.info("recovered", vhosts=len(self.broker.vhost_by_name), messages=count, set_aside=aside)
-        self._start_clockwork()
-        self._tell_inert_plugins()
+        self._start_periodic_calls()
+        self._log_inert_plugins()
         self._is_starting = False
         self._listen()
 
-    def _start_clockwork(self) -> None:
+    def _start_periodic_calls(self) -> None:
         intervals = [
             (self._compacting, STORE_INTERVAL_S),
-            (self._watch_anew, _WATCH_INTERVAL_S),
+            (self._turn_reports, _WATCH_INTERVAL_S),
             (self._watch, SHORT_INTERVAL_S),
             (self._tick, 1 / TICKS_PER_S),
-            (self._look, LOOK_INTERVAL_S),
+            (self._sampling, SAMPLE_INTERVAL_S),
         ]
         if self.settings.mqtt.sys_interval_s:
-            intervals.append((self._tell, self.settings.mqtt.sys_interval_s))
+            intervals.append((self._sys_topics_loop, self.settings.mqtt.sys_interval_s))
         for loop, interval_s in intervals:
             loop.start(interval_s).addErrback(lambda failure: _log.error("clockwork stopped", error=failure.value))
 
@@ -236,7 +240,7 @@ class Node:
             return
         self.broker.connections.force_close("broker forced connection closure with reason 'shutdown'")
         self._turn.end()
-        self._wait_for_goodbyes(self._reactor.seconds() + _GOODBYE_S, done)
+        self._wait_for_disconnects(self._reactor.seconds() + _DISCONNECT_TIMEOUT_S, done)
 
     def reload(self, read: Callable[[], Settings]) -> None:
         """Reload the settings, the certificates and the log file; log the changes."""
@@ -298,9 +302,9 @@ class Node:
             return MemoryStore(defer=lambda call: self._reactor.callLater(0, call))
         from gateway_lmdb import LmdbStore
 
-        call, told = self._reactor.callFromThread, self.store_side.told
-        self.store_side.store = LmdbStore(data, call_in_kernel=call, on_compaction=told)
-        return self.store_side.store
+        call, log_progress = self._reactor.callFromThread, self.store_files.log_progress
+        self.store_files.store = LmdbStore(data, call_in_kernel=call, on_compaction=log_progress)
+        return self.store_files.store
 
     def _view(self, vhost: str, enabled: Mapping[str, Mapping[str, Value]]) -> PluginView:
         """Return the plugins of a virtual host: those stored and those the configuration adds."""
@@ -312,7 +316,7 @@ class Node:
         self._access_by_vhost[vhost] = self._access(view, vhost)
         return view
 
-    def _tell_inert_plugins(self) -> None:
+    def _log_inert_plugins(self) -> None:
         """Log the plugins that are unavailable, and the consequences."""
         for name, reason in self._registry.broken.items():
             _log.error("plugin not loaded", plugin=name, reason=reason)
@@ -356,7 +360,7 @@ class Node:
         name = self.settings.default_vhost
         return self._access_of(name) if name in self._views else self._access(self._registry.view("", {}), "")
 
-    def _judges_late(self) -> bool:
+    def _may_log_in_elsewhere(self) -> bool:
         """Return whether another virtual host might accept a user that the default one does not have."""
         return any(name != self.settings.default_vhost and self._enables_plugins(name) for name in self._views)
 
@@ -429,7 +433,7 @@ class Node:
             self._open("web_stomps", settings.web_stomps.port, web_stomp, settings.web_stomp.proxy_protocol, options)
         self._open("management", settings.management.port, self._management())
 
-    def _tell_not_ready(self) -> None:
+    def _serve_not_ready(self) -> None:
         """Answer on all ports that the broker is not ready."""
         for name in self.addresses:
             tls = self._tls_context() if name in TLS_LISTENERS else None
@@ -460,7 +464,7 @@ class Node:
             access_of=self._access_of,
             statistics=self._statistics,
             topics_of=self._mqtt.mapping_of,
-            pipeline=pipeline_side(settings, self.broker.clock, self._worker, self._archive),
+            pipeline=pipeline_context(settings, self.broker.clock, self._worker, self._archive),
             touch=self._turn.touch,
             addresses=lambda: self.addresses,
             memory_limit=self._watermarks.memory_limit,
@@ -474,8 +478,8 @@ class Node:
             reactor=self._reactor,
             collections=self.collector.facts,
             turns=self._turn_watch.shown,
-            store_facts=self.store_side.facts,
-            compact_store=self.store_side.compact,
+            store_facts=self.store_files.facts,
+            compact_store=self.store_files.compact,
             inert_plugins=self._inert_plugins,
         )
         return management_site(self._context)
@@ -496,7 +500,7 @@ class Node:
         return AmqpContext(
             broker=self.broker,
             login=self._login_access(),
-            judges_late=self._judges_late,
+            judges_late=self._may_log_in_elsewhere,
             access_of=self._access_of,
             token=lambda: secrets.token_urlsafe(16),
             server_properties={
@@ -528,26 +532,26 @@ class Node:
             except Exception:  # isolate connections: close the failing one and log the error
                 peer.fail()
 
-    def _mind_memory(self) -> None:
+    def _check_memory(self) -> None:
         """Collect garbage that is due, and compare memory and disk with their limits."""
         self.collector.tick()
         self._watermarks.tick()
 
-    def _steadily(self, call: Callable[[], None]) -> None:
+    def _contain_faults(self, call: Callable[[], None]) -> None:
         """Wrap a periodic call: an exception does not prevent the next calls."""
         try:
             call()
         except Exception as error:  # a stopped clock would freeze alarms, timeouts and statistics
             self.broker.faults.contain("clockwork", error)
 
-    def _steady(self, steps: Iterator[None]) -> Iterator[None]:
+    def _contain_step_faults(self, steps: Iterator[None]) -> Iterator[None]:
         """Run the steps of long periodic work; an exception ends only this run."""
         try:
             yield from steps
         except Exception as error:  # as above
             self.broker.faults.contain("clockwork", error)
 
-    def _in_turns(self, steps: Iterator[None]) -> Iterator[None]:
+    def _ending_turns(self, steps: Iterator[None]) -> Iterator[None]:
         """End each slice of long work in a turn."""
         for step in steps:
             self._turn.touch()
@@ -577,11 +581,18 @@ class Node:
         _log.error("the store failed, the broker stops", reason=reason)
         self.on_failure()
 
-    def _wait_for_goodbyes(self, deadline: float, done: Callable[[], None]) -> None:
+    def _wait_for_disconnects(self, deadline: float, done: Callable[[], None]) -> None:
         if len(self.broker.connections) and self._reactor.seconds() < deadline:
-            self._reactor.callLater(0.02, self._wait_for_goodbyes, deadline, done)
+            self._reactor.callLater(0.02, self._wait_for_disconnects, deadline, done)
             return
-        for loop in (self._watch, self._watch_anew, self._tick, self._look, self._tell, self._compacting):
+        for loop in (
+            self._watch,
+            self._turn_reports,
+            self._tick,
+            self._sampling,
+            self._sys_topics_loop,
+            self._compacting,
+        ):
             if loop.running:
                 loop.stop()
         self._turn.end()

@@ -8,7 +8,7 @@ from gateway.management.pipeline.side import PipelineSide
 from gateway.management.pipeline.staging import Staging
 
 
-def pipeline_side(settings: Settings, clock: Clock, worker: EncodingWorker, encoder: SegmentEncoder) -> PipelineSide:
+def pipeline_context(settings: Settings, clock: Clock, worker: EncodingWorker, encoder: SegmentEncoder) -> PipelineSide:
     """Return the readers of streams, which use ``worker`` and ``encoder``, and the staged rows that are not yet
     published.
     """

@@ -15,7 +15,7 @@ _log: Final = StructuredLog("app")
 
 
 @dataclass(frozen=True, slots=True)
-class Reloaded:
+class ReloadResult:
     """The settings a reload changed, and those of them that take effect after a restart."""
 
     settings: Settings
@@ -46,7 +46,7 @@ def reload(
     return reloaded.settings
 
 
-def _reload(old: Settings, read: Callable[[], Settings], contexts: list[TlsContext]) -> Reloaded:
+def _reload(old: Settings, read: Callable[[], Settings], contexts: list[TlsContext]) -> ReloadResult:
     """Check everything, then change the log and the certificates. :raises GatewayError: before anything changed."""
     new = read()
     changed = differences(old, new)
@@ -62,4 +62,4 @@ def _reload(old: Settings, read: Callable[[], Settings], contexts: list[TlsConte
         raise ConfigurationError(f"log.file: cannot be opened: {error.strerror}") from error
     for renew in renewals:
         renew()
-    return Reloaded(settings, [key for key in changed if key in live], [key for key in changed if key not in live])
+    return ReloadResult(settings, [key for key in changed if key in live], [key for key in changed if key not in live])

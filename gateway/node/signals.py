@@ -45,7 +45,7 @@ class Signals:
     """The signal handlers of a running broker.
 
     Handlers run between two bytecodes of the main thread, also while the reactor is in long work. The reactor calls
-    ``stop`` and ``reload``; ``facts`` returns the state for a dump beside the stacks, and runs in its own thread.
+    ``stop`` and ``reload``; ``state`` returns the state for a dump beside the stacks, and runs in its own thread.
     ``is_ready`` is set once the broker has started; before that, no orderly stop is needed.
     """
 
@@ -54,12 +54,12 @@ class Signals:
         reactor: Any,  # Any: Twisted's interfaces are not types
         stop: Callable[[], None],
         reload: Callable[[], None],
-        facts: Callable[[], dict[str, object]],
+        state: Callable[[], dict[str, object]],
     ) -> None:
         self._reactor = reactor
         self._stop = stop
         self._reload = reload
-        self._facts = facts
+        self._state = state
         self._asked_at_s = 0.0
         self._is_stopping = False
         self.is_ready = False
@@ -90,8 +90,8 @@ class Signals:
         now_s = time.monotonic()
         if not self._asked_at_s:
             self._asked_at_s = now_s
-            self._reactor.callFromThread(self._begin_to_stop)
-            watchdog = threading.Timer(GRACE_S, self._end_if_stuck)
+            self._reactor.callFromThread(self._begin_stop)
+            watchdog = threading.Timer(GRACE_S, self._end_if_blocked)
             watchdog.daemon = True
             watchdog.start()
         elif not self._is_stopping and now_s - self._asked_at_s > SECOND_S:
@@ -101,15 +101,15 @@ class Signals:
         self._reactor.callFromThread(self._reload)
 
     def _on_dump(self, number: int, frame: object) -> None:
-        threading.Thread(target=self._tell_facts, daemon=True).start()
+        threading.Thread(target=self._log_state, daemon=True).start()
 
     # Consequences
 
-    def _begin_to_stop(self) -> None:
+    def _begin_stop(self) -> None:
         self._is_stopping = True
         self._stop()
 
-    def _end_if_stuck(self) -> None:
+    def _end_if_blocked(self) -> None:
         if not self._is_stopping:
             self._end_at_once()
 
@@ -123,8 +123,8 @@ class Signals:
             faulthandler.dump_traceback(file=log_descriptor(), all_threads=True)
         os._exit(SOFTWARE)
 
-    def _tell_facts(self) -> None:
+    def _log_state(self) -> None:
         try:
-            _log.info("dump", threads=len(sys._current_frames()), **self._facts())
+            _log.info("dump", threads=len(sys._current_frames()), **self._state())
         except Exception as error:  # another thread reads data that the reactor may be changing
             _log.info("dump", error=repr(error))

@@ -56,7 +56,7 @@ class Start:
         """Run the steps; then call ``ready``, or ``failed`` with the exception that a step or ``ready`` raised."""
         self._steps, self._ready, self._failed = steps, ready, failed
         self._began_s = self._reported_s = self._logged_s = self._reactor.seconds()
-        self._go_on()
+        self._run_slice()
 
     def stop(self) -> None:
         """Run no more steps."""
@@ -64,7 +64,7 @@ class Start:
         if self._next is not None and self._next.active():
             self._next.cancel()
 
-    def _go_on(self) -> None:
+    def _run_slice(self) -> None:
         ends_s = self._reactor.seconds() + _SLICE_S
         try:
             if all(self._reactor.seconds() < ends_s for _ in self._steps):
@@ -75,7 +75,7 @@ class Start:
         except Exception as error:  # any error must stop the reactor, which has no broker to serve
             self._failed(error)
             return
-        self._next = self._reactor.callLater(0, self._go_on)
+        self._next = self._reactor.callLater(0, self._run_slice)
 
     def _report(self, now_s: float) -> None:
         if not self._is_slow and now_s - self._began_s >= _SOON_S:

@@ -26,7 +26,7 @@ _EVENTS: Final[Mapping[str, str]] = {
 }
 
 
-class StoreSide:
+class StoreFiles:
     """Reports the files of an LMDB store and compacts them: on request, and when ``compact_at`` bytes are free.
 
     ``store`` is ``None`` if nothing is kept in files.
@@ -50,7 +50,7 @@ class StoreSide:
         if usage.free_bytes >= self._compact_at and usage.free_bytes >= usage.file_bytes * _LEAST_SHARE:
             store.compact()
 
-    def told(self, progress: "CompactionProgress") -> None:
+    def log_progress(self, progress: "CompactionProgress") -> None:
         """Log the progress of a compaction."""
         event = _EVENTS.get(progress.state)
         if self.broker is None or event is None:
@@ -88,7 +88,7 @@ class StoreSide:
         return facts
 
 
-def steady(check: Callable[[], None]) -> Callable[[], None]:
+def ignoring_read_errors(check: Callable[[], None]) -> Callable[[], None]:
     """Return the same check, which ignores read errors: the writer of the store reports them."""
 
     def checked() -> None:

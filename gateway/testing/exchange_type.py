@@ -57,15 +57,15 @@ def check_exchange_type(
     :raises AssertionError: with a sentence that names the broken promise.
     """
     check = _Check(factory, arguments or {}, binding_keys, binding_arguments)
-    check.an_exchange_without_bindings_routes_nowhere()
+    check.an_exchange_without_bindings_routes_to_no_destination()
     check.only_bound_destinations_are_routed_to()
     check.exchanges_do_not_share_bindings()
-    check.unbinding_forgets(in_order=list)
-    check.unbinding_forgets(in_order=reversed)
-    check.a_binding_may_come_back()
+    check.unbound_destinations_get_nothing(in_order=list)
+    check.unbound_destinations_get_nothing(in_order=reversed)
+    check.a_removed_binding_can_be_added_again()
     if getattr(factory, "routes_by_key", False):
-        check.the_key_alone_decides()
-        check.what_was_unbound_leaves_no_trace()
+        check.messages_with_the_same_key_are_routed_alike()
+        check.unbinding_restores_the_earlier_routing()
 
 
 def stand_in_binding(destination: StandIn, routing_key: str = "", arguments: Arguments | None = None) -> Binding:
@@ -116,7 +116,7 @@ class _Check:
             raise AssertionError("Every binding was refused; give binding_keys and binding_arguments the type accepts.")
         self._bindings += self._accepted(self._second_bindings(binding_keys))
 
-    def an_exchange_without_bindings_routes_nowhere(self) -> None:
+    def an_exchange_without_bindings_routes_to_no_destination(self) -> None:
         exchange = self._exchange([])
         for message in self._messages:
             self._expect_among(set(), self._route(exchange, message), message, "an exchange without bindings")
@@ -135,7 +135,7 @@ class _Check:
             self._bind(first, binding)
         self._expect_routes_among(set(), second, "another exchange of the type")
 
-    def unbinding_forgets(self, in_order: Callable[[list[Binding]], Iterable[Binding]]) -> None:
+    def unbound_destinations_get_nothing(self, in_order: Callable[[list[Binding]], Iterable[Binding]]) -> None:
         exchange = self._exchange(self._bindings)
         remaining = list(self._bindings)
         for binding in in_order(self._bindings):
@@ -144,14 +144,14 @@ class _Check:
             bound = {other.destination for other in remaining}
             self._expect_routes_among(bound, exchange, f"after unbind of {_described(binding)} the exchange")
 
-    def a_binding_may_come_back(self) -> None:
+    def a_removed_binding_can_be_added_again(self) -> None:
         for binding in self._bindings:
             exchange = self._exchange([binding])
             self._unbind(exchange, binding)
             self._bind(exchange, binding)
             self._expect_routes_among({binding.destination}, exchange, "an exchange with one binding")
 
-    def the_key_alone_decides(self) -> None:
+    def messages_with_the_same_key_are_routed_alike(self) -> None:
         exchange = self._exchange(self._bindings)
         for key in ROUTING_KEYS:
             expected = self._route(exchange, plain_message(key))
@@ -159,11 +159,11 @@ class _Check:
                 for body in (b"", b"body"):
                     if self._route(exchange, plain_message(key, headers, body)) != expected:
                         raise AssertionError(
-                            f"The type says routes_by_key, but messages with the key {key!r} were routed differently;  "
+                            f"The type says routes_by_key, but messages with the key {key!r} were routed differently; "
                             f"one message had the headers {dict(headers)!r} and the body {body!r}."
                         )
 
-    def what_was_unbound_leaves_no_trace(self) -> None:
+    def unbinding_restores_the_earlier_routing(self) -> None:
         """Check that unbinding restores the earlier routing, which must depend on the bindings alone."""
         gone = Random(1).sample(
             self._bindings, len(self._bindings) // 3

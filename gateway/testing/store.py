@@ -74,7 +74,7 @@ def _positions_count_appends_and_all_become_durable(place: StorePlace) -> None:
     assert session.watermark == session.appended == 31
 
 
-def _what_was_reported_survives_a_crash(place: StorePlace) -> None:
+def _reported_changes_survive_a_crash(place: StorePlace) -> None:
     session = StoreSession(place)
     message = message_with(7, b"\x00\xff" * 500, "ex\u00e4mple", "a.b\u20ac")
     session.append(Put(queue_record(3)), Stored(message), Enqueued(3, 12, 7, 1_700_000_000_123, 2))
@@ -86,7 +86,7 @@ def _what_was_reported_survives_a_crash(place: StorePlace) -> None:
     assert session.store.record_count() == 2, f"there are {session.store.record_count()} records to recover, not 2"
 
 
-def _a_place_keeps_everything_it_says(place: StorePlace) -> None:
+def _a_queue_position_keeps_all_its_fields(place: StorePlace) -> None:
     said = Enqueued(3, 12, 7, 1_700_000_000_123, 2, 1000, 255, 1_700_000_060_000, 1_800_000_000_000)
     session = StoreSession(place)
     session.append(Put(queue_record(3)), Stored(message_with(7)), said)
@@ -96,7 +96,7 @@ def _a_place_keeps_everything_it_says(place: StorePlace) -> None:
     assert not differing, f"a place came back with another {', '.join(differing)}"
 
 
-def _messages_that_an_exchange_holds_back_are_kept_like_those_of_queues(place: StorePlace) -> None:
+def _messages_delayed_by_an_exchange_are_stored_like_those_of_queues(place: StorePlace) -> None:
     session = StoreSession(place)
     session.append(Put(ExchangeRecord("/", "later", "x-delayed-message", False, False, {}, queue_id=4)))
     session.append(Stored(message_with(1)), Enqueued(4, 1, 1, 0, due_at_ms=1_700_000_000_000))
@@ -108,7 +108,7 @@ def _messages_that_an_exchange_holds_back_are_kept_like_those_of_queues(place: S
     assert session.content(1) is None, "the content of a message was kept after its last holder was removed"
 
 
-def _recovery_yields_entities_first_and_places_in_order(place: StorePlace) -> None:
+def _recovery_yields_entities_first_and_positions_in_order(place: StorePlace) -> None:
     session = StoreSession(place)
     session.append(Put(queue_record(1)), Stored(message_with(1)), Enqueued(1, 20, 1, 0))
     session.append(Put(queue_record(2)), Stored(message_with(2)), Enqueued(2, 300, 2, 0), Enqueued(1, 21, 1, 0))
@@ -150,7 +150,7 @@ def _every_kind_of_value_comes_back(place: StorePlace) -> None:
     assert isinstance(found, ParameterRecord) and found.value == value, f"{value!r} came back as {found!r}"  # noqa: PT018
 
 
-def _what_is_set_aside_is_told_at_each_start_and_keeps_its_messages(place: StorePlace) -> None:
+def _quarantined_records_are_reported_at_each_start_and_keep_their_messages(place: StorePlace) -> None:
     session = StoreSession(place)
     aside = SetAside("queue", ("/", "q1"), "spoilt", 1)
     session.append(Put(queue_record(1)), Put(queue_record(2)), Stored(message_with(1)), Enqueued(1, 1, 1, 0))
@@ -167,7 +167,7 @@ def _what_is_set_aside_is_told_at_each_start_and_keeps_its_messages(place: Store
         assert session.content(2) is None, "a content that is set aside is still found"
 
 
-def _what_was_let_go_does_not_come_back(place: StorePlace) -> None:
+def _discarded_messages_are_not_recovered(place: StorePlace) -> None:
     session = StoreSession(place)
     session.append(Put(queue_record(1)), Put(queue_record(2)))
     for number in range(1, 9):
@@ -183,7 +183,7 @@ def _what_was_let_go_does_not_come_back(place: StorePlace) -> None:
     assert session.content(8) is not None, "the content of a message that another queue holds is gone"
 
 
-def _what_came_and_went_leaves_no_trace(place: StorePlace) -> None:
+def _messages_added_and_removed_between_commits_leave_nothing(place: StorePlace) -> None:
     session = StoreSession(place)
     session.append(Put(queue_record(1)), Stored(message_with(1)), Enqueued(1, 1, 1, 0))
     session.settle()
@@ -248,7 +248,7 @@ def _contents_are_readable_from_append_until_discarded(place: StorePlace) -> Non
     assert session.store.messages([2, 3]) == [None, expected[0]], "a discarded content is there, or another one gone"
 
 
-def _the_content_is_that_of_the_moment_of_the_append(place: StorePlace) -> None:
+def _contents_are_those_at_the_time_of_the_append(place: StorePlace) -> None:
     session = StoreSession(place)
     message = message_with(5)
     session.append(Put(queue_record(1)), Stored(message), Enqueued(1, 1, 5, 0))
@@ -273,7 +273,7 @@ def _spilled_contents_end_with_the_run(place: StorePlace) -> None:
     assert session.content(1) is not None, "content that was not spilled is gone"
 
 
-def _messages_of_a_queue_that_is_gone_are_not_recovered(place: StorePlace) -> None:
+def _messages_of_a_deleted_queue_are_not_recovered(place: StorePlace) -> None:
     session = StoreSession(place)
     session.append(Put(queue_record(1)), Put(queue_record(2)), Stored(message_with(1)), Stored(message_with(2)))
     session.append(Enqueued(1, 1, 1, 0), Enqueued(2, 2, 1, 0), Enqueued(1, 3, 2, 0))
@@ -302,21 +302,21 @@ def _closing_makes_everything_durable(place: StorePlace) -> None:
 STORE_CHECKS: Final[tuple[Callable[[StorePlace], None], ...]] = (
     _an_empty_store_holds_nothing,
     _positions_count_appends_and_all_become_durable,
-    _what_was_reported_survives_a_crash,
-    _a_place_keeps_everything_it_says,
-    _messages_that_an_exchange_holds_back_are_kept_like_those_of_queues,
-    _recovery_yields_entities_first_and_places_in_order,
+    _reported_changes_survive_a_crash,
+    _a_queue_position_keeps_all_its_fields,
+    _messages_delayed_by_an_exchange_are_stored_like_those_of_queues,
+    _recovery_yields_entities_first_and_positions_in_order,
     _entities_are_replaced_and_removed_by_key,
     _every_kind_of_value_comes_back,
-    _what_is_set_aside_is_told_at_each_start_and_keeps_its_messages,
-    _what_was_let_go_does_not_come_back,
-    _what_came_and_went_leaves_no_trace,
+    _quarantined_records_are_reported_at_each_start_and_keep_their_messages,
+    _discarded_messages_are_not_recovered,
+    _messages_added_and_removed_between_commits_leave_nothing,
     _an_append_survives_whole_or_not_at_all,
     _applying_twice_is_the_same_as_once,
     _contents_are_readable_from_append_until_discarded,
-    _the_content_is_that_of_the_moment_of_the_append,
+    _contents_are_those_at_the_time_of_the_append,
     _spilled_contents_end_with_the_run,
-    _messages_of_a_queue_that_is_gone_are_not_recovered,
+    _messages_of_a_deleted_queue_are_not_recovered,
     _closing_makes_everything_durable,
     *STREAM_CHECKS,
 )

@@ -95,7 +95,7 @@ class StoreSession:
 
     def on_durable(self, watermark: Lsn) -> None:
         """Check that the watermark rises, at most to the last append."""
-        self._heard("on_durable")
+        self._check_call("on_durable")
         assert watermark > self.watermark, f"the watermark went from {self.watermark} to {watermark}: it must rise"
         assert watermark <= self.appended, f"{watermark} is reported durable, but only {self.appended} was appended"
         self.watermark = watermark
@@ -106,21 +106,21 @@ class StoreSession:
 
     def on_set_aside(self, aside: SetAside) -> None:
         """Check the thread and the time of the call."""
-        self._heard("on_set_aside")
+        self._check_call("on_set_aside")
 
     def on_stalled(self, reason: str) -> None:
         """Check the thread and the time of the call."""
-        self._heard("on_stalled")
+        self._check_call("on_stalled")
 
     def on_resumed(self) -> None:
         """Check the thread and the time of the call."""
-        self._heard("on_resumed")
+        self._check_call("on_resumed")
 
     def on_failed(self, reason: str) -> None:
         """Fail: no check makes a store fail."""
         raise AssertionError(f"the store failed: {reason}")
 
-    def _heard(self, call: str) -> None:
+    def _check_call(self, call: str) -> None:
         assert not self._is_appending, f"{call} was called from inside append"
         assert threading.get_ident() == self._thread, f"{call} was called on another thread than the kernel's"
 

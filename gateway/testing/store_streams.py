@@ -34,7 +34,7 @@ _MOMENT_MS: Final = 1_700_000_000_000
 _ALL: Final = 1 << 30
 
 
-def line(stream_id: int, offset: int, size: int = 4) -> Appended:
+def stream_message(stream_id: int, offset: int, size: int = 4) -> Appended:
     """Return a message of a stream; all its fields follow from its offset."""
     message = message_with(0, bytes([offset % 256]) * size, "ex\u00e4mple", f"key {offset % 7}")
     return Appended(stream_id, offset, _MOMENT_MS + offset, b"filter" * (offset % 3), message)
@@ -53,7 +53,7 @@ def read_all(session: StoreSession, stream_id: int, offset: int, most_bytes: int
         assert first <= offset, f"asked for offset {offset}, the store returns chunks from {first} on"
         for found, moment_ms, value, content in entries(data, offset):
             assert found == offset, f"offset {found} follows {offset - 1} in stream {stream_id}"
-            sent = line(stream_id, found, len(decode_content(content).body))
+            sent = stream_message(stream_id, found, len(decode_content(content).body))
             assert (moment_ms, value) == (sent.timestamp_ms, sent.filter_value), f"offset {found} is another message's"
             assert decode_content(content) == content_of(sent.message), f"the content at offset {found} differs"
             read.append(found)
@@ -78,9 +78,11 @@ def _bounds(session: StoreSession) -> list[tuple[int, int, int, bool]]:
 def _messages_of_a_stream_come_back_in_order_from_any_offset(place: StorePlace) -> None:
     session = StoreSession(place)
     assert session.store.stream_chunks(1, 0, _ALL) is None, "a new store returns chunks of a stream"
-    session.append(Put(queue_record(1)), line(1, 0))
-    session.append(*(line(1, offset) for offset in range(1, 10)))
-    session.append(line(1, 10, size=300_000), *(line(1, offset, size=50_000) for offset in range(11, 20)))
+    session.append(Put(queue_record(1)), stream_message(1, 0))
+    session.append(*(stream_message(1, offset) for offset in range(1, 10)))
+    session.append(
+        stream_message(1, 10, size=300_000), *(stream_message(1, offset, size=50_000) for offset in range(11, 20))
+    )
     for _ in range(2):
         session.settle()
         for offset in (0, 5, 10, 19):
@@ -99,7 +101,7 @@ def _a_read_of_a_stream_is_bounded(place: StorePlace) -> None:
     session = StoreSession(place)
     session.append(Put(queue_record(1)))
     for start in range(0, 600, 100):
-        session.append(*(line(1, offset, size=1000) for offset in range(start, start + 100)))
+        session.append(*(stream_message(1, offset, size=1000) for offset in range(start, start + 100)))
         session.settle()
     data = session.store.stream_chunks(1, 250, 400_000)
     assert data is not None, "offset 250 of 600 is not found"
@@ -112,7 +114,7 @@ def _streams_do_not_mix(place: StorePlace) -> None:
     session = StoreSession(place)
     session.append(*(Put(queue_record(number)) for number in (1, 2, 256)))
     for offset in range(40):
-        session.append(*(line(number, offset) for number in (1, 2, 256) if offset < 30 or number == 2))
+        session.append(*(stream_message(number, offset) for number in (1, 2, 256) if offset < 30 or number == 2))
     session.append(Truncated(2, 0), Sealed(segment(256, 0, 30)))
     session.crash_settled()
     for number, end in ((1, 30), (2, 40), (256, 30)):
@@ -123,13 +125,13 @@ def _streams_do_not_mix(place: StorePlace) -> None:
     assert kinds == [Put] * 3 + [StreamSegment] * 4, f"segments come behind every Put, but recovery gave {kinds}"
 
 
-def _sealed_segments_keep_what_is_said_of_them(place: StorePlace) -> None:
+def _sealed_segments_keep_their_metadata(place: StorePlace) -> None:
     session = StoreSession(place)
     session.append(Put(queue_record(1)), Stored(message_with(7)), Enqueued(1, 1, 7, 0))
     for start in (0, 100, 200):
-        session.append(*(line(1, offset, size=3000) for offset in range(start, start + 100)))
+        session.append(*(stream_message(1, offset, size=3000) for offset in range(start, start + 100)))
         session.append(Sealed(segment(1, start, start + 100, bytes([start]) * 17)))
-    session.append(*(line(1, offset) for offset in range(300, 310)))
+    session.append(*(stream_message(1, offset) for offset in range(300, 310)))
     for _ in range(2):
         session.crash_settled()
         _expect(session, 1, 0, 310)
@@ -143,8 +145,8 @@ def _sealed_segments_keep_what_is_said_of_them(place: StorePlace) -> None:
 
 def _a_sealed_segment_may_be_in_a_file(place: StorePlace) -> None:
     session = StoreSession(place)
-    session.append(Put(queue_record(1)), *(line(1, offset, size=2000) for offset in range(300)))
-    session.append(Sealed(segment(1, 0, 300)), line(1, 300))
+    session.append(Put(queue_record(1)), *(stream_message(1, offset, size=2000) for offset in range(300)))
+    session.append(Sealed(segment(1, 0, 300)), stream_message(1, 300))
     session.settle()
     assert session.store.segment_path(1, 300) is None, "a segment that is not sealed is said to be in a file"
     assert session.store.segment_path(2, 0) is None, "a segment of a stream that never was is said to be in a file"
@@ -159,11 +161,13 @@ def _a_sealed_segment_may_be_in_a_file(place: StorePlace) -> None:
     _expect(session, 1, 300, 301)
 
 
-def _what_was_truncated_does_not_come_back_and_offsets_go_on(place: StorePlace) -> None:
+def _truncated_messages_are_not_recovered_and_offsets_continue(place: StorePlace) -> None:
     session = StoreSession(place)
     session.append(Put(queue_record(1)))
     for first in (0, 10, 20):
-        session.append(*(line(1, offset) for offset in range(first, first + 10)), Sealed(segment(1, first, first + 10)))
+        session.append(
+            *(stream_message(1, offset) for offset in range(first, first + 10)), Sealed(segment(1, first, first + 10))
+        )
     session.append(Truncated(1, 10))
     session.settle()
     _expect(session, 1, 10, 30)
@@ -173,20 +177,20 @@ def _what_was_truncated_does_not_come_back_and_offsets_go_on(place: StorePlace) 
     session.append(Truncated(1, 20))
     session.crash_settled()
     assert _bounds(session) == [(1, 30, 30, False)], f"a stream that is empty is recovered as {_bounds(session)}"
-    session.append(*(line(1, offset) for offset in range(30, 35)))
+    session.append(*(stream_message(1, offset) for offset in range(30, 35)))
     session.crash_settled()
     _expect(session, 1, 30, 35)
 
 
-def _segments_come_and_go_within_a_step(place: StorePlace) -> None:
+def _segments_are_added_and_removed_within_a_step(place: StorePlace) -> None:
     session = StoreSession(place)
     steps: list[Change] = [
-        line(1, 0),
+        stream_message(1, 0),
         Sealed(segment(1, 0, 1)),
-        line(1, 1),
+        stream_message(1, 1),
         Sealed(segment(1, 1, 2)),
         Truncated(1, 1),
-        line(1, 2),
+        stream_message(1, 2),
     ]
     session.append(Put(queue_record(1)), *steps)
     session.settle()
@@ -199,9 +203,9 @@ def _appending_to_a_stream_twice_is_the_same_as_once(place: StorePlace) -> None:
     session = StoreSession(place)
     changes: list[Change] = [
         Put(queue_record(1)),
-        line(1, 0),
-        line(1, 1),
-        line(1, 2),
+        stream_message(1, 0),
+        stream_message(1, 1),
+        stream_message(1, 2),
         Sealed(segment(1, 0, 2)),
         Truncated(1, 2),
     ]
@@ -216,17 +220,17 @@ def _appending_to_a_stream_twice_is_the_same_as_once(place: StorePlace) -> None:
     assert _bounds(session) == [(1, 2, 3, False)], f"recovered {_bounds(session)}"
 
 
-def _a_stream_that_is_gone_leaves_nothing(place: StorePlace) -> None:
+def _a_deleted_stream_leaves_nothing(place: StorePlace) -> None:
     session = StoreSession(place)
     for number in (1, 2):
-        session.append(Put(queue_record(number)), *(line(number, offset) for offset in range(10)))
-        session.append(Sealed(segment(number, 0, 10)), *(line(number, offset) for offset in range(10, 20)))
+        session.append(Put(queue_record(number)), *(stream_message(number, offset) for offset in range(10)))
+        session.append(Sealed(segment(number, 0, 10)), *(stream_message(number, offset) for offset in range(10, 20)))
     session.settle()
     session.append(Truncated(1, EVERYTHING), Removed("queue", ("/", "q1")))
     session.append(Removed("queue", ("/", "q2")))
     session.crash_settled()
     assert _bounds(session) == [], f"both streams are gone, but recovered {_bounds(session)}"
-    session.append(*(Put(queue_record(number)) for number in (1, 2)), line(1, 0), line(2, 0))
+    session.append(*(Put(queue_record(number)) for number in (1, 2)), stream_message(1, 0), stream_message(2, 0))
     session.crash_settled()
     for number in (1, 2):
         _expect(session, number, 0, 1)
@@ -238,7 +242,12 @@ def _a_step_that_appends_survives_whole_or_not_at_all(place: StorePlace) -> None
     session.append(Put(queue_record(1)), Put(queue_record(2)))
     session.settle()
     for step in range(60):
-        session.append(line(1, 2 * step, 2000), line(2, step, 2000), line(1, 2 * step + 1), Enqueued(1, step + 1, 1, 0))
+        session.append(
+            stream_message(1, 2 * step, 2000),
+            stream_message(2, step, 2000),
+            stream_message(1, 2 * step + 1),
+            Enqueued(1, step + 1, 1, 0),
+        )
         if step % 10 == 9:
             session.append(Sealed(segment(1, 2 * step - 18, 2 * step + 2)))
     session.crash()
@@ -251,12 +260,12 @@ STREAM_CHECKS: Final[tuple[Callable[[StorePlace], None], ...]] = (
     _messages_of_a_stream_come_back_in_order_from_any_offset,
     _a_read_of_a_stream_is_bounded,
     _streams_do_not_mix,
-    _sealed_segments_keep_what_is_said_of_them,
+    _sealed_segments_keep_their_metadata,
     _a_sealed_segment_may_be_in_a_file,
-    _what_was_truncated_does_not_come_back_and_offsets_go_on,
-    _segments_come_and_go_within_a_step,
+    _truncated_messages_are_not_recovered_and_offsets_continue,
+    _segments_are_added_and_removed_within_a_step,
     _appending_to_a_stream_twice_is_the_same_as_once,
-    _a_stream_that_is_gone_leaves_nothing,
+    _a_deleted_stream_leaves_nothing,
     _a_step_that_appends_survives_whole_or_not_at_all,
 )
 """All single checks; each is called with an empty place."""

@@ -17,7 +17,7 @@ from twisted.internet.protocol import Factory, Protocol
 from gateway.logs.structured import StructuredLog
 from gateway.worker_process.framing import FrameReader, Head, encode_frame
 
-_log: Final = StructuredLog("child")
+_log: Final = StructuredLog("worker")
 
 #: Requests sent to the process at a time, so that it finds the next one without waiting.
 _MOST_UNDER_WAY: Final = 2
@@ -40,16 +40,16 @@ class WorkerAnswer(NamedTuple):
 
 
 class _Request:
-    __slots__ = ("answered", "head", "payload", "tries")
+    __slots__ = ("head", "on_answer", "payload", "tries")
 
-    def __init__(self, head: Head, payload: bytes, answered: Callable[[WorkerAnswer], None]) -> None:
+    def __init__(self, head: Head, payload: bytes, on_answer: Callable[[WorkerAnswer], None]) -> None:
         self.head = head
         self.payload = payload
-        self.answered = answered
+        self.on_answer = on_answer
         self.tries = 0
 
 
-class Child:
+class WorkerProcess:
     """The worker process, which runs ``module``. Owns the waiting requests.
 
     Requests are answered in order, urgent ones first; none is answered after ``stop``.
@@ -59,10 +59,10 @@ class Child:
         self._reactor = reactor
         self._module = module
         self._urgent: deque[_Request] = deque()
-        self._patient: deque[_Request] = deque()
+        self._background: deque[_Request] = deque()
         self._under_way: deque[_Request] = deque()
         self._process: subprocess.Popen[bytes] | None = None
-        self._line: _Line | None = None
+        self._connection: _Connection | None = None
         self._timer: Any = None
         self._restart_s = _RESTART_S
         self._is_stopped = False
@@ -75,39 +75,39 @@ class Child:
     @property
     def requests(self) -> int:
         """The number of unanswered requests."""
-        return len(self._urgent) + len(self._patient) + len(self._under_way)
+        return len(self._urgent) + len(self._background) + len(self._under_way)
 
     def ask(
-        self, head: Head, payload: bytes, answered: Callable[[WorkerAnswer], None], *, is_urgent: bool = False
+        self, head: Head, payload: bytes, on_answer: Callable[[WorkerAnswer], None], *, is_urgent: bool = False
     ) -> None:
-        """Send a request; ``answered`` is called once, in a later turn."""
-        (self._urgent if is_urgent else self._patient).append(_Request(head, payload, answered))
-        self._go_on()
+        """Send a request; ``on_answer`` is called once, in a later turn."""
+        (self._urgent if is_urgent else self._background).append(_Request(head, payload, on_answer))
+        self._send_next()
 
     def stop(self) -> None:
         """Kill the process and drop all requests."""
         self._is_stopped = True
         self._urgent.clear()
-        self._patient.clear()
+        self._background.clear()
         self._under_way.clear()
         self._cancel_timer()
         self._end()
 
     # The process
 
-    def _go_on(self) -> None:
+    def _send_next(self) -> None:
         """Send the next requests, up to the limit; start the process if needed and allowed."""
-        if self._line is None:
+        if self._connection is None:
             if self._timer is None and not self._is_stopped and self.requests:
                 self._start()
             return
-        while len(self._under_way) < _MOST_UNDER_WAY and (waiting := self._urgent or self._patient):
+        while len(self._under_way) < _MOST_UNDER_WAY and (waiting := self._urgent or self._background):
             request = waiting.popleft()
             self._under_way.append(request)
-            self._line.send(encode_frame(request.head, request.payload))
+            self._connection.send(encode_frame(request.head, request.payload))
         self._cancel_timer()
         if not self._under_way:
-            self._timer = self._reactor.callLater(_IDLE_S, self._rest)
+            self._timer = self._reactor.callLater(_IDLE_S, self._stop_if_idle)
 
     def _start(self) -> None:
         """Start the process with one end of a socket pair; the reactor polls the other end."""
@@ -118,21 +118,21 @@ class Child:
             end = theirs.fileno()
             self._process = subprocess.Popen(command, stdin=end, stdout=end, env=environment)
             ours.setblocking(False)
-            self._line = _Line(self)
-            self._reactor.adoptStreamConnection(ours.fileno(), socket.AF_UNIX, _LineFactory(self._line))
+            self._connection = _Connection(self)
+            self._reactor.adoptStreamConnection(ours.fileno(), socket.AF_UNIX, _ConnectionFactory(self._connection))
         _log.debug("started", module=self._module, pid=self._process.pid)
-        self._go_on()
+        self._send_next()
 
-    def _rest(self) -> None:
+    def _stop_if_idle(self) -> None:
         self._timer = None
         if not self.requests:
             self._end()
 
     def _end(self) -> None:
         """Kill the process: its work is repeatable."""
-        line, self._line = self._line, None
-        if line is not None:
-            line.hang_up()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -140,7 +140,7 @@ class Child:
 
     def _restart(self) -> None:
         self._timer = None
-        self._go_on()
+        self._send_next()
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:
@@ -149,18 +149,18 @@ class Child:
 
     # Callbacks of the connection
 
-    def answered(self, line: "_Line", head: Head, payload: bytes) -> None:
+    def on_frame(self, connection: "_Connection", head: Head, payload: bytes) -> None:
         """Complete the oldest request under way."""
-        if line is not self._line:
+        if connection is not self._connection:
             return
         self._restart_s = _RESTART_S
         request = self._under_way.popleft()
-        self._go_on()
-        request.answered(WorkerAnswer(head, payload, head.get("error")))
+        self._send_next()
+        request.on_answer(WorkerAnswer(head, payload, head.get("error")))
 
-    def lost(self, line: "_Line") -> None:
+    def on_lost(self, connection: "_Connection") -> None:
         """The process died: repeat its requests after a delay, in a new process."""
-        if line is not self._line:
+        if connection is not self._connection:
             return
         self._end()
         _log.warning("died", module=self._module, requests=len(self._under_way))
@@ -175,35 +175,35 @@ class Child:
                 failed = again.pop(0)
         self._urgent.extendleft(reversed(again))
         if failed is not None:
-            failed.answered(WorkerAnswer({}, b"", "the worker process died twice while it processed this request"))
+            failed.on_answer(WorkerAnswer({}, b"", "the worker process died twice while it processed this request"))
 
 
-class _Line(Protocol):
+class _Connection(Protocol):
     """The connection to the process."""
 
     transport: Any  # Twisted's interfaces are not types
 
-    def __init__(self, child: Child) -> None:
-        self._child = child
+    def __init__(self, worker: WorkerProcess) -> None:
+        self._worker = worker
         self._reader = FrameReader()
 
     def send(self, frame: bytes) -> None:
         self.transport.write(frame)
 
-    def hang_up(self) -> None:
+    def close(self) -> None:
         self.transport.abortConnection()
 
     def dataReceived(self, data: bytes) -> None:
         for frame in self._reader.feed(data):
-            self._child.answered(self, frame.head, frame.payload)
+            self._worker.on_frame(self, frame.head, frame.payload)
 
     def connectionLost(self, reason: object = None) -> None:
-        self._child.lost(self)
+        self._worker.on_lost(self)
 
 
-class _LineFactory(Factory):
-    def __init__(self, line: _Line) -> None:
-        self._line = line
+class _ConnectionFactory(Factory):
+    def __init__(self, connection: _Connection) -> None:
+        self._connection = connection
 
-    def buildProtocol(self, addr: object) -> _Line:
-        return self._line
+    def buildProtocol(self, addr: object) -> _Connection:
+        return self._connection

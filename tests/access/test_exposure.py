@@ -7,7 +7,7 @@ from gateway.access.passwords import ARGON2ID, hash_password
 from gateway.config import Settings
 from gateway.kernel.broker.directory import Directory
 from gateway.kernel.journal.records import UserRecord
-from gateway.node.exposure import open_doors
+from gateway.node.exposure import logins_without_secret
 from gateway.patterns import compile_pattern
 from tests.running import Gateway
 
@@ -29,7 +29,7 @@ DOORS = [
 
 @pytest.mark.parametrize(("settings", "password", "doors"), DOORS)
 def test_each_way_in_without_a_secret_is_told(settings: dict[str, object], password: str, doors: list[str]) -> None:
-    told = list(open_doors(Settings.model_validate(settings), directory_with(password)))
+    told = list(logins_without_secret(Settings.model_validate(settings), directory_with(password)))
     assert len(told) == len(doors)
     assert all(door in line for door, line in zip(doors, told, strict=True))
 

@@ -9,7 +9,7 @@ from gateway_memory import MemoryStore
 
 
 class IdleWorker:
-    """Stands in for ``Child``."""
+    """Stands in for ``WorkerProcess``."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[Head, bytes, bool]] = []

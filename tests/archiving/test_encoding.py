@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.archive.encoding import LOOK_AGAIN_S, TRY_AGAIN_S, Encoding, arrow_path
+from gateway.archive.stream_encoder import POLL_INTERVAL_S, RETRY_DELAY_S, StreamEncoder, arrow_path
 from gateway.kernel.messages.message import Message
 from gateway.kernel.streams.stream import Stream
 from gateway.testing import MemoryBroker
@@ -21,7 +21,7 @@ class Reader:
         self.store.put_into(directory)
         self.broker = MemoryBroker(self.store)
         self.worker = IdleWorker()
-        self.encoding = Encoding(self.broker.kernel, self.worker, wants_all=wants_all)  # type: ignore[arg-type]  # not a Child
+        self.encoding = StreamEncoder(self.broker.kernel, self.worker, wants_all=wants_all)  # type: ignore[arg-type]  # not a WorkerProcess
 
     def declare(self, name: str = "s") -> Stream:
         stream = self.broker.vhost.declare_queue(name, is_durable=True, arguments={"x-queue-type": "stream"})
@@ -106,7 +106,7 @@ def test_a_segment_in_no_file_yet_is_looked_for_again(reader: Reader) -> None:
     reader.seal(stream)
     assert reader.worker.asked == []
     reader.store.put_into(reader.directory)
-    reader.broker.advance(LOOK_AGAIN_S)
+    reader.broker.advance(POLL_INTERVAL_S)
     assert len(reader.worker.asked) == 1
 
 
@@ -115,7 +115,7 @@ def test_a_segment_that_cannot_be_encoded_is_tried_again(reader: Reader) -> None
     reader.encoding.want(stream)
     reader.seal(stream)
     reader.worker.answer("no memory")
-    reader.broker.advance(TRY_AGAIN_S)
+    reader.broker.advance(RETRY_DELAY_S)
     assert len(reader.worker.asked) == 2
 
 

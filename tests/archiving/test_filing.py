@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.archive.filing import LOOK_AGAIN_S, PART_SIZE, TRY_AGAIN_S, Filing
+from gateway.archive.archive_writer import PART_SIZE, POLL_INTERVAL_S, RETRY_DELAY_S, ArchiveWriter
 from gateway.kernel.archives.archive import Archive, ArchiveRules
 from gateway.kernel.events import Event
 from gateway.kernel.journal.records import PolicyRecord
@@ -27,7 +27,7 @@ class Office:
         kernel.archivists.rules = ArchiveRules(segment_size=1)
         kernel.events.subscribe(self.events.append)
         self.touched = 0
-        Filing(kernel, self.worker, tmp_path, self._touch, has_files=has_files)  # type: ignore[arg-type]  # not a Child
+        ArchiveWriter(kernel, self.worker, tmp_path, self._touch, has_files=has_files)  # type: ignore[arg-type]  # not a WorkerProcess
         kernel.put_policy(PolicyRecord("/", "keep", False, ".*", "queues", 0, {"archive": True}))
         self.broker.commit()
 
@@ -80,10 +80,10 @@ def test_one_segment_is_filed_at_a_time_in_order_and_no_archive_starves(office: 
 def test_a_segment_that_the_store_has_in_no_file_yet_is_looked_for_again(tmp_path: Path) -> None:
     office = Office(tmp_path)
     office.publish("orders")
-    office.broker.advance(LOOK_AGAIN_S)
+    office.broker.advance(POLL_INTERVAL_S)
     assert office.worker.asked == []
     office.store.put_into(tmp_path)
-    office.broker.advance(LOOK_AGAIN_S)
+    office.broker.advance(POLL_INTERVAL_S)
     assert len(office.worker.asked) == 1
 
 
@@ -95,7 +95,7 @@ def test_what_cannot_be_filed_is_tried_again_and_others_go_on(office: Office) ->
     office.worker.answer()
     assert office.told() == ["archive.failed", "archive.filed"]
     assert len(failing.waiting) == 1
-    office.broker.advance(TRY_AGAIN_S)
+    office.broker.advance(RETRY_DELAY_S)
     assert office.worker.heads[-1]["queue"] == "failing"
     office.worker.answer()
     assert not failing.waiting

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.node.garbage_collector import FULL_INTERVAL_S, Collector
+from gateway.node.garbage_collector import FULL_INTERVAL_S, GarbageCollector
 
 
 class Node:
@@ -30,9 +30,9 @@ def time() -> Time:
 
 
 @pytest.fixture
-def collector(time: Time) -> Iterator[Collector]:
+def collector(time: Time) -> Iterator[GarbageCollector]:
     thresholds = gc.get_threshold()
-    collector = Collector(time)
+    collector = GarbageCollector(time)
     collector.start()
     yield collector
     collector.stop()
@@ -43,7 +43,7 @@ def grow(objects: int) -> list[list[int]]:
     return [[number] for number in range(objects)]
 
 
-def test_no_collection_walks_more_than_some_objects(collector: Collector) -> None:
+def test_no_collection_walks_more_than_some_objects(collector: GarbageCollector) -> None:
     kept = []
     full: list[int] = []
     gc.callbacks.append(lambda phase, info: full.append(len(gc.get_objects(2))) if info["generation"] == 2 else None)
@@ -59,7 +59,7 @@ def test_no_collection_walks_more_than_some_objects(collector: Collector) -> Non
     assert collector.longest_ms > 0
 
 
-def test_cycles_that_die_young_are_freed(collector: Collector) -> None:
+def test_cycles_that_die_young_are_freed(collector: GarbageCollector) -> None:
     references = []
     kept = []
     for _ in range(8):
@@ -69,7 +69,7 @@ def test_cycles_that_die_young_are_freed(collector: Collector) -> None:
     assert [reference() for reference in references[:4]] == [None] * 4
 
 
-def test_a_frozen_cycle_is_freed_when_everything_is_collected(collector: Collector, time: Time) -> None:
+def test_a_frozen_cycle_is_freed_when_everything_is_collected(collector: GarbageCollector, time: Time) -> None:
     node = Node()
     reference = weakref.ref(node)
     gc.freeze()
@@ -82,7 +82,7 @@ def test_a_frozen_cycle_is_freed_when_everything_is_collected(collector: Collect
     assert collector.full_collections == 1
 
 
-def test_everything_is_collected_at_most_once_a_minute(collector: Collector, time: Time) -> None:
+def test_everything_is_collected_at_most_once_a_minute(collector: GarbageCollector, time: Time) -> None:
     time.now_s += FULL_INTERVAL_S
     assert collector.collect_all()
     assert not collector.collect_all()

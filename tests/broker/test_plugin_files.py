@@ -111,7 +111,7 @@ def test_a_missing_plugin_keeps_everybody_out_of_its_virtual_host_and_no_other(
     gateway: Gateway, connect: Connect
 ) -> None:
     gateway.start('vhosts."/".plugins.gone={}', "vhosts.other.tracing=false")
-    gateway.log_has("virtual host lets nobody in")
+    gateway.log_has("virtual host refuses all logins")
     with pytest.raises(AMQPConnectionError):
         connect()
     put(gateway, "permissions/other/guest", {"configure": ".*", "write": ".*", "read": ".*"})

@@ -107,4 +107,4 @@ def test_a_setting_lets_anonymous_web_pages_in(gateway: Gateway) -> None:
 
 def test_the_log_warns_of_anonymous_clients_behind_a_proxy(gateway: Gateway) -> None:
     gateway.start("web_mqtt.proxy_protocol=true")
-    assert gateway.log_has("anonymous clients are let in behind a proxy")
+    assert gateway.log_has("anonymous clients are accepted behind a proxy")

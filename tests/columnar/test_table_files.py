@@ -12,7 +12,7 @@ from gateway.columnar.encoding.parquet import Source, write_table
 from gateway.columnar.encoding.pieces import Piece
 from gateway.columnar.encoding.schema import MESSAGES
 from gateway.columnar.tables.manifest import NAME, KnownNames, append_line, lines
-from gateway.columnar.tables.table_directory import day_directory, owned, shortened, sweep
+from gateway.columnar.tables.table_directory import day_directory, exclusively, shortened, sweep
 from tests.columnar.streams import MIDNIGHT_MS, NOON_MS, chunk, message, pieces
 
 STEM = "queue-q-18bd0"
@@ -111,7 +111,7 @@ def test_foreign_files_disturb_nobody_and_what_was_half_written_is_swept(tmp_pat
     foreign = directory / "holiday.parquet"
     for path in (half, foreign):
         path.write_bytes(b"nonsense")
-    with owned(tmp_path):
+    with exclusively(tmp_path):
         sweep(tmp_path)
         written(tmp_path, pieces([chunk([message()])]))
     assert not half.exists()

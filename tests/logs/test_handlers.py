@@ -46,7 +46,7 @@ def test_what_a_full_disk_cannot_take_is_counted_and_told_once(
     disk.is_full = False
     logger.error("two")
     logger.error("three")
-    assert disk.text.splitlines() == ["one", "50 lines of the log could not be written", "two", "three"]
+    assert disk.text.splitlines() == ["one", "50 log lines could not be written and were dropped", "two", "three"]
     assert capsys.readouterr().err == ""
 
 
@@ -59,4 +59,7 @@ def test_a_file_that_cannot_be_opened_anew_disturbs_nobody(logger: logging.Logge
     logger.error("lost")
     directory.mkdir()
     logger.error("two")
-    assert (directory / "own.log").read_text().splitlines() == ["1 lines of the log could not be written", "two"]
+    assert (directory / "own.log").read_text().splitlines() == [
+        "1 log lines could not be written and were dropped",
+        "two",
+    ]

@@ -38,7 +38,7 @@ class InlineWorker:
 
     # As the encoder of segments
 
-    def was_read(self, stream: Stream) -> None:
+    def encode_from_now_on(self, stream: Stream) -> None:
         """Take note of a stream that is read."""
         self.wanted.add(stream.name)
 

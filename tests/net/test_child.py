@@ -9,14 +9,14 @@ PRELUDE = """
     from gateway.net.reactor import install
     reactor = install()
     from gateway.worker_process import process as child
-    from gateway.worker_process.process import Child
+    from gateway.worker_process.process import WorkerProcess
     def say(*words): print(*words, flush=True)
     reactor.callLater(30, reactor.crash)
     child._RESTART_S = 0.01
     CHUNKS = b""
     def arrow(to=0, partition=0):
         return {"do": "arrow", "vhost": "/", "queue": "q", "partition": partition, "from": 0, "to": to}
-    worker = Child(reactor, "gateway.columnar.encoding.worker")
+    worker = WorkerProcess(reactor, "gateway.columnar.encoding.worker")
     def end(): worker.stop(); reactor.stop()
 """
 
@@ -80,17 +80,17 @@ def test_a_request_that_kills_its_process_twice_fails_and_the_others_are_served(
     assert run("""
         def killing():
             if worker.process_id: os.kill(worker.process_id, signal.SIGKILL)
-        real = Child._start
+        real = WorkerProcess._start
         def start(self):
             real(self)
             if len(deaths) < 2:
                 deaths.append(1)
                 killing()
         deaths = []
-        Child._start = start
+        WorkerProcess._start = start
         worker.ask(arrow(), b"", lambda answer: say(answer.error))
         worker.ask(arrow(), b"", lambda answer: (say(answer.error), end()))
-    """) == ["the process that was to do it died of it", "None"]
+    """) == ["the worker process died twice while it processed this request", "None"]
 
 
 def test_large_payloads_go_both_ways_while_the_reactor_goes_on() -> None:

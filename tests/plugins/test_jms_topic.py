@@ -33,7 +33,7 @@ REFUSED: list[tuple[Arguments, str]] = [
     ({"x-jms-selector": "TRUE", "rjms_erlang_selector": "'true'."}, "has one of the arguments"),
     ({"x-jms-selector": 1}, "x-jms-selector is text"),
     ({"x-jms-selector": "a ="}, "cannot parse x-jms-selector: expected a name or a value but found the end"),
-    ({"rjms_erlang_selector": "{a"}, "cannot parse rjms_erlang_selector: no Erlang term at character 3"),
+    ({"rjms_erlang_selector": "{a"}, "cannot parse rjms_erlang_selector: not an Erlang term at character 3"),
 ]
 
 

@@ -186,7 +186,7 @@ REFUSED = [
     ("color == 'blue'",          "expected a name or a value but found =",        8),
     ("color 'blue'",             "expected an operator or the end but found text in quotes", 7),
     ("a = b = c",                "expected an operator or the end but found =",   7),
-    ("color # 1",                "nothing a selector has",                        7),
+    ("color # 1",                "a character that selectors do not allow",                        7),
     ("(color = 'blue'",          "expected ) but found the end",                 16),
     ("color = 'blue')",          "expected an operator or the end but found )",  15),
     ("7",                        "expected a condition but found a number",       1),
@@ -217,13 +217,13 @@ REFUSED = [
     ("weight = 9223372036854775809", "a number beyond 64 bits",                  10),
     ("weight = 1e309",           "a number beyond 64 bits",                      10),
     ("weight = " + "9" * 5000,   "a number beyond 64 bits",                      10),
-    ("weight = 09",              "what begins with '0' is no number",            10),
-    ("weight = 0xG",             "what begins with '0' is no number",            10),
-    ("weight = 12kg",            "what begins with '1' is no number",            10),
+    ("weight = 09",              "'0' begins an invalid number",            10),
+    ("weight = 0xG",             "'0' begins an invalid number",            10),
+    ("weight = 12kg",            "'1' begins an invalid number",            10),
     ("(" * 51 + "new" + ")" * 51, "nested more than 50 deep",                    52),
     ("NOT " * 51 + "new",        "nested more than 50 deep",                    205),
     ("-" * 51 + "1 = 1",         "nested more than 50 deep",                     52),
-    ("new OR " * 3000 + "new",   "more than 16384 characters, the first too many", 16385),
+    ("new OR " * 3000 + "new",   "more than 16384 characters, the first excess one", 16385),
 ]  # fmt: skip
 
 
@@ -296,7 +296,7 @@ def test_names_have_hyphens_for_those_who_ask() -> None:
     assert Selector.parse("hyphenated_props:convert_string_expressions:x-retry = 2").matches(message)
     assert Selector.parse("hyphenated_props:x - retry = 2").matches(message)
     assert Selector.parse("x-retry = 2").matches(message)
-    with pytest.raises(SelectorError, match="nothing a selector has at character 18"):
+    with pytest.raises(SelectorError, match="a character that selectors do not allow at character 18"):
         Selector.parse("hyphenated_props:?")
 
 

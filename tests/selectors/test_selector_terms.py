@@ -38,19 +38,19 @@ def test_what_a_term_says_of_a_message(term: str, matches: bool) -> None:
 
 
 REFUSED = [
-    ("", "no Erlang term at character 1"),
-    ("{'and'", "no Erlang term at character 7"),
-    ("{'not','true'}. more", "something follows the term at character 15"),
+    ("", "not an Erlang term at character 1"),
+    ("{'and'", "not an Erlang term at character 7"),
+    ("{'not','true'}. more", "unexpected text after the term at character 15"),
     ("{'not','true']", "expected } at character 14"),
     ("2501", "expected a condition but found a number at character 1"),
     ("[]", "no expression at character 1"),
     ("'maybe'", "no expression at character 1"),
-    ("{'xor','true','true'}", "no operation 'xor' of 2 operands at character 1"),
-    ("{'in',{'ident',<<\"a\">>},[1]}", "a list of something else than texts at character 1"),
+    ("{'xor','true','true'}", "unknown operation 'xor' with 2 operands at character 1"),
+    ("{'in',{'ident',<<\"a\">>},[1]}", "a list whose items are not all texts at character 1"),
     ('{\'like\',{\'ident\',<<"a">>},<<"b">>,<<"">>}', "an escape that is not one character at character 1"),
     ('{\'like\',{\'ident\',<<"a">>},<<"!">>,<<"!">>}', "nothing follows the escape character at character 1"),
     ("{'not'," * 101 + "'true'" + "}" * 101, "nested more than 100 deep at character 702"),
-    ("{'not','true'}" + " " * 16_384, "more than 16384 characters, the first too many at character 16385"),
+    ("{'not','true'}" + " " * 16_384, "more than 16384 characters, the first excess one at character 16385"),
 ]
 
 

@@ -47,25 +47,25 @@ class EnvelopeColumns(NamedTuple):
     mqtt: Mqtt | None
 
 
-class Specialities(NamedTuple):
+class ProtocolProperties(NamedTuple):
     """The properties of a message that only one protocol has."""
 
     client_id: str | None = None
     mqtt: Mqtt | None = None
 
 
-Speciality: TypeAlias = Callable[[Header, str], Specialities]
+ReadProtocolProperties: TypeAlias = Callable[[Header, str], ProtocolProperties]
 """Returns the properties of a header and routing key that only its protocol has."""
 
 
-class FactFinder:
+class EnvelopeDecoder:
     """Computes the column values of envelopes with the header formats of the protocols, each found by name."""
 
-    def __init__(self, formats: Mapping[str, HeaderFormat], specialities: Mapping[str, Speciality]) -> None:
+    def __init__(self, formats: Mapping[str, HeaderFormat], specialities: Mapping[str, ReadProtocolProperties]) -> None:
         self._formats = formats
-        self._specialities = specialities
+        self._protocol_properties = specialities
 
-    def facts(self, stored: StoredMessage) -> EnvelopeColumns:
+    def columns(self, stored: StoredMessage) -> EnvelopeColumns:
         """Return the column values of a message without its body.
 
         A header that this version cannot decode leaves its columns null; the message itself is kept.
@@ -73,14 +73,14 @@ class FactFinder:
         try:
             header = self._formats[stored.header_format].header(stored.header)
             properties = header.properties
-            speciality = self._specialities.get(stored.header_format)
-            special = speciality(header, stored.routing_key) if speciality is not None else Specialities()
+            speciality = self._protocol_properties.get(stored.header_format)
+            special = speciality(header, stored.routing_key) if speciality is not None else ProtocolProperties()
         except (GatewayError, KeyError, ValueError):  # an unknown format, or bytes that its adapter refuses
-            properties, special = NOTHING, Specialities()
-        return _facts(stored, properties, special)
+            properties, special = NOTHING, ProtocolProperties()
+        return _columns(stored, properties, special)
 
 
-def _facts(stored: StoredMessage, said: Properties, special: Specialities) -> EnvelopeColumns:
+def _columns(stored: StoredMessage, said: Properties, special: ProtocolProperties) -> EnvelopeColumns:
     headers = said.headers
     return EnvelopeColumns(
         exchange=text(stored.exchange),

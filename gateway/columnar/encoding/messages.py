@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from gateway.columnar.encoding.envelope_columns import EnvelopeColumns, FactFinder, text
+from gateway.columnar.encoding.envelope_columns import EnvelopeColumns, EnvelopeDecoder, text
 from gateway.columnar.encoding.pieces import Piece
 from gateway.columnar.encoding.rows import Rows, rows_between
 from gateway.columnar.encoding.schema import ENVELOPE, MESSAGES, TIMESTAMP
@@ -23,9 +23,9 @@ class MessageColumns:
 
     schema = MESSAGES
 
-    def __init__(self, finder: FactFinder) -> None:
-        self._finder = finder
-        self._facts: dict[bytes, EnvelopeColumns] = {}
+    def __init__(self, decoder: EnvelopeDecoder) -> None:
+        self._decoder = decoder
+        self._columns: dict[bytes, EnvelopeColumns] = {}
 
     def pieces(
         self, chunks: Iterable[bytes], first: int, end: int, *, vhost: str, queue: str | None, partition: int = 0
@@ -45,29 +45,29 @@ class MessageColumns:
             _over(pa.int64(), offsets),
             _over(TIMESTAMP, rows.timestamps),
         ]
-        said = self._said(rows.envelopes)
+        shared = self._envelope_columns(rows.envelopes)
         if len(rows.envelopes) < count:
-            said = said.take(_over(pa.int32(), rows.codes))
+            shared = shared.take(_over(pa.int32(), rows.codes))
         bodies = pa.array(rows.bodies, pa.binary())
-        return pa.RecordBatch.from_arrays([*origin, *said.columns, bodies], schema=MESSAGES)
+        return pa.RecordBatch.from_arrays([*origin, *shared.columns, bodies], schema=MESSAGES)
 
-    def _said(self, envelopes: Iterable[bytes]) -> pa.RecordBatch:
+    def _envelope_columns(self, envelopes: Iterable[bytes]) -> pa.RecordBatch:
         """Return the envelope columns, one row for each envelope."""
-        facts = [self._facts.get(envelope) or self._learn(envelope) for envelope in envelopes]
-        columns = zip(*facts, strict=True)
+        rows = [self._columns.get(envelope) or self._decoded(envelope) for envelope in envelopes]
+        columns = zip(*rows, strict=True)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, _ENVELOPE_SCHEMA, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=_ENVELOPE_SCHEMA)
 
-    def _learn(self, envelope: bytes) -> EnvelopeColumns:
-        facts = self._finder.facts(decode_content(envelope))
-        if len(self._facts) >= _MOST_KEPT:
-            self._facts.clear()
-        self._facts[envelope] = facts
-        return facts
+    def _decoded(self, envelope: bytes) -> EnvelopeColumns:
+        columns = self._decoder.columns(decode_content(envelope))
+        if len(self._columns) >= _MOST_KEPT:
+            self._columns.clear()
+        self._columns[envelope] = columns
+        return columns
 
 
-def _text(said: str | None) -> pa.Scalar:
-    return pa.scalar(None if said is None else text(said), pa.string())
+def _text(value: str | None) -> pa.Scalar:
+    return pa.scalar(None if value is None else text(value), pa.string())
 
 
 def _over(kind: pa.DataType, numbers: "array[Any]") -> pa.Array:

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from gateway.columnar.encoding.arrow_stream import arrow_stream, write_sealed
-from gateway.columnar.encoding.formats import fact_finder
+from gateway.columnar.encoding.formats import envelope_decoder
 from gateway.columnar.encoding.messages import MessageColumns
 from gateway.columnar.encoding.parquet import Source, write_table
 from gateway.columnar.encoding.trace_events import TraceColumns
 from gateway.columnar.tables.manifest import KnownNames
-from gateway.columnar.tables.table_directory import owned, sweep
+from gateway.columnar.tables.table_directory import exclusively, sweep
 from gateway.worker_process.framing import Frame, FrameReader, Head, encode_frame
 
 #: An offset beyond all others.
@@ -39,11 +39,11 @@ class Worker:
     """Answers the broker's requests. Owns the caches kept between requests."""
 
     def __init__(self) -> None:
-        self._messages = MessageColumns(fact_finder())
+        self._messages = MessageColumns(envelope_decoder())
         self._trace = TraceColumns()
         self._known = KnownNames()
         self._swept: set[Path] = set()
-        self._deeds: Mapping[str, Callable[[Head, bytes], Frame]] = {
+        self._operations: Mapping[str, Callable[[Head, bytes], Frame]] = {
             "arrow": self._arrow,
             "segment": self._segment,
             "table": self._table,
@@ -53,7 +53,7 @@ class Worker:
         """Answer a request; a failure becomes an error answer, so that the next requests are still processed."""
         head = request.head
         try:
-            done = self._deeds[head["do"]](head, request.payload)
+            done = self._operations[head["do"]](head, request.payload)
         except Exception as error:  # the boundary between two processes: the broker decides what a failure means
             return Frame({"id": head.get("id"), "error": f"{type(error).__name__}: {error}"}, b"")
         return Frame({"id": head.get("id"), **done.head}, done.payload)
@@ -70,7 +70,7 @@ class Worker:
     def _table(self, head: Head, payload: bytes) -> Frame:
         table = Path(head["table"])
         source = Source(table, head["vhost"], head["stem"], head["says"])
-        with owned(table):
+        with exclusively(table):
             if table not in self._swept:
                 sweep(table)
                 self._swept.add(table)

@@ -40,7 +40,7 @@ def shortened(name: str) -> str:
 
 
 @contextmanager
-def owned(table: Path) -> Iterator[None]:
+def exclusively(table: Path) -> Iterator[None]:
     """Hold the exclusive lock on writing the files of a table.
 
     A worker whose broker died completes its current request first; the next broker's worker waits here for it.

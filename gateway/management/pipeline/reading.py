@@ -42,7 +42,7 @@ class EncodingWorker(Protocol):
 class SegmentEncoder(Protocol):
     """Who has sealed segments encoded, each once, of streams that somebody reads."""
 
-    def was_read(self, stream: Stream) -> None:
+    def encode_from_now_on(self, stream: Stream) -> None:
         """Hear that somebody reads a stream, which so is worth encoding."""
         ...
 
@@ -110,7 +110,7 @@ class Reading:
         segment = stream.log.segment_of(wanted.begin)
         path = stream.segment_path(segment.first) if segment is not None and segment.is_sealed else None
         if segment is None or path is None:
-            self._encoder.was_read(stream)
+            self._encoder.encode_from_now_on(stream)
             return self._unsealed(wanted)
         return self._sealed(wanted, path) or self._encoded(wanted, segment, path)
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from gateway.archive.encoding import Encoding
-from gateway.archive.filing import Filing
+from gateway.archive.archive_writer import ArchiveWriter
+from gateway.archive.stream_encoder import StreamEncoder
 from gateway.config import Settings
 from gateway.kernel.archives.archive import ArchiveRules
 from gateway.kernel.journal.changes import StreamSegment
@@ -12,7 +12,7 @@ from gateway.kernel.streams.stream import Stream
 
 if TYPE_CHECKING:
     from gateway.kernel.broker.broker import Broker
-    from gateway.worker_process.process import Child
+    from gateway.worker_process.process import WorkerProcess
 
 WORKER: Final = "gateway.columnar.encoding.worker"
 """The module that the worker process runs."""
@@ -24,17 +24,19 @@ def archive_rules(settings: Settings) -> ArchiveRules:
     return ArchiveRules(archive.segment_size, archive.segment_age_s, archive.max_backlog)
 
 
-class ArchiveSide:
+class ArchiveService:
     """Owns both kinds of work for the worker process. Create it before recovery, which may already find work."""
 
-    def __init__(self, settings: Settings, broker: "Broker", worker: "Child", touch: Callable[[], None]) -> None:
+    def __init__(
+        self, settings: Settings, broker: "Broker", worker: "WorkerProcess", touch: Callable[[], None]
+    ) -> None:
         has_files = settings.storage.engine != "memory"
         directory = settings.archive.directory or settings.data
         wants_all = settings.streams.encode == "sealed"
-        self._encoding = Encoding(broker, worker, wants_all=wants_all) if has_files else None
-        self._filing = Filing(broker, worker, directory, touch, has_files=has_files)
+        self._encoding = StreamEncoder(broker, worker, wants_all=wants_all) if has_files else None
+        self._filing = ArchiveWriter(broker, worker, directory, touch, has_files=has_files)
 
-    def was_read(self, stream: Stream) -> None:
+    def encode_from_now_on(self, stream: Stream) -> None:
         """Mark a stream as read in columnar form: its segments are encoded ahead of reads from now on."""
         if self._encoding is not None:
             self._encoding.want(stream)

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from gateway.kernel.broker.broker import Broker
     from gateway.kernel.journal.changes import StreamSegment
     from gateway.worker_process.framing import Head
-    from gateway.worker_process.process import Child, WorkerAnswer
+    from gateway.worker_process.process import WorkerAnswer, WorkerProcess
 
 #: Interval at which we check whether the store has put a segment into a file, in seconds.
-LOOK_AGAIN_S: Final = 0.25
+POLL_INTERVAL_S: Final = 0.25
 
 #: Delay before a segment that could not be written is tried again, in seconds.
-TRY_AGAIN_S: Final = 5.0
+RETRY_DELAY_S: Final = 5.0
 
 #: Bytes of an in-memory segment that are sent at once: they are copied within one turn.
 PART_SIZE: Final = 2 * 1024 * 1024
 
 
-class Filing:
+class ArchiveWriter:
     """Writes one segment at a time to files, from the archive that has waited longest.
 
     ``has_files`` tells whether the store puts segments into files; otherwise their bytes are sent by pipe, in
@@ -38,7 +38,7 @@ class Filing:
     """
 
     def __init__(
-        self, broker: "Broker", worker: "Child", directory: Path, touch: Callable[[], None], *, has_files: bool
+        self, broker: "Broker", worker: "WorkerProcess", directory: Path, touch: Callable[[], None], *, has_files: bool
     ) -> None:
         self._broker = broker
         self._worker = worker
@@ -47,21 +47,21 @@ class Filing:
         self._has_files = has_files
         self._due: deque[Archive] = deque()
         self._is_busy = False
-        broker.archivists.on_sealed = self._sealed
+        broker.archivists.on_sealed = self._on_sealed
 
-    def _sealed(self, archive: Archive, segment: "StreamSegment") -> None:
+    def _on_sealed(self, archive: Archive, segment: "StreamSegment") -> None:
         if archive not in self._due:
             self._due.append(archive)
-        self._go_on()
+        self._start_next()
 
-    def _go_on(self) -> None:
+    def _start_next(self) -> None:
         """Start with the next archive that has a segment to write, unless one is being written."""
         while self._due and not self._is_busy:
             archive = self._due.popleft()
             if archive.waiting:
-                self._file(archive, archive.waiting[0], archive.waiting[0].first)
+                self._write(archive, archive.waiting[0], archive.waiting[0].first)
 
-    def _file(self, archive: Archive, segment: "StreamSegment", offset: int) -> None:
+    def _write(self, archive: Archive, segment: "StreamSegment", offset: int) -> None:
         """Request the writing of a segment's messages from ``offset`` on, or of as many as one request may hold."""
         self._is_busy = True
         if not self._has_files:
@@ -71,13 +71,13 @@ class Filing:
         elif (path := archive.log.segment_path(segment.first)) is not None:
             self._ask(archive, segment, (segment.first, segment.end), path, b"")
         else:
-            self._later(archive, LOOK_AGAIN_S)
+            self._retry_later(archive, POLL_INTERVAL_S)
 
     def _ask(
         self, archive: Archive, segment: "StreamSegment", range: tuple[int, int], path: Path | None, chunks: bytes
     ) -> None:
         head = self._request(archive, range) | {"path": None if path is None else str(path.absolute())}
-        self._worker.ask(head, chunks, lambda answer: self._answered(archive, segment, range[1], answer))
+        self._worker.ask(head, chunks, lambda answer: self._on_answer(archive, segment, range[1], answer))
 
     def _request(self, archive: Archive, range: tuple[int, int]) -> "Head":
         record = archive.record
@@ -96,31 +96,31 @@ class Filing:
             "to": range[1],
         }
 
-    def _answered(self, archive: Archive, segment: "StreamSegment", end: int, answer: "WorkerAnswer") -> None:
+    def _on_answer(self, archive: Archive, segment: "StreamSegment", end: int, answer: "WorkerAnswer") -> None:
         self._touch()
         if not archive.waiting or archive.waiting[0] is not segment:  # its virtual host was deleted meanwhile
-            self._done_with(archive)
+            self._finish(archive)
         elif answer.error is not None:
             self._emit("archive.failed", archive, error=answer.error)
-            self._later(archive, TRY_AGAIN_S)
+            self._retry_later(archive, RETRY_DELAY_S)
         elif end < segment.end:
-            self._file(archive, segment, end)
+            self._write(archive, segment, end)
         else:
             archive.filed(segment.end)
             self._emit("archive.filed", archive, files=answer.head["files"])
-            self._done_with(archive)
+            self._finish(archive)
 
-    def _later(self, archive: Archive, delay_s: float) -> None:
+    def _retry_later(self, archive: Archive, delay_s: float) -> None:
         """Retry this archive later, after the other archives."""
-        self._broker.clock.call_later(delay_s, lambda: self._done_with(archive))
+        self._broker.clock.call_later(delay_s, lambda: self._finish(archive))
         self._is_busy = False
-        self._go_on()
+        self._start_next()
 
-    def _done_with(self, archive: Archive) -> None:
+    def _finish(self, archive: Archive) -> None:
         self._is_busy = False
         if archive.waiting and archive not in self._due:
             self._due.append(archive)
-        self._go_on()
+        self._start_next()
 
     def _emit(self, name: str, archive: Archive, **details: object) -> None:
         record = archive.record

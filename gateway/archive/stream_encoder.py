@@ -18,13 +18,13 @@ from gateway.kernel.streams.stream import Stream
 if TYPE_CHECKING:
     from gateway.kernel.broker.broker import Broker
     from gateway.kernel.journal.changes import StreamSegment
-    from gateway.worker_process.process import Child, WorkerAnswer
+    from gateway.worker_process.process import WorkerAnswer, WorkerProcess
 
 #: Interval at which we check whether the store has put a segment into a file, in seconds.
-LOOK_AGAIN_S: Final = 0.25
+POLL_INTERVAL_S: Final = 0.25
 
 #: Delay before a segment that could not be encoded is tried again, in seconds.
-TRY_AGAIN_S: Final = 30.0
+RETRY_DELAY_S: Final = 30.0
 
 
 def arrow_path(chunks: Path) -> Path:
@@ -32,13 +32,13 @@ def arrow_path(chunks: Path) -> Path:
     return chunks.with_suffix(".arrow")
 
 
-class Encoding:
+class StreamEncoder:
     """Encodes the segments of ``wanted`` streams (all streams with ``wants_all``), one at a time.
 
     Works only with stores that put segments into files.
     """
 
-    def __init__(self, broker: "Broker", worker: "Child", *, wants_all: bool) -> None:
+    def __init__(self, broker: "Broker", worker: "WorkerProcess", *, wants_all: bool) -> None:
         self._broker = broker
         self._worker = worker
         self._wants_all = wants_all
@@ -49,21 +49,21 @@ class Encoding:
 
     def start(self) -> None:
         """Watch the existing streams and all streams declared later."""
-        self._broker.events.subscribe(self._heard)
+        self._broker.events.subscribe(self._on_event)
         for vhost in self._broker.vhost_by_name.values():
             for queue in vhost.queue_by_name.values():
                 if isinstance(queue, Stream):
                     self._watch(queue)
-        self._go_on()
+        self._start_next()
 
     def want(self, stream: Stream) -> None:
         """Encode a stream from now on, including its existing segments; safe to call repeatedly."""
         if stream not in self._wanted:
             self._wanted.add(stream)
             self._due.extend((stream, segment) for segment in stream.segments if segment.is_sealed)
-            self._go_on()
+            self._start_next()
 
-    def _heard(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         if event.name == "queue.created":
             queue = self._broker.vhost(event.vhost).queue_by_name.get(event.subject)
             if isinstance(queue, Stream):
@@ -72,16 +72,16 @@ class Encoding:
             self._wanted = {stream for stream in self._wanted if not stream.is_deleted}
 
     def _watch(self, stream: Stream) -> None:
-        stream.log.on_sealed.append(partial(self._sealed, stream))
+        stream.log.on_sealed.append(partial(self._on_sealed, stream))
         if self._wants_all or _is_encoded(stream):
             self.want(stream)
 
-    def _sealed(self, stream: Stream, segment: "StreamSegment") -> None:
+    def _on_sealed(self, stream: Stream, segment: "StreamSegment") -> None:
         if stream in self._wanted:
             self._due.append((stream, segment))
-            self._go_on()
+            self._start_next()
 
-    def _go_on(self) -> None:
+    def _start_next(self) -> None:
         """Start encoding the next segment, unless a background encoding is already running."""
         while self._due and not self._is_busy:
             stream, segment = self._due.popleft()
@@ -89,10 +89,10 @@ class Encoding:
                 continue
             path = stream.segment_path(segment.first)
             if path is None:
-                self._later(stream, segment, LOOK_AGAIN_S)
+                self._retry_later(stream, segment, POLL_INTERVAL_S)
             elif path not in self._callers and not arrow_path(path).exists():
                 self._is_busy = True
-                self._ask(stream, segment, path, is_urgent=False)
+                self._request(stream, segment, path, is_urgent=False)
 
     def encode_now(self, stream: Stream, segment: "StreamSegment", done: Callable[[bool], None]) -> None:
         """Encode a segment before all others; call ``done`` with whether its file exists, now or later."""
@@ -103,17 +103,17 @@ class Encoding:
         elif path in self._callers:
             self._callers[path].append(done)
         else:
-            self._ask(stream, segment, path, done, is_urgent=True)
+            self._request(stream, segment, path, done, is_urgent=True)
 
-    def _ask(
+    def _request(
         self, stream: Stream, segment: "StreamSegment", path: Path, *callers: Callable[[bool], None], is_urgent: bool
     ) -> None:
         self._callers[path] = list(callers)
         head = {"do": "segment", "vhost": stream.vhost_name, "queue": stream.name, "partition": 0}
-        answered = partial(self._answered, stream, segment, path, is_urgent)
+        answered = partial(self._on_answer, stream, segment, path, is_urgent)
         self._worker.ask(head | {"path": str(path.absolute())}, b"", answered, is_urgent=is_urgent)
 
-    def _answered(
+    def _on_answer(
         self, stream: Stream, segment: "StreamSegment", path: Path, was_urgent: bool, answer: "WorkerAnswer"
     ) -> None:
         self._is_busy = self._is_busy and was_urgent
@@ -123,13 +123,13 @@ class Encoding:
         elif answer.error is not None:
             details = {"first": segment.first, "error": answer.error}
             self._broker.events.emit(Event("stream.encoding_failed", stream.vhost_name, stream.name, details))
-            self._later(stream, segment, TRY_AGAIN_S)
+            self._retry_later(stream, segment, RETRY_DELAY_S)
         for done in self._callers.pop(path):
             done(answer.error is None and not _is_gone(stream, segment))
-        self._go_on()
+        self._start_next()
 
-    def _later(self, stream: Stream, segment: "StreamSegment", delay_s: float) -> None:
-        self._broker.clock.call_later(delay_s, partial(self._sealed, stream, segment))
+    def _retry_later(self, stream: Stream, segment: "StreamSegment", delay_s: float) -> None:
+        self._broker.clock.call_later(delay_s, partial(self._on_sealed, stream, segment))
 
 
 def _is_encoded(stream: Stream) -> bool:
