@@ -571,7 +571,7 @@ class Node:
         """Run a call on the kernel's thread, in a turn. Called from any thread."""
 
         def run() -> None:
-            self._steadily(call)
+            self._contain_faults(call)
             self._turn.touch()
 
         self._reactor.callFromThread(run)
