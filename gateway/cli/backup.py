@@ -1,4 +1,4 @@
-"""``gateway backup``: a copy of the data directory, while the broker runs."""
+"""``gateway backup``: copies the data directory while the broker runs."""
 
 from pathlib import Path
 
@@ -11,11 +11,11 @@ DIRECTORY = click.Path(path_type=Path, file_okay=False)
 @click.argument("data", type=DIRECTORY)
 @click.argument("target", type=DIRECTORY)
 def backup(data: Path, target: Path) -> int:
-    """Copy the data directory DATA to TARGET, which is made or empty. The broker may run meanwhile.
+    """Copy the data directory DATA to TARGET, which is created or must be empty. The broker may be running.
 
-    The copy holds everything that was confirmed before the command began. `gateway run --data TARGET` runs on it.
+    The copy contains everything confirmed before the command started. `gateway run --data TARGET` uses it.
     """
-    from gateway_lmdb.backup import back_up  # the other commands do without the store
+    from gateway_lmdb.backup import back_up  # imported here because other commands do not need the store
 
     size = back_up(data, target)
     click.echo(f"{size} bytes written to {target}")

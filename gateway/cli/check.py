@@ -1,4 +1,4 @@
-"""``gateway check``: would the broker start with this configuration, and work as it is meant to?"""
+"""``gateway check``: checks the settings, plugins and definitions without starting the broker."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,44 +31,46 @@ def check(config: Path | None, data: Path | None, overrides: tuple[str, ...]) ->
 
 
 def check_plugins(settings: Settings) -> None:
-    """Load every plugin and ask all its hooks for each virtual host that is named in the settings or in the store.
+    """Load every plugin and call its hooks for each virtual host in the settings or in the store.
 
-    Exchanges in the store need their types. The store is read if that is possible; the broker may run meanwhile.
+    Exchanges in the store need their types. The store is read if possible; the broker may be running.
 
-    :raises ConfigurationError: for what is broken, missing, or dislikes its settings, in a line each.
+    :raises ConfigurationError: with one line for each plugin that is broken, is missing, or refuses its settings.
     """
     from gateway.kernel.journal.records import ExchangeRecord, VhostRecord
-    from gateway.plugins.registry import load_plugins  # plugins import much that other commands do without
+    from gateway.plugins.registry import load_plugins  # imported here because plugins are slow to import
 
     registry = load_plugins(settings.plugins_dir)
-    kept = _kept(settings)
+    stored = _stored(settings)
     enabled: dict[str, dict[str, Value]] = {
-        entity.name: dict(entity.plugins) for entity in kept if isinstance(entity, VhostRecord)
+        entity.name: dict(entity.plugins) for entity in stored if isinstance(entity, VhostRecord)
     }
     for name in (settings.default_vhost, *settings.vhosts):
         configured = settings.vhosts.get(name)
         enabled.setdefault(name, {}).update(configured.plugins if configured is not None else {})
     views = {name: registry.view(name, plugins) for name, plugins in enabled.items()}
     for name, view in views.items():
-        _ask_all(name, view)
-    problems = [line for entity in kept if isinstance(entity, ExchangeRecord) for line in _missing_type(entity, views)]
+        _call_hooks(name, view)
+    problems = [
+        line for entity in stored if isinstance(entity, ExchangeRecord) for line in _missing_type(entity, views)
+    ]
     if problems:
         raise ConfigurationError("\n".join(problems))
 
 
-class _Nowhere:
-    """As much of a virtual host as a tracer needs while it is made."""
+class _NullVhost:
+    """A virtual host for creating tracers in a check."""
 
     def __init__(self, name: str, node: str) -> None:
         self.name = name
         self.node = node
 
     def publish(self, exchange: str, routing_key: str, properties: Properties, body: bytes) -> None:
-        """Publish nothing: no message passes here."""
+        """Discard the message."""
 
 
-def _ask_all(name: str, view: "PluginView") -> None:
-    """Ask every hook, as the start does. :raises ConfigurationError: when a plugin fails."""
+def _call_hooks(name: str, view: "PluginView") -> None:
+    """Call every hook that the start calls. :raises ConfigurationError: if a plugin fails."""
     from gateway.kernel.broker.directory import Directory
     from gateway.patterns import compile_pattern
 
@@ -76,24 +78,24 @@ def _ask_all(name: str, view: "PluginView") -> None:
     view.authenticators(directory)
     view.authentication_methods(directory)
     view.authorizers(directory)
-    view.tracers(_Nowhere(name, "gateway@check"))
+    view.tracers(_NullVhost(name, "gateway@check"))
 
 
-def _kept(settings: Settings) -> "list[Entity]":
-    """Return what the store holds besides messages; nothing where there is no store, or it cannot be read."""
+def _stored(settings: Settings) -> "list[Entity]":
+    """Return the stored entities other than messages; empty if there is no store or it cannot be read."""
     if settings.storage.engine != "lmdb":
         return []
-    from gateway_lmdb.reading import entities_in  # the other commands do without the store
+    from gateway_lmdb.reading import entities_in  # imported here because other commands do not need the store
 
     try:
         return entities_in(settings.data)
     except StorageError as error:
-        click.echo(f"gateway: the store is not looked at: {error}", err=True)
+        click.echo(f"gateway: the store is not checked: {error}", err=True)
         return []
 
 
 def _missing_type(record: "ExchangeRecord", views: "Mapping[str, PluginView]") -> list[str]:
-    """Return what is wrong with the type of an exchange in the store."""
+    """Return a line if the type of a stored exchange is missing or refuses its arguments."""
     from gateway.kernel.errors import Refused
     from gateway.kernel.features.interceptors import routing_type
 

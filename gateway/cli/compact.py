@@ -1,4 +1,4 @@
-"""``gateway compact``: the free space of a store that no broker has open goes back to the disk."""
+"""``gateway compact``: returns free space of the store's file to the file system. The broker must not run."""
 
 from pathlib import Path
 
@@ -10,12 +10,12 @@ from gateway.cli.options import configuration_options, settings_from
 @click.command()
 @configuration_options
 def compact(config: Path | None, data: Path | None, overrides: tuple[str, ...]) -> int:
-    """Give the free space of the store's file back to the disk. The broker must not run.
+    """Return the free space of the store's file to the file system. The broker must not run.
 
-    While it runs, `gatewayctl compact` does the same.
+    To compact a running broker's store, use `gatewayctl compact`.
     """
     settings = settings_from(config, data, overrides)
-    from gateway_lmdb.repair import compact_file  # the other commands do without the store
+    from gateway_lmdb.repair import compact_file  # imported here because other commands do not need the store
 
     def show(copied: int, of: int) -> None:
         click.echo(f"{copied} of {of} bytes", err=True)

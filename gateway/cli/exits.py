@@ -1,4 +1,4 @@
-"""How a command ends: the codes of ``sysexits.h`` that RabbitMQ's command line uses too."""
+"""Exit codes of the command lines: those of ``sysexits.h``, which RabbitMQ's command line uses too."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ DATA_ERROR: Final = 65
 """The configuration is wrong."""
 
 UNAVAILABLE: Final = 69
-"""The store cannot be had."""
+"""The store cannot be opened."""
 
 SOFTWARE: Final = 70
 """The broker failed."""

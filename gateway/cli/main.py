@@ -1,7 +1,7 @@
 """``gateway``: runs the broker and checks its configuration.
 
-What goes wrong becomes one line on the standard error stream and an exit code; there are no tracebacks for what an
-operator can mend.
+Errors are one line each on the standard error stream and an exit code; there are no tracebacks for errors that an
+operator can correct.
 """
 
 import sys
@@ -38,7 +38,7 @@ gateway.add_command(pipeline)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line, that of the process if none is given, and return the exit code."""
+    """Run a command line, by default that of the process, and return the exit code."""
     try:
         code = gateway.main(args=arguments, prog_name="gateway", standalone_mode=False)
     except click.UsageError as error:
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _failed(error: GatewayError) -> int:
-    """Print an error, a line for each thing that is wrong, and return the exit code for its kind."""
+    """Print an error, which may have several lines, and return the exit code for its kind."""
     for line in str(error).split("\n"):
         click.echo(f"gateway: {line}", file=sys.stderr)
     codes = [code for kind, code in EXIT_CODES.items() if isinstance(error, kind)]

@@ -1,4 +1,4 @@
-"""The options that every command which reads the configuration takes."""
+"""Options of all commands that read the configuration."""
 
 import json
 from collections.abc import Callable
@@ -16,14 +16,14 @@ def configuration_options(command: F) -> F:
     """Add ``--config``, ``--data`` and ``--set`` to a command."""
     for option in (
         click.option("--set", "overrides", metavar="SECTION.KEY=VALUE", multiple=True, help="Override a setting."),
-        click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Keep the data here."),
-        click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="Read the settings from here."),
+        click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="The data directory."),
+        click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="The configuration file."),
     ):
         command = option(command)
     return command
 
 
 def settings_from(config: Path | None, data: Path | None, overrides: tuple[str, ...]) -> Settings:
-    """Return the settings that the options ask for. :raises ConfigurationError: when something is wrong with them."""
-    given = (f"data={json.dumps(str(data))}",) if data is not None else ()  # a TOML string, whatever is in it
+    """Return the settings for these options. :raises ConfigurationError: if they are invalid."""
+    given = (f"data={json.dumps(str(data))}",) if data is not None else ()  # quoted as a TOML string
     return load(config, (*overrides, *given))

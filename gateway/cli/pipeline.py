@@ -1,6 +1,6 @@
-"""``gateway pipeline``: jobs on the messages of streams and of the archive, which run on Spark.
+"""``gateway pipeline``: jobs on Spark that process messages of streams and of the archive.
 
-The broker imports nothing of Spark: the command runs ``python -m gateway_spark`` as a child and ends as it ends.
+The broker does not import Spark: the command runs ``python -m gateway_spark`` as a child and returns its exit code.
 """
 
 import signal
@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-#: The child says what there is, so its help is the help.
+#: Options, including ``--help``, are handled by the child.
 FORWARDING: Final = {"ignore_unknown_options": True, "help_option_names": []}
 
 
@@ -20,12 +20,12 @@ def pipeline(arguments: tuple[str, ...]) -> int:
     """Run jobs on stored messages: list, run, submit, status, plot."""
     command = [sys.executable, "-m", "gateway_spark", *(arguments or ("--help",))]
     with subprocess.Popen(command) as child:
-        # Who stops this process means the job; a terminal interrupts both of them by itself.
+        # A signal to this process is meant for the job; a terminal sends SIGINT to both processes itself.
         signal.signal(signal.SIGTERM, lambda _number, _frame: child.terminate())
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         return _exit_code(child.wait())
 
 
 def _exit_code(code: int) -> int:
-    """Return the code of a child as a shell has it: 128 and the number of the signal that ended it."""
+    """Return a child's exit code in the shell's form: 128 plus the signal number if a signal ended it."""
     return code if code >= 0 else 128 - code

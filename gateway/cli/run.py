@@ -1,4 +1,4 @@
-"""``gateway run``: the broker in the foreground, until SIGTERM or SIGINT."""
+"""``gateway run``: runs the broker in the foreground until SIGTERM or SIGINT."""
 
 from pathlib import Path
 
@@ -11,10 +11,10 @@ from gateway.node.signals import stop_at_once
 @click.command()
 @configuration_options
 def run(config: Path | None, data: Path | None, overrides: tuple[str, ...]) -> int:
-    """Run the broker until it is told to stop."""
+    """Run the broker until it is stopped."""
     stop_at_once()
     settings = settings_from(config, data, overrides)
-    # The broker installs a reactor and loads every plugin; the other commands do without.
+    # Imported here because the broker installs a reactor and loads every plugin, which other commands do not need.
     from gateway.node.app import run as run_broker
 
     return run_broker(settings, lambda: settings_from(config, data, overrides))

@@ -1,4 +1,4 @@
-"""The command line: what it prints, where, and its exit codes."""
+"""The ``gateway`` command line: output and exit codes."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ PLUGIN = "from gateway.hookspecs import hookimpl\n@hookimpl\ndef gateway_exchang
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
-    """Stand in for the broker: collects the settings it was started with, and ends at once with code 3."""
+    """Replace the broker: collect the settings passed to it, and exit at once with code 3."""
     settings: list[Settings] = []
 
     def run(given: Settings, read_settings: Callable[[], Settings]) -> int:
@@ -28,7 +28,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     app = types.ModuleType("gateway.node.app")
     app.run = run  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "gateway.node.app", app)
-    monkeypatch.setattr("gateway.cli.run.stop_at_once", lambda: None)  # the signals of this process are the tests'
+    monkeypatch.setattr("gateway.cli.run.stop_at_once", lambda: None)  # keep the signal handlers of the test process
     return settings
 
 
@@ -39,10 +39,10 @@ def fails_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     app = types.ModuleType("gateway.node.app")
     app.run = run  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "gateway.node.app", app)
-    monkeypatch.setattr("gateway.cli.run.stop_at_once", lambda: None)  # the signals of this process are the tests'
+    monkeypatch.setattr("gateway.cli.run.stop_at_once", lambda: None)  # keep the signal handlers of the test process
 
 
-def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"gateway {VERSION}\n"
 
@@ -58,7 +58,7 @@ def test_run_starts_the_broker_with_the_settings_and_ends_with_its_code(
     assert (started[0].amqp.port, started[0].data) == (2, Path("d"))
 
 
-def test_a_data_directory_with_odd_characters_is_taken_as_it_is(started: list[Settings]) -> None:
+def test_a_data_directory_may_contain_special_characters(started: list[Settings]) -> None:
     for name in ('a "b" = 1', '"quoted"', "1", "with spaces"):
         main(["run", "--data", name])
         assert started[-1].data == Path(name)
@@ -68,13 +68,13 @@ USAGE = [["run", "--wrong"], ["walk"], ["run", "extra"], ["run", "--set"]]
 
 
 @pytest.mark.parametrize("arguments", USAGE, ids=" ".join)
-def test_a_wrong_command_line_is_64(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_command_line_exits_with_64(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 64
     assert "Error: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["run", "check"])
-def test_wrong_settings_are_65_with_a_line_for_each(
+def test_wrong_settings_exit_with_65_and_one_line_for_each(
     command: str, started: list[Settings], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([command, "--set", "amqp.port=x", "--set", "amqp.prt=1"]) == 65
@@ -91,7 +91,7 @@ FAILURES = [(ConfigurationError("no"), 65), (StorageError("no"), 69), (InternalE
 
 
 @pytest.mark.parametrize(("error", "code"), FAILURES, ids=lambda value: type(value).__name__)
-def test_a_broker_that_cannot_start_is_one_line(
+def test_a_failed_start_is_reported_in_one_line(
     error: Exception, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fails_with(monkeypatch, error)
@@ -125,12 +125,12 @@ def test_check_loads_the_plugins(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert f"{tmp_path}/mine.py:1" in capsys.readouterr().err
 
 
-def test_check_misses_a_plugin_that_a_virtual_host_enables(capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_reports_a_missing_plugin(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--set", 'vhosts."/".plugins.none={}']) == 65
     assert "'none'" in capsys.readouterr().err
 
 
-def test_the_module_is_the_command() -> None:
+def test_the_command_can_be_run_as_a_module() -> None:
     result = subprocess.run(
         [sys.executable, "-m", "gateway", "--version"],
         cwd=Path(__file__).parents[2],

@@ -99,7 +99,7 @@ def test_the_messages_of_a_queue_that_is_set_aside_stay_and_come_back_with_it(
         if b"is_auto_delite" in spoilt:
             mended = spoilt.replace(b'"is_auto_delite"', b'"is_auto_delete"')
             spoiling.write(filled.data, "quarantine", [(spoilt_key, mended)])
-    assert repair(filled, "retry", "--all").stdout == "2 records put back\n"
+    assert repair(filled, "retry", "--all").stdout == "2 records restored\n"
     filled.start()
     assert filled.log.splitlines()[-1].count("set_aside=2") == 0
     channel = connect().channel()

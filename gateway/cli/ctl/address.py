@@ -1,4 +1,4 @@
-"""Where the management API is: what ``--url`` says."""
+"""The address of the management API, from ``--url``."""
 
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
@@ -10,7 +10,7 @@ PORTS = {"http": 15672, "https": 15671}
 
 @dataclass(frozen=True, slots=True)
 class ApiAddress:
-    """A management API's place. ``user`` and ``password`` are those written into the URL, if any."""
+    """Address of a management API. ``user`` and ``password`` are those of the URL, or ``None``."""
 
     scheme: str
     host: str
@@ -21,7 +21,7 @@ class ApiAddress:
 
     @classmethod
     def parse(cls, url: str) -> "ApiAddress":
-        """Read ``http://host:port``, with the API's usual port as default. :raises WrongUsage: for anything else."""
+        """Parse ``http://host:port``; the port has a default. :raises WrongUsage: for anything else."""
         try:
             parts = urlsplit(url)
             port = parts.port

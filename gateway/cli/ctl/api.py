@@ -1,7 +1,7 @@
-"""The client of the management API: one request, one answer, errors in words.
+"""A client of the management API.
 
-The standard library's ``http.client`` does all of it. It neither follows proxies from the environment nor tidies paths
-up, so that a queue named ``..`` can be reached, and importing it costs a probe next to nothing.
+It uses the standard library's ``http.client``, which does not use proxies from the environment and does not normalise
+paths, so that a queue named ``..`` can be addressed. It is also fast to import, which matters for frequent probes.
 """
 
 import json
@@ -31,7 +31,7 @@ SERVER_ERROR: Final = 500
 
 
 class ApiClient:
-    """The management API at one address, as one user. Each request has a connection of its own."""
+    """The management API at one address, as one user. Each request uses a new connection."""
 
     def __init__(
         self, address: ApiAddress, user: str, password: str, timeout_s: float | None, cacert: str | None = None
@@ -43,31 +43,31 @@ class ApiClient:
         self._cacert = cacert
 
     def as_user(self, user: str, password: str) -> "ApiClient":
-        """The same API for somebody else."""
+        """Return a client of the same API for another user."""
         return ApiClient(self.address, user, password, self.timeout_s, self._cacert)
 
     def get(self, *path: str, query: Mapping[str, str] | None = None) -> Json:
-        """Ask for what is at a path. :raises CommandFailed: one of its kinds, for each thing that can go wrong."""
+        """Get a path and decode the JSON. :raises CommandFailed: one of its subclasses, depending on the error."""
         return self._decoded(self.raw(*path, query=query))
 
     def list(self, *path: str, query: Mapping[str, str] | None = None) -> Iterable[JsonObject]:
-        """Ask for the objects at a path."""
+        """Get the list of objects at a path."""
         return objects(self.get(*path, query=query))
 
     def raw(self, *path: str, query: Mapping[str, str] | None = None) -> bytes:
-        """Ask for what is at a path, as the bytes the broker sent."""
+        """Get a path, as the bytes sent by the broker."""
         return self._request("GET", path, query)
 
     def put(self, *path: str, body: Json) -> None:
-        """Create or change what is at a path."""
+        """Create or update the entity at a path."""
         self._request("PUT", path, body=_encoded(body))
 
     def post(self, *path: str, body: bytes) -> None:
-        """Send a document, which is JSON already, to a path."""
+        """Post an encoded JSON document to a path."""
         self._request("POST", path, body=body)
 
     def delete(self, *path: str, query: Mapping[str, str] | None = None, reason: str | None = None) -> None:
-        """Delete what is at a path; ``reason`` is told to the client of a connection."""
+        """Delete the entity at a path; ``reason`` is sent to the client of a closed connection."""
         headers = {} if reason is None else {"X-Reason": " ".join(reason.split()).encode(errors="surrogateescape")}
         self._request("DELETE", path, query, headers=headers)
 
@@ -89,40 +89,40 @@ class ApiClient:
                 status, answer = response.status, response.read()
             finally:
                 connection.close()
-        except (OSError, HTTPException, UnicodeError) as error:  # the last for host names that cannot be
-            raise BrokerUnreachable(f"no answer from {self.address.url}: {_told(error)}") from None
+        except (OSError, HTTPException, UnicodeError) as error:  # UnicodeError: invalid host name
+            raise BrokerUnreachable(f"no answer from {self.address.url}: {_error_text(error)}") from None
         if status >= 300:
             self._raise(status, answer)
         return answer
 
     def _connection(self) -> HTTPConnection:
-        """:raises WrongData: when the file of ``--cacert`` cannot be read, or holds no certificates."""
+        """Return a connection. :raises WrongData: if the file of ``--cacert`` is unreadable or has no certificates."""
         host, port = self.address.host, self.address.port
         if self.address.scheme == "http":
             return HTTPConnection(host, port, timeout=self.timeout_s)
         try:
             context = ssl.create_default_context(cafile=self._cacert)
         except OSError as error:
-            raise WrongData(f"cannot use {self._cacert}: {_told(error)}") from None
+            raise WrongData(f"cannot use {self._cacert}: {_error_text(error)}") from None
         return HTTPSConnection(host, port, timeout=self.timeout_s, context=context)
 
     def _raise(self, status: int, answer: bytes) -> None:
-        """Raise what an answer means that is none of the good ones."""
+        """Raise the error for a status other than success."""
         try:
             found = json.loads(answer)
         except ValueError:
             found = None
-        told: JsonObject = found if isinstance(found, dict) else {}
-        reason = _reason(told.get("reason")) or f"HTTP status {status}"
+        error: JsonObject = found if isinstance(found, dict) else {}
+        reason = _reason(error.get("reason")) or f"HTTP status {status}"
         if status in UNAUTHORIZED:
             raise NotPermitted(self.user, reason)
         if status == NOT_FOUND:
             raise UnknownEntity(reason)
-        if told.get("status") == "starting":
+        if error.get("status") == "starting":
             raise StillStarting(reason)
-        if told.get("status") == "failed":
-            raise Unhealthy(reason, dict(told))
-        if status >= SERVER_ERROR or not told:
+        if error.get("status") == "failed":
+            raise Unhealthy(reason, dict(error))
+        if status >= SERVER_ERROR or not error:
             raise BrokerFailed(f"{self.address.url} answered: {reason}")
         raise Declined(reason)
 
@@ -135,7 +135,7 @@ class ApiClient:
 
 
 def _segment(name: str) -> str:
-    """A name as one segment of a path; dots too when there is nothing else, since servers read ``..`` as "up"."""
+    """Encode a name as one path segment; a name of dots is encoded too, since servers resolve ``..``."""
     if name and not name.strip("."):
         return "%2E" * len(name)
     return quote(name, safe="", errors="surrogateescape")
@@ -146,15 +146,15 @@ def _encoded(body: Json) -> bytes:
 
 
 def _reason(reason: Json) -> str:
-    """The broker's reason on one line: ``Validation failed: ...``."""
+    """Return the broker's reason on one line: ``Validation failed: ...``."""
     if not isinstance(reason, str):
         return "" if reason is None else compact(reason)
     lines = [line.strip() for line in reason.splitlines() if line.strip()]
     return ": ".join(filter(None, ("".join(lines[:1]), "; ".join(lines[1:]))))
 
 
-def _told(error: Exception) -> str:
-    """What an error of the network says, in words rather than numbers."""
+def _error_text(error: Exception) -> str:
+    """Describe a network error without its number."""
     if isinstance(error, TimeoutError):
         return "timed out"
     if isinstance(error, OSError) and error.strerror:

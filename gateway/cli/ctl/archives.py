@@ -1,13 +1,13 @@
-"""The verbs of archives and of the table of events."""
+"""Verbs for archives and the trace table."""
 
 import click
 
-from gateway.cli.ctl.listing import ListedNoun, columns_argument, listed
+from gateway.cli.ctl.listing import Listing, columns_argument, print_listing
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.verb import verb
 from gateway.cli.ctl.vhosts import change_vhost
 
-ARCHIVES = ListedNoun(
+ARCHIVES = Listing(
     path=("archives",),
     columns={
         name: name
@@ -25,14 +25,14 @@ ARCHIVES = ListedNoun(
 @verb
 @columns_argument
 def list_archives(session: VerbSession, columns: tuple[str, ...]) -> None:
-    """List what is kept for good in a virtual host, and how far it is behind."""
-    listed(session, ARCHIVES, columns)
+    """List the archives of a virtual host and their lag."""
+    print_listing(session, ARCHIVES, columns)
 
 
 @verb
 @click.argument("state", type=click.Choice(["on", "off"]))
 def trace_table(session: VerbSession, state: str) -> None:
-    """Write what happens to messages of a virtual host into its table of events, or no more."""
+    """Turn the trace table of a virtual host on or off; it records the events of messages."""
     word = "Starting" if state == "on" else "Stopping"
     session.output.announce(f'{word} the trace table of vhost "{session.vhost}" ...')
     change_vhost(session, session.vhost, {"trace_table": state == "on"})

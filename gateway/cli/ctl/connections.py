@@ -1,4 +1,4 @@
-"""The verbs of connections, channels and consumers."""
+"""Verbs for connections, channels and consumers."""
 
 import time
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from collections.abc import Callable
 import click
 
 from gateway.cli.ctl.errors import Declined, UnknownEntity
-from gateway.cli.ctl.listing import ListedNoun, columns_argument, listed
+from gateway.cli.ctl.listing import Listing, columns_argument, print_listing
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import JsonObject, text
 from gateway.cli.ctl.verb import verb
@@ -19,9 +19,9 @@ OF_CONNECTION = (
     *("peer_cert_subject", "peer_cert_issuer", "peer_cert_validity"),
 )
 
-CONNECTIONS = ListedNoun(
+CONNECTIONS = Listing(
     path=("connections",),
-    # What RabbitMQ shows as a process is a name here: close_connection takes it as it took that.
+    # RabbitMQ shows a process here; this is a name, which close_connection accepts.
     columns={**{name: name for name in OF_CONNECTION}, "pid": "name"},
     defaults=("user", "peer_host", "peer_port", "state"),
     banner="Listing connections ...",
@@ -33,14 +33,14 @@ OF_CHANNEL = (
     *("prefetch_count", "global_prefetch_count", "idle_since"),
 )
 
-CHANNELS = ListedNoun(
+CHANNELS = Listing(
     path=("channels",),
     columns={**{name: name for name in OF_CHANNEL}, "pid": "name", "connection": "connection_details.name"},
     defaults=("pid", "user", "consumer_count", "messages_unacknowledged"),
     banner="Listing channels ...",
 )
 
-CONSUMERS = ListedNoun(
+CONSUMERS = Listing(
     path=("consumers",),
     columns={
         "queue_name": "queue.name",
@@ -64,42 +64,48 @@ CONSUMERS = ListedNoun(
 @columns_argument
 def list_connections(session: VerbSession, columns: tuple[str, ...]) -> None:
     """List the connections of all virtual hosts."""
-    listed(session, CONNECTIONS, columns)
+    print_listing(session, CONNECTIONS, columns)
 
 
 @verb
 @columns_argument
 def list_channels(session: VerbSession, columns: tuple[str, ...]) -> None:
     """List the channels of all virtual hosts."""
-    listed(session, CHANNELS, columns)
+    print_listing(session, CHANNELS, columns)
 
 
 @verb
 @columns_argument
 def list_consumers(session: VerbSession, columns: tuple[str, ...]) -> None:
     """List the consumers of a virtual host."""
-    listed(session, CONSUMERS, columns)
+    print_listing(session, CONSUMERS, columns)
 
 
 @verb
 @click.argument("name")
 @click.argument("reason")
 def close_connection(session: VerbSession, name: str, reason: str) -> None:
-    """Close a connection, which NAME is the name or pid of, and tell its client the REASON."""
+    """Close the connection with this name or pid, and send its client the REASON."""
     session.output.announce(f"Closing connection {name}, reason: {reason}...")
-    with session.where_absent(Declined(f"connection '{name}' does not exist")):
+    with session.on_not_found(Declined(f"connection '{name}' does not exist")):
         session.api.delete("connections", name, reason=reason)
 
 
 @verb
 @click.argument("reason")
-@click.option("--global", "in_all", is_flag=True, help="In all virtual hosts.")
-@click.option("--limit", type=click.IntRange(min=0), default=0, help="Close so many at most; 0 is all.")
-@click.option("--per-connection-delay", "delay_ms", type=click.IntRange(min=0), default=0, help="In milliseconds.")
+@click.option("--global", "in_all", is_flag=True, help="Close those of all virtual hosts.")
+@click.option("--limit", type=click.IntRange(min=0), default=0, help="Maximum number to close; 0 is all.")
+@click.option(
+    "--per-connection-delay",
+    "delay_ms",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Delay after each, in milliseconds.",
+)
 def close_all_connections(session: VerbSession, reason: str, in_all: bool, limit: int, delay_ms: int) -> None:
-    """Close the connections of a virtual host, or of all, and tell their clients the REASON."""
-    place = f"to node {session.node()} (across all vhosts)" if in_all else f"in vhost {session.vhost}"
-    session.output.announce(f"Closing all connections {place}, reason: {reason}...")
+    """Close the connections of a virtual host, or of all, and send their clients the REASON."""
+    scope = f"to node {session.node()} (across all vhosts)" if in_all else f"in vhost {session.vhost}"
+    session.output.announce(f"Closing all connections {scope}, reason: {reason}...")
     closed = _close(session, lambda found: in_all or text(found, "vhost") == session.vhost, reason, limit, delay_ms)
     session.output.conclude(f"Closed {closed} connections")
 
@@ -107,17 +113,25 @@ def close_all_connections(session: VerbSession, reason: str, in_all: bool, limit
 @verb
 @click.argument("user")
 @click.argument("reason")
-@click.option("--limit", type=click.IntRange(min=0), default=0, help="Close so many at most; 0 is all.")
-@click.option("--per-connection-delay", "delay_ms", type=click.IntRange(min=0), default=0, help="In milliseconds.")
+@click.option("--limit", type=click.IntRange(min=0), default=0, help="Maximum number to close; 0 is all.")
+@click.option(
+    "--per-connection-delay",
+    "delay_ms",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Delay after each, in milliseconds.",
+)
 def close_all_user_connections(session: VerbSession, user: str, reason: str, limit: int, delay_ms: int) -> None:
-    """Close the connections of USER, and tell their clients the REASON."""
+    """Close the connections of USER, and send their clients the REASON."""
     session.output.announce(f"Closing connections of user {user}, reason: {reason}...")
     _close(session, lambda found: text(found, "user") == user, reason, limit, delay_ms)
 
 
-def _close(session: VerbSession, wants: Callable[[JsonObject], bool], reason: str, limit: int, delay_ms: int) -> int:
-    """Close the connections that are wanted; return how many there were, without those that left by themselves."""
-    names = [text(found, "name") for found in session.api.list("connections") if wants(found)]
+def _close(
+    session: VerbSession, predicate: Callable[[JsonObject], bool], reason: str, limit: int, delay_ms: int
+) -> int:
+    """Close the connections that match; return their number, without those that closed before."""
+    names = [text(found, "name") for found in session.api.list("connections") if predicate(found)]
     closed = 0
     for name in names[: limit or None]:
         try:

@@ -1,4 +1,4 @@
-"""The verbs of definitions: everything but messages, as one JSON document."""
+"""Verbs for definitions: all entities except messages, as one JSON document."""
 
 import json
 import sys
@@ -18,10 +18,10 @@ FORMAT = click.option("--format", "file_format", type=click.Choice(["json"], cas
 @click.argument("file")
 @FORMAT
 def export_definitions(session: VerbSession, file: str, file_format: str) -> None:
-    """Write the definitions to FILE, or to standard output if it is -. With -p, those of that virtual host alone."""
+    """Export the definitions to FILE, or to standard output if it is -. With -p, only those of that virtual host."""
     if file != STANDARD_STREAM:
         session.output.announce(f'Exporting definitions in JSON to a file at "{file}" ...')
-    with session.where_absent(NoSuchVirtualHost(session.vhost)):
+    with session.on_not_found(NoSuchVirtualHost(session.vhost)):
         exported = session.api.raw("definitions", *_scope(session))
     if file == STANDARD_STREAM:
         session.output.text(exported.decode())
@@ -36,22 +36,22 @@ def export_definitions(session: VerbSession, file: str, file_format: str) -> Non
 @click.argument("file", default=STANDARD_STREAM)
 @FORMAT
 def import_definitions(session: VerbSession, file: str, file_format: str) -> None:
-    """Read definitions from FILE, or from standard input. With -p, into that virtual host."""
+    """Import definitions from FILE or standard input. With -p, into that virtual host."""
     source = "standard input" if file == STANDARD_STREAM else f'a file at "{file}"'
     session.output.announce(f"Importing definitions in JSON from {source} ...")
     document = _read(file)
-    with session.where_absent(NoSuchVirtualHost(session.vhost)):
+    with session.on_not_found(NoSuchVirtualHost(session.vhost)):
         session.api.post("definitions", *_scope(session), body=document)
     session.output.conclude("Successfully imported definitions")
 
 
 def _scope(session: VerbSession) -> tuple[str, ...]:
-    """The virtual host, if one was named; definitions are otherwise whole."""
+    """Return the path of the named virtual host; without one, definitions of the whole broker are meant."""
     return () if session.named_vhost is None else (session.named_vhost,)
 
 
 def _read(file: str) -> bytes:
-    """The document. :raises WrongData: when there is none, or it is not JSON."""
+    """Read the document. :raises WrongData: if it cannot be read or is not JSON."""
     try:
         document = sys.stdin.buffer.read() if file == STANDARD_STREAM else Path(file).read_bytes()
     except OSError as error:

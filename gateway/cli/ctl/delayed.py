@@ -1,9 +1,9 @@
-"""The verbs of messages that wait until their time, in a queue or before an exchange: rabbitmqctl has none of them."""
+"""Verbs for delayed messages of queues and exchanges, which rabbitmqctl does not have."""
 
 import click
 
 from gateway.cli.ctl.errors import WrongUsage
-from gateway.cli.ctl.listing import ListedNoun
+from gateway.cli.ctl.listing import Listing
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import JsonObject, number, objects, part
 from gateway.cli.ctl.verb import verb
@@ -13,32 +13,34 @@ _SAME_NAME = (
     *("payload", "payload_encoding", "payload_bytes", "properties"),
 )
 
-DELAYED = ListedNoun(
+DELAYED = Listing(
     path=(),
     columns={name: name for name in _SAME_NAME},
     defaults=("position", "due_at", "exchange", "routing_key", "payload_bytes"),
     banner="Listing delayed messages of {kind} {name} in vhost {vhost} ...",
 )
 
-#: The most that the API gives at once.
-_PAGE = 500
+#: Largest page of the API.
+_MAX_PAGE_SIZE = 500
 
-of_exchange = click.option("--exchange", "is_exchange", is_flag=True, help="The name is that of an exchange.")
+of_exchange = click.option("--exchange", "is_exchange", is_flag=True, help="NAME is an exchange.")
 
 
 @verb
 @click.argument("name")
 @click.argument("columns", nargs=-1)
 @of_exchange
-@click.option("--limit", type=click.IntRange(min=1), default=100, help="List so many at most, the soonest. [100]")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=100, help="Maximum number to list, the earliest first. [100]"
+)
 def list_delayed_messages(
     session: VerbSession, name: str, columns: tuple[str, ...], is_exchange: bool, limit: int
 ) -> None:
-    """List the messages that a queue, or an exchange, holds back until their time."""
+    """List the delayed messages of a queue or an exchange."""
     chosen = DELAYED.chosen(columns)
     kind = "exchange" if is_exchange else "queue"
     session.output.announce(DELAYED.banner.format(kind=kind, name=f"'{name}'", vhost=session.vhost))
-    with session.naming(f"{kind} '{name}'"):
+    with session.reporting_missing(f"{kind} '{name}'"):
         found = _soonest(session, (f"{kind}s", session.vhost, name, "delayed"), limit)
     session.output.rows(chosen, [DELAYED.row(each, chosen) for each in found])
 
@@ -47,29 +49,29 @@ def list_delayed_messages(
 @click.argument("name")
 @click.argument("positions", nargs=-1, type=int)
 @of_exchange
-@click.option("--all", "is_all", is_flag=True, help="Cancel all there are.")
+@click.option("--all", "is_all", is_flag=True, help="Cancel all delayed messages.")
 def cancel_delayed_messages(
     session: VerbSession, name: str, positions: tuple[int, ...], is_exchange: bool, is_all: bool
 ) -> None:
-    """Forget messages that are held back, by their positions or all of them."""
+    """Delete delayed messages, by position or all of them."""
     if is_all == bool(positions):
-        raise WrongUsage("either positions or --all is needed")
+        raise WrongUsage("give either positions or --all")
     kind = "exchange" if is_exchange else "queue"
     which = "all delayed messages" if is_all else f"{len(positions)} delayed message(s)"
     session.output.announce(f"Cancelling {which} of {kind} '{name}' in vhost '{session.vhost}' ...")
     path = (f"{kind}s", session.vhost, name, "delayed")
     if is_all:
-        with session.naming(f"{kind} '{name}'"):
+        with session.reporting_missing(f"{kind} '{name}'"):
             session.api.delete(*path)
     for position in positions:
-        with session.naming(f"a delayed message at {position} of {kind} '{name}'"):
+        with session.reporting_missing(f"a delayed message at {position} of {kind} '{name}'"):
             session.api.delete(*path, str(position))
 
 
 def _soonest(session: VerbSession, path: tuple[str, ...], limit: int) -> list[JsonObject]:
-    """Return so many messages, page by page."""
+    """Return the earliest messages, reading page by page."""
     found: list[JsonObject] = []
-    size = min(limit, _PAGE)
+    size = min(limit, _MAX_PAGE_SIZE)
     page, pages = 1, 1
     while page <= pages and len(found) < limit:
         answer = session.api.get(*path, query={"page": str(page), "page_size": str(size)})

@@ -1,4 +1,4 @@
-"""Values as rabbitmqctl writes them into its tables: Erlang's terms, in Elixir's dress."""
+"""Formatting of values as in rabbitmqctl's tables: Erlang terms in Elixir's notation."""
 
 from gateway.cli.ctl.values import Json
 
@@ -6,10 +6,10 @@ ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\x1b": "\\e"})
 
 
 def cell(value: Json) -> str:
-    r"""A value in a column: strings bare, nothing for null, ``[{"x-max-length",5}]`` for objects, ``[a, b]`` for names.
+    r"""Format a column's value: bare strings, ``[{"x-max-length",5}]`` for objects, ``[a, b]`` for lists of names.
 
     Tabs, line ends and escapes are written ``\t``, ``\n``, ``\r`` and ``\e``: a row stays one line, and a name cannot
-    speak to the terminal.
+    send control sequences to the terminal.
     """
     if value is None:
         return ""
@@ -21,7 +21,7 @@ def cell(value: Json) -> str:
 
 
 def term(value: Json) -> str:
-    """A value within another: strings in quotes, objects as lists of pairs."""
+    """Format a nested value: strings in quotes, objects as lists of pairs."""
     if isinstance(value, dict):
         return f"[{','.join(f'{{{term(name)},{term(item)}}}' for name, item in value.items())}]"
     if isinstance(value, list):

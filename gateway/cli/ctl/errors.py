@@ -1,4 +1,4 @@
-"""Why a verb failed, and the exit code that tells scripts: rabbitmqctl's where it has one, else that of sysexits.h."""
+"""Errors of verbs, with the exit codes of rabbitmqctl where it has one, else of ``sysexits.h``."""
 
 from typing import ClassVar, Final
 
@@ -8,29 +8,29 @@ NO_USER: Final = 67
 """There is no such user."""
 
 NOT_PERMITTED: Final = 77
-"""The credentials are wrong, or their user may not do this. RabbitMQ's command line has no code for it."""
+"""The credentials are wrong, or the user lacks permission. RabbitMQ's command line has no code for it."""
 
 
 class CommandFailed(Exception):
-    """A verb did not do what was asked: one line for the operator and an exit code for scripts."""
+    """A verb failed: one line for the operator and an exit code for scripts."""
 
     exit_code: ClassVar[int] = SOFTWARE
 
 
 class WrongUsage(CommandFailed):
-    """The command line asks for something that is not there: a verb, a column, a queue to delete."""
+    """The command line names something unknown: a verb, a column, a queue to delete."""
 
     exit_code = USAGE
 
 
 class WrongData(CommandFailed):
-    """What the command was given to work with is wrong: a file, a password, a virtual host."""
+    """The command's input is wrong: a file, a password, a virtual host."""
 
     exit_code = DATA_ERROR
 
 
 class NoSuchVirtualHost(WrongData):
-    """There is no such virtual host, or it is not visible to the user who asks."""
+    """The virtual host does not exist or is not visible to the user."""
 
     def __init__(self, vhost: str) -> None:
         super().__init__(f"Virtual host '{vhost}' does not exist")
@@ -46,7 +46,7 @@ class NoSuchUser(CommandFailed):
 
 
 class UserExists(CommandFailed):
-    """The user that was to be added is there."""
+    """The user to be added already exists."""
 
     exit_code = SOFTWARE
 
@@ -55,17 +55,17 @@ class UserExists(CommandFailed):
 
 
 class Declined(CommandFailed):
-    """The broker, or a check of its health, said no."""
+    """The broker refused the request, or a health check failed."""
 
     exit_code = UNAVAILABLE
 
 
 class UnknownEntity(Declined):
-    """The broker knows no such thing. Verbs say of what kind it is."""
+    """The broker answered 404. Verbs add the kind of the entity."""
 
 
 class Unhealthy(Declined):
-    """A health check failed; ``finding`` is what the broker said of it."""
+    """A health check failed; ``finding`` is the broker's answer."""
 
     def __init__(self, reason: str, finding: dict[str, object]) -> None:
         super().__init__(reason)
@@ -73,17 +73,17 @@ class Unhealthy(Declined):
 
 
 class StillStarting(Declined):
-    """The broker recovers its data and serves no requests yet. The message says how far it is."""
+    """The broker is still recovering its data. The message contains its progress."""
 
 
 class BrokerUnreachable(CommandFailed):
-    """Nobody answers at the broker's URL."""
+    """The broker cannot be reached at its URL."""
 
     exit_code = UNAVAILABLE
 
 
 class NotPermitted(CommandFailed):
-    """The broker does not let this user do this. ``reason`` is the broker's own word."""
+    """The broker denied access to this user. ``reason`` is the broker's text."""
 
     exit_code = NOT_PERMITTED
 
@@ -93,6 +93,6 @@ class NotPermitted(CommandFailed):
 
 
 class BrokerFailed(CommandFailed):
-    """The broker answered, but not as the management API does."""
+    """The answer is not one of the management API."""
 
     exit_code = SOFTWARE

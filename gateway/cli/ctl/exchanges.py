@@ -1,6 +1,6 @@
-"""The verbs of exchanges and bindings."""
+"""Verbs for exchanges and bindings."""
 
-from gateway.cli.ctl.listing import ListedNoun, columns_argument, listed
+from gateway.cli.ctl.listing import Listing, columns_argument, print_listing
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.verb import verb
 
@@ -17,7 +17,7 @@ SAME_NAME = (
     "inert",
 )
 
-EXCHANGES = ListedNoun(
+EXCHANGES = Listing(
     path=("exchanges",),
     columns={name: name for name in SAME_NAME},
     defaults=("name", "type"),
@@ -25,7 +25,7 @@ EXCHANGES = ListedNoun(
     is_in_vhost=True,
 )
 
-BINDINGS = ListedNoun(
+BINDINGS = Listing(
     path=("bindings",),
     columns={
         "source_name": "source",
@@ -46,15 +46,15 @@ BINDINGS = ListedNoun(
 @verb
 @columns_argument
 def list_exchanges(session: VerbSession, columns: tuple[str, ...]) -> None:
-    """List the exchanges of a virtual host with the columns asked for: name and type, if none is."""
-    listed(session, EXCHANGES, columns)
+    """List the exchanges of a virtual host, by default with the columns name and type."""
+    print_listing(session, EXCHANGES, columns)
 
 
 @verb
 @columns_argument
 def list_bindings(session: VerbSession, columns: tuple[str, ...]) -> None:
     """List the bindings of a virtual host."""
-    listed(session, BINDINGS, columns)
+    print_listing(session, BINDINGS, columns)
 
 
 VERBS = (list_exchanges, list_bindings)

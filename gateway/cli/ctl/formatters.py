@@ -1,4 +1,4 @@
-"""Rows as text: one function for each value of ``--formatter``."""
+"""Formatters of rows: one function for each value of ``--formatter``."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ Formatter = Callable[[Sequence[str], Sequence[Row], bool], Iterable[str]]
 
 
 def table(columns: Sequence[str], rows: Sequence[Row], has_header: bool) -> Iterable[str]:
-    """Columns separated by tabs. Nothing at all when there are no rows, as rabbitmqctl does."""
+    """Separate columns by tabs. Without rows nothing is printed, as in rabbitmqctl."""
     if rows and has_header:
         yield "\t".join(columns)
     for row in rows:
@@ -24,17 +24,17 @@ def table(columns: Sequence[str], rows: Sequence[Row], has_header: bool) -> Iter
 
 
 def pretty_table(columns: Sequence[str], rows: Sequence[Row], has_header: bool) -> Iterable[str]:
-    """A table in boxes; lists are shown without their brackets, as rabbitmqctl does."""
+    """Draw a table in boxes; lists are shown without brackets, as in rabbitmqctl."""
     if not rows:
         return
     cells = [[_unbracketed(row.get(column)) for column in columns] for row in rows]
-    # The header is a row as any other: tabulate would widen its own. And what looks like a number may be a name.
+    # The header is formatted as a row, because tabulate would widen it. Names may be numeric: do not align numbers.
     lines = [list(columns), *cells] if has_header else cells
     yield tabulate(lines, tablefmt="simple_grid", disable_numparse=True, stralign="left")
 
 
 def json(columns: Sequence[str], rows: Sequence[Row], has_header: bool) -> Iterable[str]:
-    """A list of objects, one on each line."""
+    """Write a list of objects, one on each line."""
     yield "["
     for position, row in enumerate(rows):
         comma = "," if position else ""
@@ -43,7 +43,7 @@ def json(columns: Sequence[str], rows: Sequence[Row], has_header: bool) -> Itera
 
 
 def comma_separated(columns: Sequence[str], rows: Sequence[Row], has_header: bool) -> Iterable[str]:
-    """RFC 4180 with every field in quotes and ends of lines as Unix has them."""
+    """Write RFC 4180 with every field in quotes and Unix line ends."""
     if not rows:
         return
     text = io.StringIO()

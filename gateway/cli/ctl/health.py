@@ -1,4 +1,4 @@
-"""The verbs of probes: is the node there, up, and without alarms? They exit with 69 when it is not."""
+"""Verbs for health checks. The exit code is 69 if a check fails."""
 
 import socket
 import time
@@ -19,11 +19,11 @@ CONNECT_TIMEOUT_S: Final = 5.0
 
 @verb
 def ping(session: VerbSession) -> None:
-    """Check that the broker's management API answers and lets the user in."""
-    patience_ms = (DEFAULT_TIMEOUT_S if session.timeout_s is None else session.timeout_s) * 1000
+    """Check that the broker's management API answers and accepts the credentials."""
+    timeout_ms = (DEFAULT_TIMEOUT_S if session.timeout_s is None else session.timeout_s) * 1000
     session.output.announce(
-        f"Will ping {session.api.address.url}. This only checks that the management API answers and knows the user. "
-        f"Timeout: {patience_ms:.0f} ms."
+        f"Will ping {session.api.address.url}. This only checks that the management API answers and accepts the user. "
+        f"Timeout: {timeout_ms:.0f} ms."
     )
     session.api.get("whoami")
     session.output.conclude("Ping succeeded")
@@ -31,9 +31,9 @@ def ping(session: VerbSession) -> None:
 
 @verb
 def await_startup(session: VerbSession) -> None:
-    """Wait until the broker runs: five minutes at most, unless --timeout says otherwise."""
-    patience_s = STARTUP_TIMEOUT_S if session.timeout_s is None else session.timeout_s
-    deadline = time.monotonic() + patience_s
+    """Wait until the broker is running: five minutes at most, or --timeout."""
+    timeout_s = STARTUP_TIMEOUT_S if session.timeout_s is None else session.timeout_s
+    deadline = time.monotonic() + timeout_s
     while True:
         try:
             session.api.get("whoami")
@@ -48,7 +48,7 @@ def await_startup(session: VerbSession) -> None:
 
 @verb
 def check_running(session: VerbSession) -> None:
-    """Check that the broker runs."""
+    """Check that the broker is running."""
     node = session.node()
     session.output.announce(f"Checking if the broker is running on node {node} ...")
     if part(session.api.get("nodes", node), "running") is not True:
@@ -58,7 +58,7 @@ def check_running(session: VerbSession) -> None:
 
 @verb
 def check_local_alarms(session: VerbSession) -> None:
-    """Check that no alarm of memory or disk space is set on the node."""
+    """Check that no memory or disk alarm is set on the node."""
     node = session.node()
     session.output.announce(f"Asking node {node} to report any local resource alarms ...")
     session.api.get("health", "checks", "local-alarms")
@@ -67,7 +67,7 @@ def check_local_alarms(session: VerbSession) -> None:
 
 @verb
 def check_alarms(session: VerbSession) -> None:
-    """Check that no alarm of memory or disk space is set anywhere."""
+    """Check that no memory or disk alarm is set anywhere."""
     node = session.node()
     session.output.announce(f"Asking node {node} to report any resource alarms ...")
     session.api.get("health", "checks", "alarms")
@@ -108,13 +108,15 @@ def check_protocol_listener(session: VerbSession, protocol: str) -> None:
 
 
 @verb
-@click.option("--address", help="Connect to this host, whatever the listeners are bound to.")
+@click.option("--address", help="Connect to this host instead of the listeners' addresses.")
 def check_port_connectivity(session: VerbSession, address: str | None) -> None:
-    """Connect to every listener of the broker, from here."""
+    """Connect to every listener of the broker from this machine."""
     overview = session.api.get("overview")
     node, found = text(overview, "node"), listeners_of(overview)
     session.output.announce(f"Testing TCP connections to all active listeners on node {node} ...")
-    closed = [listener.port for listener in found if not _answers(listener, address or session.api.address.host)]
+    closed = [
+        listener.port for listener in found if not _accepts_connections(listener, address or session.api.address.host)
+    ]
     if closed:
         raise Declined(f"Connection to ports {_joined(closed)} of node {node} failed")
     ports = _joined([listener.port for listener in found])
@@ -123,7 +125,7 @@ def check_port_connectivity(session: VerbSession, address: str | None) -> None:
 
 @verb
 def check_virtual_hosts(session: VerbSession) -> None:
-    """Check that all virtual hosts run."""
+    """Check that all virtual hosts are running."""
     node = session.node()
     session.output.announce(f"Checking if all vhosts are running on node {node} ...")
     session.api.get("health", "checks", "virtual-hosts")
@@ -131,7 +133,7 @@ def check_virtual_hosts(session: VerbSession) -> None:
 
 
 @verb
-@click.option("--within", type=click.IntRange(min=0), default=4, show_default=True, help="How many of the unit.")
+@click.option("--within", type=click.IntRange(min=0), default=4, show_default=True, help="Number of units.")
 @click.option("--unit", type=click.Choice(["days", "weeks", "months", "years"]), default="weeks", show_default=True)
 def check_certificate_expiration(session: VerbSession, within: int, unit: str) -> None:
     """Check that no certificate of the broker expires soon."""
@@ -141,9 +143,9 @@ def check_certificate_expiration(session: VerbSession, within: int, unit: str) -
     session.output.conclude(f"No certificates are expiring within {within} {unit}.")
 
 
-def _answers(listener: Listener, host: str) -> bool:
-    """Tell whether a connection can be opened: to where it is bound, or to ``host`` if that is everywhere."""
-    target = host if listener.is_everywhere else listener.interface
+def _accepts_connections(listener: Listener, host: str) -> bool:
+    """Return whether a connection can be opened, to ``host`` if the listener is bound to all addresses."""
+    target = host if listener.is_wildcard else listener.interface
     try:
         socket.create_connection((target, listener.port), CONNECT_TIMEOUT_S).close()
     except OSError:

@@ -1,10 +1,10 @@
-"""The verbs of limits on virtual hosts and users."""
+"""Verbs for limits of virtual hosts and users."""
 
 import click
 
 from gateway.cli.ctl.errors import NoSuchUser, NoSuchVirtualHost, UnknownEntity
 from gateway.cli.ctl.session import VerbSession
-from gateway.cli.ctl.users import existing_user
+from gateway.cli.ctl.users import require_user
 from gateway.cli.ctl.values import JsonObject, compact, parse_object, part
 from gateway.cli.ctl.verb import verb
 from gateway.kernel.settings.limits import USER_LIMITS, VHOST_LIMITS
@@ -15,7 +15,7 @@ ALL = "all"
 @verb
 @click.argument("definition")
 def set_vhost_limits(session: VerbSession, definition: str) -> None:
-    """Replace the limits of a virtual host: DEFINITION is a JSON object of such limits."""
+    """Replace the limits of a virtual host by DEFINITION, a JSON object."""
     session.output.announce(f'Setting vhost limits to "{definition}" for vhost "{session.vhost}" ...')
     limits = parse_object(definition, "the definition")
     session.require_vhost()
@@ -36,12 +36,12 @@ def clear_vhost_limits(session: VerbSession) -> None:
 
 
 @verb
-@click.option("--global", "of_all", is_flag=True, help="Of all virtual hosts.")
+@click.option("--global", "of_all", is_flag=True, help="List those of all virtual hosts.")
 def list_vhost_limits(session: VerbSession, of_all: bool) -> None:
-    """Print the limits of a virtual host, or a table of all that have some."""
-    whose = "all vhosts" if of_all else f'vhost "{session.vhost}"'
-    session.output.announce(f"Listing limits for {whose} ...")
-    with session.where_absent(NoSuchVirtualHost(session.vhost)):
+    """Print the limits of a virtual host, or a table of all virtual hosts that have limits."""
+    scope = "all vhosts" if of_all else f'vhost "{session.vhost}"'
+    session.output.announce(f"Listing limits for {scope} ...")
+    with session.on_not_found(NoSuchVirtualHost(session.vhost)):
         found = session.api.list("vhost-limits", *([] if of_all else [session.vhost]))
     _print(session, "vhost", list(found), of_all)
 
@@ -50,10 +50,10 @@ def list_vhost_limits(session: VerbSession, of_all: bool) -> None:
 @click.argument("user")
 @click.argument("definition")
 def set_user_limits(session: VerbSession, user: str, definition: str) -> None:
-    """Set limits of a user, given as a JSON object such as {"max-queues": 100}. Others stay."""
+    """Set limits of a user, given as a JSON object such as {"max-queues": 100}. Other limits are kept."""
     session.output.announce(f'Setting user limits to "{definition}" for user "{user}" ...')
     limits = parse_object(definition, "the definition")
-    existing_user(session, user)
+    require_user(session, user)
     for name, value in limits.items():
         session.api.put("user-limits", user, name, body={"value": value})
 
@@ -65,20 +65,20 @@ def clear_user_limits(session: VerbSession, user: str, limit: str) -> None:
     """Remove one LIMIT of a user, or all of them."""
     what = "all limits" if limit == ALL else f'"{limit}" limit'
     session.output.announce(f'Clearing {what} for user "{user}" ...')
-    existing_user(session, user)
+    require_user(session, user)
     for name in USER_LIMITS if limit == ALL else (limit,):
         _clear(session, "user-limits", user, name)
 
 
 @verb
-@click.option("--user", help="Whose limits; those of the user who asks, if none is given.")
-@click.option("--global", "of_all", is_flag=True, help="Of all users.")
+@click.option("--user", help="Name of the user; by default the one logged in.")
+@click.option("--global", "of_all", is_flag=True, help="List those of all users.")
 def list_user_limits(session: VerbSession, user: str | None, of_all: bool) -> None:
-    """Print the limits of a user, or a table of all that have some."""
+    """Print the limits of a user, or a table of all users that have limits."""
     name = user or session.api.user
-    whose = "all users" if of_all else f'user "{name}"'
-    session.output.announce(f"Listing limits for {whose} ...")
-    with session.where_absent(NoSuchUser(name)):
+    scope = "all users" if of_all else f'user "{name}"'
+    session.output.announce(f"Listing limits for {scope} ...")
+    with session.on_not_found(NoSuchUser(name)):
         found = session.api.list("user-limits", *([] if of_all else [name]))
     _print(session, "user", list(found), of_all)
 
@@ -92,7 +92,7 @@ def _clear(session: VerbSession, kind: str, owner: str, name: str) -> None:
 
 
 def _print(session: VerbSession, owner: str, found: list[JsonObject], of_all: bool) -> None:
-    """Print a table of all owners, or the limits of the one that was asked for."""
+    """Print a table of all owners, or the limits of one."""
     if of_all:
         rows: list[JsonObject] = [{owner: part(each, owner), "limits": compact(part(each, "value"))} for each in found]
         session.output.rows((owner, "limits"), [row for row in rows if row["limits"] not in ("{}", "[]")])

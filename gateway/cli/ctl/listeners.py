@@ -1,11 +1,11 @@
-"""What listens where, as the overview tells it."""
+"""The broker's listeners, from the API's overview."""
 
 from dataclasses import dataclass
 from typing import Final
 
 from gateway.cli.ctl.values import Json, JsonObject, number, objects, part, text
 
-EVERYWHERE: Final = ("", "0.0.0.0", "::")
+WILDCARDS: Final = ("", "0.0.0.0", "::")
 
 PURPOSES: Final = {
     "amqp": "AMQP 0-9-1",
@@ -22,20 +22,20 @@ PURPOSES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One socket that the broker accepts connections on."""
+    """One listening socket of the broker."""
 
     interface: str
     port: int
     protocol: str
 
     @property
-    def is_everywhere(self) -> bool:
-        """Whether it is bound to all addresses of its machine."""
-        return self.interface in EVERYWHERE
+    def is_wildcard(self) -> bool:
+        """Whether it is bound to all addresses of the machine."""
+        return self.interface in WILDCARDS
 
     @property
     def purpose(self) -> str:
-        """What it is for, in words."""
+        """The protocol's display name."""
         return PURPOSES.get(self.protocol, self.protocol)
 
     def __str__(self) -> str:
@@ -43,12 +43,12 @@ class Listener:
         return f"Interface: {interface}, port: {self.port}, protocol: {self.protocol}, purpose: {self.purpose}"
 
     def as_json(self) -> JsonObject:
-        """The fields of rabbitmqctl's status."""
+        """Return the fields of rabbitmqctl's status."""
         return {"interface": self.interface, "port": self.port, "protocol": self.protocol, "purpose": self.purpose}
 
 
 def listeners_of(overview: Json) -> list[Listener]:
-    """The listeners, by port."""
+    """Return the listeners, ordered by port."""
     found = [
         Listener(text(each, "ip_address"), number(each, "port"), text(each, "protocol"))
         for each in objects(part(overview, "listeners"))

@@ -1,4 +1,4 @@
-"""Lists with columns of the operator's choice: what a noun offers, and how its objects become rows."""
+"""Listings of entities with columns chosen by the operator."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,15 +10,15 @@ from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import Json, JsonObject, part
 
 columns_argument = click.argument("columns", nargs=-1)
-"""Adds the names of columns to a verb."""
+"""Adds column names as arguments of a verb."""
 
 
 @dataclass(frozen=True, slots=True)
-class ListedNoun:
-    """What can be listed of one noun.
+class Listing:
+    """A listing of one kind of entity.
 
-    ``columns`` maps the name of a column to where its value stands in the API's object, with dots for what is nested;
-    ``constants`` holds columns that the API does not need. ``{vhost}`` in the banner is the virtual host.
+    ``columns`` maps a column to the path of its value in the API's object, with dots for nested objects; ``constants``
+    holds columns with a fixed value. ``{vhost}`` in the banner is the virtual host.
     """
 
     path: tuple[str, ...]
@@ -28,36 +28,36 @@ class ListedNoun:
     is_in_vhost: bool = False
     constants: Mapping[str, Json] = field(default_factory=dict)
 
-    def chosen(self, asked: Iterable[str]) -> tuple[str, ...]:
-        """The columns asked for, which may be joined by commas. :raises WrongUsage: for one that is not there."""
-        names = tuple(name for word in asked for name in word.split(",") if name) or self.defaults
+    def chosen(self, requested: Iterable[str]) -> tuple[str, ...]:
+        """Return the requested columns, which may be joined by commas. :raises WrongUsage: for an unknown one."""
+        names = tuple(name for word in requested for name in word.split(",") if name) or self.defaults
         unknown = [name for name in names if name not in self.columns and name not in self.constants]
         if unknown:
             offered = ", ".join(sorted({*self.columns, *self.constants}))
-            raise WrongUsage(f"Info key(s) {', '.join(unknown)} are not supported; there are {offered}")
+            raise WrongUsage(f"Info key(s) {', '.join(unknown)} are not supported; supported are {offered}")
         return names
 
     def row(self, found: JsonObject, columns: Iterable[str]) -> JsonObject:
-        """The columns of one object."""
+        """Return the columns of one object."""
         return {
             name: self.constants[name] if name in self.constants else part(found, *self.columns[name].split("."))
             for name in columns
         }
 
 
-def listed(
+def print_listing(
     session: VerbSession,
-    listing: ListedNoun,
-    asked: Iterable[str],
+    listing: Listing,
+    requested: Iterable[str],
     *,
-    keeps: Callable[[JsonObject], bool] = lambda found: True,
-    needs: Iterable[str] = (),
+    predicate: Callable[[JsonObject], bool] = lambda found: True,
+    extra_fields: Iterable[str] = (),
 ) -> None:
-    """Print what there is of a noun: the objects that ``keeps`` wants to see, for which it needs these fields."""
-    columns = listing.chosen(asked)
+    """Print a listing: the objects that match the predicate, which reads ``extra_fields``."""
+    columns = listing.chosen(requested)
     session.output.announce(listing.banner.format(vhost=session.vhost))
-    fields = {listing.columns[name] for name in columns if name in listing.columns} | set(needs)
+    fields = {listing.columns[name] for name in columns if name in listing.columns} | set(extra_fields)
     path = (*listing.path, session.vhost) if listing.is_in_vhost else listing.path
-    with session.where_absent(NoSuchVirtualHost(session.vhost)):
+    with session.on_not_found(NoSuchVirtualHost(session.vhost)):
         found = session.api.list(*path, query={"columns": ",".join(sorted(fields))})
-    session.output.rows(columns, [listing.row(each, columns) for each in found if keeps(each)])
+    session.output.rows(columns, [listing.row(each, columns) for each in found if predicate(each)])

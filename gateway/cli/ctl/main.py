@@ -1,7 +1,7 @@
 """``gatewayctl``: rabbitmqctl's verbs, over the management API.
 
-What goes wrong is one line on the standard error stream and an exit code; there are no tracebacks for what an operator
-can mend.
+Errors are one line each on the standard error stream and an exit code; there are no tracebacks for errors that an
+operator can correct.
 """
 
 import difflib
@@ -35,13 +35,13 @@ from gateway.cli.ctl import (
     users,
     vhosts,
 )
-from gateway.cli.ctl.absent import ABSENT
 from gateway.cli.ctl.errors import CommandFailed, WrongUsage
+from gateway.cli.ctl.unsupported import UNSUPPORTED
 from gateway.cli.ctl.verb import shared_options
 from gateway.cli.exits import INTERRUPTED, SOFTWARE, USAGE
 from gateway.version import VERSION
 
-NOUNS: Final = (
+VERB_MODULES: Final = (
     users,
     vhosts,
     permissions,
@@ -70,17 +70,17 @@ ENVIRONMENT: Final = {
     "login_password": "GATEWAYCTL_PASSWORD",
     "cacert": "GATEWAYCTL_CACERT",
 }
-"""Option to the variable that stands in for it."""
+"""Environment variables that replace options."""
 
 
 class Verbs(click.Group):
-    """All verbs. One that is not there is answered with what is nearest to it, or why it is missing."""
+    """All verbs. For an unknown one, the error names the nearest verb or the reason why it is unsupported."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb. :raises WrongUsage: when there is none of that name."""
-        found(args[0])
+        """Find the verb. :raises WrongUsage: if it does not exist."""
+        find_command(args[0])
         return super().resolve_command(ctx, args)
 
 
@@ -90,10 +90,10 @@ class Verbs(click.Group):
 def gatewayctl(context: click.Context, /, **given: object) -> None:
     """Operate a gateway: rabbitmqctl's verbs, over the management API.
 
-    Options may stand before the verb or after it.
+    Options may be given before or after the verb.
     """
-    surroundings = {name: os.environ[variable] for name, variable in ENVIRONMENT.items() if os.environ.get(variable)}
-    shared = surroundings | {name: value for name, value in given.items() if value}
+    environment = {name: os.environ[variable] for name, variable in ENVIRONMENT.items() if os.environ.get(variable)}
+    shared = environment | {name: value for name, value in given.items() if value}
     context.default_map = dict.fromkeys(gatewayctl.commands, shared)
 
 
@@ -101,34 +101,34 @@ def gatewayctl(context: click.Context, /, **given: object) -> None:
 @click.argument("verb", required=False)
 @click.pass_context
 def help_(context: click.Context, verb: str | None) -> None:
-    """Tell about a verb, or list them."""
+    """Show the help of a verb, or list all verbs."""
     assert context.parent is not None
     if verb is None:
         click.echo(context.parent.get_help())
     else:
-        click.echo(found(verb).get_help(click.Context(found(verb), context.parent, verb)))
+        click.echo(find_command(verb).get_help(click.Context(find_command(verb), context.parent, verb)))
 
 
 gatewayctl.params += shared_options()
-for noun in NOUNS:
-    for verb in noun.VERBS:
+for module in VERB_MODULES:
+    for verb in module.VERBS:
         gatewayctl.add_command(verb)
 
 
-def found(name: str) -> click.Command:
-    """The verb of a name. :raises WrongUsage: when there is none, with the nearest or the reason."""
+def find_command(name: str) -> click.Command:
+    """Return a verb. :raises WrongUsage: if it does not exist, with the nearest verb or the reason."""
     if name in gatewayctl.commands:
         return gatewayctl.commands[name]
-    if name in ABSENT:
-        raise WrongUsage(f"Command '{name}' is not implemented: {ABSENT[name]}")
+    if name in UNSUPPORTED:
+        raise WrongUsage(f"Command '{name}' is not implemented: {UNSUPPORTED[name]}")
     near = difflib.get_close_matches(name, gatewayctl.commands, 1)
     raise WrongUsage(f"Command '{name}' not found." + (f" Did you mean '{near[0]}'?" if near else ""))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line, that of the process if none is given, and return the exit code."""
+    """Run a command line, by default that of the process, and return the exit code."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # names may hold what the terminal's encoding does not
+        sys.stdout.reconfigure(errors="backslashreplace")  # the terminal's encoding may lack characters of names
     try:
         gatewayctl.main(args=arguments, prog_name="gatewayctl", standalone_mode=False)
         sys.stdout.flush()
@@ -136,28 +136,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         click.echo(error.format_message(), err=True)
         return USAGE
     except click.UsageError as error:
-        return _failed(_told(error), USAGE)
+        return _report_failure(_error_text(error), USAGE)
     except CommandFailed as error:
-        return _failed(str(error), error.exit_code)
+        return _report_failure(str(error), error.exit_code)
     except click.Abort:
         return INTERRUPTED
     except BrokenPipeError:
-        return _unread()
+        return _exit_on_broken_pipe()
     return 0
 
 
-def _told(error: click.UsageError) -> str:
-    """What is wrong with a command line, and how it should look, on one line."""
+def _error_text(error: click.UsageError) -> str:
+    """Return an error of a command line and the correct usage on one line."""
     usage = "" if error.ctx is None else " ".join(error.ctx.get_usage().split())
     return " ".join(f"{error.format_message()} {usage}".split())
 
 
-def _failed(reason: str, exit_code: int) -> int:
+def _report_failure(reason: str, exit_code: int) -> int:
     click.echo(f"Error: {reason}", err=True)
     return exit_code
 
 
-def _unread() -> int:
-    """End when nobody reads what is printed, as with ``| head``: without a word, not even from the interpreter."""
+def _exit_on_broken_pipe() -> int:
+    """Exit silently when the reader closes the pipe, as with ``| head``; redirect the interpreter's final flush."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return SOFTWARE

@@ -1,21 +1,21 @@
-"""The verbs of MQTT: its connections, over TCP and over WebSocket."""
+"""Verbs for MQTT connections, over TCP and over WebSocket."""
 
 from dataclasses import replace
 
 import click
 
 from gateway.cli.ctl.connections import CONNECTIONS
-from gateway.cli.ctl.listing import ListedNoun, columns_argument, listed
+from gateway.cli.ctl.listing import Listing, columns_argument, print_listing
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import text
 from gateway.cli.ctl.verb import verb
 
-MQTT_CONNECTIONS = ListedNoun(
+MQTT_CONNECTIONS = Listing(
     path=CONNECTIONS.path,
     columns={
         **CONNECTIONS.columns,
         "client_id": "variable_map.client_id",
-        # As with list_connections, what RabbitMQ shows as a process is a name here.
+        # As in list_connections, a name replaces RabbitMQ's process.
         "conn_name": "name",
         "connection": "name",
         "connection_state": "state",
@@ -27,14 +27,14 @@ MQTT_CONNECTIONS = ListedNoun(
 
 WEB_MQTT_CONNECTIONS = replace(MQTT_CONNECTIONS, banner="Listing Web MQTT connections ...")
 
-_verbose = click.option("-V", "--verbose", is_flag=True, help="With all columns.")
+_verbose = click.option("-V", "--verbose", is_flag=True, help="Show all columns.")
 
 
 @verb
 @columns_argument
 @_verbose
 def list_mqtt_connections(session: VerbSession, columns: tuple[str, ...], verbose: bool) -> None:
-    """List the MQTT connections of all virtual hosts, those over WebSocket aside."""
+    """List the MQTT connections of all virtual hosts, except those over WebSocket."""
     _list(session, MQTT_CONNECTIONS, "MQTT", columns, verbose)
 
 
@@ -46,15 +46,15 @@ def list_web_mqtt_connections(session: VerbSession, columns: tuple[str, ...], ve
     _list(session, WEB_MQTT_CONNECTIONS, "Web MQTT", columns, verbose)
 
 
-def _list(session: VerbSession, listing: ListedNoun, protocol: str, columns: tuple[str, ...], verbose: bool) -> None:
-    """List the connections of a protocol, whose versions follow its name."""
+def _list(session: VerbSession, listing: Listing, protocol: str, columns: tuple[str, ...], verbose: bool) -> None:
+    """List the connections of a protocol; its version follows its name."""
     wanted = tuple(listing.columns) if verbose else columns
-    listed(
+    print_listing(
         session,
         listing,
         wanted,
-        keeps=lambda found: text(found, "protocol").startswith(f"{protocol} "),
-        needs=["protocol"],
+        predicate=lambda found: text(found, "protocol").startswith(f"{protocol} "),
+        extra_fields=["protocol"],
     )
 
 

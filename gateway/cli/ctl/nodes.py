@@ -1,4 +1,4 @@
-"""The verbs of the node itself: what it is called, what its memory is for, who logged in."""
+"""Verbs for the node: cluster name, memory, login statistics, feature flags."""
 
 import click
 
@@ -11,9 +11,9 @@ ATTEMPTS = ("protocol", "auth_attempts", "auth_attempts_failed", "auth_attempts_
 
 
 @verb
-@click.option("--unit", type=click.Choice(list(UNITS)), default="GB", show_default=True, help="Of memory.")
+@click.option("--unit", type=click.Choice(list(UNITS)), default="GB", show_default=True, help="Unit of memory sizes.")
 def memory_breakdown(session: VerbSession, unit: str) -> None:
-    """Tell what the memory of the node is used for, the most first."""
+    """Print the memory use of the node by category, the largest first."""
     node = session.node()
     session.output.announce(f"Reporting memory breakdown on node {node}...")
     memory = part(session.api.get("nodes", node, "memory"), "memory")
@@ -31,7 +31,7 @@ def memory_breakdown(session: VerbSession, unit: str) -> None:
 
 @verb
 def list_node_auth_attempt_stats(session: VerbSession) -> None:
-    """Tell how many logins there were with each protocol, and how they ended."""
+    """Print the number of successful and failed logins by protocol."""
     node = session.node()
     session.output.announce(f'Listing authentication attempts for node "{node}" ...')
     session.output.rows(ATTEMPTS, session.api.list("auth", "attempts", node))
@@ -40,7 +40,7 @@ def list_node_auth_attempt_stats(session: VerbSession) -> None:
 @verb
 @click.argument("name")
 def set_cluster_name(session: VerbSession, name: str) -> None:
-    """Give the broker a name, which tools show."""
+    """Set the cluster name, which tools display."""
     session.output.announce(f"Setting cluster name to {name} ...")
     session.api.put("cluster-name", body={"name": name})
 
@@ -48,11 +48,11 @@ def set_cluster_name(session: VerbSession, name: str) -> None:
 @verb
 @click.argument("name")
 def enable_feature_flag(session: VerbSession, name: str) -> None:
-    """Turn a feature flag on, or all of them: they are."""
+    """Enable a feature flag, or all; all are already enabled."""
     which = "all feature flags" if name == "all" else f'feature flag "{name}"'
     session.output.announce(f"Enabling {which} ...")
     if name != "all":
-        with session.naming(f"feature flag '{name}'"):
+        with session.reporting_missing(f"feature flag '{name}'"):
             session.api.put("feature-flags", name, "enable", body={})
 
 

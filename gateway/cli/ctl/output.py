@@ -1,4 +1,4 @@
-"""What a verb prints on standard output, and what ``--quiet``, ``--silent`` and ``--formatter`` leave of it."""
+"""The standard output of verbs, as selected by ``--quiet``, ``--silent`` and ``--formatter``."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,26 +9,26 @@ from gateway.cli.ctl.values import Json, compact
 
 
 class Output:
-    """Prints for people unless a machine reads: ``json`` and ``csv`` hold nothing but their values."""
+    """Prints messages and results; ``json`` and ``csv`` output contains only results."""
 
     def __init__(self, formatter: str, *, is_quiet: bool, is_silent: bool, has_headers: bool) -> None:
         self.formatter = formatter
-        self._says_what_it_does = not is_quiet and not is_silent and formatter in ("table", "pretty_table")
-        self._says_how_it_went = not is_silent
-        # --silent takes the header off plain tables alone.
+        self._has_announcements = not is_quiet and not is_silent and formatter in ("table", "pretty_table")
+        self._has_conclusions = not is_silent
+        # --silent removes the header of plain tables only.
         self._has_header = has_headers and not (is_silent and formatter == "table")
         self._printed = False
 
     def announce(self, text: str) -> None:
-        """Tell what is about to be done; the first thing that goes in a script."""
-        if self._says_what_it_does:
+        """Print what the verb is about to do, unless quiet."""
+        if self._has_announcements:
             click.echo(text)
 
     def conclude(self, text: str) -> None:
-        """Tell how it went, when that is worth a word."""
+        """Print the outcome, unless silent."""
         if self.formatter == "json":
             self.value({"result": "ok", "message": text})
-        elif self._says_how_it_went:
+        elif self._has_conclusions:
             click.echo(text)
 
     def rows(self, columns: Sequence[str], rows: Iterable[Row]) -> None:
@@ -42,11 +42,11 @@ class Output:
         self.text(compact(value))
 
     def text(self, text: str) -> None:
-        """Print what was asked for, as it is."""
+        """Print a result unchanged."""
         click.echo(text)
         self._printed = True
 
     def end(self) -> None:
-        """Leave something for a program to read, if the verb had nothing to print."""
+        """Print a JSON result if the verb has printed none."""
         if self.formatter == "json" and not self._printed:
             self.value({"result": "ok"})

@@ -1,4 +1,4 @@
-"""The verbs of runtime parameters, in a virtual host and global."""
+"""Verbs for runtime parameters, of a virtual host and global."""
 
 import click
 
@@ -18,7 +18,7 @@ def set_parameter(session: VerbSession, component: str, name: str, value: str) -
         f'Setting runtime parameter "{name}" for component "{component}" to "{value}" in vhost "{session.vhost}" ...'
     )
     body: JsonObject = {"component": component, "vhost": session.vhost, "name": name, "value": parse_json(value)}
-    with session.where_absent(NoSuchVirtualHost(session.vhost)):
+    with session.on_not_found(NoSuchVirtualHost(session.vhost)):
         session.api.put("parameters", component, session.vhost, name, body=body)
 
 
@@ -30,7 +30,7 @@ def clear_parameter(session: VerbSession, component: str, name: str) -> None:
     session.output.announce(
         f'Clearing runtime parameter "{name}" for component "{component}" on vhost "{session.vhost}" ...'
     )
-    with session.naming(f"parameter '{name}' of component '{component}'"):
+    with session.reporting_missing(f"parameter '{name}' of component '{component}'"):
         session.api.delete("parameters", component, session.vhost, name)
 
 
@@ -40,7 +40,7 @@ def list_parameters(session: VerbSession) -> None:
     session.output.announce(f'Listing runtime parameters for vhost "{session.vhost}" ...')
     session.require_vhost()
     found = [each for each in session.api.list("parameters") if text(each, "vhost") == session.vhost]
-    session.announce_idle("parameter", found)
+    session.announce_without_effect("parameter", found)
     session.output.rows(("component", "name", "value"), map(_row, found))
 
 
@@ -58,7 +58,7 @@ def set_global_parameter(session: VerbSession, name: str, value: str) -> None:
 def clear_global_parameter(session: VerbSession, name: str) -> None:
     """Remove a global parameter."""
     session.output.announce(f'Clearing global runtime parameter "{name}" ...')
-    with session.where_absent(Declined(f"global parameter '{name}' does not exist")):
+    with session.on_not_found(Declined(f"global parameter '{name}' does not exist")):
         session.api.delete("global-parameters", name)
 
 
@@ -70,7 +70,7 @@ def list_global_parameters(session: VerbSession) -> None:
 
 
 def _row(parameter: JsonObject) -> JsonObject:
-    """A parameter with its value as JSON text, as rabbitmqctl shows it in every format."""
+    """Return a parameter with its value as JSON text, as rabbitmqctl shows it in every format."""
     return {**parameter, "value": compact(part(parameter, "value"))}
 
 

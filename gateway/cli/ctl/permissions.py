@@ -1,4 +1,4 @@
-"""The verbs of permissions and topic permissions."""
+"""Verbs for permissions and topic permissions."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ import click
 
 from gateway.cli.ctl.errors import Declined, NoSuchUser, NoSuchVirtualHost, UnknownEntity
 from gateway.cli.ctl.session import VerbSession
-from gateway.cli.ctl.users import existing_user
+from gateway.cli.ctl.users import require_user
 from gateway.cli.ctl.values import JsonObject, text
 from gateway.cli.ctl.verb import verb
 
@@ -20,7 +20,7 @@ TOPIC_PERMISSIONS = ("exchange", "write", "read")
 @click.argument("write")
 @click.argument("read")
 def set_permissions(session: VerbSession, user: str, configure: str, write: str, read: str) -> None:
-    """Let USER configure, write and read what matches these patterns, in a virtual host."""
+    """Set the permissions of USER in a virtual host, as patterns of names."""
     session.output.announce(f'Setting permissions for user "{user}" in vhost "{session.vhost}" ...')
     _grant(session, "permissions", user, {"configure": configure, "write": write, "read": read})
 
@@ -28,14 +28,14 @@ def set_permissions(session: VerbSession, user: str, configure: str, write: str,
 @verb
 @click.argument("user")
 def clear_permissions(session: VerbSession, user: str) -> None:
-    """Take USER's permissions in a virtual host away."""
+    """Remove the permissions of USER in a virtual host."""
     session.output.announce(f'Clearing permissions for user "{user}" in vhost "{session.vhost}" ...')
     _revoke(session, "permissions", user)
 
 
 @verb
 def list_permissions(session: VerbSession) -> None:
-    """List who may do what in a virtual host."""
+    """List the permissions in a virtual host."""
     session.output.announce(f'Listing permissions for vhost "{session.vhost}" ...')
     _list_in_vhost(session, "permissions", ("user", *PERMISSIONS))
 
@@ -43,7 +43,7 @@ def list_permissions(session: VerbSession) -> None:
 @verb
 @click.argument("user")
 def list_user_permissions(session: VerbSession, user: str) -> None:
-    """List what USER may do, in all virtual hosts."""
+    """List the permissions of USER in all virtual hosts."""
     session.output.announce(f'Listing permissions for user "{user}" ...')
     _list_of_user(session, "permissions", user, ("vhost", *PERMISSIONS))
 
@@ -54,7 +54,7 @@ def list_user_permissions(session: VerbSession, user: str) -> None:
 @click.argument("write")
 @click.argument("read")
 def set_topic_permissions(session: VerbSession, user: str, exchange: str, write: str, read: str) -> None:
-    """Let USER publish to and subscribe at a topic EXCHANGE with routing keys that match these patterns."""
+    """Set the permissions of USER for a topic EXCHANGE, as patterns of routing keys."""
     session.output.announce(
         f'Setting topic permissions on "{exchange}" for user "{user}" in vhost "{session.vhost}" ...'
     )
@@ -65,7 +65,7 @@ def set_topic_permissions(session: VerbSession, user: str, exchange: str, write:
 @click.argument("user")
 @click.argument("exchange", required=False)
 def clear_topic_permissions(session: VerbSession, user: str, exchange: str | None) -> None:
-    """Take USER's topic permissions in a virtual host away: all of them, or those on one EXCHANGE."""
+    """Remove the topic permissions of USER in a virtual host, for all exchanges or one EXCHANGE."""
     on = "" if exchange is None else f' on "{exchange}"'
     session.output.announce(f'Clearing topic permissions{on} for user "{user}" in vhost "{session.vhost}" ...')
     _revoke(session, "topic-permissions", user, *([] if exchange is None else [exchange]))
@@ -81,38 +81,38 @@ def list_topic_permissions(session: VerbSession) -> None:
 @verb
 @click.argument("user")
 def list_user_topic_permissions(session: VerbSession, user: str) -> None:
-    """List USER's topic permissions, in all virtual hosts."""
+    """List the topic permissions of USER in all virtual hosts."""
     session.output.announce(f'Listing topic permissions for user "{user}" ...')
     _list_of_user(session, "topic-permissions", user, ("vhost", *TOPIC_PERMISSIONS))
 
 
 def _grant(session: VerbSession, kind: str, user: str, patterns: JsonObject) -> None:
-    """Set permissions. The API does not tell a missing user from a missing virtual host, so this finds out."""
+    """Set permissions; find out whether the user or the virtual host is missing, as the API's error does not."""
     try:
         session.api.put(kind, session.vhost, user, body=patterns)
     except Declined:
         session.require_vhost()
-        existing_user(session, user)
+        require_user(session, user)
         raise
 
 
 def _revoke(session: VerbSession, kind: str, user: str, *exchange: str) -> None:
-    """Clear permissions; as with rabbitmqctl, having had none is no error."""
+    """Clear permissions; as in rabbitmqctl, it is no error if there are none."""
     try:
         session.api.delete(kind, session.vhost, user, *exchange)
     except UnknownEntity:
         session.require_vhost()
-        existing_user(session, user)
+        require_user(session, user)
 
 
 def _list_in_vhost(session: VerbSession, kind: str, columns: tuple[str, ...]) -> None:
-    with session.where_absent(NoSuchVirtualHost(session.vhost)):
+    with session.on_not_found(NoSuchVirtualHost(session.vhost)):
         found = session.api.list("vhosts", session.vhost, kind)
     session.output.rows(columns, _sorted(found))
 
 
 def _list_of_user(session: VerbSession, kind: str, user: str, columns: tuple[str, ...]) -> None:
-    with session.where_absent(NoSuchUser(user)):
+    with session.on_not_found(NoSuchUser(user)):
         found = session.api.list("users", user, kind)
     session.output.rows(columns, _sorted(found))
 

@@ -1,4 +1,4 @@
-"""The verbs of policies and operator policies."""
+"""Verbs for policies and operator policies."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ APPLIES_TO = {
     "queue": ("all", "queues", "classic_queues", "quorum_queues", "streams"),
     "exchange": ("all", "exchanges"),
 }
-"""Kind of object to the values of ``apply-to`` that may cover it."""
+"""Kind of entity and the values of ``apply-to`` that include it."""
 
 QUEUE_TYPES = {"classic_queues": "classic", "quorum_queues": "quorum", "streams": "stream"}
 
@@ -27,14 +27,18 @@ _TERMS = (
     click.argument("pattern"),
     click.argument("definition"),
     click.option(
-        "--priority", type=int, default=0, show_default=True, help="Of those that match, the highest applies."
+        "--priority",
+        type=int,
+        default=0,
+        show_default=True,
+        help="The matching policy with the highest priority applies.",
     ),
     click.option("--apply-to", default="all", show_default=True, help="queues, exchanges, all, classic_queues, ..."),
 )
 
 
 def _with_terms(action: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb the arguments and options that set a policy of either kind."""
+    """Add the arguments and options that define a policy."""
     for term in reversed(_TERMS):
         action = term(action)
     return action
@@ -43,7 +47,7 @@ def _with_terms(action: Callable[..., None]) -> Callable[..., None]:
 @verb
 @_with_terms
 def set_policy(session: VerbSession, name: str, pattern: str, definition: str, priority: int, apply_to: str) -> None:
-    """Set a policy: DEFINITION, a JSON object of settings, applies to what has a name that matches PATTERN."""
+    """Set a policy: DEFINITION, a JSON object, applies to entities whose name matches PATTERN."""
     session.output.announce(
         f'Setting policy "{name}" for pattern "{pattern}" to "{definition}" with priority "{priority}" '
         f'for vhost "{session.vhost}" ...'
@@ -56,7 +60,7 @@ def set_policy(session: VerbSession, name: str, pattern: str, definition: str, p
 def clear_policy(session: VerbSession, name: str) -> None:
     """Remove a policy."""
     session.output.announce(f'Clearing policy "{name}" on vhost "{session.vhost}" ...')
-    with session.naming(f"policy '{name}'"):
+    with session.reporting_missing(f"policy '{name}'"):
         session.api.delete("policies", session.vhost, name)
 
 
@@ -65,7 +69,7 @@ def list_policies(session: VerbSession) -> None:
     """List the policies of a virtual host."""
     session.output.announce(f'Listing policies for vhost "{session.vhost}" ...')
     found = _policies(session, "policies")
-    session.announce_idle("policy", found)
+    session.announce_without_effect("policy", found)
     session.output.rows(COLUMNS, map(_row, found))
 
 
@@ -74,7 +78,7 @@ def list_policies(session: VerbSession) -> None:
 def set_operator_policy(
     session: VerbSession, name: str, pattern: str, definition: str, priority: int, apply_to: str
 ) -> None:
-    """Set an operator policy: limits that bound what policies and arguments ask for."""
+    """Set an operator policy: upper limits for policies and arguments."""
     session.output.announce(
         f'Setting operator policy override "{name}" for pattern "{pattern}" to "{definition}" '
         f'with priority "{priority}" for vhost "{session.vhost}" ...'
@@ -87,7 +91,7 @@ def set_operator_policy(
 def clear_operator_policy(session: VerbSession, name: str) -> None:
     """Remove an operator policy."""
     session.output.announce(f'Clearing operator policy "{name}" on vhost "{session.vhost}" ...')
-    with session.naming(f"operator policy '{name}'"):
+    with session.reporting_missing(f"operator policy '{name}'"):
         session.api.delete("operator-policies", session.vhost, name)
 
 
@@ -105,7 +109,7 @@ def list_policies_that_match(session: VerbSession, name: str, object_type: str) 
     """List the policies that match a queue or exchange. The first one applies."""
     vhost = session.vhost
     session.output.announce(f"Listing policies that match {object_type} '{name}' in vhost '{vhost}' ...")
-    with session.naming(f"{object_type} '{name}'"):
+    with session.reporting_missing(f"{object_type} '{name}'"):
         found = session.api.get(f"{object_type}s", vhost, name)
     matching = [policy for policy in _policies(session, "policies") if _matches(policy, object_type, name, found)]
     session.output.rows(COLUMNS, map(_row, sorted(matching, key=lambda policy: -number(policy, "priority"))))
@@ -116,23 +120,23 @@ def _set(
 ) -> None:
     settings = parse_object(definition, "the definition")
     body: JsonObject = {"pattern": pattern, "definition": settings, "priority": priority, "apply-to": apply_to}
-    with session.where_absent(NoSuchVirtualHost(session.vhost)):
+    with session.on_not_found(NoSuchVirtualHost(session.vhost)):
         session.api.put(kind, session.vhost, name, body=body)
 
 
 def _policies(session: VerbSession, kind: str) -> list[JsonObject]:
-    with session.where_absent(NoSuchVirtualHost(session.vhost)):
+    with session.on_not_found(NoSuchVirtualHost(session.vhost)):
         found = session.api.list(kind, session.vhost)
     return sorted(found, key=lambda policy: text(policy, "name"))
 
 
 def _row(policy: JsonObject) -> JsonObject:
-    """A policy with its definition as text, as rabbitmqctl shows it in every format."""
+    """Return a policy with its definition as text, as rabbitmqctl shows it in every format."""
     return {**policy, "definition": compact(policy.get("definition"))}
 
 
 def _matches(policy: JsonObject, object_type: str, name: str, found: Json) -> bool:
-    """Tell whether a policy is for this kind of object and this name."""
+    """Return whether a policy applies to an entity."""
     applies_to = text(policy, "apply-to")
     queue_type = QUEUE_TYPES.get(applies_to)
     if applies_to not in APPLIES_TO[object_type]:
@@ -141,8 +145,8 @@ def _matches(policy: JsonObject, object_type: str, name: str, found: Json) -> bo
         return False
     try:
         return compile_pattern(text(policy, "pattern") or EVERYTHING).matches(name)
-    except PreconditionFailed as error:  # RabbitMQ's patterns are PCRE, which knows a little more
-        raise Declined(f"the pattern of policy '{text(policy, 'name')}' cannot be read here: {error}") from None
+    except PreconditionFailed as error:  # RabbitMQ's patterns are PCRE, which has more features
+        raise Declined(f"the pattern of policy '{text(policy, 'name')}' is not supported: {error}") from None
 
 
 VERBS = (

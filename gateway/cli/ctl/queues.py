@@ -1,9 +1,9 @@
-"""The verbs of queues: list, purge, delete."""
+"""Verbs for queues: list, purge, delete."""
 
 import click
 
 from gateway.cli.ctl.errors import Declined, WrongUsage
-from gateway.cli.ctl.listing import ListedNoun, columns_argument, listed
+from gateway.cli.ctl.listing import Listing, columns_argument, print_listing
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import JsonObject, number, text
 from gateway.cli.ctl.verb import DEFAULT_TIMEOUT_S, verb
@@ -20,11 +20,11 @@ SAME_NAME = (
     *("idle_since", "disk_reads", "disk_writes", "slave_pids", "synchronised_slave_pids"),
 )
 
-QUEUES = ListedNoun(
+QUEUES = Listing(
     path=("queues",),
     columns={
         **{name: name for name in SAME_NAME},
-        # RabbitMQ shows Erlang processes here; these name the same things.
+        # RabbitMQ shows Erlang processes here; these are the names of the same entities.
         "pid": "node",
         "owner_pid": "owner_pid_details.name",
         "exclusive_consumer_pid": "exclusive_consumer_tag",
@@ -37,30 +37,30 @@ QUEUES = ListedNoun(
 
 @verb
 @columns_argument
-@click.option("--online", is_flag=True, help="Only queues that are available.")
-@click.option("--offline", is_flag=True, help="Only queues that are not available.")
-@click.option("--local", is_flag=True, help="Only queues of this node, which all are.")
+@click.option("--online", is_flag=True, help="List only available queues.")
+@click.option("--offline", is_flag=True, help="List only unavailable queues.")
+@click.option("--local", is_flag=True, help="List only queues of this node: all of them.")
 def list_queues(session: VerbSession, columns: tuple[str, ...], online: bool, offline: bool, local: bool) -> None:
-    """List the queues of a virtual host with the columns asked for: name and messages, if none is."""
+    """List the queues of a virtual host, by default with the columns name and messages."""
     if online and offline:
-        raise WrongUsage("a queue is not both online and offline")
-    QUEUES.chosen(columns)  # complain before the first line is printed
-    patience_s = DEFAULT_TIMEOUT_S if session.timeout_s is None else session.timeout_s
-    session.output.announce(f"Timeout: {patience_s} seconds ...")
+        raise WrongUsage("--online and --offline exclude each other")
+    QUEUES.chosen(columns)  # raise before the first line is printed
+    timeout_s = DEFAULT_TIMEOUT_S if session.timeout_s is None else session.timeout_s
+    session.output.announce(f"Timeout: {timeout_s} seconds ...")
 
-    def keeps(queue: JsonObject) -> bool:
+    def is_listed(queue: JsonObject) -> bool:
         is_down = text(queue, "state") in ("down", "stopped", "crashed")
         return not (online and is_down) and not (offline and not is_down)
 
-    listed(session, QUEUES, columns, keeps=keeps, needs=["state"])
+    print_listing(session, QUEUES, columns, predicate=is_listed, extra_fields=["state"])
 
 
 @verb
 @click.argument("name")
 def purge_queue(session: VerbSession, name: str) -> None:
-    """Remove the messages of a queue that wait for a consumer."""
+    """Remove the ready messages of a queue."""
     session.output.announce(f"Purging queue '{name}' in vhost '{session.vhost}' ...")
-    with session.naming(f"queue '{name}'"):
+    with session.reporting_missing(f"queue '{name}'"):
         session.api.delete("queues", session.vhost, name, "contents")
 
 
@@ -74,10 +74,10 @@ def delete_queue(session: VerbSession, name: str, if_empty: bool, if_unused: boo
     only = f" if queue is {' and '.join(conditions)}" if conditions else ""
     session.output.announce(f"Deleting queue '{name}' on vhost '{session.vhost}'{only} ...")
     try:
-        with session.naming(f"queue '{name}'"):
+        with session.reporting_missing(f"queue '{name}'"):
             ready = number(session.api.get("queues", session.vhost, name), "messages_ready")
             session.api.delete("queues", session.vhost, name, query={f"if-{word}": "true" for word in conditions})
-    except Declined as error:  # rabbitmqctl says "usage" here, and nowhere else, for what the broker declines
+    except Declined as error:  # as in rabbitmqctl, a refusal of this request is a usage error
         raise WrongUsage(str(error)) from None
     session.output.conclude(f"Queue was successfully deleted with {ready} ready messages")
 

@@ -1,4 +1,4 @@
-"""What every verb is given: the broker to ask, the virtual host that is meant, and somewhere to print."""
+"""The context of a verb: the API client, the virtual host and the output."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ DEFAULT_VHOST = "/"
 
 @dataclass(frozen=True, slots=True)
 class VerbSession:
-    """One run of one verb. ``named_vhost`` and ``timeout_s`` are ``None`` unless they were given."""
+    """One run of one verb. ``named_vhost`` and ``timeout_s`` are ``None`` unless given."""
 
     api: ApiClient
     output: Output
@@ -23,37 +23,37 @@ class VerbSession:
 
     @property
     def vhost(self) -> str:
-        """The virtual host that the verb works in."""
+        """The virtual host of the verb."""
         return DEFAULT_VHOST if self.named_vhost is None else self.named_vhost
 
     def require_vhost(self) -> None:
-        """:raises NoSuchVirtualHost: unless it exists, as far as this user can see."""
+        """Check the virtual host. :raises NoSuchVirtualHost: if it does not exist or is not visible to this user."""
         if self.vhost not in [text(vhost, "name") for vhost in self.api.list("vhosts")]:
             raise NoSuchVirtualHost(self.vhost)
 
-    def announce_idle(self, kind: str, found: Iterable[JsonObject]) -> None:
-        """Tell which of these the broker keeps without effect, and why."""
+    def announce_without_effect(self, kind: str, found: Iterable[JsonObject]) -> None:
+        """Print which of these have no effect in the broker, and why."""
         for each in found:
             if reason := text(each, "without_effect"):
                 self.output.announce(f"Without effect: {kind} '{text(each, 'name')}' ({reason})")
 
     @contextmanager
-    def where_absent(self, error: CommandFailed) -> Iterator[None]:
-        """Say that ``error`` when the broker knows no such thing."""
+    def on_not_found(self, error: CommandFailed) -> Iterator[None]:
+        """Raise ``error`` if the broker answers 404."""
         try:
             yield
         except UnknownEntity:
             raise error from None
 
     @contextmanager
-    def naming(self, what: str) -> Iterator[None]:
-        """Say ``what`` it is that the broker does not know: that, or the virtual host it should be in."""
+    def reporting_missing(self, entity: str) -> Iterator[None]:
+        """On 404, raise an error that names the missing entity, or its virtual host if that is missing."""
         try:
             yield
         except UnknownEntity:
             self.require_vhost()
-            raise Declined(f"{what} does not exist in vhost '{self.vhost}'") from None
+            raise Declined(f"{entity} does not exist in vhost '{self.vhost}'") from None
 
     def node(self) -> str:
-        """The name the broker gives its node."""
+        """Return the name of the broker's node."""
         return text(self.api.get("overview"), "node")

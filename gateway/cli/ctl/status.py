@@ -1,4 +1,4 @@
-"""The verbs that tell about the node: status, version, listeners, feature flags."""
+"""Verbs for the state of the node: status, version, listeners, feature flags."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,9 +15,11 @@ ALARMS = {"mem_alarm": "memory", "disk_free_alarm": "disk"}
 
 
 @verb
-@click.option("--unit", type=click.Choice(list(UNITS)), default="GB", show_default=True, help="Of memory and disk.")
+@click.option(
+    "--unit", type=click.Choice(list(UNITS)), default="GB", show_default=True, help="Unit of memory and disk sizes."
+)
 def status(session: VerbSession, unit: str) -> None:
-    """Print how the node is: version, uptime, alarms, memory, files, disk space, totals, listeners."""
+    """Print the node's status: version, uptime, alarms, memory, files, disk space, totals, listeners."""
     overview = session.api.get("overview")
     name = text(overview, "node")
     node = session.api.get("nodes", name)
@@ -31,7 +33,7 @@ def status(session: VerbSession, unit: str) -> None:
 
 @verb
 def listeners(session: VerbSession) -> None:
-    """Print what listens where."""
+    """Print the listeners."""
     overview = session.api.get("overview")
     found = listeners_of(overview)
     session.output.announce(f"Asking node {text(overview, 'node')} to report its protocol listeners ...")
@@ -63,9 +65,9 @@ def version(session: VerbSession) -> None:
 
 
 def _as_json(overview: Json, node: Json, vhosts: int) -> JsonObject:
-    """The fields of rabbitmqctl's status that mean something here."""
+    """Return the fields of rabbitmqctl's status that apply to this broker."""
     alarms: list[Json] = list(_alarms(node))
-    heard: list[Json] = [listener.as_json() for listener in listeners_of(overview)]
+    listening: list[Json] = [listener.as_json() for listener in listeners_of(overview)]
     return {
         "pid": part(node, "os_pid"),
         "uptime": number(node, "uptime") // 1000,
@@ -93,12 +95,12 @@ def _as_json(overview: Json, node: Json, vhosts: int) -> JsonObject:
         },
         "totals": _totals(overview, vhosts),
         "records_set_aside": part(overview, "set_aside"),
-        "listeners": heard,
+        "listeners": listening,
     }
 
 
 def _turns(node: Json) -> Iterator[str]:
-    """How long the turns of the event loop take: what a client may have to wait for others."""
+    """Yield the durations of event loop turns, which delay other clients."""
     turns = part(node, "turns")
     if turns:
         longest, recent = part(turns, "longest_ms"), part(turns, "longest_recent_ms")
@@ -108,7 +110,7 @@ def _turns(node: Json) -> Iterator[str]:
 
 
 def _lines(overview: Json, node: Json, vhosts: int, unit: str) -> Iterator[str]:
-    """The sections of rabbitmqctl's status, without those of Erlang."""
+    """Yield the sections of rabbitmqctl's status, without those about Erlang."""
     yield from _section(
         "Runtime",
         [
@@ -141,8 +143,8 @@ def _lines(overview: Json, node: Json, vhosts: int, unit: str) -> Iterator[str]:
     yield from _section("Totals", totals)
     if part(overview, "set_aside") is not None:
         yield from _section("Store", [f"Records set aside: {number(overview, 'set_aside')}"])
-    heard: list[Listener] = listeners_of(overview)
-    yield from [click.style("Listeners", bold=True), "", *map(str, heard)]
+    listening: list[Listener] = listeners_of(overview)
+    yield from [click.style("Listeners", bold=True), "", *map(str, listening)]
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
@@ -155,7 +157,7 @@ def _items(values: Json) -> list[str]:
 
 
 def _faults(node: Json) -> dict[str, int]:
-    """Return how many exceptions were contained, by what was asked of the part that failed."""
+    """Return the number of contained exceptions by the operation that failed."""
     counts = part(node, "contained_faults")
     found = counts.items() if isinstance(counts, dict) else ()
     return {str(kind): count for kind, count in found if isinstance(count, int)}
@@ -181,7 +183,7 @@ def _size(node: Json, name: str, unit: str) -> str:
 
 
 def _versions(overview: Json) -> Iterator[str]:
-    """The product's own version, if it is not RabbitMQ, and that of the RabbitMQ it behaves as."""
+    """Yield the product's own version, if it is not RabbitMQ, and the compatible RabbitMQ version."""
     if text(overview, "product_name") not in ("", "RabbitMQ"):
         yield f"{text(overview, 'product_name')} version: {text(overview, 'product_version')}"
     yield f"RabbitMQ version: {text(overview, 'rabbitmq_version')}"

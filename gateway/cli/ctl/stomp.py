@@ -1,19 +1,19 @@
-"""The verb of STOMP: its connections."""
+"""Verbs for STOMP connections."""
 
 import click
 
 from gateway.cli.ctl.connections import CONNECTIONS
-from gateway.cli.ctl.listing import ListedNoun, columns_argument, listed
+from gateway.cli.ctl.listing import Listing, columns_argument, print_listing
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import text
 from gateway.cli.ctl.verb import verb
 
-STOMP_CONNECTIONS = ListedNoun(
+STOMP_CONNECTIONS = Listing(
     path=CONNECTIONS.path,
     columns={
         **CONNECTIONS.columns,
         "session_id": "client_properties.session",
-        # As with list_connections, what RabbitMQ shows as a process is a name here.
+        # As in list_connections, a name replaces RabbitMQ's process.
         "conn_name": "name",
         "connection": "name",
         "connection_state": "state",
@@ -26,15 +26,15 @@ STOMP_CONNECTIONS = ListedNoun(
 
 @verb
 @columns_argument
-@click.option("-V", "--verbose", is_flag=True, help="With all columns.")
+@click.option("-V", "--verbose", is_flag=True, help="Show all columns.")
 def list_stomp_connections(session: VerbSession, columns: tuple[str, ...], verbose: bool) -> None:
-    """List the STOMP connections of all virtual hosts, those over WebSocket among them."""
-    listed(
+    """List the STOMP connections of all virtual hosts, including those over WebSocket."""
+    print_listing(
         session,
         STOMP_CONNECTIONS,
         tuple(STOMP_CONNECTIONS.columns) if verbose else columns,
-        keeps=lambda found: "STOMP" in text(found, "protocol"),
-        needs=["protocol"],
+        predicate=lambda found: "STOMP" in text(found, "protocol"),
+        extra_fields=["protocol"],
     )
 
 

@@ -1,4 +1,4 @@
-"""The verbs of the store's file: rabbitmqctl has none of them."""
+"""Verbs for the store's file, which rabbitmqctl does not have."""
 
 import time
 
@@ -9,13 +9,13 @@ from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import Json, number, part, text
 from gateway.cli.ctl.verb import verb
 
-_LOOK_S = 0.5
+_POLL_INTERVAL_S = 0.5
 
 
 @verb
-@click.option("--no-wait", is_flag=True, help="Begin it, and do not wait for its end.")
+@click.option("--no-wait", is_flag=True, help="Do not wait until it ends.")
 def compact(session: VerbSession, no_wait: bool) -> None:
-    """Give the free space of the store's file back to the disk, while the broker runs."""
+    """Return free space of the store's file to the file system, while the broker runs."""
     session.output.announce("Compacting the store ...")
     session.api.post("store", "compact", body=b"")
     if no_wait:
@@ -26,7 +26,7 @@ def compact(session: VerbSession, no_wait: bool) -> None:
         if line != shown:
             session.output.announce(f"{line} bytes")
             shown = line
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_INTERVAL_S)
     if text(compaction, "state") != "done":
         raise Declined(f"the store was not compacted: {text(compaction, 'reason')}")
     session.output.text(f"{number(compaction, 'before_bytes')} bytes became {number(compaction, 'after_bytes')}")

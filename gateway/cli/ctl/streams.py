@@ -1,19 +1,19 @@
-"""The verbs of streams: those of rabbitmq-streams, and how far consumers got."""
+"""Verbs for streams: those of rabbitmq-streams, and offset tracking."""
 
 from typing import Final
 
 import click
 
 from gateway.cli.ctl.errors import WrongUsage
-from gateway.cli.ctl.listing import ListedNoun, columns_argument, listed
+from gateway.cli.ctl.listing import Listing, columns_argument, print_listing
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import JsonObject, number, part, text
 from gateway.cli.ctl.verb import verb
 
-CONSUMERS = ListedNoun(
+CONSUMERS = Listing(
     path=("stream", "consumers"),
     columns={
-        # what RabbitMQ shows as a process is a name here
+        # a name replaces RabbitMQ's process
         "connection_pid": "channel_details.connection_name",
         "credits": "credits",
         "messages_consumed": "consumed",
@@ -28,8 +28,8 @@ CONSUMERS = ListedNoun(
     is_in_vhost=True,
 )
 
-#: Clients of RabbitMQ's stream protocol, and what they declare; there is a listing of them, and nobody in it.
-PUBLISHERS = ListedNoun(
+#: Publishers and connections of RabbitMQ's stream protocol, which is not supported: these listings are empty.
+PUBLISHERS = Listing(
     path=("stream", "publishers"),
     columns={name: name for name in ("connection_pid", "publisher_id", "reference", "stream")}
     | {name: name for name in ("messages_published", "messages_confirmed", "messages_errored")},
@@ -37,7 +37,7 @@ PUBLISHERS = ListedNoun(
     banner="Listing stream publishers ...",
     is_in_vhost=True,
 )
-CONNECTIONS = ListedNoun(
+CONNECTIONS = Listing(
     path=("stream", "connections"),
     columns={name: name for name in ("conn_name", "host", "peer_host", "peer_port", "port", "user", "vhost")},
     defaults=("conn_name",),
@@ -52,13 +52,13 @@ TRACKING_COLUMNS: Final = ("type", "reference", "value", "lag")
 @click.argument("stream")
 @click.option("--tracking", is_flag=True, help="Show the stored offsets of consumers instead.")
 def stream_status(session: VerbSession, stream: str, tracking: bool) -> None:
-    """Show how far a stream reaches, and who reads it."""
+    """Show the offsets and the readers of a stream."""
     if tracking:
         session.output.announce(f"Tracking of stream {stream} in vhost {session.vhost} ...")
         _print_tracking(session, stream)
         return
     session.output.announce(f"Status of stream {stream} on node {session.node()} ...")
-    with session.naming(f"stream '{stream}'"):
+    with session.reporting_missing(f"stream '{stream}'"):
         found = session.api.get("queues", session.vhost, stream)
     if text(found, "type") != "stream":
         raise WrongUsage(f"queue '{stream}' is not a stream")
@@ -78,7 +78,7 @@ def stream_status(session: VerbSession, stream: str, tracking: bool) -> None:
 @verb
 @click.argument("stream")
 def list_stream_tracking(session: VerbSession, stream: str) -> None:
-    """List the stored offsets of a stream's consumers, and how many messages they have yet to see."""
+    """List the stored offsets of a stream's consumers and their lag."""
     session.output.announce(f"Listing tracking information for stream {stream} ...")
     _print_tracking(session, stream)
 
@@ -88,9 +88,9 @@ def list_stream_tracking(session: VerbSession, stream: str) -> None:
 @click.argument("consumer")
 @click.argument("offset", type=click.IntRange(min=0))
 def set_stream_offset(session: VerbSession, stream: str, consumer: str, offset: int) -> None:
-    """Store an offset for a consumer, who goes on behind it; rabbitmqctl has no such verb."""
+    """Store an offset for a consumer, which resumes after it; rabbitmqctl has no such verb."""
     session.output.announce(f"Setting the offset of consumer '{consumer}' of stream '{stream}' to {offset} ...")
-    with session.naming(f"stream '{stream}'"):
+    with session.reporting_missing(f"stream '{stream}'"):
         session.api.put("stream", session.vhost, stream, "tracking", consumer, body={"offset": offset})
 
 
@@ -98,35 +98,35 @@ def set_stream_offset(session: VerbSession, stream: str, consumer: str, offset: 
 @click.argument("stream")
 @click.argument("consumer")
 def delete_stream_offset(session: VerbSession, stream: str, consumer: str) -> None:
-    """Forget the stored offset of a consumer; rabbitmqctl has no such verb."""
+    """Delete the stored offset of a consumer; rabbitmqctl has no such verb."""
     session.output.announce(f"Deleting the offset of consumer '{consumer}' of stream '{stream}' ...")
-    with session.naming(f"consumer '{consumer}' of stream '{stream}'"):
+    with session.reporting_missing(f"consumer '{consumer}' of stream '{stream}'"):
         session.api.delete("stream", session.vhost, stream, "tracking", consumer)
 
 
 @verb
 @columns_argument
 def list_stream_consumers(session: VerbSession, columns: tuple[str, ...]) -> None:
-    """List the consumers of streams of a virtual host."""
-    listed(session, CONSUMERS, columns)
+    """List the stream consumers of a virtual host."""
+    print_listing(session, CONSUMERS, columns)
 
 
 @verb
 @columns_argument
 def list_stream_publishers(session: VerbSession, columns: tuple[str, ...]) -> None:
-    """List who publishes by RabbitMQ's stream protocol: nobody, it is not spoken."""
-    listed(session, PUBLISHERS, columns)
+    """List the publishers of RabbitMQ's stream protocol: none, it is not supported."""
+    print_listing(session, PUBLISHERS, columns)
 
 
 @verb
 @columns_argument
 def list_stream_connections(session: VerbSession, columns: tuple[str, ...]) -> None:
-    """List the connections of RabbitMQ's stream protocol: none, it is not spoken."""
-    listed(session, CONNECTIONS, columns)
+    """List the connections of RabbitMQ's stream protocol: none, it is not supported."""
+    print_listing(session, CONNECTIONS, columns)
 
 
 def _print_tracking(session: VerbSession, stream: str) -> None:
-    with session.naming(f"stream '{stream}'"):
+    with session.reporting_missing(f"stream '{stream}'"):
         found = session.api.get("stream", session.vhost, stream, "tracking")
     offsets = part(found, "offsets")
     names = sorted(offsets) if isinstance(offsets, dict) else []

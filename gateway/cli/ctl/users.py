@@ -1,4 +1,4 @@
-"""The verbs of users: who may log in, with which password and which tags."""
+"""Verbs for users, their passwords and their tags."""
 
 import sys
 
@@ -11,14 +11,14 @@ from gateway.cli.ctl.values import Json, JsonObject, part
 from gateway.cli.ctl.verb import verb
 
 NOT_FOR_MANAGEMENT = "Not management user"
-"""The broker's reason when the password is right, but the user may not use the management API."""
+"""The broker's reason if the password is right but the user may not use the management API."""
 
 
 @verb
 @click.argument("name")
 @click.argument("password", required=False)
 def add_user(session: VerbSession, name: str, password: str | None) -> None:
-    """Create a user, without permissions. A PASSWORD that is not given is read from standard input."""
+    """Create a user without permissions. Without PASSWORD, it is read from standard input."""
     session.output.announce(f'Adding user "{name}" ...')
     secret = _password(password)
     try:
@@ -38,7 +38,7 @@ def add_user(session: VerbSession, name: str, password: str | None) -> None:
 def delete_user(session: VerbSession, name: str) -> None:
     """Delete a user."""
     session.output.announce(f'Deleting user "{name}" ...')
-    with session.where_absent(NoSuchUser(name)):
+    with session.on_not_found(NoSuchUser(name)):
         session.api.delete("users", name)
 
 
@@ -46,19 +46,19 @@ def delete_user(session: VerbSession, name: str) -> None:
 @click.argument("name")
 @click.argument("password", required=False)
 def change_password(session: VerbSession, name: str, password: str | None) -> None:
-    """Give a user another password. A PASSWORD that is not given is read from standard input."""
+    """Change the password of a user. Without PASSWORD, it is read from standard input."""
     session.output.announce(f'Changing password for user "{name}" ...')
     secret = _password(password)
-    user = existing_user(session, name)
+    user = require_user(session, name)
     session.api.put("users", name, body={"password": secret, "tags": _written(user["tags"])})
 
 
 @verb
 @click.argument("name")
 def clear_password(session: VerbSession, name: str) -> None:
-    """Take a user's password away: nobody logs in with one until it is set again."""
+    """Remove the password of a user: password logins fail until a new one is set."""
     session.output.announce(f'Clearing password for user "{name}" ...')
-    user = existing_user(session, name)
+    user = require_user(session, name)
     session.api.put("users", name, body={"password_hash": "", "tags": _written(user["tags"])})
 
 
@@ -68,7 +68,7 @@ def clear_password(session: VerbSession, name: str) -> None:
 def set_user_tags(session: VerbSession, name: str, tags: tuple[str, ...]) -> None:
     """Replace a user's tags: administrator, monitoring, policymaker, management, impersonator."""
     session.output.announce(f'Setting tags for user "{name}" to [{", ".join(tags)}] ...')
-    user = existing_user(session, name)
+    user = require_user(session, name)
     kept: JsonObject = {key: user[key] for key in ("password_hash", "hashing_algorithm") if key in user}
     session.api.put("users", name, body={**kept, "tags": ",".join(tags)})
 
@@ -85,7 +85,7 @@ def list_users(session: VerbSession) -> None:
 @click.argument("name")
 @click.argument("password", required=False)
 def authenticate_user(session: VerbSession, name: str, password: str | None) -> None:
-    """Try to log in as a user: a way to check a password."""
+    """Check a user's password by logging in."""
     session.output.announce(f'Authenticating user "{name}" ...')
     try:
         session.api.as_user(name, _password(password)).get("whoami")
@@ -98,20 +98,20 @@ def authenticate_user(session: VerbSession, name: str, password: str | None) -> 
 @verb
 @click.argument("password", required=False)
 def hash_password(session: VerbSession, password: str | None) -> None:
-    """Print the hash of a password, as definitions hold it. The broker is not asked."""
+    """Print the hash of a password in the format of definitions, without contacting the broker."""
     session.output.announce("Will hash provided password")
     session.output.text(hashed(_password(password)))
 
 
-def existing_user(session: VerbSession, name: str) -> JsonObject:
-    """What the broker has of a user. :raises NoSuchUser: when it has none."""
-    with session.where_absent(NoSuchUser(name)):
+def require_user(session: VerbSession, name: str) -> JsonObject:
+    """Return a user as in the API. :raises NoSuchUser: if it does not exist."""
+    with session.on_not_found(NoSuchUser(name)):
         user = session.api.get("users", name)
     return {"tags": [], **user} if isinstance(user, dict) else {"tags": []}
 
 
 def _password(given: str | None) -> str:
-    """The password that was given, or the first line of standard input. :raises WrongData: when it is blank."""
+    """Return the given password or the first line of standard input. :raises WrongData: if it is empty."""
     if given is None and sys.stdin.isatty():
         given = click.prompt("Password", hide_input=True, default="", show_default=False, err=True)
     secret = sys.stdin.readline().rstrip("\r\n") if given is None else given
@@ -121,13 +121,13 @@ def _password(given: str | None) -> str:
 
 
 def _tags(user: JsonObject) -> Json:
-    """A user's tags as a list; brokers before 3.9 wrote them as one string with commas."""
+    """Return a user's tags as a list; brokers before 3.9 wrote one string with commas."""
     tags = user.get("tags")
     return [tag for tag in tags.split(",") if tag] if isinstance(tags, str) else tags
 
 
 def _written(tags: Json) -> str:
-    """Tags as every version of the API takes them: one string with commas."""
+    """Return tags in the form that every version of the API accepts: one string with commas."""
     return ",".join(str(tag) for tag in tags) if isinstance(tags, list) else str(tags)
 
 

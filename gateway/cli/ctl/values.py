@@ -1,4 +1,4 @@
-"""JSON as the management API speaks it, and careful ways to look into it."""
+"""JSON values of the management API, and safe access to their members."""
 
 import json
 
@@ -9,7 +9,7 @@ JsonObject = dict[str, Json]
 
 
 def parse_json(text: str) -> Json:
-    """Read a value that was written on the command line. :raises Declined: as RabbitMQ does, when it is not JSON."""
+    """Parse a JSON value of the command line. :raises Declined: as in RabbitMQ, if it is not JSON."""
     try:
         value: Json = json.loads(text)
     except ValueError as error:
@@ -18,7 +18,7 @@ def parse_json(text: str) -> Json:
 
 
 def parse_object(text: str, what: str) -> JsonObject:
-    """Read a JSON object that was written on the command line. :raises Declined: when it is not one."""
+    """Parse a JSON object of the command line. :raises Declined: if it is not one."""
     value = parse_json(text)
     if not isinstance(value, dict):
         raise Declined(f"{what} must be a JSON object, not {text}")
@@ -31,24 +31,24 @@ def compact(value: Json) -> str:
 
 
 def objects(value: Json) -> list[JsonObject]:
-    """The objects of a list; what is not one is left out."""
+    """Return the objects of a list, without other items."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def part(value: Json, *path: str) -> Json:
-    """What stands at a path within nested objects; ``None`` if nothing does."""
+    """Return the value at a path of nested objects, or ``None``."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
 def text(value: Json, *path: str) -> str:
-    """What stands at a path, if it is a string; else the empty string."""
+    """Return the string at a path, or the empty string."""
     found = part(value, *path)
     return found if isinstance(found, str) else ""
 
 
 def number(value: Json, *path: str) -> int:
-    """What stands at a path, if it is a whole number; else 0."""
+    """Return the whole number at a path, or 0."""
     found = part(value, *path)
     return found if isinstance(found, int) else 0

@@ -1,4 +1,4 @@
-"""How a function becomes a verb: the options that all verbs share, before the verb or after it."""
+"""The decorator that makes a verb of a function, and the options of all verbs."""
 
 import functools
 from collections.abc import Callable
@@ -17,45 +17,47 @@ DEFAULT_USER: Final = "guest"
 DEFAULT_PASSWORD: Final = "guest"
 DEFAULT_TIMEOUT_S: Final = 60.0
 FOREVER_S: Final = 1e6
-"""From here on a timeout is none: sockets take no number without bounds."""
+"""Timeouts from this value on are treated as infinite, because sockets limit their range."""
 
 
 class Seconds(click.ParamType[float]):
-    """A number of seconds, or ``infinity``, as rabbitmqctl takes them."""
+    """A number of seconds, or ``infinity``, as in rabbitmqctl."""
 
     name = "seconds"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read ``60``, ``0.5`` or ``infinity``."""
+        """Parse ``60``, ``0.5`` or ``infinity``."""
         try:
             seconds = float(str(value))
         except ValueError:
             seconds = -1.0
-        if not seconds > 0:  # neither is NaN
+        if not seconds > 0:  # also refuses NaN
             self.fail(f"{value!r} is not a number of seconds", param, ctx)
         return seconds
 
 
 def shared_options() -> list[click.Parameter]:
-    """The options of every verb: which broker, as whom, in which virtual host, and how to print."""
+    """Return the options of every verb: broker, credentials, virtual host, output."""
     return [
-        click.Option(["-p", "--vhost"], help="The virtual host that is meant, / if none is given."),
-        click.Option(["--formatter"], type=click.Choice(list(FORMATTERS)), help="How to print what was asked for."),
-        click.Option(["-q", "--quiet"], is_flag=True, help="Do not tell what is being done."),
-        click.Option(["-s", "--silent"], is_flag=True, help="Print values alone: no table headers either."),
-        click.Option(["--no-table-headers"], is_flag=True, help="Leave out the table headers."),
+        click.Option(["-p", "--vhost"], help="The virtual host. [/]"),
+        click.Option(["--formatter"], type=click.Choice(list(FORMATTERS)), help="The output format."),
+        click.Option(["-q", "--quiet"], is_flag=True, help="Do not print progress messages."),
+        click.Option(["-s", "--silent"], is_flag=True, help="Print only values, without table headers."),
+        click.Option(["--no-table-headers"], is_flag=True, help="Do not print table headers."),
         click.Option(["--url"], help=f"The broker's management API. [$GATEWAYCTL_URL, or {DEFAULT_URL}]"),
         click.Option(["--username", "login"], help="Log in as this user. [$GATEWAYCTL_USERNAME, or guest]"),
         click.Option(["--password", "login_password"], help="With this password. [$GATEWAYCTL_PASSWORD, or guest]"),
         click.Option(["--cacert"], help="Trust these certificates, for https. [$GATEWAYCTL_CACERT]"),
-        click.Option(["-t", "--timeout"], type=Seconds(), help="Seconds to wait for an answer. [60]"),
-        click.Option(["-n", "--node"], help="Accepted for scripts: --url says which broker is meant.", hidden=True),
-        click.Option(["-l", "--longnames"], is_flag=True, help="Accepted for scripts: has no effect.", hidden=True),
+        click.Option(["-t", "--timeout"], type=Seconds(), help="Timeout of a request, in seconds. [60]"),
+        click.Option(["-n", "--node"], help="Accepted for compatibility: --url selects the broker.", hidden=True),
+        click.Option(
+            ["-l", "--longnames"], is_flag=True, help="Accepted for compatibility, without effect.", hidden=True
+        ),
     ]
 
 
 def verb(action: Callable[..., None]) -> click.Command:
-    """Make a command of a function, under its own name; it is called with a session and its own arguments."""
+    """Make a command of a function, with its name; it is called with a session and its own arguments."""
 
     @functools.wraps(action)
     def run(
@@ -77,11 +79,11 @@ def verb(action: Callable[..., None]) -> click.Command:
         user = login or address.user or DEFAULT_USER
         password = login_password or address.password or DEFAULT_PASSWORD
         output = Output(formatter or "table", is_quiet=quiet, is_silent=silent, has_headers=not no_table_headers)
-        waits_s = DEFAULT_TIMEOUT_S if timeout is None else timeout
-        api = ApiClient(address, user, password, waits_s if waits_s < FOREVER_S else None, cacert)
+        timeout_s = DEFAULT_TIMEOUT_S if timeout is None else timeout
+        api = ApiClient(address, user, password, timeout_s if timeout_s < FOREVER_S else None, cacert)
         action(VerbSession(api, output, vhost, timeout), **arguments)
         output.end()
 
     command = click.command(action.__name__)(run)
-    command.params += shared_options()  # after its own, which matter more to who asks for help
+    command.params += shared_options()  # listed in the help after the verb's own options
     return command

@@ -1,14 +1,14 @@
-"""The verbs of virtual hosts, and of tracing, which is a setting of theirs."""
+"""Verbs for virtual hosts, and for tracing, which is one of their settings."""
 
 import click
 
 from gateway.cli.ctl.errors import NoSuchVirtualHost
-from gateway.cli.ctl.listing import ListedNoun, columns_argument, listed
+from gateway.cli.ctl.listing import Listing, columns_argument, print_listing
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import Json, JsonObject, part
 from gateway.cli.ctl.verb import verb
 
-VHOSTS = ListedNoun(
+VHOSTS = Listing(
     path=("vhosts",),
     columns={
         "name": "name",
@@ -30,13 +30,13 @@ VHOSTS = ListedNoun(
 
 @verb
 @click.argument("name")
-@click.option("--description", help="What it is for.")
+@click.option("--description", help="Description of the virtual host.")
 @click.option("--tags", help="Tags, separated by commas.")
-@click.option("--default-queue-type", help="The type of queues that are declared without one.")
+@click.option("--default-queue-type", help="Type of queues declared without a type.")
 def add_vhost(
     session: VerbSession, name: str, description: str | None, tags: str | None, default_queue_type: str | None
 ) -> None:
-    """Create a virtual host. One that exists stays, with the metadata given here."""
+    """Create a virtual host. An existing one is kept and gets the given metadata."""
     session.output.announce(f'Adding vhost "{name}" ...')
     given = {"description": description, "tags": tags, "default_queue_type": default_queue_type}
     session.api.put("vhosts", name, body={key: value for key, value in given.items() if value is not None})
@@ -47,25 +47,25 @@ def add_vhost(
 def delete_vhost(session: VerbSession, name: str) -> None:
     """Delete a virtual host with everything in it."""
     session.output.announce(f'Deleting vhost "{name}" ...')
-    with session.where_absent(NoSuchVirtualHost(name)):
+    with session.on_not_found(NoSuchVirtualHost(name)):
         session.api.delete("vhosts", name)
 
 
 @verb
 @click.argument("name")
 def enable_vhost_protection_from_deletion(session: VerbSession, name: str) -> None:
-    """Let nobody delete a virtual host until the protection is lifted."""
+    """Protect a virtual host from deletion."""
     session.output.announce(f'Protecting vhost "{name}" from deletion ...')
-    with session.where_absent(NoSuchVirtualHost(name)):
+    with session.on_not_found(NoSuchVirtualHost(name)):
         session.api.post("vhosts", name, "deletion", "protection", body=b"")
 
 
 @verb
 @click.argument("name")
 def disable_vhost_protection_from_deletion(session: VerbSession, name: str) -> None:
-    """Let a virtual host be deleted again."""
+    """Remove the protection of a virtual host from deletion."""
     session.output.announce(f'Lifting protection of vhost "{name}" from deletion ...')
-    with session.where_absent(NoSuchVirtualHost(name)):
+    with session.on_not_found(NoSuchVirtualHost(name)):
         session.api.delete("vhosts", name, "deletion", "protection")
 
 
@@ -73,7 +73,7 @@ def disable_vhost_protection_from_deletion(session: VerbSession, name: str) -> N
 @columns_argument
 def list_vhosts(session: VerbSession, columns: tuple[str, ...]) -> None:
     """List the virtual hosts."""
-    listed(session, VHOSTS, columns)
+    print_listing(session, VHOSTS, columns)
 
 
 @verb
@@ -102,8 +102,8 @@ def trace_off(session: VerbSession) -> None:
 
 
 def change_vhost(session: VerbSession, name: str, changes: JsonObject) -> None:
-    """Change settings of a virtual host that exists. A PUT replaces all of them, so the others are sent along."""
-    with session.where_absent(NoSuchVirtualHost(name)):
+    """Change settings of an existing virtual host; the others are sent too, because a PUT replaces all of them."""
+    with session.on_not_found(NoSuchVirtualHost(name)):
         vhost = session.api.get("vhosts", name)
     tags: Json = part(vhost, "tags")
     kept: JsonObject = {

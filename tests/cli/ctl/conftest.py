@@ -1,4 +1,4 @@
-"""gatewayctl in this process, against an API with canned answers."""
+"""Fixtures: gatewayctl in the test process, against an API with canned answers."""
 
 from collections.abc import Iterator
 
@@ -6,12 +6,12 @@ import pytest
 
 from gateway.cli.ctl.main import ENVIRONMENT, main
 from tests.cli.ctl.fake_api import FakeApi, fake_api
-from tests.cli.ctl.running import Ctl, Ended
+from tests.cli.ctl.running import Ctl, Result
 
 
 @pytest.fixture
 def api() -> Iterator[FakeApi]:
-    """An API that knows the node, the virtual host / and the user guest."""
+    """An API with a node, the virtual hosts / and v1, and the user bob."""
     with fake_api() as api:
         api.answer("GET overview", {"node": "gateway@here", "listeners": []})
         api.answer("GET vhosts", [{"name": "/"}, {"name": "v1"}])
@@ -26,9 +26,9 @@ def ctl(api: FakeApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("GATEWAYCTL_URL", api.url)
 
-    def run(*arguments: str) -> Ended:
+    def run(*arguments: str) -> Result:
         code = main(arguments)
         printed = capsys.readouterr()
-        return Ended(code, printed.out, printed.err)
+        return Result(code, printed.out, printed.err)
 
     return run

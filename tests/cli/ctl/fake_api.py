@@ -1,4 +1,4 @@
-"""A management API that answers what it is told to, and remembers what it was asked."""
+"""A management API with canned answers that records its requests."""
 
 import json
 import ssl
@@ -13,8 +13,8 @@ NOT_FOUND = {"error": "Object Not Found", "reason": "Not Found"}
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One request: the target as it was on the wire, the body decoded."""
+class ReceivedRequest:
+    """One request: the target as sent, the body decoded."""
 
     method: str
     target: str
@@ -25,40 +25,40 @@ class Asked:
 
 @dataclass
 class FakeApi:
-    """Canned answers by method and path below ``/api/``. What has none is not found."""
+    """Canned answers by method and path below ``/api/``; other requests get 404."""
 
     port: int
     scheme: str = "http"
     answers: dict[str, tuple[int, bytes]] = field(default_factory=dict)
-    asked: list[Asked] = field(default_factory=list)
+    received: list[ReceivedRequest] = field(default_factory=list)
 
     @property
     def url(self) -> str:
         return f"{self.scheme}://127.0.0.1:{self.port}"
 
     def answer(self, request: str, body: object = None, status: int = 200) -> None:
-        """Answer ``GET queues/%2F`` with this JSON; a query in the request itself does not count."""
+        """Set the answer for ``GET queues/%2F``; the query of a request is ignored."""
         self.answers[request] = (status, b"" if body is None else json.dumps(body).encode())
 
     def changes(self) -> list[tuple[str, object]]:
-        """What was asked for beside reading: ``PUT users/bob`` and the body."""
+        """Return the requests other than GET: ``PUT users/bob`` and the body."""
         return [
-            (f"{asked.method} {asked.target.removeprefix('/api/')}", asked.body)
-            for asked in self.asked
-            if asked.method != "GET"
+            (f"{received.method} {received.target.removeprefix('/api/')}", received.body)
+            for received in self.received
+            if received.method != "GET"
         ]
 
 
 @contextmanager
 def fake_api(tls: ssl.SSLContext | None = None) -> Iterator[FakeApi]:
-    """Run one on a free port of 127.0.0.1."""
+    """Run a fake API on a free port of 127.0.0.1."""
 
     class Requests(BaseHTTPRequestHandler):
         def answer(self) -> None:
-            asked = self._asked()
-            api.asked.append(asked)
-            path = asked.target.partition("?")[0].removeprefix("/api/")
-            status, body = api.answers.get(f"{asked.method} {path}", (404, json.dumps(NOT_FOUND).encode()))
+            received = self._received()
+            api.received.append(received)
+            path = received.target.partition("?")[0].removeprefix("/api/")
+            status, body = api.answers.get(f"{received.method} {path}", (404, json.dumps(NOT_FOUND).encode()))
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -67,11 +67,11 @@ def fake_api(tls: ssl.SSLContext | None = None) -> Iterator[FakeApi]:
         do_GET = do_PUT = do_POST = do_DELETE = answer  # noqa: N815
 
         def log_message(self, format: str, *args: object) -> None:
-            """Keep quiet."""
+            """Do not log."""
 
-        def _asked(self) -> Asked:
+        def _received(self) -> ReceivedRequest:
             sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            return Asked(
+            return ReceivedRequest(
                 method=self.command,
                 target=self.path,
                 body=json.loads(sent) if sent else None,

@@ -1,16 +1,16 @@
-"""How a command line ended."""
+"""The result of a command line."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Ended:
-    """The exit code and what was printed where."""
+class Result:
+    """The exit code and the output of a command line."""
 
     code: int
     out: str
     err: str
 
 
-Ctl = Callable[..., Ended]
+Ctl = Callable[..., Result]

@@ -1,4 +1,4 @@
-"""Listing messages that wait until their time, page by page, and what the node tells of itself."""
+"""Verbs for delayed messages, with paging, and for the node."""
 
 from typing import Any
 
@@ -22,16 +22,16 @@ def test_delayed_messages_are_listed(ctl: Ctl, api: FakeApi) -> None:
     assert ctl("list_delayed_messages", "q", "position", "--formatter", "json").out == '[\n{"position":7}\n]\n'
 
 
-def test_those_of_an_exchange_in_a_virtual_host(ctl: Ctl, api: FakeApi) -> None:
+def test_delayed_messages_of_an_exchange_in_a_virtual_host_are_listed(ctl: Ctl, api: FakeApi) -> None:
     api.answer("GET exchanges/v1/later/delayed", page())
-    ended = ctl("-p", "v1", "list_delayed_messages", "later", "--exchange")
-    assert ended.out.splitlines()[0] == "Listing delayed messages of exchange 'later' in vhost v1 ..."
+    result = ctl("-p", "v1", "list_delayed_messages", "later", "--exchange")
+    assert result.out.splitlines()[0] == "Listing delayed messages of exchange 'later' in vhost v1 ..."
 
 
-def test_pages_are_asked_for_until_there_are_enough(ctl: Ctl, api: FakeApi) -> None:
+def test_pages_are_requested_until_the_limit_is_reached(ctl: Ctl, api: FakeApi) -> None:
     api.answer("GET queues/%2F/q/delayed", page(*[WAITING] * 500, pages=9))
     assert len(ctl("list_delayed_messages", "q", "position", "-s", "--limit", "600").out.splitlines()) == 600
-    targets = [asked.target.partition("?")[2] for asked in api.asked]
+    targets = [received.target.partition("?")[2] for received in api.received]
     assert targets == ["page=1&page_size=500", "page=2&page_size=500"]
 
 
@@ -39,17 +39,17 @@ REFUSED = [
     (["list_delayed_messages", "q", "nope"], 64, "Info key(s) nope are not supported"),
     (["list_delayed_messages", "nope"], 69, "queue 'nope' does not exist in vhost '/'"),
     (["list_delayed_messages", "x", "-p", "nope"], 65, "Virtual host 'nope' does not exist"),
-    (["cancel_delayed_messages", "q"], 64, "either positions or --all is needed"),
-    (["cancel_delayed_messages", "q", "1", "--all"], 64, "either positions or --all is needed"),
+    (["cancel_delayed_messages", "q"], 64, "give either positions or --all"),
+    (["cancel_delayed_messages", "q", "1", "--all"], 64, "give either positions or --all"),
     (["cancel_delayed_messages", "q", "5"], 69, "a delayed message at 5 of queue 'q' does not exist in vhost '/'"),
     (["enable_feature_flag", "nope"], 69, "feature flag 'nope' does not exist in vhost '/'"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "code", "told"), REFUSED)
-def test_what_cannot_be_done_is_told(ctl: Ctl, arguments: list[str], code: int, told: str) -> None:
-    ended = ctl(*arguments)
-    assert (ended.code, ended.err.startswith(f"Error: {told}")) == (code, True), ended.err
+@pytest.mark.parametrize(("arguments", "code", "error"), REFUSED)
+def test_an_error_exits_with_its_code(ctl: Ctl, arguments: list[str], code: int, error: str) -> None:
+    result = ctl(*arguments)
+    assert (result.code, result.err.startswith(f"Error: {error}")) == (code, True), result.err
 
 
 def test_memory_is_broken_down(ctl: Ctl, api: FakeApi) -> None:
@@ -68,7 +68,7 @@ def test_logins_are_listed(ctl: Ctl, api: FakeApi) -> None:
 def test_certificates_that_expire_soon(ctl: Ctl, api: FakeApi) -> None:
     path = "GET health/checks/certificate-expiration/5/days"
     api.answer(path, {"status": "ok"})
-    asked = ("check_certificate_expiration", "--within", "5", "--unit", "days", "-q")
-    assert ctl(*asked).out == "No certificates are expiring within 5 days.\n"
+    received = ("check_certificate_expiration", "--within", "5", "--unit", "days", "-q")
+    assert ctl(*received).out == "No certificates are expiring within 5 days.\n"
     api.answer(path, {"status": "failed", "reason": "Certificates expiring"}, status=503)
-    assert (ctl(*asked).code, ctl(*asked).err) == (69, "Error: Certificates expiring\n")
+    assert (ctl(*received).code, ctl(*received).err) == (69, "Error: Certificates expiring\n")

@@ -1,4 +1,4 @@
-"""What goes wrong is one line that names it, and an exit code."""
+"""An error is one line with its cause, and an exit code."""
 
 import io
 import os
@@ -18,11 +18,11 @@ from tests.cli.ctl.running import Ctl
 PROJECT = Path(__file__).parents[3]
 
 FAILURES = [
-    #            command line, exit code, the line
+    #            command line, exit code, error line
     ("list_queus", 64, "Command 'list_queus' not found. Did you mean 'list_queues'?"),
     ("zzz", 64, "Command 'zzz' not found."),
     ("help zzz", 64, "Command 'zzz' not found."),
-    ("join_cluster rabbit@a", 64, "Command 'join_cluster' is not implemented: a gateway is one node"),
+    ("join_cluster rabbit@a", 64, "Command 'join_cluster' is not implemented: a gateway is a single node"),
     (
         "set_policy x",
         64,
@@ -40,7 +40,7 @@ FAILURES = [
     ),
     ("list_bindings wrong", 64, None),
     ("list_queues name,bad", 64, None),
-    ("list_queues --online --offline", 64, "a queue is not both online and offline"),
+    ("list_queues --online --offline", 64, "--online and --offline exclude each other"),
     ("list_queues --formatter=erlang", 64, None),
     ("set_policy a b {} --priority high", 64, None),
     ("list_queues --timeout 0", 64, None),
@@ -80,23 +80,25 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("line", "code", "reason"), FAILURES, ids=[failure[0] for failure in FAILURES])
-def test_a_failure_is_one_line_and_a_code(ctl: Ctl, api: FakeApi, line: str, code: int, reason: str | None) -> None:
+def test_an_error_is_one_line_and_an_exit_code(
+    ctl: Ctl, api: FakeApi, line: str, code: int, reason: str | None
+) -> None:
     api.answer("GET definitions", {})
-    ended = ctl(*line.split())
-    assert ended.code == code
-    assert ended.err.startswith("Error: ")
-    assert len(ended.err.splitlines()) == 1
+    result = ctl(*line.split())
+    assert result.code == code
+    assert result.err.startswith("Error: ")
+    assert len(result.err.splitlines()) == 1
     if reason is not None:
-        assert ended.err == f"Error: {reason}\n"
+        assert result.err == f"Error: {reason}\n"
 
 
-def test_an_unknown_column_is_told_with_those_there_are(ctl: Ctl) -> None:
-    told = ctl("list_queues", "name", "bad").err
-    assert told.startswith("Error: Info key(s) bad are not supported; there are arguments, auto_delete, ")
+def test_the_error_for_an_unknown_column_lists_the_supported_ones(ctl: Ctl) -> None:
+    printed = ctl("list_queues", "name", "bad").err
+    assert printed.startswith("Error: Info key(s) bad are not supported; supported are arguments, auto_delete, ")
 
 
 DECLINED = [
-    #            status, answer, exit code, the line
+    #            status, answer, exit code, error line
     (
         400,
         {"error": "bad_request", "reason": "Validation failed\n\npattern should be regular expression\n"},
@@ -112,22 +114,22 @@ DECLINED = [
 
 
 @pytest.mark.parametrize(("status", "answer", "code", "reason"), DECLINED)
-def test_what_the_broker_declines_is_told(
+def test_the_brokers_reason_for_a_refusal_is_printed(
     ctl: Ctl, api: FakeApi, status: int, answer: object, code: int, reason: str | None
 ) -> None:
     api.answer("PUT policies/%2F/a", answer, status)
-    ended = ctl("set_policy", "a", "(", "{}", "-q")
-    assert (ended.code, ended.out) == (code, "")
-    assert ended.err.startswith("Error: ")
-    assert len(ended.err.splitlines()) == 1
+    result = ctl("set_policy", "a", "(", "{}", "-q")
+    assert (result.code, result.out) == (code, "")
+    assert result.err.startswith("Error: ")
+    assert len(result.err.splitlines()) == 1
     if reason is not None:
-        assert ended.err == f"Error: {reason}\n"
+        assert result.err == f"Error: {reason}\n"
 
 
-def test_an_answer_that_is_not_json_is_told(ctl: Ctl, api: FakeApi) -> None:
+def test_an_answer_that_is_not_json_is_reported(ctl: Ctl, api: FakeApi) -> None:
     api.answers["GET whoami"] = (200, b"<html>")
-    ended = ctl("ping", "-q")
-    assert (ended.code, ended.err) == (70, f"Error: {api.url} is not a management API: its answer is not JSON\n")
+    result = ctl("ping", "-q")
+    assert (result.code, result.err) == (70, f"Error: {api.url} is not a management API: its answer is not JSON\n")
 
 
 def free_port() -> int:
@@ -137,24 +139,24 @@ def free_port() -> int:
         return port
 
 
-def test_nobody_there_is_69(ctl: Ctl) -> None:
+def test_a_refused_connection_exits_with_69(ctl: Ctl) -> None:
     url = f"http://127.0.0.1:{free_port()}"
-    ended = ctl("--url", url, "ping", "-q")
-    assert (ended.code, ended.err) == (69, f"Error: no answer from {url}: Connection refused\n")
+    result = ctl("--url", url, "ping", "-q")
+    assert (result.code, result.err) == (69, f"Error: no answer from {url}: Connection refused\n")
 
 
-def test_a_host_without_a_sensible_name_is_69(ctl: Ctl) -> None:
-    ended = ctl("--url", "http://a..b", "ping", "-q")
-    assert ended.code == 69
-    assert ended.err.startswith("Error: no answer from http://a..b:15672: ")
+def test_an_invalid_host_name_exits_with_69(ctl: Ctl) -> None:
+    result = ctl("--url", "http://a..b", "ping", "-q")
+    assert result.code == 69
+    assert result.err.startswith("Error: no answer from http://a..b:15672: ")
 
 
-def test_a_pattern_that_cannot_be_read_here_is_told(ctl: Ctl, api: FakeApi) -> None:
+def test_an_unsupported_pattern_is_reported(ctl: Ctl, api: FakeApi) -> None:
     api.answer("GET policies/%2F", [{"name": "p", "pattern": "(?|a)", "apply-to": "all"}])
     api.answer("GET queues/%2F/q", {"name": "q"})
-    ended = ctl("list_policies_that_match", "q")
-    assert ended.code == 69
-    assert ended.err.startswith("Error: the pattern of policy 'p' cannot be read here: ")
+    result = ctl("list_policies_that_match", "q")
+    assert result.code == 69
+    assert result.err.startswith("Error: the pattern of policy 'p' is not supported: ")
 
 
 @pytest.fixture
@@ -171,51 +173,51 @@ def tls_api(authority: Authority) -> Iterator[FakeApi]:
         yield api
 
 
-def test_https_wants_a_certificate_it_can_trust(ctl: Ctl, authority: Authority, tls_api: FakeApi) -> None:
+def test_https_requires_a_trusted_certificate(ctl: Ctl, authority: Authority, tls_api: FakeApi) -> None:
     trust = ("--url", tls_api.url, "--cacert", str(authority.certificate))
     assert ctl("ping", "-q", *trust).out == "Ping succeeded\n"
     assert ctl("authenticate_user", "bob", "secret", "-q", *trust).out == "Success\n"
-    ended = ctl("ping", "-q", "--url", tls_api.url)
-    assert ended.code == 69
-    assert "certificate verify failed" in ended.err.lower().replace("_", " ")
+    result = ctl("ping", "-q", "--url", tls_api.url)
+    assert result.code == 69
+    assert "certificate verify failed" in result.err.lower().replace("_", " ")
 
 
-def test_a_file_without_certificates_is_65(ctl: Ctl) -> None:
-    ended = ctl("ping", "-q", "--url", "https://127.0.0.1:1", "--cacert", "none.pem")
-    assert (ended.code, ended.err) == (65, "Error: cannot use none.pem: No such file or directory\n")
+def test_a_missing_file_of_certificates_exits_with_65(ctl: Ctl) -> None:
+    result = ctl("ping", "-q", "--url", "https://127.0.0.1:1", "--cacert", "none.pem")
+    assert (result.code, result.err) == (65, "Error: cannot use none.pem: No such file or directory\n")
 
 
-def test_silence_is_69_when_the_time_is_up(ctl: Ctl) -> None:
+def test_a_timeout_exits_with_69(ctl: Ctl) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         url = f"http://127.0.0.1:{mute.getsockname()[1]}"
-        ended = ctl("--url", url, "ping", "-q", "-t", "0.2")
-    assert (ended.code, ended.err) == (69, f"Error: no answer from {url}: timed out\n")
+        result = ctl("--url", url, "ping", "-q", "-t", "0.2")
+    assert (result.code, result.err) == (69, f"Error: no answer from {url}: timed out\n")
 
 
-def test_a_queue_that_is_not_empty_stays(ctl: Ctl, api: FakeApi) -> None:
+def test_a_queue_that_is_not_empty_is_not_deleted(ctl: Ctl, api: FakeApi) -> None:
     api.answer("GET queues/%2F/q", {"messages_ready": 1})
     api.answer("DELETE queues/%2F/q", {"error": "bad_request", "reason": "queue 'q' in vhost '/' not empty"}, 400)
-    ended = ctl("delete_queue", "q", "--if-empty")
-    assert (ended.code, ended.err) == (64, "Error: queue 'q' in vhost '/' not empty\n")
+    result = ctl("delete_queue", "q", "--if-empty")
+    assert (result.code, result.err) == (64, "Error: queue 'q' in vhost '/' not empty\n")
 
 
-def test_a_wrong_password_is_65(ctl: Ctl, api: FakeApi) -> None:
+def test_a_wrong_password_exits_with_65(ctl: Ctl, api: FakeApi) -> None:
     api.answer("GET whoami", {"error": "not_authorized", "reason": "Login failed"}, 401)
-    ended = ctl("authenticate_user", "bob", "x", "-q")
-    assert (ended.code, ended.err) == (65, 'Error: failed to authenticate user "bob": Login failed\n')
+    result = ctl("authenticate_user", "bob", "x", "-q")
+    assert (result.code, result.err) == (65, 'Error: failed to authenticate user "bob": Login failed\n')
 
 
-def test_a_password_comes_from_standard_input(ctl: Ctl, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_password_is_read_from_standard_input(ctl: Ctl, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     api.answer("PUT users/al", status=201)
     monkeypatch.setattr("sys.stdin", io.StringIO("from stdin\n"))
     assert ctl("add_user", "al").code == 0
     assert api.changes() == [("PUT users/al", {"password": "from stdin", "tags": ""})]
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    ended = ctl("add_user", "al")
-    assert (ended.code, ended.err) == (65, "Error: Password is not provided via argument or stdin\n")
+    result = ctl("add_user", "al")
+    assert (result.code, result.err) == (65, "Error: Password is not provided via argument or stdin\n")
 
 
-def test_definitions_that_are_not_json_are_65(ctl: Ctl, api: FakeApi, tmp_path: Path) -> None:
+def test_definitions_that_are_not_json_exit_with_65(ctl: Ctl, api: FakeApi, tmp_path: Path) -> None:
     file = tmp_path / "bad.json"
     file.write_text("{")
     assert ctl("import_definitions", str(file)).code == 65
@@ -230,7 +232,7 @@ LOGINS = [
 
 
 @pytest.mark.parametrize(("environment", "options", "login"), LOGINS)
-def test_who_logs_in(
+def test_credentials_come_from_options_the_environment_or_defaults(
     ctl: Ctl,
     api: FakeApi,
     monkeypatch: pytest.MonkeyPatch,
@@ -242,26 +244,26 @@ def test_who_logs_in(
         monkeypatch.setenv(name, value)
     ctl("ping", *options)
     ctl(*options, "ping")
-    assert [asked.credentials for asked in api.asked] == [login, login]
+    assert [received.credentials for received in api.received] == [login, login]
 
 
 def test_a_url_may_hold_the_credentials_and_a_prefix(ctl: Ctl, api: FakeApi) -> None:
     ctl("ping", "--url", f"http://al%40x:p%3A@127.0.0.1:{api.port}/mq/")
-    assert (api.asked[-1].credentials, api.asked[-1].target) == ("al@x:p:", "/mq/api/whoami")
+    assert (api.received[-1].credentials, api.received[-1].target) == ("al@x:p:", "/mq/api/whoami")
 
 
-def test_nothing_at_all_prints_the_verbs(ctl: Ctl) -> None:
-    ended = ctl()
-    assert ended.code == 64
-    assert "list_queues" in ended.err
+def test_an_empty_command_line_prints_the_verbs(ctl: Ctl) -> None:
+    result = ctl()
+    assert result.code == 64
+    assert "list_queues" in result.err
 
 
-def test_options_of_rabbitmqctl_that_mean_nothing_here_are_taken(ctl: Ctl, api: FakeApi) -> None:
+def test_options_of_rabbitmqctl_without_effect_are_accepted(ctl: Ctl, api: FakeApi) -> None:
     api.answer("GET whoami", {})
     assert ctl("-n", "rabbit@host", "ping", "--longnames").code == 0
 
 
-def test_nobody_reads_what_is_printed(api: FakeApi) -> None:
+def test_a_closed_output_pipe_is_no_error(api: FakeApi) -> None:
     api.answer("GET queues/%2F", [{"name": "q" * 100, "messages": 1}] * 5000)
     read, write = os.pipe()
     child = subprocess.Popen(
@@ -276,8 +278,8 @@ def test_nobody_reads_what_is_printed(api: FakeApi) -> None:
     assert error == b""
 
 
-def test_a_broker_that_starts_says_how_far_it_is(ctl: Ctl, api: FakeApi) -> None:
+def test_the_progress_of_a_starting_broker_is_printed(ctl: Ctl, api: FakeApi) -> None:
     reason = "the broker is starting, 5 of 100 records recovered; try again"
     api.answer("GET overview", {"status": "starting", "reason": reason}, status=503)
-    ended = ctl("status")
-    assert (ended.code, ended.err) == (69, f"Error: {reason}\n")
+    result = ctl("status")
+    assert (result.code, result.err) == (69, f"Error: {reason}\n")

@@ -1,4 +1,4 @@
-"""What is printed: the formats, and what --quiet and --silent leave of it."""
+"""Output formats, and the effects of --quiet and --silent."""
 
 import json
 
@@ -53,8 +53,8 @@ CSV = """\
 
 PRINTED = [
     pytest.param([], BANNER + HEADER + PLAIN, id="a table with tabs"),
-    pytest.param(["--quiet"], HEADER + PLAIN, id="quiet: the table alone"),
-    pytest.param(["--silent"], PLAIN, id="silent: not even its header"),
+    pytest.param(["--quiet"], HEADER + PLAIN, id="quiet: only the table"),
+    pytest.param(["--silent"], PLAIN, id="silent: no header"),
     pytest.param(["-q", "--no-table-headers"], PLAIN, id="no headers"),
     pytest.param(["--formatter=pretty_table", "--silent"], PRETTY, id="R73: boxes"),
     pytest.param(["--formatter=pretty_table"], BANNER + PRETTY, id="boxes with a banner"),
@@ -67,9 +67,9 @@ PRINTED = [
 @pytest.mark.parametrize(("options", "printed"), PRINTED)
 @pytest.mark.usefixtures("queues")
 def test_queues_are_printed(ctl: Ctl, options: list[str], printed: str) -> None:
-    ended = ctl("list_queues", *COLUMNS, *options)
-    assert (ended.code, ended.err) == (0, "")
-    assert ended.out == printed
+    result = ctl("list_queues", *COLUMNS, *options)
+    assert (result.code, result.err) == (0, "")
+    assert result.out == printed
 
 
 @pytest.mark.usefixtures("queues")
@@ -113,27 +113,27 @@ def test_a_cell_is_written_as_rabbitmqctl_writes_it(value: Json, text: str) -> N
     assert cell(value) == text
 
 
-def test_wide_characters_keep_the_boxes_straight(ctl: Ctl, api: FakeApi) -> None:
+def test_boxes_are_aligned_with_wide_characters(ctl: Ctl, api: FakeApi) -> None:
     api.answer("GET queues/%2F", [{"name": "注文"}, {"name": "abcd"}])
     lines = ctl("list_queues", "name", "-s", "--formatter=pretty_table").out.splitlines()
     assert lines[3:6] == ["│ 注文 │", "├──────┤", "│ abcd │"]
 
 
-def test_numbers_that_are_names_stay_as_they_are(ctl: Ctl, api: FakeApi) -> None:
+def test_numeric_names_are_not_reformatted(ctl: Ctl, api: FakeApi) -> None:
     api.answer("GET queues/%2F", [{"name": "007"}, {"name": "1e5"}])
     printed = ctl("list_queues", "name", "-s", "--formatter=pretty_table").out
     assert "│ 007  │" in printed
     assert "│ 1e5  │" in printed
 
 
-def test_a_verb_without_a_list_tells_a_program_how_it_went(ctl: Ctl, api: FakeApi) -> None:
+def test_a_verb_without_rows_prints_its_outcome_as_json(ctl: Ctl, api: FakeApi) -> None:
     api.answer("PUT vhosts/v2", status=201)
     assert json.loads(ctl("add_vhost", "v2", "--formatter=json").out) == {"result": "ok"}
     api.answer("GET whoami", {"name": "guest"})
     assert json.loads(ctl("ping", "--formatter=json").out) == {"result": "ok", "message": "Ping succeeded"}
 
 
-def test_silent_prints_nothing_of_what_went_well(ctl: Ctl, api: FakeApi) -> None:
+def test_silent_prints_no_outcome(ctl: Ctl, api: FakeApi) -> None:
     api.answer("GET whoami", {"name": "guest"})
     assert ctl("ping", "-q").out == "Ping succeeded\n"
     assert ctl("ping", "-s").out == ""

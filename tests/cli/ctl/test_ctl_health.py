@@ -1,4 +1,4 @@
-"""The verbs of probes, against a node that is well and one that is not."""
+"""Verbs for health checks, against a healthy and an unhealthy node."""
 
 import json
 import socket
@@ -35,23 +35,23 @@ CHECKS = [
 ]
 
 
-@pytest.mark.parametrize(("line", "path", "said"), CHECKS, ids=[check[0] for check in CHECKS])
-def test_a_check_that_passes(ctl: Ctl, api: FakeApi, line: str, path: str, said: str | None) -> None:
+@pytest.mark.parametrize(("line", "path", "success"), CHECKS, ids=[check[0] for check in CHECKS])
+def test_a_successful_check_exits_with_0(ctl: Ctl, api: FakeApi, line: str, path: str, success: str | None) -> None:
     api.answer(f"GET health/checks/{path}", {"status": "ok"})
-    ended = ctl(*line.split(), "-q")
-    assert ended.code == 0
-    assert ended.out == f"{said or 'A listener for protocol amqp is running on node gateway@here.'}\n"
+    result = ctl(*line.split(), "-q")
+    assert result.code == 0
+    assert result.out == f"{success or 'A listener for protocol amqp is running on node gateway@here.'}\n"
 
 
-@pytest.mark.parametrize(("line", "path", "said"), CHECKS, ids=[check[0] for check in CHECKS])
-def test_a_check_that_fails_is_69(ctl: Ctl, api: FakeApi, line: str, path: str, said: str | None) -> None:
+@pytest.mark.parametrize(("line", "path", "success"), CHECKS, ids=[check[0] for check in CHECKS])
+def test_a_failed_check_exits_with_69(ctl: Ctl, api: FakeApi, line: str, path: str, success: str | None) -> None:
     api.answer(f"GET health/checks/{path}", {"status": "failed", "reason": "it is so", "ports": [9, 7]}, 503)
-    ended = ctl(*line.split(), "-q")
-    assert (ended.code, ended.out) == (69, "")
-    assert ended.err.startswith("Error: ")
+    result = ctl(*line.split(), "-q")
+    assert (result.code, result.out) == (69, "")
+    assert result.err.startswith("Error: ")
 
 
-def test_a_missing_port_is_told_with_those_there_are(ctl: Ctl, api: FakeApi) -> None:
+def test_a_missing_port_is_reported_with_the_open_ones(ctl: Ctl, api: FakeApi) -> None:
     api.answer("GET health/checks/port-listener/9", {"status": "failed", "missing": 9, "ports": [15672, 5672]}, 503)
     assert ctl("check_port_listener", "9").err == (
         "Error: No listener for port 9 is active on node gateway@here. "
@@ -60,31 +60,31 @@ def test_a_missing_port_is_told_with_those_there_are(ctl: Ctl, api: FakeApi) -> 
 
 
 @pytest.mark.parametrize(("is_running", "code"), [(True, 0), (False, 69)])
-def test_check_running(ctl: Ctl, api: FakeApi, is_running: bool, code: int) -> None:
+def test_check_running_fails_if_the_node_is_not_running(ctl: Ctl, api: FakeApi, is_running: bool, code: int) -> None:
     api.answer("GET nodes/gateway%40here", {**NODE, "running": is_running})
     assert ctl("check_running").code == code
 
 
 def overview_with(*ports: int) -> dict[str, object]:
-    heard = [{"ip_address": "0.0.0.0", "port": port, "protocol": "amqp"} for port in ports]
-    return {"node": "gateway@here", "listeners": heard, "rabbitmq_version": "3.10.8"}
+    listeners = [{"ip_address": "0.0.0.0", "port": port, "protocol": "amqp"} for port in ports]
+    return {"node": "gateway@here", "listeners": listeners, "rabbitmq_version": "3.10.8"}
 
 
-def test_every_listener_is_connected_to(ctl: Ctl, api: FakeApi) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as open_port, socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))  # nobody listens there, and nobody else can
-        heard, closed = open_port.getsockname()[1], bound.getsockname()[1]
-        api.answer("GET overview", overview_with(heard))
+def test_every_listener_is_checked_by_a_connection(ctl: Ctl, api: FakeApi) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket() as bound_only:
+        bound_only.bind(("127.0.0.1", 0))  # bound but not listening, so that connections are refused
+        open_port, closed_port = listening.getsockname()[1], bound_only.getsockname()[1]
+        api.answer("GET overview", overview_with(open_port))
         assert (
             ctl("check_port_connectivity", "-q").out
-            == f"Successfully connected to ports {heard} on node gateway@here.\n"
+            == f"Successfully connected to ports {open_port} on node gateway@here.\n"
         )
-        api.answer("GET overview", overview_with(heard, closed))
-        ended = ctl("check_port_connectivity", "-q")
-    assert (ended.code, ended.err) == (69, f"Error: Connection to ports {closed} of node gateway@here failed\n")
+        api.answer("GET overview", overview_with(open_port, closed_port))
+        result = ctl("check_port_connectivity", "-q")
+    assert (result.code, result.err) == (69, f"Error: Connection to ports {closed_port} of node gateway@here failed\n")
 
 
-def test_startup_is_awaited(ctl: Ctl, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_await_startup_retries_until_the_broker_runs(ctl: Ctl, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
 
     def sleep(seconds: float) -> None:
@@ -97,11 +97,11 @@ def test_startup_is_awaited(ctl: Ctl, api: FakeApi, monkeypatch: pytest.MonkeyPa
     assert len(waits) == 3
 
 
-def test_startup_is_not_awaited_forever(ctl: Ctl) -> None:
+def test_await_startup_fails_after_the_timeout(ctl: Ctl) -> None:
     assert ctl("await_startup", "--timeout", "0.1").code == 69
 
 
-def test_a_wrong_password_does_not_get_better_by_waiting(ctl: Ctl, api: FakeApi) -> None:
+def test_await_startup_does_not_retry_after_a_wrong_password(ctl: Ctl, api: FakeApi) -> None:
     api.answer("GET whoami", {"reason": "Login failed"}, 401)
     assert ctl("await_startup").code == 77
 
@@ -128,7 +128,7 @@ def test_status_has_the_sections_of_rabbitmqctl(ctl: Ctl, api: FakeApi) -> None:
     assert status["totals"] == {"connection_count": 0, "queue_count": 0, "virtual_host_count": 2}
 
 
-def test_listeners_and_version_of_the_server(ctl: Ctl, api: FakeApi) -> None:
+def test_listeners_and_the_version_of_the_server_are_printed(ctl: Ctl, api: FakeApi) -> None:
     api.answer("GET overview", overview_with(5672))
     assert ctl("server_version", "-q").out == "3.10.8\n"
     assert ctl("listeners", "-q").out == "Interface: 0.0.0.0, port: 5672, protocol: amqp, purpose: AMQP 0-9-1\n"

@@ -1,4 +1,4 @@
-"""The lists of MQTT connections: rabbitmqctl's columns, out of the API's connections."""
+"""Listings of MQTT connections with rabbitmqctl's columns."""
 
 import json
 
@@ -14,7 +14,7 @@ def connection(name: str, protocol: str, **fields: object) -> dict[str, object]:
 
 @pytest.fixture(autouse=True)
 def connections(api: FakeApi) -> None:
-    """A client by each way, and one of AMQP."""
+    """A connection over TCP, one over WebSocket, and one of AMQP."""
     api.answer(
         "GET connections",
         [
@@ -25,29 +25,29 @@ def connections(api: FakeApi) -> None:
     )
 
 
-def test_client_and_connection_are_shown_unless_asked_otherwise(ctl: Ctl) -> None:
-    ended = ctl("list_mqtt_connections")
-    assert (ended.code, ended.out) == (0, "Listing MQTT connections ...\nclient_id\tconn_name\nsensor\tone\n")
+def test_the_default_columns_are_client_and_connection(ctl: Ctl) -> None:
+    result = ctl("list_mqtt_connections")
+    assert (result.code, result.out) == (0, "Listing MQTT connections ...\nclient_id\tconn_name\nsensor\tone\n")
 
 
-def test_those_over_websocket_have_a_list_of_their_own(ctl: Ctl) -> None:
-    ended = ctl("list_web_mqtt_connections")
-    assert ended.out == "Listing Web MQTT connections ...\nclient_id\tconn_name\npage\ttwo\n"
+def test_connections_over_websocket_have_a_listing_of_their_own(ctl: Ctl) -> None:
+    result = ctl("list_web_mqtt_connections")
+    assert result.out == "Listing Web MQTT connections ...\nclient_id\tconn_name\npage\ttwo\n"
 
 
 def test_columns_are_those_of_rabbitmq(ctl: Ctl) -> None:
-    ended = ctl("list_mqtt_connections", "client_id", "protocol", "connection_state", "keepalive", "connection", "-s")
-    assert ended.out == "sensor\tMQTT 3-1-1\trunning\t40\tone\n"
+    result = ctl("list_mqtt_connections", "client_id", "protocol", "connection_state", "keepalive", "connection", "-s")
+    assert result.out == "sensor\tMQTT 3-1-1\trunning\t40\tone\n"
 
 
 def test_verbose_shows_all_columns(ctl: Ctl) -> None:
-    ended = ctl("list_mqtt_connections", "--verbose", "--formatter=json")
-    (row,) = json.loads(ended.out)
+    result = ctl("list_mqtt_connections", "--verbose", "--formatter=json")
+    (row,) = json.loads(result.out)
     assert {"client_id", "conn_name", "user", "vhost", "protocol", "ssl", "recv_oct", "keepalive"} <= row.keys()
 
 
-def test_a_column_that_is_not_there_is_answered_with_those_that_are(ctl: Ctl) -> None:
-    ended = ctl("list_mqtt_connections", "nonsense")
-    assert ended.code == 64
-    assert "nonsense" in ended.err
-    assert "client_id" in ended.err
+def test_the_error_for_an_unknown_column_lists_the_supported_ones(ctl: Ctl) -> None:
+    result = ctl("list_mqtt_connections", "nonsense")
+    assert result.code == 64
+    assert "nonsense" in result.err
+    assert "client_id" in result.err

@@ -1,4 +1,4 @@
-"""What each verb asks of the API: method, path, body; and what it says it does."""
+"""The API requests of each verb (method, path, body), and its output."""
 
 import base64
 from pathlib import Path
@@ -14,7 +14,7 @@ MAX_LENGTH = {"pattern": "^two-messages$", "definition": {"max-length": 2, "over
 ONE_MEG = {"pattern": "^one-meg$", "definition": {"max-length-bytes": 1048576}}
 
 CHANGES = [
-    #            command line, what it changes, what it says
+    #            command line, requests, output
     pytest.param(
         ["set_policy", "my-pol", "^one-meg$", '{"max-length-bytes":1048576}', "--apply-to", "queues"],
         [("PUT policies/%2F/my-pol", {**ONE_MEG, "priority": 0, "apply-to": "queues"})],
@@ -287,7 +287,7 @@ CONNECTIONS = [
 
 
 @pytest.mark.parametrize(("arguments", "changes", "said"), CHANGES)
-def test_a_verb_changes_this_and_says_so(
+def test_a_verb_sends_these_requests_and_prints_this(
     ctl: Ctl, api: FakeApi, arguments: list[str], changes: list[tuple[str, object]], said: str
 ) -> None:
     api.answer("GET vhosts/v1", {"name": "v1", "tracing": True, "description": "d", "tags": ["t"]})
@@ -295,14 +295,14 @@ def test_a_verb_changes_this_and_says_so(
     api.answer("GET connections", CONNECTIONS)
     for request, _ in changes:
         api.answer(request.partition("?")[0], status=204)
-    ended = ctl(*arguments)
-    assert (ended.code, ended.err) == (0, "")
-    assert ended.out == said
+    result = ctl(*arguments)
+    assert (result.code, result.err) == (0, "")
+    assert result.out == said
     assert api.changes() == changes
 
 
 READS = [
-    #            command line, the resource, its objects, what is printed below the banner
+    #            command line, the resource, its objects, output below the banner
     (["list_users"], "users", [{"name": "g", "tags": ["a", "b"]}, {"name": "h", "tags": ""}], "g\t[a, b]\nh\t[]\n"),
     (["list_vhosts"], "vhosts", [{"name": "/"}], "/\n"),
     (["list_vhosts", "name,tracing"], "vhosts", [{"name": "/", "tracing": False}], "/\tfalse\n"),
@@ -402,19 +402,19 @@ READS = [
 @pytest.mark.parametrize(
     ("arguments", "resource", "objects", "printed"), READS, ids=[" ".join(read[0]) for read in READS]
 )
-def test_a_verb_lists_this(
+def test_a_listing_prints_this(
     ctl: Ctl, api: FakeApi, arguments: list[str], resource: str, objects: list[object], printed: str
 ) -> None:
     api.answer(f"GET {resource}", objects)
-    ended = ctl(*arguments, "--silent")
-    assert (ended.code, ended.err) == (0, "")
-    assert ended.out == printed
+    result = ctl(*arguments, "--silent")
+    assert (result.code, result.err) == (0, "")
+    assert result.out == printed
 
 
-def test_only_the_fields_that_are_shown_are_asked_for(ctl: Ctl, api: FakeApi) -> None:
+def test_only_the_printed_fields_are_requested(ctl: Ctl, api: FakeApi) -> None:
     api.answer("GET consumers/%2F", [])
     ctl("list_consumers", "queue_name", "channel_pid")
-    assert api.asked[-1].target == "/api/consumers/%2F?columns=channel_details.name%2Cqueue.name"
+    assert api.received[-1].target == "/api/consumers/%2F?columns=channel_details.name%2Cqueue.name"
 
 
 POLICIES = [
@@ -425,7 +425,7 @@ POLICIES = [
 ]
 
 
-def test_what_the_broker_keeps_without_effect_is_told(ctl: Ctl, api: FakeApi) -> None:
+def test_policies_and_parameters_without_effect_are_reported(ctl: Ctl, api: FakeApi) -> None:
     policy = {"vhost": "/", "name": "fed", "pattern": "^f", "apply-to": "all", "definition": {}, "priority": 0}
     api.answer("GET policies/%2F", [{**policy, "without_effect": "no effect: ha-mode"}])
     assert "Without effect: policy 'fed' (no effect: ha-mode)\n" in ctl("list_policies").out
@@ -436,7 +436,7 @@ def test_what_the_broker_keeps_without_effect_is_told(ctl: Ctl, api: FakeApi) ->
     assert "Without effect: parameter 's' (component shovel not found)\n" in ctl("list_parameters").out
 
 
-def test_policies_that_match_come_with_the_one_that_applies_first(ctl: Ctl, api: FakeApi) -> None:
+def test_the_policy_that_applies_is_the_first_of_those_that_match(ctl: Ctl, api: FakeApi) -> None:
     api.answer("GET policies/%2F", POLICIES)
     api.answer("GET queues/%2F/one-meg", {"name": "one-meg"})
     api.answer("GET exchanges/%2F/one", {"name": "one"})
@@ -446,19 +446,19 @@ def test_policies_that_match_come_with_the_one_that_applies_first(ctl: Ctl, api:
     assert [line.split("\t")[1] for line in printed.splitlines()] == ["exchanges", "high"]
 
 
-def test_a_connection_is_closed_with_a_reason_on_one_line(ctl: Ctl, api: FakeApi) -> None:
+def test_the_reason_for_closing_a_connection_is_sent_on_one_line(ctl: Ctl, api: FakeApi) -> None:
     api.answer("DELETE connections/c", status=204)
     ctl("close_connection", "c", "for\nmaintenance")
-    assert api.asked[-1].reason == "for maintenance"
+    assert api.received[-1].reason == "for maintenance"
 
 
-def test_a_connection_that_left_by_itself_is_no_error(ctl: Ctl, api: FakeApi) -> None:
+def test_a_connection_that_has_closed_already_is_no_error(ctl: Ctl, api: FakeApi) -> None:
     api.answer("GET connections", CONNECTIONS)
     api.answer("DELETE connections/c", status=204)
     assert ctl("close_all_connections", "go", "-q").out == "Closed 1 connections\n"
 
 
-def test_definitions_are_exported_as_they_come(ctl: Ctl, api: FakeApi, tmp_path: Path) -> None:
+def test_definitions_are_exported_unchanged(ctl: Ctl, api: FakeApi, tmp_path: Path) -> None:
     api.answer("GET definitions", {"users": []})
     api.answer("GET definitions/v1", {"queues": []})
     file = tmp_path / "definitions.json"
@@ -467,7 +467,7 @@ def test_definitions_are_exported_as_they_come(ctl: Ctl, api: FakeApi, tmp_path:
     assert ctl("export_definitions", "-", "-p", "v1").out == '{"queues": []}\n'
 
 
-def test_definitions_are_imported_whole_or_into_a_virtual_host(ctl: Ctl, api: FakeApi, tmp_path: Path) -> None:
+def test_definitions_are_imported_into_the_broker_or_a_virtual_host(ctl: Ctl, api: FakeApi, tmp_path: Path) -> None:
     api.answer("POST definitions", status=204)
     api.answer("POST definitions/v1", status=204)
     file = tmp_path / "definitions.json"
@@ -477,16 +477,16 @@ def test_definitions_are_imported_whole_or_into_a_virtual_host(ctl: Ctl, api: Fa
     assert api.changes() == [("POST definitions", {"users": []}), ("POST definitions/v1", {"users": []})]
 
 
-def test_a_password_is_hashed_here(ctl: Ctl, api: FakeApi) -> None:
+def test_a_password_is_hashed_without_the_broker(ctl: Ctl, api: FakeApi) -> None:
     printed = ctl("hash_password", "secret", "-s").out.strip()
     assert len(base64.b64decode(printed)) == 36
     assert verify_password("secret", printed, "rabbit_password_hashing_sha256")
-    assert api.asked == []
+    assert api.received == []
 
 
-def test_a_user_is_authenticated_with_the_password_given(ctl: Ctl, api: FakeApi) -> None:
+def test_a_user_is_authenticated_with_the_given_password(ctl: Ctl, api: FakeApi) -> None:
     api.answer("GET whoami", {"name": "bob"})
     assert ctl("authenticate_user", "bob", "s:e").out == 'Authenticating user "bob" ...\nSuccess\n'
-    assert api.asked[-1].credentials == "bob:s:e"
+    assert api.received[-1].credentials == "bob:s:e"
     api.answer("GET whoami", {"error": "not_authorised", "reason": "Not management user"}, status=401)
     assert ctl("authenticate_user", "bob", "s").code == 0

@@ -1,4 +1,4 @@
-"""The list of STOMP connections: rabbitmqctl's columns, out of the API's connections."""
+"""Listing of STOMP connections with rabbitmqctl's columns."""
 
 import json
 
@@ -10,7 +10,7 @@ from tests.cli.ctl.running import Ctl
 
 @pytest.fixture(autouse=True)
 def connections(api: FakeApi) -> None:
-    """A client by each way, and one of AMQP."""
+    """A connection over TCP, one over WebSocket, and one of AMQP."""
     shared = {"user": "guest", "state": "running"}
     api.answer(
         "GET connections",
@@ -22,15 +22,15 @@ def connections(api: FakeApi) -> None:
     )
 
 
-def test_session_and_connection_are_shown_unless_asked_otherwise(ctl: Ctl) -> None:
-    ended = ctl("list_stomp_connections")
+def test_the_default_columns_are_session_and_connection(ctl: Ctl) -> None:
+    result = ctl("list_stomp_connections")
     rows = "session_id\tconn_name\nsession-1\tone\nsession-2\ttwo\n"
-    assert (ended.code, ended.out) == (0, f"Listing STOMP connections ...\n{rows}")
+    assert (result.code, result.out) == (0, f"Listing STOMP connections ...\n{rows}")
 
 
 def test_columns_are_those_of_rabbitmq(ctl: Ctl) -> None:
-    ended = ctl("list_stomp_connections", "conn_name", "protocol", "connection_state", "auth_login", "-s")
-    assert ended.out == "one\tSTOMP 1.2\trunning\tguest\ntwo\tWeb STOMP 1.0\trunning\tguest\n"
+    result = ctl("list_stomp_connections", "conn_name", "protocol", "connection_state", "auth_login", "-s")
+    assert result.out == "one\tSTOMP 1.2\trunning\tguest\ntwo\tWeb STOMP 1.0\trunning\tguest\n"
 
 
 def test_verbose_shows_all_columns(ctl: Ctl) -> None:

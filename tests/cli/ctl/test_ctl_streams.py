@@ -1,4 +1,4 @@
-"""The verbs of streams and super streams."""
+"""Verbs for streams and super streams."""
 
 import pytest
 
@@ -18,10 +18,10 @@ MADE = [
 
 
 @pytest.mark.parametrize(("options", "body"), MADE)
-def test_a_super_stream_is_made(ctl: Ctl, api: FakeApi, options: list[str], body: dict[str, object]) -> None:
+def test_a_super_stream_is_created(ctl: Ctl, api: FakeApi, options: list[str], body: dict[str, object]) -> None:
     api.answer("PUT stream/super-streams/%2F/invoices", status=201)
-    ended = ctl("add_super_stream", "invoices", *options)
-    assert (ended.code, ended.out) == (0, "Adding a super stream ...\nSuper stream invoices has been created\n")
+    result = ctl("add_super_stream", "invoices", *options)
+    assert (result.code, result.out) == (0, "Adding a super stream ...\nSuper stream invoices has been created\n")
     assert api.changes() == [("PUT stream/super-streams/%2F/invoices", {**body, "arguments": {}})]
 
 
@@ -39,7 +39,7 @@ ARGUMENTS = [
 
 
 @pytest.mark.parametrize(("options", "arguments"), ARGUMENTS)
-def test_its_streams_have_arguments(ctl: Ctl, api: FakeApi, options: list[str], arguments: dict[str, object]) -> None:
+def test_partitions_get_arguments(ctl: Ctl, api: FakeApi, options: list[str], arguments: dict[str, object]) -> None:
     api.answer("PUT stream/super-streams/v1/invoices", status=201)
     ctl("-p", "v1", "add_super_stream", "invoices", *options)
     assert api.changes() == [("PUT stream/super-streams/v1/invoices", {"arguments": arguments})]
@@ -47,11 +47,11 @@ def test_its_streams_have_arguments(ctl: Ctl, api: FakeApi, options: list[str], 
 
 def test_a_super_stream_is_deleted(ctl: Ctl, api: FakeApi) -> None:
     api.answer("DELETE stream/super-streams/%2F/invoices", status=204)
-    ended = ctl("delete_super_stream", "invoices")
-    assert (ended.code, ended.out.splitlines()[-1]) == (0, "Super stream invoices has been deleted")
+    result = ctl("delete_super_stream", "invoices")
+    assert (result.code, result.out.splitlines()[-1]) == (0, "Super stream invoices has been deleted")
 
 
-def test_the_status_of_a_stream(ctl: Ctl, api: FakeApi) -> None:
+def test_the_status_of_a_stream_is_printed(ctl: Ctl, api: FakeApi) -> None:
     api.answer("GET queues/%2F/s", STREAM)
     assert ctl("stream_status", "s").out == (
         "Status of stream s on node gateway@here ...\n"
@@ -66,7 +66,7 @@ def test_stored_offsets_are_listed(ctl: Ctl, api: FakeApi, verb: list[str]) -> N
     assert ctl(*verb, "-q").out == "type\treference\tvalue\tlag\noffset\tme\t3\t5\noffset\tyou\t7\t1\n"
 
 
-def test_an_offset_is_set_and_forgotten(ctl: Ctl, api: FakeApi) -> None:
+def test_an_offset_is_set_and_deleted(ctl: Ctl, api: FakeApi) -> None:
     api.answer("PUT stream/%2F/s/tracking/me", status=201)
     api.answer("DELETE stream/%2F/s/tracking/me", status=204)
     assert (ctl("set_stream_offset", "s", "me", "5").code, ctl("delete_stream_offset", "s", "me").code) == (0, 0)
@@ -76,7 +76,7 @@ def test_an_offset_is_set_and_forgotten(ctl: Ctl, api: FakeApi) -> None:
     ]
 
 
-def test_readers_are_listed(ctl: Ctl, api: FakeApi) -> None:
+def test_stream_consumers_are_listed(ctl: Ctl, api: FakeApi) -> None:
     reader = {
         "channel_details": {"connection_name": "here -> there"},
         "queue": {"name": "s"},
@@ -92,7 +92,7 @@ def test_readers_are_listed(ctl: Ctl, api: FakeApi) -> None:
     assert ctl("list_stream_consumers", "stream", "properties", "-s").out == 's\t[{"name","me"}]\n'
 
 
-def test_there_are_no_others(ctl: Ctl, api: FakeApi) -> None:
+def test_listings_of_the_stream_protocol_are_empty(ctl: Ctl, api: FakeApi) -> None:
     api.answer("GET stream/publishers/%2F", [])
     api.answer("GET stream/connections", [])
     assert ctl("list_stream_publishers", "-q").code == 0
@@ -116,9 +116,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "code", "told"), REFUSED)
-def test_what_cannot_be_done_is_told(ctl: Ctl, api: FakeApi, arguments: list[str], code: int, told: str) -> None:
+@pytest.mark.parametrize(("arguments", "code", "error"), REFUSED)
+def test_an_error_exits_with_its_code(ctl: Ctl, api: FakeApi, arguments: list[str], code: int, error: str) -> None:
     api.answer("GET queues/%2F/q", {"type": "classic"})
-    ended = ctl(*arguments)
-    assert ended.code == code, ended.err
-    assert told in ended.err
+    result = ctl(*arguments)
+    assert result.code == code, result.err
+    assert error in result.err

@@ -1,17 +1,17 @@
-"""Every verb that must be there is there, and stands in docs/gatewayctl.md with its reason for being."""
+"""All required verbs exist and are documented in docs/gatewayctl.md."""
 
 from pathlib import Path
 
 import pytest
 
-from gateway.cli.ctl.absent import ABSENT
 from gateway.cli.ctl.main import gatewayctl
+from gateway.cli.ctl.unsupported import UNSUPPORTED
 from gateway.version import VERSION
 from tests.cli.ctl.running import Ctl
 
 PAGE = (Path(__file__).parents[3] / "docs" / "gatewayctl.md").read_text(encoding="utf-8")
 
-MUST = """
+REQUIRED = """
     add_user delete_user change_password set_user_tags list_users authenticate_user
     add_vhost delete_vhost list_vhosts
     set_vhost_limits clear_vhost_limits list_vhost_limits set_user_limits clear_user_limits list_user_limits
@@ -31,8 +31,8 @@ MUST = """
 """
 
 
-@pytest.mark.parametrize("verb", MUST.split())
-def test_a_verb_that_must_be_there_is(verb: str) -> None:
+@pytest.mark.parametrize("verb", REQUIRED.split())
+def test_a_required_verb_exists(verb: str) -> None:
     assert verb in gatewayctl.commands
 
 
@@ -47,17 +47,17 @@ def test_an_option_is_documented(option: str) -> None:
     assert f"`{option}" in PAGE or f", {option}" in PAGE
 
 
-def test_nothing_is_there_and_absent() -> None:
-    assert set(ABSENT).isdisjoint(gatewayctl.commands)
+def test_no_verb_is_both_supported_and_unsupported() -> None:
+    assert set(UNSUPPORTED).isdisjoint(gatewayctl.commands)
 
 
-@pytest.mark.parametrize("verb", ABSENT)
-def test_an_absent_verb_says_why(verb: str, ctl: Ctl) -> None:
-    ended = ctl(verb, "with", "--any", "arguments")
-    assert (ended.code, ended.err) == (64, f"Error: Command '{verb}' is not implemented: {ABSENT[verb]}\n")
+@pytest.mark.parametrize("verb", UNSUPPORTED)
+def test_the_error_for_an_unsupported_verb_gives_the_reason(verb: str, ctl: Ctl) -> None:
+    result = ctl(verb, "with", "--any", "arguments")
+    assert (result.code, result.err) == (64, f"Error: Command '{verb}' is not implemented: {UNSUPPORTED[verb]}\n")
 
 
-def test_the_version(ctl: Ctl) -> None:
+def test_version_is_printed(ctl: Ctl) -> None:
     assert ctl("version").out == ctl("--version").out == f"{VERSION}\n"
 
 

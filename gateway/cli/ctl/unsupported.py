@@ -1,16 +1,16 @@
-"""rabbitmqctl's verbs that gatewayctl does not have, and what to do instead."""
+"""Verbs of rabbitmqctl that gatewayctl does not support, and their replacements."""
 
 from collections.abc import Mapping
 from typing import Final
 
-ONE_NODE: Final = "a gateway is one node"
-ERLANG: Final = "there is no Erlang to talk to"
+ONE_NODE: Final = "a gateway is a single node"
+ERLANG: Final = "there is no Erlang runtime"
 PROCESS: Final = "end the process with SIGTERM, or systemctl stop gateway"
 CONFIGURATION: Final = "it is a setting of the configuration file"
-NOT_YET: Final = "the gateway does not offer it yet"
+NOT_YET: Final = "not supported yet"
 
 #: Verb to reason.
-ABSENT: Final[Mapping[str, str]] = {
+UNSUPPORTED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("stop", "shutdown", "stop_app"), PROCESS),
     "start_app": "start the process: gateway run",
     "wait": "use await_startup",
@@ -28,10 +28,10 @@ ABSENT: Final[Mapping[str, str]] = {
         ONE_NODE,
     ),
     **dict.fromkeys(("eval", "eval_file", "exec", "force_gc", "hipe_compile", "schema_info"), ERLANG),
-    **dict.fromkeys(("decode", "encode", "list_ciphers", "list_hashes"), "secrets stand in files of their own"),
+    **dict.fromkeys(("decode", "encode", "list_ciphers", "list_hashes"), "secrets are stored in separate files"),
     **dict.fromkeys(("set_disk_free_limit", "set_log_level", "set_vm_memory_high_watermark"), CONFIGURATION),
     "environment": "use gateway check, which prints the effective settings",
-    "rotate_logs": "the log file is reopened by what rotates it; see the configuration of the log",
+    "rotate_logs": "the tool that rotates the log file makes the broker reopen it; see the configuration of the log",
     **dict.fromkeys(
         (
             *("autocomplete", "list_unresponsive_queues", "resume_listeners", "suspend_listeners"),
