@@ -1,4 +1,4 @@
-"""Everything a plugin may import: what it implements, what it is given, and what it may raise."""
+"""The public plugin API: the types a plugin implements, the objects it receives and the errors it may raise."""
 
 from gateway.access import (
     Answer,

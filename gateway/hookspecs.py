@@ -1,17 +1,17 @@
-"""The door for plugins: every hook, when it is asked, and what becomes of the answers.
+"""The plugin interface: every hook, the time of its call, and the use of its result.
 
-The laws are the same for all of them:
+These rules hold for all hooks:
 
-* A hook is asked for *objects* once, while a virtual host starts, and never again for a message, a connection or a
-  declaration. Those call the objects.
-* A hook is asked only of the plugins its virtual host enables, and of the built-in ones that are always on. Each plugin
-  is asked by itself and sees its own ``settings``: the table the virtual host keeps under the plugin's name.
-* The order is that of the virtual host's table; built-ins that the table does not name come before it.
-* Everything happens on the kernel's thread, the hooks and their objects alike. Neither may block.
-* An implementation may leave out the parameters it does not need, and must not give them defaults. It returns an
-  empty answer for nothing, never ``None``.
-* An exception makes the plugin inert in the virtual host; the log and ``gateway check`` name the plugin, its file and
-  line. A plugin that dislikes its settings raises ``ConfigurationError`` with a sentence for the operator.
+* A hook is called once, while a virtual host starts, and returns *objects*. It is never called per message, connection
+  or declaration; those call the objects.
+* A hook is called for the plugins that its virtual host enables, and for the built-in ones that are always enabled.
+  Each plugin is called separately and gets its own ``settings``: the virtual host's table under the plugin's name.
+* The order is that of the virtual host's table; built-in plugins that the table does not name come first.
+* Hooks and their objects are called on the kernel's thread and must not block.
+* An implementation may omit parameters that it does not need, and must not give them defaults. With nothing to offer it
+  returns an empty result, never ``None``.
+* An exception disables the plugin in the virtual host; the log and ``gateway check`` report the plugin, its file and
+  line. A plugin with invalid settings raises ``ConfigurationError`` with a message for the operator.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from gateway.kernel.broker.directory import Directory
 
 PROJECT: Final = "gateway"
-"""What pluggy knows us by."""
+"""The project name for pluggy."""
 
 hookspec = HookspecMarker(PROJECT)
 hookimpl = HookimplMarker(PROJECT)
 
 
 class TracedVhost(Protocol):
-    """As much of a virtual host as a tracer needs: where it is, and a way to report."""
+    """The virtual host as seen by a tracer: its names, and a method to publish reports."""
 
     @property
     def name(self) -> str:
@@ -48,9 +48,9 @@ class TracedVhost(Protocol):
         ...
 
     def publish(self, exchange: str, routing_key: str, properties: Properties, body: bytes) -> None:
-        """Publish a message of the broker's own: transient, unconfirmed, dropped where no queue takes it.
+        """Publish a message of the broker itself: transient, unconfirmed, dropped if no queue accepts it.
 
-        The publishing is not traced; its deliveries are, so a tracer leaves alone what it published itself.
+        The publish is not traced but its deliveries are, so a tracer must ignore its own messages.
         """
         ...
 
@@ -67,9 +67,9 @@ def gateway_exchange_types(vhost: str, settings: Mapping[str, Value]) -> Exchang
 
     :param vhost: the name of the virtual host that is starting.
     :param settings: the plugin's own table in the virtual host's ``plugins``; empty for a built-in it does not name.
-    :returns: exchange type name to factory. The factory is called with the declare arguments for each exchange that is
-        declared or recovered, and may raise ``PreconditionFailed`` for them. See ``gateway.api.ExchangeType`` for what
-        its objects owe; ``gateway.testing.check_exchange_type`` tries it out.
+    :returns: exchange type names with factories. The factory is called with the declare arguments for each exchange
+        that is declared or recovered, and may raise ``PreconditionFailed``. ``gateway.api.ExchangeType`` is the
+        contract of its objects; ``gateway.testing.check_exchange_type`` tests them.
     """
     raise NotImplementedError
 
@@ -81,16 +81,16 @@ def gateway_exchange_types(vhost: str, settings: Mapping[str, Value]) -> Exchang
 def gateway_authenticators(
     vhost: str, directory: "Directory", passwords: "PasswordCheck", settings: Mapping[str, Value]
 ) -> "Sequence[Authenticator]":
-    """Offer ways to find out who is connecting to a virtual host.
+    """Offer authenticators to a virtual host.
 
-    Called once per virtual host while it starts. The sequences of all plugins are joined in order; a connection asks
-    one after the other until one knows the user.
+    Called once per virtual host while it starts. The sequences of all plugins are joined in order; a login tries one
+    after the other until one accepts the client.
 
     :param vhost: the name of the virtual host that is starting.
     :param directory: the users and permissions of the internal database, for reading.
     :param passwords: checks a password of such a user off the kernel's thread, in the same time for unknown users.
     :param settings: the plugin's own table in the virtual host's ``plugins``.
-    :returns: authenticators, possibly none. See ``gateway.api.Authenticator`` for what each is asked, and when.
+    :returns: authenticators, possibly none. ``gateway.api.Authenticator`` is their contract.
     """
     raise NotImplementedError
 
@@ -99,18 +99,18 @@ def gateway_authenticators(
 def gateway_authentication_methods(
     vhost: str, directory: "Directory", settings: Mapping[str, Value]
 ) -> "Mapping[str, AuthenticationMethod]":
-    """Offer authentication methods to a virtual host: dialogues of several turns, for protocols that have them.
+    """Offer authentication methods to a virtual host: exchanges of several steps, for protocols that support them.
 
-    Called once per virtual host while it starts. The mappings of all plugins are merged; the same name from two
-    plugins stops the start with ``DuplicateAuthenticationMethod``. A client asks for a method by its name (MQTT 5: the
-    Authentication Method of its CONNECT), so names are those of the IANA's SASL registry where it has one. Who was let
-    in by a method is asked for its permissions as everybody is.
+    Called once per virtual host while it starts. The mappings of all plugins are merged; the same name from two plugins
+    stops the start with ``DuplicateAuthenticationMethod``. A client requests a method by its name (MQTT 5: the
+    Authentication Method of its CONNECT), so a name should be that of the IANA's SASL registry if it has one. The
+    permissions of the client come from the authorizers as usual.
 
     :param vhost: the name of the virtual host that is starting.
     :param directory: the users and permissions of the internal database, for reading.
     :param settings: the plugin's own table in the virtual host's ``plugins``.
-    :returns: name to method, possibly none. See ``gateway.api.AuthenticationMethod`` and ``gateway.api.Dialogue`` for
-        what each is asked, and when.
+    :returns: names with methods, possibly none. ``gateway.api.AuthenticationMethod`` and ``gateway.api.Dialogue`` are
+        their contracts.
     """
     raise NotImplementedError
 
@@ -119,18 +119,18 @@ def gateway_authentication_methods(
 def gateway_authorizers(
     vhost: str, directory: "Directory", permissions_changed: Callable[[], None], settings: Mapping[str, Value]
 ) -> "Sequence[Authorizer]":
-    """Offer ways to find out what someone who has connected may do in a virtual host.
+    """Offer authorizers to a virtual host.
 
-    Called once per virtual host while it starts. The sequences of all plugins are joined in order; a connection asks
-    one after the other until one knows the user's permissions. It keeps the answer until permissions change.
+    Called once per virtual host while it starts. The sequences of all plugins are joined in order; a connection calls
+    one after the other until one returns the user's permissions. It caches them until permissions change.
 
     :param vhost: the name of the virtual host that is starting.
     :param directory: the users and permissions of the internal database, for reading.
-    :param permissions_changed: makes every connection in the virtual host ask again before it next needs a permission.
-        For authorizers that know users of their own; changes of the directory are noticed anyway. Cheap; to be called
-        on the kernel's thread, any time after this hook has returned.
+    :param permissions_changed: makes every connection in the virtual host read its permissions again before the next
+        use. For authorizers with their own users; changes of the directory are detected anyway. Cheap; to be called on
+        the kernel's thread, at any time after this hook has returned.
     :param settings: the plugin's own table in the virtual host's ``plugins``.
-    :returns: authorizers, possibly none. See ``gateway.api.Authorizer`` for what each is asked, and when.
+    :returns: authorizers, possibly none. ``gateway.api.Authorizer`` is their contract.
     """
     raise NotImplementedError
 
@@ -140,14 +140,14 @@ def gateway_authorizers(
 
 @hookspec
 def gateway_tracers(vhost: TracedVhost, settings: Mapping[str, Value]) -> Sequence[Tracer]:
-    """Offer tracers, which see every message of a virtual host pass.
+    """Offer tracers, which observe every message of a virtual host.
 
     Called once per virtual host while it starts. The tracers of all plugins are joined in order. They are called for
-    every message that is published and delivered, and only while tracing is on for the virtual host. What they raise is
-    logged and counted as a fault of the plugin; the message goes on.
+    every message that is published and delivered, while tracing is on for the virtual host. An exception of a tracer is
+    logged and counted as a fault; it does not affect the message.
 
     :param vhost: the virtual host that is starting; usable from the first traced message on, not yet during the call.
     :param settings: the plugin's own table in the virtual host's ``plugins``.
-    :returns: tracers, possibly none. See ``gateway.api.Tracer``.
+    :returns: tracers, possibly none. ``gateway.api.Tracer`` is their contract.
     """
     raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Who connected, and what they may do."""
+"""Authentication and authorization of clients."""
 
 from gateway.access.chain import Access, Authenticator, Authorizer
 from gateway.access.hashing import HashingThreads

@@ -1,4 +1,4 @@
-"""Authentication, which may wait for somebody else, and authorization, which never does: plugins asked in order."""
+"""Authentication, which may be asynchronous, and authorization, which is synchronous, by plugins in order."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -18,38 +18,38 @@ _log: Final = StructuredLog("access")
 
 EXTERNAL: Final = "EXTERNAL"
 
-#: How much of a user name that a client claims to have goes into the log, in characters.
+#: The length to which claimed user names are cut in the log, in characters.
 LONGEST_LOGGED: Final = 100
 
 
 class Authenticator(Protocol):
-    """Tells who somebody is. Supplied by plugins."""
+    """Authenticates clients. Supplied by plugins."""
 
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
-        """Call ``answer`` once, now or later, on the kernel's thread: the principal, or ``None`` for refused.
+        """Call ``answer`` once, now or later, on the kernel's thread: with the principal, or ``None`` to refuse.
 
-        Called on the kernel's thread; must not block. ``None`` also stands for credentials of a kind that this
-        authenticator does not judge: the next one is asked.
+        Called on the kernel's thread; must not block. ``None`` also means that this authenticator does not support
+        these credentials; the next one is called.
         """
         ...
 
 
 class Authorizer(Protocol):
-    """Tells what somebody may do. Supplied by plugins."""
+    """Returns the permissions of principals. Supplied by plugins."""
 
     def permissions(self, principal: Principal, vhost: str) -> Permissions | None:
         """Return the permissions at once, from memory; ``None`` to leave the decision to the next authorizer.
 
-        The connection keeps them until the directory changes, or the ``permissions_changed`` of
+        The connection caches them until the directory changes, or the ``permissions_changed`` of
         ``gateway_authorizers`` is called.
         """
         ...
 
 
 class Access:
-    """The authenticators and authorizers of one view, asked in order; the first that knows decides.
+    """The authenticators, authorizers and authentication methods of one virtual host.
 
-    Its authentication methods are asked by name.
+    Authenticators and authorizers are called in order; the first result decides.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class Access:
         trusts_loopback: bool = True,
         closed: str = "",
     ) -> None:
-        """Ask these. ``on_fault`` is called with what was asked of a plugin's object, the object and what it raised.
+        """Set up the chain. ``on_fault`` is called with the kind of a plugin's object, the object and its exception.
 
-        ``closed`` is why nobody may enter, if so: a plugin that might have kept somebody out cannot be asked.
-        ``trusts_loopback`` is off where a proxy makes every client appear to be on this machine.
+        ``closed`` is a reason to refuse all access: an access plugin cannot be used. ``trusts_loopback`` must be off
+        behind a proxy, which makes every client appear local.
         """
         self._authenticators = tuple(authenticators)
         self._authorizers = tuple(authorizers)
@@ -79,9 +79,9 @@ class Access:
         self._closed = closed
 
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
-        """Call ``answer`` once, now or later, with the principal, or with ``None`` when it is refused.
+        """Call ``answer`` once, now or later, with the principal, or with ``None`` if it is refused.
 
-        Logins with a password are throttled; nothing is learned from a certificate by trying.
+        Password logins are throttled; certificate logins are not, because certificates cannot be guessed.
         """
         throttle = self._throttle
         if throttle is None or credentials.mechanism == EXTERNAL:
@@ -91,33 +91,33 @@ class Access:
         throttle.admit(attempt, lambda admitted: self._admitted(admitted, attempt, credentials, answer))
 
     def retry_after_s(self, credentials: Credentials) -> float:
-        """Return how long a login would wait before it is judged: for protocols that can tell the client so."""
+        """Return the delay before a login is checked, in seconds, for protocols that can report it to the client."""
         throttle = self._throttle
         return 0.0 if throttle is None else throttle.wait_s(throttle.attempt_of(credentials))
 
     def recognise(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
-        """Ask who a client is that brings no secret, and call ``answer`` once, now or later.
+        """Identify a client without a secret, and call ``answer`` once, now or later.
 
-        Logins of anonymous clients begin so: where no authenticator knows the client, that is no failed attempt.
+        It is the first step of an anonymous login, so an unknown client is not a failed attempt.
         """
         self._ask(0, credentials, answer, is_attempt=False)
 
     def converse(self, method: str, visitor: Visitor) -> GuardedDialogue | None:
-        """Return a dialogue of the authentication method of this name; ``None`` when no plugin offers it."""
+        """Start an exchange of the named authentication method; return ``None`` if no plugin offers it."""
         offered = self._methods.get(method)
         if offered is None:
             return None
         return GuardedDialogue(method, offered, visitor, self._objection, self._on_fault, self._throttle)
 
     def is_local(self, peer_host: str) -> bool:
-        """Whether a client is on this machine, as far as can be told."""
+        """Whether a client is on this machine, as far as its address shows."""
         return self._trusts_loopback and is_loopback(peer_host)
 
     def anonymous(self, user: str, peer_host: str) -> Principal | None:
-        """Return who a client counts as that says nothing of itself, or ``None`` where that user may not come from.
+        """Return the principal of an anonymous client; ``None`` if that user may not connect from ``peer_host``.
 
-        ``user`` is the operator's choice, never the client's, so no authenticator is asked, and none can be led to let
-        in a user without a password. The principal has no tags. What it may do, ``enter`` tells as for everybody.
+        ``user`` is the operator's setting, so no authenticator is called. The principal has no tags; its permissions
+        come from ``enter`` as usual.
         """
         principal = Principal(user)
         if objection := self._objection(principal, peer_host):
@@ -126,7 +126,7 @@ class Access:
         return principal
 
     def enter(self, principal: Principal, vhost: str) -> Permissions:
-        """Return what a principal may do in a virtual host. :raises NotAllowed: when it may not enter."""
+        """Return a principal's permissions in a virtual host. :raises NotAllowed: if it has no access."""
         if self._closed:
             raise NotAllowed(f"access to vhost '{vhost}' refused for user '{principal.name}': {self._closed}")
         for authorizer in self._authorizers:
@@ -136,13 +136,13 @@ class Access:
         raise NotAllowed(f"access to vhost '{vhost}' refused for user '{principal.name}'")
 
     def _permissions_by(self, authorizer: Authorizer, principal: Principal, vhost: str) -> Permissions | None:
-        """Ask an authorizer. :raises NotAllowed: when it fails: whom it would have kept out must not come in."""
+        """Call an authorizer. :raises NotAllowed: if it fails, because it might have refused access."""
         try:
             permissions = authorizer.permissions(principal, vhost)
             if permissions is None or isinstance(permissions, Permissions):
                 return permissions
-            raise BadAnswer(f"permissions() returned {shown(permissions)}, which is no Permissions")
-        except BaseException as error:  # foreign code: nobody is let in by a plugin that fails
+            raise BadAnswer(f"permissions() returned {shown(permissions)}, expected Permissions")
+        except BaseException as error:  # a failing plugin must not grant access
             self._on_fault("authorizer", authorizer, error)
         raise NotAllowed(f"access to vhost '{vhost}' refused for user '{principal.name}'")
 
@@ -153,7 +153,7 @@ class Access:
         credentials: Credentials,
         answer: Callable[[Principal | None], None],
     ) -> None:
-        """Judge an attempt that was admitted, and tell the throttle how it ended; refuse any other unjudged."""
+        """Authenticate an admitted attempt and report the result to the throttle; refuse one that was not admitted."""
         if not admitted:
             answer(None)
             return
@@ -174,10 +174,11 @@ class Access:
         *,
         is_attempt: bool = True,
     ) -> None:
-        """Ask the authenticator whose turn it is, and on its refusal the next."""
+        """Call the authenticators from index ``turn`` on, until one accepts."""
         if turn == len(self._authenticators):
             if is_attempt:
-                claimed = replace(credentials, username=masked(credentials.username))  # it may be a password
+                # clients may send a password as user name
+                claimed = replace(credentials, username=masked(credentials.username))
                 self._log_refusal(claimed, "no such user, or wrong password")
             answer(None)
             return
@@ -187,7 +188,7 @@ class Access:
             if principal is None:
                 self._ask(turn + 1, credentials, answer, is_attempt=is_attempt)
             elif not isinstance(principal, Principal):
-                wrong = BadAnswer(f"the authenticator answered {shown(principal)}, which is no Principal")
+                wrong = BadAnswer(f"the authenticator answered {shown(principal)}, expected a Principal")
                 self._on_fault("authenticator", authenticator, wrong)
                 self._log_refusal(credentials, "the authenticator failed")
                 answer(None)
@@ -204,14 +205,14 @@ class Access:
         once = Once(answered)
         try:
             pending: object = authenticator.authenticate(credentials, once)  # type: ignore[func-returns-value]
-        except BaseException as error:  # a plugin that fails must neither let anybody in nor leave the client waiting
+        except BaseException as error:  # a failing plugin must refuse the login, not hang it
             failed(error)
             return
         if callable(add_errback := getattr(pending, "addErrback", None)):  # a Deferred may fail later
             add_errback(lambda failure: failed(failure.value))
 
     def _objection(self, principal: Principal, peer_host: str) -> str:
-        """Return why a principal may not come from there; empty when it may."""
+        """Return why a principal may not connect from this host; empty if it may."""
         is_here = self.is_local(peer_host)
         if principal.name in self._loopback_users and not is_here:
             return "user can only log in via localhost"
@@ -228,5 +229,5 @@ class Access:
 
 
 def _log_fault(kind: str, part: object, error: BaseException) -> None:
-    """Write a line where nothing counts faults."""
+    """Log a plugin's fault, if no fault counter is given."""
     _log.error(f"{kind} failed: {described(error)}", part=type(part).__qualname__, place=place_of(error))

@@ -1,4 +1,4 @@
-"""Threads that hash passwords, so that the kernel's thread never does; and the same without threads."""
+"""Threads for password hashing, which is too slow for the kernel's thread, and a synchronous substitute."""
 
 import contextlib
 import os
@@ -11,31 +11,31 @@ from gateway.logs import StructuredLog
 
 _log: Final = StructuredLog("access")
 
-#: How much less than the kernel's thread these count for the system's scheduler: a hash is never urgent.
+#: The niceness of these threads relative to the kernel's: hashes are never urgent.
 _NICENESS: Final = 10
 
 T = TypeVar("T")
 
 
 class Workers(Protocol):
-    """Who does a piece of work that takes long, and tells the kernel's thread."""
+    """Runs slow work and calls back on the kernel's thread."""
 
     def submit(self, work: Callable[[], T], done: Callable[[T], None]) -> bool:
-        """Do ``work``, then call ``done`` on the kernel's thread; ``False`` if too much waits and it is not done."""
+        """Run ``work``, then call ``done`` on the kernel's thread; return ``False`` if the queue is full."""
         ...
 
 
 class Inline:
-    """Does the work at once. For tests, tools and the start."""
+    """Runs the work at once. For tests, tools and the start."""
 
     def submit(self, work: Callable[[], T], done: Callable[[T], None]) -> bool:
-        """Do it and say so."""
+        """Run ``work``, then call ``done``."""
         done(work())
         return True
 
 
 class HashingThreads:
-    """A few threads of low priority. At most ``max_waiting`` pieces of work wait for one.
+    """A thread pool of low priority with a queue of at most ``max_waiting``.
 
     ``call_in_kernel`` runs a call on the kernel's thread; it is called from any thread.
     """
@@ -48,7 +48,7 @@ class HashingThreads:
         self.refused = 0
 
     def submit(self, work: Callable[[], T], done: Callable[[T], None]) -> bool:
-        """Let a thread do ``work``, then call ``done`` on the kernel's thread. Called on the kernel's thread."""
+        """Run ``work`` in a thread, then call ``done`` on the kernel's thread. Called on the kernel's thread."""
         if self.unfinished >= self._most:
             self.refused += 1
             return False
@@ -62,7 +62,7 @@ class HashingThreads:
         return True
 
     def stop(self) -> None:
-        """Let what runs end, and drop what waits."""
+        """Finish running work and drop queued work."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _finish(self, future: "Future[T]", done: Callable[[T], None]) -> None:
@@ -75,6 +75,6 @@ class HashingThreads:
 
 
 def _lower_priority() -> None:
-    """Lower the priority of this thread alone, where the system can."""
+    """Lower the priority of this thread only, where the system supports it."""
     with contextlib.suppress(OSError, AttributeError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)

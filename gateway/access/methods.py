@@ -1,4 +1,4 @@
-"""Authentication by a dialogue: a method that plugins supply, several turns of bytes, and who it turned out to be."""
+"""Challenge-response authentication: the contract of methods from plugins, and a guard around them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ _log: Final = StructuredLog("access")
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who wants to be let in, as far as it is known before the dialogue; ``client_id`` is empty where none exists."""
+    """The data known of a client before the exchange; ``client_id`` is empty in protocols without one."""
 
     vhost: str
     client_id: str = ""
@@ -24,14 +24,14 @@ class Visitor:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """The client's turn: it answers ``data``."""
+    """Data for the client, which must answer it."""
 
     data: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Success:
-    """It is this principal. ``data`` goes to the client with the good news."""
+    """The client is authenticated. ``data`` is sent with the success."""
 
     principal: Principal
     data: bytes = field(default=b"", repr=False)
@@ -39,9 +39,9 @@ class Success:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Nobody is let in. ``reason`` is for the log alone; ``data`` goes to the client where the protocol has room.
+    """The client is refused. ``reason`` is for the log only; ``data`` is sent if the protocol can carry it.
 
-    ``user`` is who the client claimed to be, as far as it said: failures are counted by address and user.
+    ``user`` is the claimed user name, if known: failures are counted by address and user.
     """
 
     reason: str
@@ -50,32 +50,32 @@ class Failure:
 
 
 Answer: TypeAlias = Challenge | Success | Failure
-"""What a method says to what the client said."""
+"""A method's result for one step."""
 
 
 class Dialogue(Protocol):
-    """One client's way through a method. It is over with a ``Success``, a ``Failure``, or when the client goes."""
+    """One client's exchange of a method. It ends with ``Success``, ``Failure`` or the connection."""
 
     def step(self, data: bytes, answer: Callable[[Answer], None]) -> None:
-        """Take what the client said and call ``answer`` once, now or later, on the kernel's thread.
+        """Handle the client's data and call ``answer`` once, now or later, on the kernel's thread.
 
-        Called on the kernel's thread; must not block. The first ``data`` came with the request to log in and is empty
-        when the client leaves the first word to the server. Later ones answer a ``Challenge`` each; there is never a
-        second step before the first was answered. The bytes are whatever a stranger cares to send.
+        Called on the kernel's thread; must not block. The first ``data`` arrives with the login request and is empty if
+        the client lets the server start. Each later one answers a ``Challenge``. The next step is called only after the
+        previous answer. The data is not trusted.
         """
         ...
 
 
 class AuthenticationMethod(Protocol):
-    """Tells who somebody is, in several turns. Supplied by plugins under the name clients ask for."""
+    """Authenticates clients in several steps. Supplied by plugins under the name that clients request."""
 
     def begin(self, visitor: Visitor) -> Dialogue:
-        """Start a dialogue. Called for each login and each re-authentication; must not block."""
+        """Start an exchange. Called for each login and each re-authentication; must not block."""
         ...
 
 
 class GuardedDialogue:
-    """A plugin's dialogue, held to its promises: one answer to each step, and what breaks lets nobody in."""
+    """A plugin's exchange with guarantees: one answer to each step, and an exception refuses the login."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class GuardedDialogue:
         on_fault: Callable[[str, object, BaseException], None],
         throttle: LoginThrottle | None = None,
     ) -> None:
-        """Guard what ``method`` begins. ``objection`` says why a principal may not come from a host, if so."""
+        """Guard the exchanges of ``method``. ``objection`` returns why a principal may not connect from a host."""
         self._on_fault = on_fault
         self._throttle = throttle
         self._name = name
@@ -96,18 +96,18 @@ class GuardedDialogue:
         self._dialogue: Dialogue | None = None
 
     def step(self, data: bytes, answer: Callable[[Answer], None]) -> None:
-        """Take what the client said and call ``answer`` once, now or later."""
+        """Handle the client's data and call ``answer`` once, now or later."""
         once = Once[Answer](lambda given: self._throttled(given, answer))
         try:
             if self._dialogue is None:
                 self._dialogue = self._method.begin(self._visitor)
             self._dialogue.step(data, once)
-        except BaseException as error:  # a plugin that fails must neither let anybody in nor leave the client waiting
+        except BaseException as error:  # a failing plugin must refuse the login, not hang it
             self._on_fault("authentication method", self._method, error)
             once(Failure("the method failed"))
 
     def _throttled(self, given: Answer, answer: Callable[[Answer], None]) -> None:
-        """Hold back how a dialogue ended for as long as a login of its user has to wait now."""
+        """Delay the final result for as long as a login of its user must wait now."""
         throttle = self._throttle
         if throttle is None or not isinstance(given, Success | Failure):
             answer(self._judged(given))
@@ -126,7 +126,7 @@ class GuardedDialogue:
         throttle.admit(attempt, admitted)
 
     def _judged(self, given: Answer) -> Answer:
-        """Return what is said in fact; a failure is logged."""
+        """Return the effective result; log a failure."""
         match given:
             case Challenge():
                 return given

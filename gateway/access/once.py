@@ -1,4 +1,4 @@
-"""Answers that are passed on: the first of several, or one to several who wait for it."""
+"""Callbacks for asynchronous results: call at most once, or call several."""
 
 from collections.abc import Callable, Iterable
 from typing import Final, Generic, TypeVar
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def tell_each(hearers: Iterable[Callable[[T], None]], given: T) -> None:
-    """Give an answer to each of those who wait; one that fails keeps it from no other."""
+    """Call each callback with a result; an exception in one does not stop the others."""
     for hear in hearers:
         try:
             hear(given)
@@ -20,7 +20,7 @@ def tell_each(hearers: Iterable[Callable[[T], None]], given: T) -> None:
 
 
 class Once(Generic[T]):
-    """Stands in for the one who waits for an answer."""
+    """A callback that forwards its first call and ignores the rest."""
 
     __slots__ = ("_answer",)
 
@@ -28,7 +28,7 @@ class Once(Generic[T]):
         self._answer: Callable[[T], None] | None = answer
 
     def __call__(self, given: T) -> None:
-        """Hear an answer."""
+        """Forward the result if it is the first."""
         answer, self._answer = self._answer, None
         if answer is not None:
             answer(given)

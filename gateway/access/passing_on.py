@@ -1,7 +1,7 @@
-"""What it takes to have messages passed on: to a dead-letter exchange, an alternate one, or a bound one.
+"""Permissions for indirect publishing: dead-letter exchanges, alternate exchanges and exchange bindings.
 
-Topic permissions restrict the keys a user publishes with. They would be worth nothing if the user could have an
-exchange or a queue of its own publish for it, so what passes messages on takes the same permission (R24, R104).
+Topic permissions restrict the routing keys of a user's publishes. A user could bypass them with an exchange or a queue
+that republishes messages, so its declaration requires the same permission.
 """
 
 from gateway.access.permissions import Operation, Permissions
@@ -10,9 +10,9 @@ from gateway.kernel.routing.exchange import Exchange
 
 
 def require_dead_letters(permissions: Permissions, queue: str, arguments: Arguments, exchange: Exchange | None) -> None:
-    """Insist on what a queue's dead-letter exchange takes; ``exchange`` is the one of that name, if it is there.
+    """Require the permissions for a queue's dead-letter exchange; ``exchange`` is that exchange, if it exists.
 
-    :raises AccessRefused: without read on the queue, write on the exchange, or write on the topics of its letters.
+    :raises AccessRefused: without read on the queue, write on the exchange, or write on the dead letters' topics.
     """
     name = arguments.get("x-dead-letter-exchange")
     if not isinstance(name, str):
@@ -28,7 +28,7 @@ def require_dead_letters(permissions: Permissions, queue: str, arguments: Argume
 
 
 def require_alternate(permissions: Permissions, name: str, arguments: Arguments, exchange: Exchange | None) -> None:
-    """Insist on what an exchange's alternate takes; ``exchange`` is the one of that name, if it is there.
+    """Require the permissions for an alternate exchange; ``exchange`` is that exchange, if it exists.
 
     :raises AccessRefused: without read on the exchange itself, write on its alternate, or write on all its topics.
     """
@@ -40,18 +40,18 @@ def require_alternate(permissions: Permissions, name: str, arguments: Arguments,
 
 
 def require_passing_on(permissions: Permissions, name: str, exchange: Exchange | None) -> None:
-    """Insist that messages of any key may go to an exchange. :raises AccessRefused: where its topics are restricted."""
+    """Require that all keys may be published to an exchange. :raises AccessRefused: if its topics are restricted."""
     if _has_topics(exchange):
         permissions.require_every_topic(Operation.WRITE, name)
 
 
 def require_sender_topics(permissions: Permissions, exchange: Exchange, message: Message) -> None:
-    """Insist on all keys of a message, those in ``CC`` and ``BCC`` too. :raises AccessRefused: if one is missing."""
+    """Require permission for all keys of a message, including ``CC`` and ``BCC``. :raises AccessRefused: if missing."""
     if exchange.type_name == "topic" and permissions.restricts_topics:
         for routing_key in (message.routing_key, *message.header.sender_keys):
             permissions.require_topic(Operation.WRITE, exchange.name, routing_key)
 
 
 def _has_topics(exchange: Exchange | None) -> bool:
-    """Return whether keys of the exchange may be restricted; one that is not there yet may become a topic exchange."""
+    """Whether topic permissions may apply; a missing exchange may be declared as a topic exchange later."""
     return exchange is None or exchange.type_name == "topic"

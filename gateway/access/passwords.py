@@ -1,7 +1,7 @@
-"""Password hashes: argon2id for passwords that are set here, and RabbitMQ's formats for hashes that come from there.
+"""Password hashes: argon2id for new passwords, and RabbitMQ's formats for imported hashes.
 
-RabbitMQ keeps the base64 of a 4 byte salt and the digest of salt and password. An argon2id hash is kept in the form of
-the reference implementation, ``$argon2id$v=19$m=...,t=...,p=...$salt$hash``, which names its own costs.
+RabbitMQ stores the base64 of a 4 byte salt and the digest of salt and password. An argon2id hash has the form of the
+reference implementation, ``$argon2id$v=19$m=...,t=...,p=...$salt$hash``, which contains its cost.
 """
 
 import hashlib
@@ -18,36 +18,36 @@ from argon2.exceptions import Argon2Error, InvalidHashError
 SALT_SIZE: Final = 4
 
 DEFAULT_ALGORITHM: Final = "rabbit_password_hashing_sha256"
-"""The algorithm of a hash that comes without the name of one, as in RabbitMQ."""
+"""The algorithm of an imported hash without an algorithm name, as in RabbitMQ."""
 
 ARGON2ID: Final = "argon2id"
-"""The algorithm of passwords that are set here, unless the settings or the request choose another."""
+"""The default algorithm of new passwords."""
 
 DIGESTS: Final[Mapping[str, Callable[[bytes], "hashlib._Hash"]]] = {
     "rabbit_password_hashing_sha256": hashlib.sha256,
     "rabbit_password_hashing_sha512": hashlib.sha512,
     "rabbit_password_hashing_md5": hashlib.md5,
 }
-"""RabbitMQ's names of the algorithms. MD5 is what exports of RabbitMQ 3.5 and older hold."""
+"""RabbitMQ's algorithm names. MD5 occurs in exports of RabbitMQ 3.5 and older."""
 
 ALGORITHMS: Final = (*DIGESTS, ARGON2ID)
-"""Every algorithm that is read and verified."""
+"""All algorithms that can be verified."""
 
-#: 19 MiB, two passes, one lane: the least that OWASP's password storage cheat sheet recommends. About 30 ms.
+#: 19 MiB, two passes, one lane: the minimum of OWASP's password storage cheat sheet. About 30 ms.
 _HASHER: Final = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1, hash_len=32, salt_len=16)
 
-#: The most that a hash from elsewhere may cost to verify, in KiB and passes.
+#: The maximum cost of verifying an imported hash, in KiB and passes.
 _MOST_MEMORY: Final = 256 * 1024
 _MOST_PASSES: Final = 16
 _MOST_LANES: Final = 16
 
-#: A hash is one short line; what is longer is not looked at.
+#: The maximum length of a hash, in characters.
 _LONGEST_ARGON2: Final = 512
 _ARGON2: Final = re.compile(
     r"\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,3})\$[A-Za-z0-9+/]{11,}\$[A-Za-z0-9+/]{16,}", re.ASCII
 )
 
-#: The hash that passwords of unknown users are compared with: of random bytes, with the costs of a new hash.
+#: A random hash with the cost of a new one, against which passwords of unknown users are verified.
 _NOBODY: Final = (
     "$argon2id$v=19$m=19456,t=2,p=1$"
     + b64encode(os.urandom(16)).decode().rstrip("=")
@@ -60,7 +60,7 @@ _NOBODYS_DIGEST: Final = b64encode(os.urandom(SALT_SIZE + 32)).decode()
 def hash_password(password: str, algorithm: str = DEFAULT_ALGORITHM, salt: bytes | None = None) -> str:
     """Hash a password, with a random salt unless one is given. :raises KeyError: for an unknown algorithm.
 
-    argon2id takes about 30 ms and 19 MiB: on the kernel's thread it is for the start alone.
+    argon2id takes about 30 ms and 19 MiB, so the kernel's thread may call this only at the start.
     """
     if algorithm == ARGON2ID:
         return _HASHER.hash(password, salt=salt)
@@ -69,10 +69,9 @@ def hash_password(password: str, algorithm: str = DEFAULT_ALGORITHM, salt: bytes
 
 
 def verify_password(password: str, password_hash: str, algorithm: str) -> bool:
-    """Tell whether this is the password that was hashed.
+    """Whether the password matches the hash.
 
-    A blank password or hash never verifies, and neither does a hash of an algorithm we do not know. The time taken
-    does not tell how much of the digest was right.
+    An empty password or hash never matches, nor does an unknown algorithm. Digests are compared in constant time.
     """
     if algorithm not in ALGORITHMS or not password or not password_hash:
         return False
@@ -86,7 +85,7 @@ def verify_password(password: str, password_hash: str, algorithm: str) -> bool:
 
 
 def verify_nobody(password: str, *, with_digest: bool, with_argon2: bool) -> None:
-    """Take the time of a verification: of a digest, of argon2id, or of both one after the other."""
+    """Take the time of a verification with a digest, with argon2id, or with both in sequence."""
     if with_digest:
         verify_password(password, _NOBODYS_DIGEST, DEFAULT_ALGORITHM)
     if with_argon2:
@@ -94,7 +93,7 @@ def verify_nobody(password: str, *, with_digest: bool, with_argon2: bool) -> Non
 
 
 def is_password_hash(password_hash: str, algorithm: str) -> bool:
-    """Tell whether a hash from elsewhere has the form its algorithm gives it, and costs no more than is allowed."""
+    """Whether an imported hash has the form of its algorithm and an acceptable cost."""
     if algorithm == ARGON2ID:
         return _is_argon2(password_hash)
     try:
@@ -105,7 +104,7 @@ def is_password_hash(password_hash: str, algorithm: str) -> bool:
 
 
 def algorithm_of(password_hash: object) -> str:
-    """Return the algorithm of a hash that comes without the name of one: argon2id is told by its form."""
+    """Return the algorithm of a hash without an algorithm name: argon2id by its prefix, else the default."""
     is_argon2 = isinstance(password_hash, str) and password_hash.startswith("$argon2id$")
     return ARGON2ID if is_argon2 else DEFAULT_ALGORITHM
 

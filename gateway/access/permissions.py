@@ -1,4 +1,4 @@
-"""What a principal may do in a virtual host: patterns of resource names, and of routing keys for topic exchanges."""
+"""Permissions of a principal in a virtual host: patterns of resource names and of topic routing keys."""
 
 import re
 from collections.abc import Mapping
@@ -13,22 +13,22 @@ from gateway.kernel.patterns import Pattern
 from gateway.patterns import compile_pattern
 
 DEFAULT_EXCHANGE: Final = "amq.default"
-"""The name by which patterns know the exchange whose name is empty."""
+"""The name of the default exchange in patterns."""
 
 REMEMBERED_VERDICTS: Final = 1024
-"""How many names one rule remembers; it then starts afresh, as names of server-named queues never come again."""
+"""The cache size of one pattern. The cache is cleared when full, because server-generated names never repeat."""
 
-#: Patterns of topics that restrict nothing, as operators write them.
+#: Topic patterns without restriction, in the usual spellings.
 _EVERYTHING: Final = frozenset({".*", "^.*", ".*$", "^.*$"})
 
-#: Characters in a routing key whose verdict is remembered.
+#: The longest routing key whose result is cached, in characters.
 LONGEST_REMEMBERED_KEY: Final = 255
 
 _NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Operation(IntEnum):
-    """What somebody wants to do with a resource. The numbers index the rules of ``Permissions``."""
+    """An operation on a resource. The numbers index the patterns of ``Permissions``."""
 
     CONFIGURE = 0
     WRITE = 1
@@ -36,7 +36,7 @@ class Operation(IntEnum):
 
 
 class CachedPattern:
-    """One pattern and the names it was asked about lately."""
+    """A pattern with a cache of recent results."""
 
     __slots__ = ("_matches", "_verdict_by_name")
 
@@ -56,21 +56,21 @@ class CachedPattern:
 
 @dataclass(frozen=True, slots=True)
 class TopicPatterns:
-    """Patterns of the routing keys that may be used with one topic exchange; they may hold ``{variables}``."""
+    """Patterns of allowed routing keys in one topic exchange; they may contain ``{variables}``."""
 
     write: str
     read: str
 
     def pattern(self, operation: Operation) -> str:
-        """Return the pattern for an operation; there is none for configuring, which topics never restrict."""
+        """Return the pattern for write or read; configure is not restricted by topic."""
         return self.write if operation is Operation.WRITE else self.read
 
 
 class Permissions:
-    """A snapshot of what one principal may do in one virtual host.
+    """A snapshot of one principal's permissions in one virtual host.
 
-    Patterns match resource names anywhere unless anchored, and the empty pattern matches nothing. Compiled once;
-    answers are remembered, so asking again costs two look-ups.
+    A pattern matches anywhere in a name unless anchored; the empty pattern matches nothing. Patterns are compiled once
+    and results are cached.
     """
 
     __slots__ = ("_rules", "_topics", "user", "vhost")
@@ -84,25 +84,25 @@ class Permissions:
         read: str,
         topics: Mapping[str, TopicPatterns] = MappingProxyType({}),
     ) -> None:
-        """Compile the patterns. :raises PreconditionFailed: when one is not a regular expression."""
+        """Compile the patterns. :raises PreconditionFailed: if one is not a valid regular expression."""
         self.user = user
         self.vhost = vhost
         self._rules = (CachedPattern(configure), CachedPattern(write), CachedPattern(read))
         self._topics = topics
 
     def may(self, operation: Operation, name: str) -> bool:
-        """Whether the operation is allowed on the resource of this name; an empty one is the default exchange."""
+        """Whether the operation is allowed on a resource; the empty name is the default exchange."""
         return self._rules[operation].allows(name or DEFAULT_EXCHANGE)
 
     def require(self, operation: Operation, kind: str, name: str) -> None:
-        """Insist on a permission; ``kind`` is ``exchange`` or ``queue``. :raises AccessRefused: if it is missing."""
+        """Require a permission; ``kind`` is ``exchange`` or ``queue``. :raises AccessRefused: if it is missing."""
         if not self.may(operation, name):
             resource = f"{kind} '{name or DEFAULT_EXCHANGE}' in vhost '{self.vhost}'"
             raise AccessRefused(f"access to {resource} refused for user '{self.user}'")
 
     @property
     def restricts_topics(self) -> bool:
-        """Whether there is anything for ``require_topic`` to check, which there hardly ever is."""
+        """Whether any topic permission exists; usually there is none."""
         return bool(self._topics)
 
     def may_use_topic(
@@ -110,8 +110,7 @@ class Permissions:
     ) -> bool:
         """Whether a routing key may be used with a topic exchange.
 
-        ``{username}`` and ``{vhost}`` in the pattern are known; ``variables`` adds what the connection knows, such as
-        ``client_id``.
+        ``{username}`` and ``{vhost}`` are replaced in the pattern; ``variables`` adds others, such as ``client_id``.
         """
         patterns = self._topics.get(exchange)
         if patterns is None:
@@ -123,15 +122,15 @@ class Permissions:
     def require_topic(
         self, operation: Operation, exchange: str, routing_key: str, variables: Mapping[str, str] = _NO_VARIABLES
     ) -> None:
-        """Insist that a routing key may be used with a topic exchange. :raises AccessRefused: if it may not."""
+        """Require that a routing key may be used with a topic exchange. :raises AccessRefused: if it may not."""
         if not self.may_use_topic(operation, exchange, routing_key, variables):
             resource = f"topic '{routing_key}' in exchange '{exchange}' in vhost '{self.vhost}'"
             raise AccessRefused(f"access to {resource} refused for user '{self.user}'")
 
     def require_every_topic(self, operation: Operation, exchange: str) -> None:
-        """Insist that every routing key may be used with a topic exchange. :raises AccessRefused: if some may not.
+        """Require that all routing keys may be used with a topic exchange. :raises AccessRefused: if some may not.
 
-        Whoever lets an exchange pass messages on to another one does not know their keys yet.
+        For republishing by an exchange or queue, whose routing keys are not known in advance.
         """
         patterns = self._topics.get(exchange)
         if patterns is not None and patterns.pattern(operation) not in _EVERYTHING:
@@ -141,18 +140,18 @@ class Permissions:
 
 @lru_cache(maxsize=8192)
 def _topic_verdict(pattern: str, variables: tuple[tuple[str, str], ...], routing_key: str) -> bool:
-    """Tell whether a pattern, its variables filled in, matches a routing key."""
+    """Whether a pattern with replaced variables matches a routing key."""
     try:
         return _topic_pattern(pattern, variables).matches(routing_key)
-    except PreconditionFailed:  # filled in, it is longer than patterns may be
+    except PreconditionFailed:  # with variables replaced it exceeds the maximum length
         return False
 
 
 @lru_cache(maxsize=4096)
 def _topic_pattern(pattern: str, variables: tuple[tuple[str, str], ...]) -> Pattern:
-    """Fill in the variables and compile.
+    """Replace the variables and compile the pattern.
 
-    RabbitMQ fills in the bare text; a client identifier of ``.*`` then widens the pattern. Ours stand for themselves.
+    RabbitMQ inserts the values unescaped, so a client identifier ``.*`` widens the pattern. Here they are escaped.
     """
     for name, value in variables:
         pattern = pattern.replace(f"{{{name}}}", re.escape(value))

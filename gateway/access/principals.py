@@ -1,4 +1,4 @@
-"""Who connects: what a client says of itself, and who it turned out to be."""
+"""Credentials of clients, and authenticated principals."""
 
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
@@ -6,7 +6,7 @@ from ipaddress import IPv6Address, ip_address
 
 @dataclass(frozen=True, slots=True)
 class CertificateSubject:
-    """The names in a client's certificate, which the TLS layer has verified."""
+    """The names in a client certificate that the TLS layer has verified."""
 
     common_name: str
     distinguished_name: str
@@ -14,11 +14,11 @@ class CertificateSubject:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a client says of itself when it logs in.
+    """Login data of a client.
 
-    ``mechanism`` is SASL's name: ``PLAIN``, ``AMQPLAIN``, ``EXTERNAL``. ``username`` is empty with EXTERNAL. Two more
-    say that there is no password: ``USER-NAME``, where the user name may be an access token, and ``CLIENT-ID``, where
-    the client gave its ``client_id`` alone. Who judges these looks at the mechanism first.
+    ``mechanism`` is a SASL name: ``PLAIN``, ``AMQPLAIN``, ``EXTERNAL``. ``username`` is empty with EXTERNAL. Two more
+    mechanisms have no password: ``USER-NAME``, whose user name may be an access token, and ``CLIENT-ID``, with only a
+    ``client_id``. An authenticator must check the mechanism first.
     """
 
     mechanism: str
@@ -36,14 +36,14 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody who was authenticated."""
+    """An authenticated user."""
 
     name: str
     tags: frozenset[str] = frozenset()
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is this machine's own, also when IPv4 arrives over an IPv6 socket (``::ffff:127.0.0.1``)."""
+    """Whether an address is a loopback address, including IPv4 on an IPv6 socket (``::ffff:127.0.0.1``)."""
     try:
         address = ip_address(host)
     except ValueError:

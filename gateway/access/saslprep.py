@@ -1,11 +1,11 @@
-"""SASLprep (RFC 4013): one spelling for texts that look the same, so that a password matches however it was typed."""
+"""SASLprep (RFC 4013): normalization of text, so that passwords match in any Unicode spelling."""
 
 import stringprep
 from collections.abc import Callable
 from typing import Final
 from unicodedata import ucd_3_2_0 as unicode_3_2
 
-#: 2.3 and 2.5: what may not be in a prepared text, unassigned code points included.
+#: RFC 4013, 2.3 and 2.5: prohibited characters, including unassigned code points.
 PROHIBITED: Final[tuple[Callable[[str], bool], ...]] = (
     stringprep.in_table_a1,
     stringprep.in_table_c12,
@@ -21,7 +21,7 @@ PROHIBITED: Final[tuple[Callable[[str], bool], ...]] = (
 
 
 def saslprep(text: str) -> str:
-    """Return the prepared text. :raises ValueError: when it holds what may not be prepared."""
+    """Return the prepared text. :raises ValueError: if it contains prohibited characters."""
     if text.isascii() and text.isprintable():
         return text
     prepared = unicode_3_2.normalize("NFKC", _mapped(text))
@@ -33,15 +33,15 @@ def saslprep(text: str) -> str:
 
 
 def _mapped(text: str) -> str:
-    """Other spaces become the plain one, and what shows nothing goes (2.1)."""
+    """Replace non-ASCII spaces by a space and remove invisible characters (RFC 4013, 2.1)."""
     spaced = (" " if stringprep.in_table_c12(each) else each for each in text)
     return "".join(each for each in spaced if not stringprep.in_table_b1(each))
 
 
 def _check_direction(text: str) -> None:
-    """A text from right to left is so at both ends and nowhere otherwise (RFC 3454, 6)."""
+    """Refuse mixed directions: right-to-left text must start and end so and contain no other (RFC 3454, 6)."""
     if not any(map(stringprep.in_table_d1, text)):
         return
     ends_so = stringprep.in_table_d1(text[0]) and stringprep.in_table_d1(text[-1])
     if not ends_so or any(map(stringprep.in_table_d2, text)):
-        raise ValueError("mixes directions")
+        raise ValueError("right-to-left and left-to-right characters are mixed")

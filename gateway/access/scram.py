@@ -1,6 +1,6 @@
-"""What a server keeps of a password for SCRAM-SHA-256 (RFC 5802, RFC 7677): enough to check a proof, not to make one.
+"""Stored credentials for SCRAM-SHA-256 (RFC 5802, RFC 7677); they can verify a proof but not create one.
 
-Written as ``SCRAM-SHA-256$<iterations>:<salt>$<stored key>:<server key>`` with base64 for the bytes, the form other
+Stored as ``SCRAM-SHA-256$<iterations>:<salt>$<stored key>:<server key>`` with the bytes in base64, a form that other
 servers use too.
 """
 
@@ -21,14 +21,16 @@ KEY_SIZE: Final = 32
 SALT_SIZE: Final = 16
 
 ITERATIONS: Final = 4096
-"""RFC 7677's least. More would guard nothing, since the user's other hash is a single round, but a device of little
-power would pay at each login. The broker pays about a millisecond, once, when the password is set."""
+"""The minimum of RFC 7677. More would not add security, because the user's other hash is a single round.
+
+It would also slow down each login on a small device. The broker spends about a millisecond when the password is set.
+"""
 
 LONGEST_PREPARED: Final = 1024
-"""Characters of a password that SASLprep is tried on, a few microseconds each."""
+"""The longest password that is normalized by SASLprep, in characters; each takes a few microseconds."""
 
 MOST_ITERATIONS: Final = 1_000_000
-"""What a credential from elsewhere may ask of the clients."""
+"""The maximum iteration count of an imported credential; clients have to compute it."""
 
 _FORM: Final = re.compile(r"SCRAM-SHA-256\$(\d{1,7}):([^$:]+)\$([^$:]+):([^$:]+)", re.ASCII)
 
@@ -44,19 +46,19 @@ class ScramCredential:
 
     @classmethod
     def parse(cls, text: str) -> "ScramCredential":
-        """Read the written form. :raises ValueError: when it is another."""
+        """Parse the stored form. :raises ValueError: if it is invalid."""
         found = _FORM.fullmatch(text)
         if found is None:
             raise ValueError("not of the form SCRAM-SHA-256$<iterations>:<salt>$<stored key>:<server key>")
         iterations = int(found[1])
         if not ITERATIONS <= iterations <= MOST_ITERATIONS:
-            raise ValueError(f"{iterations} iterations; there may be {ITERATIONS} to {MOST_ITERATIONS}")
+            raise ValueError(f"{iterations} iterations; the allowed range is {ITERATIONS} to {MOST_ITERATIONS}")
         try:
             salt, stored_key, server_key = (b64decode(part, validate=True) for part in found.groups()[1:])
         except NotBase64:
             raise ValueError("salt or key is not base64") from None
         if len(stored_key) != KEY_SIZE or len(server_key) != KEY_SIZE:
-            raise ValueError(f"a key is not of {KEY_SIZE} bytes")
+            raise ValueError(f"stored key and server key must have {KEY_SIZE} bytes")
         return cls(iterations, salt, stored_key, server_key)
 
     def __str__(self) -> str:
@@ -67,7 +69,7 @@ class ScramCredential:
 
 
 def scram_credential(password: str, salt: bytes | None = None, iterations: int = ITERATIONS) -> ScramCredential:
-    """Derive the credential of a password, with a random salt unless one is given."""
+    """Derive a credential from a password, with a random salt unless one is given."""
     salt = os.urandom(SALT_SIZE) if salt is None else salt
     salted = hashlib.pbkdf2_hmac("sha256", _prepared(password), salt, iterations)
     stored_key = hashlib.sha256(mac(salted, b"Client Key")).digest()
@@ -75,10 +77,10 @@ def scram_credential(password: str, salt: bytes | None = None, iterations: int =
 
 
 def kept_credential(password: str | None, password_hash: str, known: UserRecord | None) -> str:
-    """Return what to keep for SCRAM of a user whose password is set, in clear or as a hash; empty for nothing.
+    """Return the stored credential of a user after a change, in text form; empty for none.
 
-    A hash does not tell the password. It may be the one of the user who is ``known`` already, though, whose tags or
-    limits are changed: then the credential still holds.
+    With a hash instead of a password no credential can be derived. If it is the hash of the ``known`` user, only tags
+    or limits change and the old credential is kept.
     """
     if password:
         return str(scram_credential(password))
@@ -87,12 +89,12 @@ def kept_credential(password: str | None, password_hash: str, known: UserRecord 
 
 
 def mac(key: bytes, text: bytes) -> bytes:
-    """HMAC of RFC 5802 with SHA-256."""
+    """Return the HMAC of RFC 5802 with SHA-256."""
     return hmac.digest(key, text, "sha256")
 
 
 def _prepared(password: str) -> bytes:
-    """A password that SASLprep prohibits counts as it is: its user logs in with PLAIN, so must be able to here."""
+    """Encode a password. One that SASLprep prohibits stays unchanged, so that its user can log in as with PLAIN."""
     try:
         return (saslprep(password) if len(password) <= LONGEST_PREPARED else password).encode()
     except ValueError:

@@ -1,14 +1,13 @@
-"""How fast logins may be tried: the more attempts failed, the longer the next one waits before it is judged.
+"""Throttling of failed logins: the more attempts failed, the longer the next one is delayed.
 
-Failures are counted for three keys. For an address and a user together the first few are free, then each attempt
-waits longer than the last, up to ``max_delay_s``. For an address alone many more are free and the delay stays below a
-fifth of that; a user who logged in from there before is exempt. For a user alone nothing is delayed, but once there
-were many failures from anywhere, an address that is new to the user has one free attempt only. So a correct login
-from another address is never delayed by an attack on its user.
+Failures are counted by three keys. For a pair of address and user, the first few are free; then the delay doubles with
+each failure, up to ``max_delay_s``. For an address, many more are free and the delay is limited to a fifth; a user who
+logged in from there before is exempt. For a user there is no delay, but after many failures an address that is new to
+the user has only one free attempt. So an attack on a user never delays a correct login from another address.
 
-A success clears the failures of its address and user. Attempts with the same password that are made at the same time
-are one attempt: a thousand clients that start together share it. Attempts with different passwords are only so many at
-a time, since none of them has failed yet.
+A success clears the failures of its address and user. Simultaneous attempts with the same password share one attempt,
+for example when a thousand clients start together. Simultaneous attempts with different passwords are limited, because
+none of them has failed yet.
 """
 
 import hashlib
@@ -27,22 +26,22 @@ from gateway.logs import StructuredLog, masked
 
 _log: Final = StructuredLog("access")
 
-#: The first delay for an address and a user, and for an address alone. It doubles with each further failure.
+#: The first delays for an address and user, and for an address. A delay doubles with each further failure.
 _FIRST_DELAY_S: Final = 0.25
 _FIRST_ADDRESS_DELAY_S: Final = 0.05
 _ADDRESS_SHARE: Final = 5
 _MOST_DOUBLINGS: Final = 16
 
-#: User names up to this many characters are kept as they are.
+#: Longer user names, in characters, are replaced by a digest.
 LONGEST_NAME: Final = 128
 
-#: How long refusals of one address are only counted after one of them was logged.
+#: The interval of log lines about refused logins of one address; refusals in between are counted.
 _LOG_INTERVAL_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class ThrottleRules:
-    """What the operator decided. ``max_delay_s`` 0 turns the throttle off."""
+    """Settings of the throttle. ``max_delay_s`` 0 disables it."""
 
     free_attempts: int = 5
     free_attempts_per_address: int = 50
@@ -56,7 +55,7 @@ class ThrottleRules:
 
 @dataclass(slots=True)
 class FailureCount:
-    """The failures of one key. The next attempt may begin at ``ready_at``."""
+    """The failures of one key. The next attempt is allowed at ``ready_at``."""
 
     failures: int = 0
     ready_at: float = 0.0
@@ -71,7 +70,7 @@ T = TypeVar("T")
 
 
 class TallyTable(Generic[T]):
-    """Tallies by key, bounded: the one that was not used for the longest time makes room for a new one."""
+    """Failure counts by key, bounded: a new key evicts the least recently used one."""
 
     def __init__(self, size: int, forget_after_s: float) -> None:
         self._size = size
@@ -82,7 +81,7 @@ class TallyTable(Generic[T]):
         return len(self._tally_by_key)
 
     def find(self, key: T, now: float) -> FailureCount | None:
-        """Return the tally of a key; ``None`` when there is none, or it is old enough to be forgotten."""
+        """Return the count of a key; ``None`` if there is none or it has expired."""
         tally = self._tally_by_key.get(key)
         if tally is not None and now - tally.last_at > self.forget_after_s:
             del self._tally_by_key[key]
@@ -90,7 +89,7 @@ class TallyTable(Generic[T]):
         return tally
 
     def use(self, key: T, now: float) -> FailureCount:
-        """Return the tally of a key, a new one where there is none."""
+        """Return the count of a key, new if there is none."""
         tally = self.find(key, now)
         if tally is None:
             tally = self._tally_by_key[key] = FailureCount()
@@ -101,7 +100,7 @@ class TallyTable(Generic[T]):
         return tally
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all counts."""
         self._tally_by_key.clear()
 
 
@@ -112,7 +111,7 @@ Admission = Callable[[bool], None]
 
 @dataclass(slots=True)
 class LoginAttempt:
-    """One guess of a password that was admitted or waits to be, and how many logins share it."""
+    """One login attempt, admitted or delayed, which logins with the same password share."""
 
     key: Key
     guess: Guess
@@ -145,7 +144,7 @@ class LoginThrottle:
 
     @property
     def rules(self) -> ThrottleRules:
-        """What the operator decided; the size of the tables stays what it was at the start."""
+        """The current settings; ``table_size`` is fixed at the start."""
         return self._rules
 
     @rules.setter
@@ -153,21 +152,21 @@ class LoginThrottle:
         self._rules = rules
         self._pairs.forget_after_s = self._addresses.forget_after_s = self._users.forget_after_s = rules.forget_after_s
 
-    # Asked by those who judge logins
+    # Interface of authentication
 
     def attempt_of(self, credentials: Credentials) -> LoginAttempt:
-        """Return the attempt that credentials are part of: a new one, or the one with the same password."""
+        """Return the attempt for these credentials: a shared one with the same password, or a new one."""
         key = address_of(credentials.peer_host), short(credentials.username)
         text = f"{credentials.mechanism}\0{credentials.password}"
         guess = hmac.digest(self._secret, text.encode(errors="surrogatepass"), "sha256")
         return self._attempts.get((key, guess)) or LoginAttempt(key, guess)
 
     def unshared(self, peer_host: str, user: str) -> LoginAttempt:
-        """Return an attempt of its own, for methods that prove a password without sending it."""
+        """Return a separate attempt, for methods that do not send the password."""
         return LoginAttempt((address_of(peer_host), short(user)), secrets.token_bytes(16))
 
     def wait_s(self, attempt: LoginAttempt) -> float:
-        """Return how long an attempt would wait now; one that shares another's does not wait by itself."""
+        """Return an attempt's current delay in seconds; 0 for one that shares another's."""
         if self.rules.max_delay_s <= 0 or (attempt.key, attempt.guess) in self._attempts:
             return 0.0
         now = self._now()
@@ -178,7 +177,7 @@ class LoginThrottle:
         return max(wait, 0.0)
 
     def admit(self, attempt: LoginAttempt, answer: Admission) -> None:
-        """Call ``answer`` once, now or later: whether the attempt may be judged. Then ``ended`` has to be called."""
+        """Call ``answer`` once, now or later: whether the attempt may proceed. If so, ``ended`` must follow."""
         if self.rules.max_delay_s <= 0:
             answer(True)
             return
@@ -199,7 +198,7 @@ class LoginThrottle:
             self._call_later(wait, lambda: self._waited(attempt))
 
     def ended(self, attempt: LoginAttempt, has_succeeded: bool) -> None:
-        """Take note of how an admitted attempt ended: a failure counts, a success clears those of address and user."""
+        """Record the result of an admitted attempt: count a failure; on success clear those of address and user."""
         attempt.shared_by -= 1
         if attempt.shared_by <= 0 and self._attempts.pop((attempt.key, attempt.guess), None) is not None:
             tally = self._pairs.use(attempt.key, self._now())
@@ -212,7 +211,7 @@ class LoginThrottle:
             attempt.has_failed = True
             self._count(attempt.key)
 
-    # Waiting
+    # Delays
 
     def _join(self, attempt: LoginAttempt, answer: Admission) -> None:
         if not attempt.is_waiting:
@@ -233,17 +232,17 @@ class LoginThrottle:
         self.waiting -= len(waiting)
         tell_each(waiting, True)
 
-    # Counting
+    # Counts
 
     def _has_room(self, key: Key, wait: float) -> bool:
-        """Whether one more attempt may be judged, or may wait until it is."""
+        """Whether one more attempt may run or wait."""
         if wait > 0:
             return wait <= self.rules.max_delay_s and self.waiting < self.rules.max_waiting
         pair = self._pairs.find(key, self._now())
         return pair is None or pair.parallel < self.rules.max_parallel
 
     def _reserve(self, key: Key, wait: float) -> None:
-        """Let the next attempt of a key that is delayed begin one delay after this one."""
+        """Schedule the next attempt of a delayed key one delay after this one."""
         now = self._now()
         pair, address = self._pairs.use(key, now), self._addresses.find(key[0], now)
         pair.parallel += 1
@@ -253,7 +252,7 @@ class LoginThrottle:
             address.ready_at = now + wait + self._address_delay_s(address)
 
     def _count(self, key: Key) -> None:
-        """Count a failure, and set when the next attempt may begin."""
+        """Count a failure and set the time of the next attempt."""
         now = self._now()
         pair, address, user = self._used(key, now)
         for tally in (pair, address, user):
@@ -288,7 +287,7 @@ class LoginThrottle:
         return self._pairs.use(key, now), self._addresses.use(key[0], now), self._users.use(key[1], now)
 
     def _refuse(self, attempt: LoginAttempt) -> None:
-        """Count a refusal; one line in ten seconds and address tells of it."""
+        """Count a refusal; log at most one line per address in ten seconds."""
         self.refused += 1
         now, (address, user) = self._now(), attempt.key
         tally = self._addresses.use(address, now)
@@ -303,14 +302,14 @@ def _later(ready_at: float, now: float, delay: float) -> float:
 
 
 def delay_s(over: int, first_s: float, most_s: float) -> float:
-    """Return the delay after the attempt that is number ``over`` beyond the free ones."""
+    """Return the delay of the attempt number ``over`` beyond the free ones."""
     if over < 0:
         return 0.0
     return float(min(most_s, first_s * 2 ** min(over, _MOST_DOUBLINGS)))
 
 
 def short(user: str) -> str:
-    """Return what stands for a user name in the tables: itself, or a digest of one that is very long."""
+    """Return a user name for the tables: itself, or a digest if it is very long."""
     if len(user) <= LONGEST_NAME:
         return user
     return f"{user[:16]}... {hashlib.sha256(user.encode(errors='surrogatepass')).hexdigest()}"
@@ -318,7 +317,7 @@ def short(user: str) -> str:
 
 @lru_cache(maxsize=4096)
 def address_of(host: str) -> str:
-    """Return the key of an address: of IPv6 the network of 64 bits, since one client has all of it."""
+    """Return the key of an address: for IPv6 the /64 network, because one client usually has all of it."""
     try:
         address = ip_address(host.partition("%")[0])
     except ValueError:

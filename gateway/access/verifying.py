@@ -1,8 +1,8 @@
-"""Passwords checked and hashed off the kernel's thread; those that were right are remembered for a while.
+"""Password verification and hashing off the kernel's thread, with a cache of correct passwords.
 
-What is remembered is a keyed digest of user, hash and password, with a key of this process: a password that is changed
-has another hash, so nothing of the old one is found again. Wrong passwords are never remembered. A refusal takes the
-time of one digest and one argon2id verification, whether or not there is such a user and whatever its hash is.
+The cache holds keyed digests of user, hash and password, with a random key per process. A changed password has another
+hash, so its old entry never matches. Wrong passwords are not cached. A refusal always takes the time of one digest and
+one argon2id verification, whether the user exists or not.
 """
 
 import hmac
@@ -22,32 +22,32 @@ from gateway.logs import StructuredLog
 _log: Final = StructuredLog("access")
 
 REMEMBERED: Final = 10_000
-"""How many right passwords are remembered."""
+"""The size of the cache of correct passwords."""
 
 T = TypeVar("T")
 Hearer = Callable[[bool], None]
 
 
 class PasswordCheck(Protocol):
-    """Tells whether a password is a user's. Given to plugins that know users by password."""
+    """Verifies passwords of internal users. Passed to authenticator plugins."""
 
     def verify(self, password: str, name: str, user: UserRecord | None, answer: Hearer) -> None:
         """Call ``answer`` once, now or later, on the kernel's thread.
 
-        ``user`` is ``None`` when there is no user ``name``: that takes as long as a wrong password.
+        ``user`` is ``None`` if no user ``name`` exists; that takes as long as a wrong password.
         """
         ...
 
 
 @dataclass(slots=True)
 class _Question:
-    """A verification under way, and everyone who asked for it."""
+    """A verification in progress and the callbacks that wait for it."""
 
     hearers: list[Hearer] = field(default_factory=list)
 
 
 class PasswordVerifier:
-    """The check of passwords of one node. ``algorithm`` is how passwords are hashed that are set here."""
+    """The password verification of one node. ``algorithm`` is the hash algorithm of new passwords."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class PasswordVerifier:
     def verify(self, password: str, name: str, user: UserRecord | None, answer: Hearer) -> None:
         """Call ``answer`` once, now or later: whether this is the user's password."""
         if not password:
-            answer(False)  # no user has an empty one
+            answer(False)  # an empty password is never valid
             return
         kept, algorithm = (user.password_hash, user.hashing_algorithm) if user is not None else ("", "")
         has_argon2 = algorithm == ARGON2ID and kept != ""
@@ -86,14 +86,14 @@ class PasswordVerifier:
         self._asked[digest] = _Question([answer])
         if not self._workers.submit(work, partial(self._verified, digest)):
             del self._asked[digest]
-            _log.warning("login refused: too many passwords wait to be checked")
+            _log.warning("login refused: the queue of password checks is full")
             answer(False)
 
     def submit(self, work: Callable[[], T], done: Callable[[T], None]) -> bool:
-        """Hash a password off the kernel's thread, then call ``done`` on it; ``False`` if too much waits."""
+        """Hash a password off the kernel's thread, then call ``done`` on it; return ``False`` if the queue is full."""
         return self._workers.submit(work, done)
 
-    # What is remembered
+    # Cache
 
     def _verified(self, digest: bytes, is_right: bool) -> None:
         if is_right and self._remember_s > 0:
@@ -110,7 +110,7 @@ class PasswordVerifier:
         return until is not None
 
     def _digest(self, *parts: str) -> bytes:
-        """Return the keyed digest of texts; their lengths keep them apart."""
+        """Return the keyed digest of texts; length prefixes separate them."""
         encoded = [part.encode(errors="surrogatepass") for part in parts]
         return hmac.digest(self._key, b"".join(b"%d:%b" % (len(part), part) for part in encoded), "sha256")
 
@@ -121,6 +121,6 @@ def _verify_argon2(password: str, kept: str) -> bool:
 
 
 def _refuse(password: str, has_digest: bool) -> bool:
-    """Take the rest of the time of a refusal; the digest of a user who has one was compared already."""
+    """Take the remaining time of a refusal; for a user with a digest, that was compared already."""
     verify_nobody(password, with_digest=not has_digest, with_argon2=True)
     return False

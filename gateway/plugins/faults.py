@@ -1,4 +1,4 @@
-"""What can be wrong with a plugin, and in which line: checks before it is taken in, and where exceptions came from."""
+"""Validation of plugins, and error messages that name the plugin's file and line."""
 
 import difflib
 import importlib
@@ -16,10 +16,10 @@ from gateway.kernel.errors import ConfigurationError
 
 HOOK_PREFIX: Final = "gateway_"
 
-#: ``*args`` and ``**kwargs``: pluggy gives them nothing.
+#: ``*args`` and ``**kwargs``: pluggy passes no arguments to them.
 _COLLECTING: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
-#: Files whose frames lie between the plugin and us; they say nothing to the plugin's author.
+#: Files between the plugin and the caller in a traceback; their frames do not help the plugin's author.
 _MACHINERY: Final = (
     "<frozen importlib",
     *(str(Path(inspect.getfile(package)).parent) for package in (pluggy, importlib, importlib.metadata)),
@@ -28,7 +28,7 @@ _MACHINERY: Final = (
 
 
 def broken(name: str, origin: str, error: BaseException, when: str = "") -> ConfigurationError:
-    """Return what to tell the operator of an exception that a plugin let out."""
+    """Return the operator's error message for an exception of a plugin."""
     if isinstance(error, ConfigurationError):
         reason = str(error)
     elif isinstance(error, SyntaxError):
@@ -39,7 +39,7 @@ def broken(name: str, origin: str, error: BaseException, when: str = "") -> Conf
 
 
 def _place(error: BaseException) -> str | None:
-    """Return file and line in the plugin: the innermost in the file that we called, for that may have called others."""
+    """Return file and line in the plugin: the innermost frame in the plugin's own file."""
     if isinstance(error, SyntaxError) and error.filename is not None:
         return f"{error.filename}:{error.lineno}"
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_MACHINERY)]
@@ -48,9 +48,9 @@ def _place(error: BaseException) -> str | None:
 
 
 def check_hooks(plugins: pluggy.PluginManager, name: str, origin: str, plugin: object) -> None:
-    """Compare a plugin's hooks with their specifications.
+    """Check a plugin's hooks against their specifications.
 
-    :raises ConfigurationError: when one is unknown, unmarked, a wrapper or has the wrong parameters, or there is none.
+    :raises ConfigurationError: if a hook is unknown, not marked, a wrapper or has wrong parameters, or there is none.
     """
     found = 0
     for attribute in dir(plugin):
@@ -71,7 +71,7 @@ def check_hooks(plugins: pluggy.PluginManager, name: str, origin: str, plugin: o
 
 
 def takes_settings(plugins: pluggy.PluginManager, plugin: object) -> bool:
-    """Whether any hook of a plugin looks at its settings."""
+    """Whether any hook of a plugin takes ``settings``."""
     return any(
         "settings" in implementation.argnames
         for caller in plugins.get_hookcallers(plugin) or ()
@@ -83,15 +83,15 @@ def takes_settings(plugins: pluggy.PluginManager, plugin: object) -> bool:
 def _problem(hook: str, options: pluggy.HookimplOpts, function: Callable[..., object]) -> str | None:
     specification = getattr(hookspecs, hook, None)
     if not hook.startswith(HOOK_PREFIX) or specification is None:
-        return f"there is no hook {hook!r}{_suggestion(hook)}"
+        return f"unknown hook {hook!r}{_suggestion(hook)}"
     if options.get("wrapper") or options.get("hookwrapper"):
-        return f"{hook} is a wrapper; hooks are asked of one plugin at a time, so there is nothing to wrap"
+        return f"{hook} is a wrapper; wrappers are not supported, because each plugin is called separately"
     allowed = list(inspect.signature(specification).parameters)
     for parameter in inspect.signature(function).parameters.values():
         if parameter.name not in allowed or parameter.kind in _COLLECTING:
             return f"{hook} has no parameter {str(parameter)!r}; it may take {', '.join(allowed)}"
         if parameter.default is not parameter.empty:
-            return f"{hook}: the parameter {parameter.name!r} has a default, so it would never be given"
+            return f"{hook}: the parameter {parameter.name!r} must not have a default: pluggy would not pass it"
     return None
 
 
@@ -102,7 +102,7 @@ def _suggestion(hook: str) -> str:
 
 
 def _is_own_function(plugin: object, attribute: str) -> bool:
-    """Whether it is a function the plugin defines, rather than one it imported."""
+    """Whether the plugin defines this function and does not import it."""
     value = inspect.getattr_static(plugin, attribute)
     home = getattr(plugin, "__name__", type(plugin).__module__)
     return inspect.isfunction(value) and value.__module__ == home

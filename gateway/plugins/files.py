@@ -1,6 +1,6 @@
-"""The plugin directory: which of its files are plugins, and that nobody but its owner could have put them there.
+"""The plugin directory: discovery of plugin files, and checks of their owner and permissions.
 
-A file in it is executed with the rights of the broker, so whoever can write it can do whatever the broker can.
+The broker executes these files with its own rights, so only root and the broker's user may write to them.
 """
 
 import os
@@ -14,16 +14,16 @@ from typing import Final
 
 from gateway.kernel.errors import ConfigurationError
 
-#: Files that pytest knows: they lie beside a plugin and are none.
+#: Test files of pytest, which are not plugins.
 _TESTS: Final = ("test_*.py", "*_test.py", "conftest.py")
 
 _WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
 def plugin_files(directory: Path) -> Iterator[Path]:
-    """Yield the plugins of a directory by name.
+    """Yield the plugins of a directory, sorted by name.
 
-    :raises ConfigurationError: when it is no directory, or others than its owner may write to it or to a plugin.
+    :raises ConfigurationError: if it is not a directory, or users other than the owner may write to it or to a plugin.
     """
     if not directory.is_dir():
         raise ConfigurationError(f"plugins_dir {directory} is not a directory")
@@ -38,12 +38,12 @@ def plugin_files(directory: Path) -> Iterator[Path]:
 
 
 def load_file(path: Path) -> object:
-    """Import a single file under a name that no package has."""
+    """Import a single file under a unique module name."""
     spec = spec_from_file_location(f"gateway_plugin_file_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ImportError("no loader for this file")
     module = module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses and pickle look their module up
+    sys.modules[spec.name] = module  # dataclasses and pickle need it there
     try:
         spec.loader.exec_module(module)
     except BaseException:
@@ -53,7 +53,7 @@ def load_file(path: Path) -> object:
 
 
 def mentions(path: Path, names: frozenset[str]) -> bool:
-    """Return whether a file may define one of these names: it could not be loaded, so its text has to tell."""
+    """Whether a file that failed to load may define one of these names, judged by its text."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -62,11 +62,11 @@ def mentions(path: Path, names: frozenset[str]) -> bool:
 
 
 def _require_safe(path: Path) -> None:
-    """Insist that a file or directory is the broker's or root's, and that no other user may write to it."""
+    """Require that a file or directory belongs to the broker's user or root and no other user can write to it."""
     try:
         found = path.stat()
     except OSError as error:
-        raise ConfigurationError(f"plugins_dir: {path} cannot be looked at: {error.strerror}") from None
+        raise ConfigurationError(f"plugins_dir: cannot read the permissions of {path}: {error.strerror}") from None
     if found.st_uid in (0, os.geteuid()) and not found.st_mode & _WRITABLE_BY_OTHERS:
         return
     raise ConfigurationError(

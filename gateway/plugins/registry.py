@@ -1,7 +1,8 @@
-"""Finds the plugins, checks them, and gives every virtual host its own view of them.
+"""Discovery and validation of plugins, and a separate view of them for each virtual host.
 
-The built-in plugins, those of other packages (entry points of the group ``gateway.plugins``) and the single files of
-the plugin directory all come in through ``PluginRegistry.add``. For a broken one a ``ConfigurationError`` says where.
+Built-in plugins, plugins of other packages (entry points of the group ``gateway.plugins``) and files of the plugin
+directory all enter by ``PluginRegistry.add``. The ``ConfigurationError`` for a broken plugin contains its file and
+line.
 """
 
 import importlib
@@ -52,7 +53,7 @@ BUILT_IN_MODULES: Final[Mapping[str, str]] = {
     "tracing-firehose": "gateway_tracing.firehose",
 }
 
-#: What every virtual host has without asking for it.
+#: The plugins that every virtual host enables by default.
 ALWAYS_ON: Final = (
     "exchange-direct",
     "exchange-fanout",
@@ -66,15 +67,15 @@ ALWAYS_ON: Final = (
 )
 
 
-#: The hooks of plugins that have a say in who is let in.
+#: The hooks that decide on access.
 ACCESS_HOOKS: Final = frozenset({"gateway_authenticators", "gateway_authentication_methods", "gateway_authorizers"})
 
 
 @dataclass(frozen=True, slots=True)
 class FoundPlugin:
-    """A plugin that was found but not loaded. ``origin`` says where, for people; ``load`` may raise anything.
+    """A plugin that was found but not loaded. ``origin`` is a description of its source; ``load`` may raise anything.
 
-    ``file`` is what it is read from, if that is a single file.
+    ``file`` is its path if it is a single file.
     """
 
     name: str
@@ -84,9 +85,9 @@ class FoundPlugin:
 
 
 def find_plugins(plugins_dir: Path | None = None) -> Iterator[FoundPlugin]:
-    """Yield every plugin there is: built-ins, then installed packages by name, then the files of ``plugins_dir``.
+    """Yield all plugins: built-ins, then installed packages by name, then the files of ``plugins_dir``.
 
-    :raises ConfigurationError: when ``plugins_dir`` is given and not a directory, or not safe to execute files from.
+    :raises ConfigurationError: if ``plugins_dir`` is not a directory, or not safe to execute files from.
     """
     for name, module in BUILT_IN_MODULES.items():
         yield FoundPlugin(name, f"module {module}", partial(importlib.import_module, module))
@@ -98,9 +99,9 @@ def find_plugins(plugins_dir: Path | None = None) -> Iterator[FoundPlugin]:
 
 
 def load_plugins(plugins_dir: Path | None = None, *, is_lenient: bool = False) -> "PluginRegistry":
-    """Return a registry of everything ``find_plugins`` finds; ``is_lenient`` goes on without those that are broken.
+    """Return a registry of all plugins that ``find_plugins`` yields; ``is_lenient`` skips broken ones.
 
-    :raises ConfigurationError: for the first broken one, and when the plugin directory cannot be used.
+    :raises ConfigurationError: for the first broken plugin, and if the plugin directory cannot be used.
     """
     registry = PluginRegistry()
     for found in find_plugins(plugins_dir):
@@ -114,9 +115,9 @@ def load_plugins(plugins_dir: Path | None = None, *, is_lenient: bool = False) -
 
 
 class PluginRegistry:
-    """The plugins of this process by name, whether or not a virtual host enables them.
+    """The plugins of this process by name, enabled or not.
 
-    ``broken`` holds those that cannot be loaded, and why.
+    ``broken`` maps the plugins that cannot be loaded to the reasons.
     """
 
     def __init__(self) -> None:
@@ -128,13 +129,13 @@ class PluginRegistry:
 
     @property
     def origins(self) -> Mapping[str, str]:
-        """Plugin name to where it came from, in the order they were added."""
+        """Plugin names with their sources, in the order they were added."""
         return self._origins
 
     def add(self, found: FoundPlugin) -> None:
-        """Load a plugin and take it in.
+        """Load and register a plugin.
 
-        :raises ConfigurationError: when the name is taken, loading fails, or a hook is not as its specification says.
+        :raises ConfigurationError: if the name is taken, loading fails, or a hook does not match its specification.
         """
         if found.name in self._origins:
             raise ConfigurationError(
@@ -142,31 +143,31 @@ class PluginRegistry:
             )
         try:
             plugin = found.load()
-        except BaseException as error:  # foreign code: whatever it raises, the operator must learn which
+        except BaseException as error:  # a plugin may raise anything; the error must name the plugin
             raise broken(found.name, found.origin, error) from error
         check_hooks(self._plugins, found.name, found.origin, plugin)
         self._register(found, plugin)
 
     def set_aside(self, found: FoundPlugin, reason: str) -> None:
-        """Remember that a plugin cannot be loaded; one of the same name that was loaded before is used."""
+        """Record that a plugin cannot be loaded; a plugin of the same name that was loaded before stays in use."""
         self.broken[found.name] = reason
         if found.file is None or mentions(found.file, ACCESS_HOOKS):
             self._decides_access.add(found.name)
 
     def decides_access(self, name: str) -> bool:
-        """Whether a plugin has a say in who is let in; so may one that is not known."""
+        """Whether a plugin decides on access; ``True`` also for an unknown plugin."""
         if name in self._origins:
             callers = self._plugins.get_hookcallers(self._plugins.get_plugin(name)) or ()
             return any(caller.name in ACCESS_HOOKS for caller in callers)
         return name in self._decides_access or name not in self.broken
 
     def view(self, vhost: str, enabled: Mapping[str, Value], *, is_lenient: bool = False) -> "PluginView":
-        """Return what the virtual host sees.
+        """Return the plugins of a virtual host.
 
-        :param enabled: plugin name to its settings, in the order the plugins shall be asked.
-        :param is_lenient: go on without plugins that cannot be used; the view has them as ``inert``.
-        :raises ConfigurationError: when a name is unknown, settings are not a table or nobody reads them, or a plugin
-            fails; ``DuplicateExchangeType`` when two offer the same exchange type.
+        :param enabled: plugin names with their settings, in the order of the calls.
+        :param is_lenient: skip plugins that cannot be used and put them into the view's ``inert``.
+        :raises ConfigurationError: if a name is unknown, settings are not a table or the plugin takes none, or a plugin
+            fails; ``DuplicateExchangeType`` if two plugins offer the same exchange type.
         """
         inert: dict[str, str] = {}
         settings_by_name: dict[str, Mapping[str, Value]] = {
@@ -187,7 +188,7 @@ class PluginRegistry:
     def _register(self, found: FoundPlugin, plugin: object) -> None:
         try:
             self._plugins.register(plugin, found.name)
-        except ValueError as error:  # the same object under two names: two entry points may lead to one module
+        except ValueError as error:  # two entry points may refer to one module
             raise ConfigurationError(
                 f"plugin {found.name!r} ({found.origin}): is {self._plugins.get_name(plugin)!r} under another name"
             ) from error

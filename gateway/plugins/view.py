@@ -1,4 +1,4 @@
-"""What the plugins of one virtual host supply: each hook is asked of each plugin, with its own settings."""
+"""The plugins of one virtual host: calls each hook of each plugin with the plugin's settings."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class DuplicateOffer(ConfigurationError):
-    """Two plugins of one virtual host offer a thing of the same ``kind`` and name."""
+    """Two plugins of one virtual host offer an object of the same ``kind`` and name."""
 
     kind: ClassVar[str]
 
@@ -37,11 +37,10 @@ class DuplicateAuthenticationMethod(DuplicateOffer):
 
 
 class PluginView:
-    """The plugins of one virtual host. Each method asks its hook anew, so each is called once per start.
+    """The plugins of one virtual host. Each method calls its hook again, so each is called once per start.
 
-    With ``inert``, which holds plugins that cannot be used and why, a plugin that fails is added to them, and
-    everything goes on without it. Without, it is an error. ``decides_access`` tells whether a plugin authenticates or
-    authorizes.
+    ``inert`` maps unusable plugins to the reasons. If it is given, a plugin that fails is added to it and skipped;
+    otherwise a failure raises. ``decides_access`` returns whether a plugin authenticates or authorizes.
     """
 
     def __init__(
@@ -66,17 +65,17 @@ class PluginView:
 
     @property
     def names(self) -> list[str]:
-        """The plugins in use, in the order they are asked."""
+        """The plugins in use, in the order of the calls."""
         return list(self._settings_by_name)
 
     @property
     def objection(self) -> str:
-        """Why nobody is let in: a plugin that may have a say in it cannot be used. Empty when all of them can."""
+        """The reason why all access is refused: an access plugin cannot be used. Empty if all can."""
         guarding = [name for name in self.inert if self._decides_access(name)]
         return f"its plugin {guarding[0]!r} cannot be used: {self.inert[guarding[0]]}" if guarding else ""
 
     def plugin_of(self, part: object) -> str:
-        """Return the plugin that supplies an exchange type, by its name, or an object; ``""`` where none does."""
+        """Return the plugin of an exchange type name or of a supplied object; ``""`` if none."""
         if isinstance(part, str):
             return self._plugin_by_type.get(part, "")
         return next((plugin for supplied, plugin in self._suppliers if supplied is part), "")
@@ -84,15 +83,15 @@ class PluginView:
     def authenticators(
         self, directory: "Directory", passwords: "PasswordCheck | None" = None
     ) -> "tuple[Authenticator, ...]":
-        """Ask for authenticators; without ``passwords`` these are checked on the spot.
+        """Return the authenticators; without ``passwords``, passwords are checked synchronously.
 
-        :raises ConfigurationError: when a plugin fails.
+        :raises ConfigurationError: if a plugin fails.
         """
         check = PasswordVerifier() if passwords is None else passwords
         return self._joined("gateway_authenticators", vhost=self._vhost, directory=directory, passwords=check)
 
     def authentication_methods(self, directory: "Directory") -> "dict[str, AuthenticationMethod]":
-        """Ask for authentication methods, by name. :raises ConfigurationError: when a plugin fails, or two clash."""
+        """Return the authentication methods by name. :raises ConfigurationError: if a plugin fails or names clash."""
         hook = "gateway_authentication_methods"
         asked = {"vhost": self._vhost, "directory": directory}
         methods: dict[str, AuthenticationMethod] = {}
@@ -108,13 +107,13 @@ class PluginView:
     def authorizers(
         self, directory: "Directory", permissions_changed: Callable[[], None] = lambda: None
     ) -> "tuple[Authorizer, ...]":
-        """Ask for authorizers. :raises ConfigurationError: when a plugin fails."""
+        """Return the authorizers. :raises ConfigurationError: if a plugin fails."""
         return self._joined(
             "gateway_authorizers", vhost=self._vhost, directory=directory, permissions_changed=permissions_changed
         )
 
     def tracers(self, vhost: hookspecs.TracedVhost) -> tuple[Tracer, ...]:
-        """Ask for tracers. :raises ConfigurationError: when a plugin fails."""
+        """Return the tracers. :raises ConfigurationError: if a plugin fails."""
         return self._joined("gateway_tracers", vhost=vhost)
 
     def _merged_exchange_types(self) -> dict[str, ExchangeFactory]:
@@ -130,8 +129,8 @@ class PluginView:
 
     def _offers(
         self, hook: str, duplicate: type[DuplicateOffer], **asked: object
-    ) -> Iterator[tuple[str, str, Any]]:  # Any: the specification of the hook says which
-        """Yield who offers what under which name. :raises DuplicateOffer: for a name that was taken."""
+    ) -> Iterator[tuple[str, str, Any]]:  # Any: the type depends on the hook
+        """Yield plugin, name and object of each offer. :raises DuplicateOffer: for a duplicate name."""
         owners: dict[str, str] = {}
         for plugin, offered in self._answers(hook, Mapping, **asked):
             for name, item in offered.items():
@@ -141,13 +140,13 @@ class PluginView:
                 owners[name] = plugin
                 yield plugin, name, item
 
-    def _joined(self, hook: str, **asked: object) -> tuple[Any, ...]:  # Any: the specification of the hook says which
+    def _joined(self, hook: str, **asked: object) -> tuple[Any, ...]:  # Any: the type depends on the hook
         supplied = [(item, name) for name, answer in self._answers(hook, Sequence, **asked) for item in answer]
         self._suppliers += supplied
         return tuple(item for item, _ in supplied)
 
     def _answers(self, hook: str, shape: type, **asked: object) -> Iterator[tuple[str, Any]]:
-        """Ask the plugins one by one, since each has settings of its own; yield their names and answers."""
+        """Call the hook of each plugin with its own settings; yield plugin names and results."""
         for name, settings in self._settings_by_name.items():
             if name in self.inert:
                 continue
@@ -160,12 +159,12 @@ class PluginView:
                 yield name, answer
 
     def _asked(self, name: str, hook: str, shape: type, asked: Mapping[str, object]) -> list[Any]:
-        """Ask one plugin. :raises ConfigurationError: when it fails, or its answer is not what the hook specifies."""
+        """Call the hook of one plugin. :raises ConfigurationError: if it fails or returns a wrong type."""
         others = self._plugins.get_plugins() - {self._plugins.get_plugin(name)}
         caller = self._plugins.subset_hook_caller(hook, others)
         try:
             answers: list[Any] = caller(**asked)
-        except BaseException as error:  # foreign code: whatever it raises, the operator must learn which
+        except BaseException as error:  # a plugin may raise anything; the error must name the plugin
             raise broken(name, self._origins[name], error, f" for virtual host {self._vhost!r}") from error
         if len(answers) < len(caller.get_hookimpls()):
             raise self._fault(name, f"{hook} returned None")
@@ -175,7 +174,7 @@ class PluginView:
         return answers
 
     def _refuse(self, name: str, error: ConfigurationError) -> None:
-        """Go on without a plugin if that is wanted, else raise what is wrong with it."""
+        """Skip a plugin in lenient mode, else raise its error."""
         if not self._is_lenient:
             raise error
         self.inert[name] = str(error)

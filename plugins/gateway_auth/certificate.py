@@ -1,7 +1,7 @@
-"""auth-certificate: users who log in with their TLS certificate, by the EXTERNAL mechanism.
+"""auth-certificate: login by TLS client certificate, with the EXTERNAL mechanism.
 
-The TLS listener has verified the certificate; the user it names must exist in the internal database, which also says
-what it may do. The setting ``login_from`` chooses the name: ``common_name`` or ``distinguished_name``, the default.
+The TLS listener has verified the certificate. The user it names must exist in the internal database, which also holds
+its permissions. The setting ``login_from`` selects the name: ``common_name`` or ``distinguished_name`` (default).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,14 +26,14 @@ DEFAULT: Final = "distinguished_name"
 
 
 class CertificateAuthenticator:
-    """Takes the user's name from the client's certificate."""
+    """Authenticates a client by the user name in its certificate."""
 
     def __init__(self, directory: Directory, name_from: Callable[[CertificateSubject], str]) -> None:
         self._directory = directory
         self._name_from = name_from
 
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
-        """Answer at once."""
+        """Call ``answer`` at once."""
         answer(self._principal(credentials))
 
     def _principal(self, credentials: Credentials) -> Principal | None:
@@ -45,10 +45,10 @@ class CertificateAuthenticator:
 
 @hookimpl
 def gateway_authenticators(directory: Directory, settings: Mapping[str, Value]) -> Sequence[Authenticator]:
-    """Offer the check of certificates."""
+    """Offer the certificate authenticator."""
     unknown = set(settings) - {"login_from"}
     if unknown:
-        raise ConfigurationError(f"{', '.join(sorted(unknown))}: no such setting; there is login_from")
+        raise ConfigurationError(f"{', '.join(sorted(unknown))}: unknown setting; the only setting is login_from")
     login_from = settings.get("login_from", DEFAULT)
     if not isinstance(login_from, str) or login_from not in NAME_FROM:
         raise ConfigurationError(f"login_from: must be {' or '.join(NAME_FROM)}, not {login_from!r}")

@@ -1,4 +1,4 @@
-"""auth-internal: the users, passwords and permissions that the broker keeps itself."""
+"""auth-internal: users, passwords and permissions of the internal database."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -20,14 +20,14 @@ PASSWORD_MECHANISMS: Final = frozenset({"PLAIN", "AMQPLAIN"})
 
 
 class InternalAuthenticator:
-    """Knows users by name and password. A user without a password cannot log in with a blank one."""
+    """Authenticates users by name and password. A user without a password cannot log in with an empty one."""
 
     def __init__(self, directory: Directory, passwords: PasswordCheck) -> None:
         self._directory = directory
         self._passwords = passwords
 
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
-        """Answer at once where the password was right lately or has a fast hash, else when a thread has checked it."""
+        """Call ``answer``: at once for a cached result or a fast hash, else after a thread has checked the password."""
         if credentials.mechanism not in PASSWORD_MECHANISMS:
             answer(None)
             return
@@ -37,7 +37,7 @@ class InternalAuthenticator:
         )
 
     def _principal(self, user: UserRecord | None, is_right: bool) -> Principal | None:
-        """Return the principal; ``None`` also when the password was changed while it was checked."""
+        """Return the principal; ``None`` also if the password was changed during the check."""
         if user is None or not is_right:
             return None
         known = self._directory.user(user.name)
@@ -47,7 +47,7 @@ class InternalAuthenticator:
 
 
 class InternalAuthorizer:
-    """Knows what users of the internal database may do; a snapshot serves all connections until something changes."""
+    """Authorizes users of the internal database; all connections share a snapshot until a permission changes."""
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
@@ -55,7 +55,7 @@ class InternalAuthorizer:
         directory.on_change(self._forget)
 
     def permissions(self, principal: Principal, vhost: str) -> Permissions | None:
-        """Return the snapshot, made on first use; ``None`` for whoever has no permission in the virtual host."""
+        """Return the cached snapshot; ``None`` if the user has no permission in the virtual host."""
         key = (vhost, principal.name)
         snapshot = self._snapshot_by_key.get(key) or self._taken(vhost, principal.name)
         if snapshot is not None:
@@ -80,11 +80,11 @@ class InternalAuthorizer:
 
 @hookimpl
 def gateway_authenticators(directory: Directory, passwords: PasswordCheck) -> Sequence[Authenticator]:
-    """Offer the check of passwords."""
+    """Offer the password authenticator."""
     return [InternalAuthenticator(directory, passwords)]
 
 
 @hookimpl
 def gateway_authorizers(directory: Directory) -> Sequence[Authorizer]:
-    """Offer the permissions of the internal database."""
+    """Offer the authorizer of the internal database."""
     return [InternalAuthorizer(directory)]

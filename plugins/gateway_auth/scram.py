@@ -1,7 +1,7 @@
-"""auth-scram: SCRAM-SHA-256 (RFC 5802, RFC 7677), which proves a password without sending it.
+"""auth-scram: SCRAM-SHA-256 (RFC 5802, RFC 7677), login by proof of a password that is not sent.
 
-Only users whose password was set in clear, here, can use it: a hash from elsewhere does not lead to the keys that are
-needed. Whoever cannot is refused no earlier and no otherwise than with a wrong password.
+Only users whose password was set in clear text on this broker can use it; the keys cannot be derived from an imported
+hash. For all others the refusal is the same as for a wrong password, and takes the same time.
 """
 
 import hashlib
@@ -30,16 +30,16 @@ from gateway.api import (
 
 NAME: Final = "SCRAM-SHA-256"
 SECRET: Final = "scram"
-"""The name of the directory's secret that the salts of users nobody has are made from."""
+"""The name of the directory's secret from which the salts of unknown users are derived."""
 
 SALT_SIZE: Final = 16
 ITERATIONS: Final = 4096
 
-#: 7: a binding to the channel, an authorization identity; what remains is the bare message.
+#: RFC 5802, 7: a channel binding flag, an authorization identity, and the bare message.
 _FIRST: Final = re.compile(
     r"(?P<header>(?P<binding>[ny]|p=[A-Za-z0-9.-]+),(?:a=(?P<identity>[^,\0]+))?,)(?P<bare>.+)", re.DOTALL
 )
-#: 7: name, nonce of printable characters but the comma, and extensions, none of which we know.
+#: RFC 5802, 7: name, nonce of printable characters except the comma, and extensions, none of which is supported.
 _BARE: Final = re.compile(r"n=(?P<name>[^,\0]+),r=(?P<nonce>[!-+\--~]+)(?:,[A-Za-z]=[^,\0]+)*")
 _FINAL: Final = re.compile(
     r"(?P<unproven>c=(?P<binding>[A-Za-z0-9+/=]+),r=(?P<nonce>[!-+\--~]+)(?:,[A-Za-z]=[^,\0]+)*)"
@@ -50,7 +50,7 @@ _UNESCAPED: Final = {"=2C": ",", "=3D": "="}
 
 
 class Unproven(Exception):
-    """The dialogue is over; ``error`` is what RFC 5802 calls the reason on the wire (7, server-error-value)."""
+    """The exchange has failed; ``error`` is the server-error-value of RFC 5802, 7."""
 
     def __init__(self, reason: str, error: str) -> None:
         super().__init__(reason)
@@ -58,7 +58,7 @@ class Unproven(Exception):
 
 
 class Scram:
-    """The method of one virtual host. ``nonce`` draws the server's part of a dialogue's nonce."""
+    """The authentication method of one virtual host. ``nonce`` generates the server's part of the nonce."""
 
     def __init__(self, directory: Directory, nonce: Callable[[], str] = lambda: secrets.token_urlsafe(18)) -> None:
         self._directory = directory
@@ -66,11 +66,11 @@ class Scram:
         self._own_secret = secrets.token_bytes(32)
 
     def begin(self, visitor: Visitor) -> "ScramDialogue":
-        """Start a dialogue; where the visitor comes from makes no difference."""
+        """Start an exchange; ``visitor`` is not used."""
         return ScramDialogue(self, self._nonce())
 
     def credential(self, name: str) -> ScramCredential:
-        """Return what is kept of a user, or for a user who cannot log in what nobody can tell from that."""
+        """Return a user's credential, or for a user without one a random one that clients cannot tell apart."""
         user = self._directory.user(name)
         if user is not None and user.scram_sha_256:
             return ScramCredential.parse(user.scram_sha_256)
@@ -79,26 +79,26 @@ class Scram:
         return ScramCredential(ITERATIONS, salt, secrets.token_bytes(32), secrets.token_bytes(32))
 
     def principal(self, name: str) -> Principal:
-        """Return the principal of a user who gave proof. :raises Unproven: when the user was deleted meanwhile."""
+        """Return the principal of an authenticated user. :raises Unproven: if the user was deleted meanwhile."""
         user = self._directory.user(name)
         if user is None:
             raise self.no_proof(name)
         return Principal(user.name, frozenset(map(str, user.tags)))
 
     def no_proof(self, name: str) -> "Unproven":
-        """Return the refusal of a user whose proof is wrong; the log alone tells why."""
+        """Return the refusal for a wrong proof; only the log contains the reason."""
         user = self._directory.user(name)
         if user is None:
             reason = "no such user"
         elif not user.scram_sha_256:
-            reason = f"only a hash is known of the password of user {name!r}: it has to be set again for {NAME}"
+            reason = f"user {name!r} has only a password hash; set the password again to use {NAME}"
         else:
             reason = f"wrong password of user {name!r}"
         return Unproven(reason, "invalid-proof")
 
 
 class ScramDialogue:
-    """One client's way through SCRAM: its first message, our challenge, its proof, our signature."""
+    """One SCRAM exchange: client's first message, challenge, client's proof, server's signature."""
 
     def __init__(self, scram: Scram, nonce: str) -> None:
         self._scram = scram
@@ -107,17 +107,17 @@ class ScramDialogue:
         self._take: Callable[[bytes], Answer] = self._opened
 
     def step(self, data: bytes, answer: Callable[[Answer], None]) -> None:
-        """Answer at once: a step takes a few digests."""
+        """Handle a message and answer at once: a step costs a few digests."""
         try:
             given = self._take(data)
         except Unproven as refusal:
             given = Failure(str(refusal), f"e={refusal.error}".encode(), self._name)
         answer(given)
 
-    # The messages in their order; each says which comes next
+    # The messages in order; each handler sets the next one
 
     def _opened(self, data: bytes) -> Answer:
-        """Ask who is silent to speak first, as in SCRAM the client does (RFC 4422, 3)."""
+        """Answer empty initial data with an empty challenge, because the client sends first in SCRAM (RFC 4422, 3)."""
         if data:
             return self._first(data)
         self._take = self._first
@@ -139,7 +139,7 @@ class ScramDialogue:
 
 @dataclass(frozen=True, slots=True)
 class FirstMessage:
-    """What the client says first. ``header`` is what comes before ``bare`` and is repeated with the proof."""
+    """The client's first message. ``header`` precedes ``bare`` and is repeated with the proof."""
 
     header: str
     bare: str
@@ -148,20 +148,22 @@ class FirstMessage:
 
     @classmethod
     def parse(cls, data: bytes) -> "FirstMessage":
-        """Read the message. :raises Unproven: when it is none, or asks for what we do not have."""
+        """Parse the message. :raises Unproven: if it is malformed or requests an unsupported feature."""
         first = _parsed(_FIRST, data)
         if first["binding"].startswith("p="):
-            raise Unproven("the client insists on channel binding", "channel-binding-not-supported")
+            raise Unproven(
+                "the client requires channel binding, which is not supported", "channel-binding-not-supported"
+            )
         bare = _parsed(_BARE, first["bare"].encode())
         name = _unescaped(bare["name"])
         if first["identity"] is not None and _unescaped(first["identity"]) != name:
-            raise Unproven("the client wants to act for another user", "other-error")
+            raise Unproven("the authorization identity differs from the user name", "other-error")
         return cls(first["header"], first["bare"], name, bare["nonce"])
 
 
 @dataclass(frozen=True, slots=True)
 class Challenged:
-    """A client whose proof we wait for: what it said, the nonce of both sides, and what is kept of the user."""
+    """The state after the challenge: the client's first message, the full nonce, and the user's credential."""
 
     first: FirstMessage
     nonce: str
@@ -169,25 +171,25 @@ class Challenged:
 
     @property
     def challenge(self) -> str:
-        """What we say to the first message."""
+        """The server's first message."""
         salt = b64encode(self.credential.salt).decode("ascii")
         return f"r={self.nonce},s={salt},i={self.credential.iterations}"
 
     def signature(self, data: bytes) -> bytes | None:
-        """Return ours for the client's final message, or ``None`` for a wrong proof.
+        """Return the server signature for the client's final message; ``None`` for a wrong proof.
 
-        :raises Unproven: when the message is none, or belongs to another dialogue.
+        :raises Unproven: if the message is malformed or belongs to another exchange.
         """
         final = _parsed(_FINAL, data)
         if _decoded(final["binding"]) != self.first.header.encode():
-            raise Unproven("the channel binding is not what the first message said", "channel-bindings-dont-match")
+            raise Unproven("the channel binding differs from the first message", "channel-bindings-dont-match")
         if final["nonce"] != self.nonce:
-            raise Unproven("the nonce is not the dialogue's", "other-error")
+            raise Unproven("the nonce differs from the challenge", "other-error")
         said = f"{self.first.bare},{self.challenge},{final['unproven']}".encode()
         return _mac(self.credential.server_key, said) if self._proves(_decoded(final["proof"]), said) else None
 
     def _proves(self, proof: bytes, said: bytes) -> bool:
-        """Whether the proof is the client's key, hidden under the signature of all that was said (3)."""
+        """Whether the proof is the client key XOR the signature of all messages so far (RFC 5802, 3)."""
         signature = _mac(self.credential.stored_key, said)
         if len(proof) != len(signature):
             return False
@@ -205,7 +207,7 @@ def _parsed(form: re.Pattern[str], data: bytes) -> re.Match[str]:
     except UnicodeDecodeError:
         raise Unproven("a message is not UTF-8", "invalid-encoding") from None
     if found is None:
-        raise Unproven("a message is not of its form", "other-error")
+        raise Unproven("malformed message", "other-error")
     return found
 
 
@@ -217,7 +219,7 @@ def _decoded(text: str) -> bytes:
 
 
 def _unescaped(name: str) -> str:
-    """Return a name with its commas and equals signs. It is looked up as it is: preparing it is the client's part."""
+    """Return a name with its commas and equals signs. It is not prepared: SASLprep is the client's task."""
     if any(escape[0] not in _UNESCAPED for escape in _ESCAPE.finditer(name)):
         raise Unproven("'=' in a user name is neither =2C nor =3D", "invalid-username-encoding")
     return _ESCAPE.sub(lambda escape: _UNESCAPED[escape[0]], name)
@@ -225,5 +227,5 @@ def _unescaped(name: str) -> str:
 
 @hookimpl
 def gateway_authentication_methods(directory: Directory) -> Mapping[str, AuthenticationMethod]:
-    """Offer the method."""
+    """Offer the authentication method."""
     return {NAME: Scram(directory)}

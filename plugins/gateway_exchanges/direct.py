@@ -1,10 +1,10 @@
-"""direct: to every binding whose key is the routing key, byte for byte."""
+"""direct: routes to every binding whose key equals the routing key."""
 
 from gateway.api import Arguments, Binding, Destination, ExchangeTypes, Message, hookimpl
 
 
 class Direct:
-    """Looks the routing key up."""
+    """Routes by a dictionary of binding keys."""
 
     routes_by_key = True
 
@@ -12,18 +12,18 @@ class Direct:
         self._destinations_by_key: dict[str, dict[Binding, Destination]] = {}
 
     def bind(self, binding: Binding) -> None:
-        """Take a binding into the index."""
+        """Add a binding."""
         self._destinations_by_key.setdefault(binding.routing_key, {})[binding] = binding.destination
 
     def unbind(self, binding: Binding) -> None:
-        """Take a binding out of the index, and the key with its last binding."""
+        """Remove a binding, and its key with the last one."""
         destinations = self._destinations_by_key[binding.routing_key]
         del destinations[binding]
         if not destinations:
             del self._destinations_by_key[binding.routing_key]
 
     def route(self, message: Message) -> list[Destination]:
-        """Return where the message goes."""
+        """Return the destinations of a message."""
         return list(self._destinations_by_key.get(message.routing_key, {}).values())
 
 

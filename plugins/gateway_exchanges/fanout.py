@@ -1,10 +1,10 @@
-"""fanout: to every binding, whatever the routing key."""
+"""fanout: routes to every binding and ignores the routing key."""
 
 from gateway.api import Arguments, Binding, Destination, ExchangeTypes, Message, hookimpl
 
 
 class Fanout:
-    """Knows its bindings and asks nothing of the message."""
+    """Routes every message to all bindings."""
 
     routes_by_key = True
 
@@ -12,15 +12,15 @@ class Fanout:
         self._destinations: dict[Binding, Destination] = {}
 
     def bind(self, binding: Binding) -> None:
-        """Take a binding into the index."""
+        """Add a binding."""
         self._destinations[binding] = binding.destination
 
     def unbind(self, binding: Binding) -> None:
-        """Take a binding out of the index."""
+        """Remove a binding."""
         del self._destinations[binding]
 
     def route(self, message: Message) -> list[Destination]:
-        """Return where the message goes."""
+        """Return the destinations of a message."""
         return list(self._destinations.values())
 
 

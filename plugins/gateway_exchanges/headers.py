@@ -1,9 +1,9 @@
-"""headers: to every binding whose arguments match the message's headers; the routing key says nothing.
+"""headers: routes to every binding whose arguments match the message's headers; the routing key is ignored.
 
-A binding argument with a value asks for that value, one without asks that the header be there. ``x-match`` says how
-many of them must agree: ``all`` (the default) or ``any``. Further arguments whose names begin with ``x-`` are left
-aside, unless ``x-match`` is ``all-with-x`` or ``any-with-x``. A binding that asks for nothing matches every message
-under ``all`` and none under ``any``.
+A binding argument with a value requires that value, one without a value requires the header. ``x-match`` requires
+``all`` of them (default) or ``any``. Other arguments with the prefix ``x-`` are ignored, unless ``x-match`` is
+``all-with-x`` or ``any-with-x``. A binding without requirements matches every message with ``all`` and none with
+``any``.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +20,7 @@ MATCHES: Final[Mapping[str, Callable[[Iterable[bool]], bool]]] = {
     "any-with-x": any,
 }
 
-#: What RabbitMQ calls the types that a wrong ``x-match`` may have.
+#: RabbitMQ's names for the types of an invalid ``x-match``.
 TYPE_NAMES: Final[Mapping[type, str]] = {
     type(None): "void",
     bool: "bool",
@@ -35,27 +35,27 @@ TYPE_NAMES: Final[Mapping[type, str]] = {
 
 
 class Headers:
-    """Tries the bindings one by one."""
+    """Checks the bindings one by one."""
 
     def __init__(self, arguments: Arguments) -> None:
         self._rules: dict[Binding, _Rule] = {}
 
     def bind(self, binding: Binding) -> None:
-        """Take a binding in. :raises PreconditionFailed: when its ``x-match`` is none of the four."""
+        """Add a binding. :raises PreconditionFailed: if its ``x-match`` is not one of the four values."""
         self._rules[binding] = _Rule(binding.arguments)
 
     def unbind(self, binding: Binding) -> None:
-        """Take a binding out."""
+        """Remove a binding."""
         del self._rules[binding]
 
     def route(self, message: Message) -> list[Destination]:
-        """Return where the message goes."""
+        """Return the destinations of a message."""
         headers = {name: comparable(value) for name, value in message.headers.items()}
         return [binding.destination for binding, rule in self._rules.items() if rule.matches(headers)]
 
 
 class _Rule:
-    """What one binding asks of the headers."""
+    """The requirements of one binding."""
 
     def __init__(self, arguments: Arguments) -> None:
         mode = _checked_mode(arguments.get("x-match", "all"))
@@ -67,7 +67,7 @@ class _Rule:
         }
 
     def matches(self, headers: Mapping[str, object]) -> bool:
-        """Whether the headers, made comparable, are what the binding asks for."""
+        """Whether headers, converted by ``comparable``, meet the requirements."""
         return self._quantifier(
             name in headers and (wanted is None or wanted == headers[name]) for name, wanted in self._wanted.items()
         )
@@ -85,10 +85,10 @@ def _checked_mode(mode: Value) -> str:
 
 
 def comparable(value: Value) -> object:
-    """Return what a value is compared by: as in RabbitMQ its content without its AMQP type.
+    """Return a value in the form used for comparison: as in RabbitMQ, its content without its AMQP type.
 
-    Numbers equal numbers, a timestamp equals its seconds, text equals the same bytes. Two things are kept apart that
-    Python takes for equal: ``True`` is not 1, and a decimal equals only a decimal of the same scale.
+    Numbers of different types are equal, a timestamp equals its seconds, text equals the same bytes. Unlike in Python,
+    ``True`` differs from 1, and a decimal equals only a decimal of the same scale.
     """
     match value:
         case bool():

@@ -1,7 +1,7 @@
-"""x-jms-topic: to every binding whose message selector matches; the routing key says nothing.
+"""x-jms-topic: routes to every binding whose message selector matches; the routing key is ignored.
 
-A binding has its selector in ``x-jms-selector``, as JMS writes it, or in ``rjms_erlang_selector``, as RabbitMQ's JMS
-client compiles it. That client binds such an exchange to the topic exchange, so that topics are sorted out before.
+A binding has its selector in ``x-jms-selector``, in JMS syntax, or in ``rjms_erlang_selector``, as compiled by
+RabbitMQ's JMS client. That client binds this exchange to the topic exchange, which selects the topics.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,21 +26,21 @@ PARSERS: Final[Mapping[str, Callable[[str], Selector]]] = {
 
 
 class JmsTopic:
-    """Asks the selectors one by one."""
+    """Evaluates the selectors one by one."""
 
     def __init__(self, arguments: Arguments) -> None:
         self._selectors: dict[Binding, Selector] = {}
 
     def bind(self, binding: Binding) -> None:
-        """Take a binding in. :raises PreconditionFailed: when it does not have one selector."""
+        """Add a binding. :raises PreconditionFailed: if it does not have exactly one selector."""
         self._selectors[binding] = _selector(binding.arguments)
 
     def unbind(self, binding: Binding) -> None:
-        """Take a binding out."""
+        """Remove a binding."""
         del self._selectors[binding]
 
     def route(self, message: Message) -> list[Destination]:
-        """Return where the message goes."""
+        """Return the destinations of a message."""
         properties = message.properties
         return [binding.destination for binding, selector in self._selectors.items() if selector.matches(properties)]
 
@@ -48,10 +48,12 @@ class JmsTopic:
 def _selector(arguments: Arguments) -> Selector:
     given = [name for name in PARSERS if name in arguments]
     if len(given) != 1:
-        raise PreconditionFailed(f"a binding to x-jms-topic has one of the arguments {' and '.join(PARSERS)}")
+        raise PreconditionFailed(
+            f"a binding to x-jms-topic must have exactly one of the arguments {' and '.join(PARSERS)}"
+        )
     text = arguments[given[0]]
     if not isinstance(text, str):
-        raise PreconditionFailed(f"{given[0]} is text")
+        raise PreconditionFailed(f"{given[0]} must be text")
     try:
         return PARSERS[given[0]](text)
     except SelectorError as error:

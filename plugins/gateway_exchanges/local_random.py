@@ -1,4 +1,4 @@
-"""x-local-random: to one of the bound queues, drawn anew for each message."""
+"""x-local-random: routes each message to one randomly chosen bound queue."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from gateway.api import Arguments, Binding, Destination, Exchange, ExchangeTypes
 
 
 class LocalRandom:
-    """Draws a queue. A queue can be bound but once, since the binding key must be empty; arguments do not help it."""
+    """Chooses a queue at random. Several bindings of one queue count as one."""
 
     def __init__(
         self, arguments: Arguments, choose: Callable[[Sequence[Destination]], Destination] = random.choice
@@ -17,7 +17,7 @@ class LocalRandom:
         self._choose = choose
 
     def bind(self, binding: Binding) -> None:
-        """Take a binding in. :raises PreconditionFailed: when it has a key or does not lead to a queue."""
+        """Add a binding. :raises PreconditionFailed: if it has a key or its destination is an exchange."""
         if binding.routing_key:
             raise PreconditionFailed(f"Non empty binding '{binding.routing_key}' key not permitted")
         if isinstance(binding.destination, Exchange):
@@ -26,7 +26,7 @@ class LocalRandom:
         self._queues = tuple(self._bindings_by_queue)
 
     def unbind(self, binding: Binding) -> None:
-        """Take a binding out."""
+        """Remove a binding."""
         bindings = self._bindings_by_queue[binding.destination]
         bindings.remove(binding)
         if not bindings:
@@ -34,7 +34,7 @@ class LocalRandom:
         self._queues = tuple(self._bindings_by_queue)
 
     def route(self, message: Message) -> list[Destination]:
-        """Return where the message goes."""
+        """Return the destination of a message."""
         return [self._choose(self._queues)] if self._queues else []
 
 

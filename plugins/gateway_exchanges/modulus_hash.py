@@ -1,7 +1,7 @@
-"""x-modulus-hash: spread messages over the bound queues by routing key.
+"""x-modulus-hash: distributes messages over the bound queues by a hash of the routing key.
 
-RabbitMQ hashes with Erlang's ``phash2``; the promise is the same with any hash: while the bindings stay as they are, a
-routing key reaches the same queue, after a restart too.
+RabbitMQ uses Erlang's ``phash2``; the guarantee holds with any hash: while the bindings do not change, a routing key
+maps to the same queue, also after a restart.
 """
 
 from bisect import insort
@@ -11,7 +11,7 @@ from gateway.api import Arguments, Binding, Destination, ExchangeTypes, Message,
 
 
 class ModulusHash:
-    """The same routing key always reaches the same one destination. A destination bound n times gets n shares."""
+    """Maps a routing key to one binding. A destination with n bindings gets n shares."""
 
     routes_by_key = True
 
@@ -19,15 +19,15 @@ class ModulusHash:
         self._bindings: list[Binding] = []
 
     def bind(self, binding: Binding) -> None:
-        """Take a binding in, in its place by name: the order of binding may differ after a restart."""
+        """Add a binding, sorted by name: the order of binding may differ after a restart."""
         insort(self._bindings, binding, key=_place)
 
     def unbind(self, binding: Binding) -> None:
-        """Take a binding out."""
+        """Remove a binding."""
         self._bindings.remove(binding)
 
     def route(self, message: Message) -> list[Destination]:
-        """Return where the message goes."""
+        """Return the destination of a message."""
         if not self._bindings:
             return []
         slot = crc32(message.routing_key.encode()) % len(self._bindings)

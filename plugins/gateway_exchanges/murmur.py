@@ -1,4 +1,4 @@
-"""MurmurHash3 for 32 bits (Austin Appleby's, in the public domain): the hash by which clients of streams choose."""
+"""MurmurHash3, 32 bits (by Austin Appleby, public domain): the hash by which stream clients choose a partition."""
 
 from typing import Final
 
@@ -26,7 +26,7 @@ def _rotated(number: int, bits: int) -> int:
 
 
 def _finished(hash: int) -> int:
-    """Let every bit touch all others."""
+    """Apply the final mix, after which each input bit affects all output bits."""
     hash = (hash ^ hash >> 16) * 0x85EBCA6B & _MASK
     hash = (hash ^ hash >> 13) * 0xC2B2AE35 & _MASK
     return hash ^ hash >> 16

@@ -1,7 +1,7 @@
-"""x-super-stream: to one of the partitions of a super stream, chosen by a hash of the routing key.
+"""x-super-stream: routes to one partition of a super stream, chosen by a hash of the routing key.
 
-Clients of RabbitMQ's streams choose the partition themselves, by this very hash. Here the exchange does it, so any
-publisher of any protocol reaches the partition that such a client would.
+RabbitMQ's stream clients choose the partition themselves, with the same hash. Here the exchange chooses it, so
+publishers of any protocol reach the same partition as such a client.
 """
 
 from bisect import insort
@@ -11,17 +11,17 @@ from gateway.api import Arguments, Binding, Destination, ExchangeTypes, Message,
 from gateway_exchanges.murmur import murmur3
 
 ORDER: Final = "x-stream-partition-order"
-"""The argument of a binding that says which partition, from 0, it leads to."""
+"""The binding argument with the partition's number, from 0."""
 
-#: RabbitMQ's stream clients begin their hash with this.
+#: The seed of the hash in RabbitMQ's stream clients.
 _SEED: Final = 104_729
 
-#: Behind every number that a binding can say.
+#: Sorts after every number that a binding can have.
 _LAST: Final = 2**63
 
 
 class SuperStream:
-    """The same routing key always reaches the same partition, for as long as there are as many partitions."""
+    """Maps a routing key to the same partition while the number of partitions does not change."""
 
     routes_by_key = True
 
@@ -29,11 +29,11 @@ class SuperStream:
         self._partitions: list[Binding] = []
 
     def bind(self, binding: Binding) -> None:
-        """Take a partition in, in its place: the order of binding may differ after a restart."""
+        """Add a partition, sorted by number: the order of binding may differ after a restart."""
         insort(self._partitions, binding, key=_place)
 
     def unbind(self, binding: Binding) -> None:
-        """Take a partition out."""
+        """Remove a partition."""
         self._partitions.remove(binding)
 
     def route(self, message: Message) -> list[Destination]:
@@ -45,7 +45,7 @@ class SuperStream:
 
 
 def _place(binding: Binding) -> tuple[int, str, str, str]:
-    """Order by what the binding says of it; those that say nothing come last, by name."""
+    """Return the sort key of a partition: its number, or its name for those without one, which come last."""
     said = binding.arguments.get(ORDER)
     order = said if isinstance(said, int) and not isinstance(said, bool) else _LAST
     destination = binding.destination

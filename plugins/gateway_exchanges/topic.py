@@ -1,10 +1,10 @@
-"""topic: to every binding whose key, read as a pattern of words, matches the routing key."""
+"""topic: routes to every binding whose key, a pattern of words, matches the routing key."""
 
 from gateway.api import Arguments, Binding, Destination, ExchangeTypes, Message, TopicTrie, hookimpl
 
 
 class Topic:
-    """Matches words between dots: ``*`` stands for exactly one, ``#`` for any number of them."""
+    """Matches words separated by dots: ``*`` matches exactly one word, ``#`` any number of words."""
 
     routes_by_key = True
 
@@ -12,15 +12,15 @@ class Topic:
         self._destinations: TopicTrie[Binding, Destination] = TopicTrie()
 
     def bind(self, binding: Binding) -> None:
-        """Take a binding into the index."""
+        """Add a binding."""
         self._destinations.insert(binding.routing_key, binding, binding.destination)
 
     def unbind(self, binding: Binding) -> None:
-        """Take a binding out of the index."""
+        """Remove a binding."""
         self._destinations.remove(binding.routing_key, binding)
 
     def route(self, message: Message) -> list[Destination]:
-        """Return where the message goes."""
+        """Return the destinations of a message."""
         return self._destinations.match(message.routing_key)
 
 

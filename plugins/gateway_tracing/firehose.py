@@ -1,7 +1,7 @@
-"""RabbitMQ's firehose: a copy of every message that passes, published to ``amq.rabbitmq.trace``.
+"""RabbitMQ's firehose tracer: publishes a copy of every traced message to ``amq.rabbitmq.trace``.
 
-Bind a queue to that exchange with ``publish.#``, ``deliver.#`` or narrower, and switch tracing on for the virtual host.
-A copy has the body of the original; what there is to tell of the original is in the copy's headers.
+To use it, bind a queue to that exchange with ``publish.#``, ``deliver.#`` or a narrower key, and enable tracing for the
+virtual host. A copy has the body of the original and its metadata as headers.
 """
 
 from collections.abc import Sequence
@@ -15,17 +15,17 @@ PROPERTY_NAMES: Final = tuple(field.name for field in fields(Properties))
 
 
 class Firehose:
-    """Publishes a copy of each message to the trace exchange. What is published there already is left alone."""
+    """Publishes a copy of each message to the trace exchange, except of messages published there."""
 
     def __init__(self, vhost: TracedVhost) -> None:
         self._vhost = vhost
 
     def published(self, message: Message, queues: Sequence[str], origin: Origin) -> None:
-        """Copy a message that was published, under ``publish.`` and the exchange's name."""
+        """Copy a published message, with routing key ``publish.`` and the exchange's name."""
         self._copy(f"publish.{message.exchange}", message, origin, {"routed_queues": list(queues)})
 
     def delivered(self, message: Message, queue: str, redelivered: bool, origin: Origin) -> None:
-        """Copy a message that was handed to a consumer, under ``deliver.`` and the queue's name."""
+        """Copy a delivered message, with routing key ``deliver.`` and the queue's name."""
         self._copy(f"deliver.{queue}", message, origin, {"redelivered": int(redelivered)})
 
     def _copy(self, routing_key: str, message: Message, origin: Origin, extra: dict[str, Value]) -> None:
@@ -46,7 +46,7 @@ class Firehose:
 
 
 def _table(properties: Properties) -> dict[str, Value]:
-    """Return the properties that were set, with the time in seconds since the epoch, as RabbitMQ reports it."""
+    """Return the properties that are set; the timestamp is in seconds since the epoch, as in RabbitMQ."""
     values: dict[str, Value] = {name: getattr(properties, name) for name in PROPERTY_NAMES}
     values["headers"] = dict(properties.headers) or None
     if properties.timestamp is not None:

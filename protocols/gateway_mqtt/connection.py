@@ -1,8 +1,8 @@
-"""The server side of one MQTT connection as a machine: bytes in, kernel calls, packets out; no sockets, no clock.
+"""The server side of one MQTT connection as a state machine: bytes in, kernel calls, packets out; no sockets, no clock.
 
-CONNECT comes first and once (MQTT-3.1.0-1, MQTT-3.1.0-2). From then on each kind of packet is a row of a table; those
-that outnumber the others, PUBLISH and short acknowledgements, go past it. A client that breaks a rule hears why if it
-speaks 5.0, and is cut off in any version (4.13).
+CONNECT comes first and once (MQTT-3.1.0-1, MQTT-3.1.0-2). After it, ``REQUESTS`` dispatches each packet type; PUBLISH
+and short acknowledgements, the most frequent packets, bypass that table. A protocol violation ends the connection; a
+5.0 client also gets the reason (4.13).
 """
 
 from collections.abc import Callable, Iterator
@@ -31,35 +31,35 @@ from gateway_mqtt.state import State
 from gateway_mqtt.traffic.inflight import Inflight
 from gateway_mqtt.traffic.packet_outbox import PacketOutbox
 
-#: A number: to compare with a member of an enumeration is a call.
+#: An ``int``: comparing with a member of an enumeration costs a call.
 _PUBLISH: Final = int(PacketType.PUBLISH)
 
-#: The first byte of an acknowledgement with its flags (Table 2-2). As many of these come as messages go out, and each
-#: is some microseconds of work: they go past all that others need.
+#: The first byte of a PUBACK with its flags (Table 2-2). One comes for each message sent, and each takes only some
+#: microseconds, so PUBACK has a fast path.
 _PUBACK: Final = PacketType.PUBACK << 4
 
-#: Looked at for each packet: as a member of its class a state takes 40 ns to find in Python 3.11.
+#: Module constants, because each packet needs them: the lookup of an enum member takes 40 ns in Python 3.11.
 _OPEN: Final = State.OPEN
 _CLOSED: Final = State.CLOSED
 
-#: Packets between two looks at the clock: the smallest have five bytes, so that one read brings thousands.
+#: Packets between two checks of the time budget: the smallest have five bytes, so one read can bring thousands.
 _LOOK_MASK: Final = 0x7F
 
-#: Bytes a client may send ahead while somebody is asked who it is.
+#: The limit of bytes a client may send before its login is finished.
 _EARLY_LIMIT: Final = 64 * 1024
 
-#: The longest reason told, in characters: it may hold what the client sent, which may be long.
+#: The longest reason text sent, in characters: it may contain long text of the client.
 _LONGEST_REASON: Final = 200
 
 
 class Connection(Machine):
-    """One client's conversation. Owns its outbox; ``conversation`` is what it has once it is in its virtual host.
+    """One client's connection. Owns its outbox; ``conversation`` exists once the client has entered its virtual host.
 
-    ``packet_outbox`` is the same outbox, as what it is; ``_inflight`` is the conversation's. One that ``is_from_page``
-    was opened by a browser, over a WebSocket. ``_task`` is a request under way that takes more than one turn.
+    ``packet_outbox`` is the outbox under its own type; ``_inflight`` is the conversation's. ``is_from_page`` marks a
+    WebSocket opened by a browser. ``_task`` is a request in progress that takes more than one turn.
     """
 
-    __deletable__ = ["opening"]  # mypyc wants to be told
+    __deletable__ = ["opening"]  # mypyc requires this for ``del``
 
     def __init__(self, settings: MqttContext, driver: Driver, speaker: Speaker) -> None:
         self.settings = settings
@@ -84,21 +84,21 @@ class Connection(Machine):
         self._task: Iterator[None] | None = None
         self._is_turning = False
 
-    # What the edge asks
+    # Queries of the transport
 
     @property
     def phase(self) -> Phase:
-        """How far the connection got."""
+        """The phase of the connection for the transport."""
         return self.state.phase
 
     @property
     def vhost(self) -> VirtualHost | None:
-        """The virtual host it is in, once it is."""
+        """The client's virtual host; ``None`` before login."""
         return None if self.conversation is None else self.conversation.scope.vhost
 
     @property
     def user_name(self) -> str:
-        """Who is connected, empty before that is known."""
+        """The user name; empty before login."""
         return self.opening.user_name
 
     @property
@@ -107,7 +107,7 @@ class Connection(Machine):
         return self.conversation is not None and len(self.conversation.inflight) > 0
 
     def count(self, tally: MeterCount) -> None:
-        """Add the packets and publishes that were counted here."""
+        """Add this connection's packets and publishes to ``tally``."""
         tally.packets_received += self._packets
         tally.packets_sent += self.packet_outbox.packets
         if self.conversation is not None:
@@ -116,7 +116,7 @@ class Connection(Machine):
     # Bytes
 
     def receive(self, data: bytes) -> None:
-        """Feed bytes from the peer, cut anywhere."""
+        """Feed bytes from the peer, in pieces of any size."""
         if self.state is _CLOSED:
             self.is_held = False
             return
@@ -141,7 +141,7 @@ class Connection(Machine):
             self.end(ReasonCode.PROTOCOL_ERROR, str(violation))
 
     def _read(self, data: bytes) -> None:
-        """Act on each packet that is whole; keep what is left."""
+        """Handle each complete packet; keep the rest."""
         at, end, missing = 0, len(data), 1
         is_settling = False
         budget, packets = self._budget, self._packets
@@ -154,7 +154,7 @@ class Connection(Machine):
                 missing = 0
                 break
             first, length, start = data[at], data[at + 1], at + 2
-            if length > 0x7F:  # most packets are short: one byte tells the length
+            if length > 0x7F:  # most packets are short, with a length of one byte
                 found = remaining_length(data, at, end, self._limit)
                 if found is None:
                     break
@@ -188,33 +188,37 @@ class Connection(Machine):
             self.resume()
 
     def _may_read(self, size: int) -> bool:
-        """Whether the next packet may be looked at; those that come too early wait, up to a limit."""
+        """Whether the next packet may be parsed. Packets sent before the login is finished wait, up to a limit.
+
+        :raises MqttError: beyond that limit.
+        """
         if self.state in (State.GREETING, State.CHALLENGED):
             return True
         if self.state is State.CLOSED:
             return False
         if size > _EARLY_LIMIT:
-            raise MqttError(ReasonCode.PACKET_TOO_LARGE, "too much was sent before the connection was accepted")
+            text = f"{size} bytes sent before CONNACK; the limit is {_EARLY_LIMIT}"
+            raise MqttError(ReasonCode.PACKET_TOO_LARGE, text)
         return False
 
     def _perform(self, first: int, body: bytes) -> None:
-        """Act on a packet of an open connection."""
+        """Handle a packet of an open connection."""
         perform = REQUESTS.get(first >> 4)
         if perform is None:
             raise protocol_error(f"{name_of(first)} from a client")
         perform(self, first & 0x0F, body)
 
     def undertake(self, task: Iterator[None], work: int) -> None:
-        """Do a request that takes its time; what it yields are steps. What comes behind it waits until it is done.
+        """Start a long request as a task that yields after each step. Later packets wait until it is finished.
 
-        ``work`` are the units that reading the request took.
+        ``work`` is the cost of decoding the request, in units of the time budget.
         """
         self._task = task
         self._budget.work += work
         self._go_on_with_task()
 
     def _go_on_with_task(self) -> None:
-        """Do as many steps of the task as the turn's budget allows."""
+        """Run as many steps of the task as the turn's budget allows."""
         task, budget = self._task, self._budget
         assert task is not None
         for _ in task:
@@ -226,9 +230,9 @@ class Connection(Machine):
         self._task = None
 
     def _greet(self, first: int, body: bytes, length_size: int) -> None:
-        """Take a packet before the connection is open: CONNECT, or AUTH where a method asks for more.
+        """Handle a packet before the connection is open: CONNECT, or AUTH in a challenge-response login.
 
-        The remaining length of the first took ``length_size`` bytes; 5.0 alone forbids more than it needs.
+        ``length_size`` is the size of the remaining length; only 5.0 requires its shortest form.
         """
         packet_type = first >> 4
         if self.state is State.GREETING:
@@ -248,12 +252,12 @@ class Connection(Machine):
             raise protocol_error(f"{name_of(first)} while authenticating")  # MQTT-3.1.2-30
 
     def go_on(self) -> None:
-        """Look at what came while somebody was asked; called when the answer is there, maybe out of turn."""
+        """Parse the packets that arrived during authentication; called when it is finished, maybe outside a turn."""
         if self._incoming is not None:
             self.receive(b"")
 
     def opened(self, conversation: Conversation) -> None:
-        """The client is in its virtual host."""
+        """Enter the open state: the client is in its virtual host."""
         self.conversation = conversation
         self._inflight = conversation.inflight
         self.state = State.OPEN
@@ -263,31 +267,31 @@ class Connection(Machine):
     # Turns
 
     def awaits_turn(self) -> None:
-        """Something was published in this turn whose answer is due at its end."""
+        """Request ``end_turn`` at the end of this turn, for the acknowledgements of its publishes."""
         if not self._is_turning:
             self._is_turning = True
             self.outbox.defer_confirms()
 
     def end_turn(self) -> None:
-        """Let answers that are due into the outbox."""
+        """Write the acknowledgements that are due to the outbox."""
         if self._is_turning and self.conversation is not None:
             self._is_turning = False
             self.conversation.publishing.end_turn()
 
     def resume(self) -> None:
-        """Serve the consumers that waited because the way to the peer was full."""
+        """Serve the consumers that waited for room in the outbox or for credit."""
         if self.conversation is not None:
             self.conversation.delivering.resume()
 
     def publishing(self) -> None:
-        """The client publishes: it is held back from now on when publishers are."""
+        """Mark the client as a publisher, so that flow control applies to it."""
         if not self.has_published:
             self.has_published = True
             self.driver.publishing()
 
     @property
     def permissions(self) -> Permissions:
-        """What the client may do now. :raises AccessRefused: when it may do nothing here any more."""
+        """The client's current permissions. :raises AccessRefused: if it has lost access to the virtual host."""
         return self.opening.permissions
 
     def fail_confirms(self) -> None:
@@ -298,7 +302,7 @@ class Connection(Machine):
     # The end
 
     def end(self, reason: ReasonCode, text: str) -> None:
-        """End the connection from this side, with a word where the version has one (4.13)."""
+        """End the connection from this side, with the reason if the version can carry it (4.13)."""
         if self.state is State.CLOSED:
             return
         text = text[:_LONGEST_REASON]
@@ -309,10 +313,10 @@ class Connection(Machine):
         self.close()
 
     def explained(self, text: str, write: Callable[[Properties], bytes]) -> bytes:
-        """Return a packet that says why, in words too if the client wants them (MQTT-3.1.2-29) and can take them.
+        """Return the packet that ``write`` builds, with a reason string if the client accepts it (MQTT-3.1.2-29).
 
-        ``write`` makes it of its properties. It goes without words that would make it too large (MQTT-3.2.2-19,
-        MQTT-3.4.2-2, MQTT-3.5.2-2, MQTT-3.7.2-2, MQTT-3.9.2-1, MQTT-3.11.2-1, MQTT-3.14.2-3).
+        ``write`` takes the properties. The reason string is omitted if it would make the packet too large
+        (MQTT-3.2.2-19, MQTT-3.4.2-2, MQTT-3.5.2-2, MQTT-3.7.2-2, MQTT-3.9.2-1, MQTT-3.11.2-1, MQTT-3.14.2-3).
         """
         if self.explains and self.version == 5:
             packet = write({PropertyId.REASON_STRING: text[:_LONGEST_REASON]})
@@ -321,37 +325,37 @@ class Connection(Machine):
         return write({})
 
     def _last_word(self, reason: ReasonCode, said: Properties) -> bytes:
-        """Return the packet that tells why the connection ends; empty where there is none, or nobody to tell."""
+        """Return the DISCONNECT or refusing CONNACK; empty if the version has none or is not known yet."""
         if self.conversation is not None:
             return disconnect(self.version, reason, said)
         return connack(self.version, False, reason, said) if self.version else b""
 
     def close(self) -> None:
-        """Close the transport; what the client held is let go of at once."""
+        """Close the transport and release everything the client held."""
         if self.state is not State.CLOSED:
             self.state = State.CLOSED
             self._let_go()
             self.driver.hang_up()
 
     def displaced(self) -> None:
-        """The same client connects again (MQTT-3.1.4-3)."""
+        """End the connection because the same client connects again (MQTT-3.1.4-3)."""
         self.end(ReasonCode.SESSION_TAKEN_OVER, "the session was taken over by another connection")
 
     def force_close(self, reason: str) -> None:
-        """End the connection from this side."""
+        """End the connection on behalf of the operator or of a shutdown."""
         is_stop = "shutdown" in reason
         self.end(ReasonCode.SERVER_SHUTTING_DOWN if is_stop else ReasonCode.ADMINISTRATIVE_ACTION, reason)
 
     def time_out(self) -> None:
-        """Nothing came for one and a half times the keep alive (MQTT-3.1.2-22)."""
+        """End the connection: nothing arrived for one and a half times the keep alive (MQTT-3.1.2-22)."""
         self.end(ReasonCode.KEEP_ALIVE_TIMEOUT, "keep alive timeout")
 
     def fault(self) -> None:
-        """End the connection because something of ours broke."""
+        """End the connection because of an internal error."""
         self.end(ReasonCode.UNSPECIFIED_ERROR, "internal error")
 
     def lost(self) -> None:
-        """The transport is gone: release everything, with what knows us, so that no cycle is left of it."""
+        """Release everything after the transport is lost, including back references, to leave no reference cycle."""
         self.state = State.CLOSED
         self._let_go()
         self.conversation = self._inflight = None

@@ -1,4 +1,4 @@
-"""What a connection has once it is in its virtual host: a session, and the parts that serve it."""
+"""The parts of an open connection: the session, and the objects that serve it."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ _PUBCOMP: Final = 0x70
 
 
 class Conversation:
-    """Owns the parts of one open connection, and sees to it that they end in order."""
+    """Owns the parts of one open connection and closes them in order."""
 
     __slots__ = ("_is_over", "delivering", "feed", "inflight", "publishing", "scope", "subscribing", "will")
 
@@ -42,9 +42,9 @@ class Conversation:
         return self.scope.session
 
     def acknowledge(self, first: int, packet_id: int) -> bool:
-        """Take what says nothing but a packet identifier, by its first byte; return whether that is such a packet's.
+        """Handle an acknowledgement that is only a packet identifier; return whether ``first`` is the byte of one.
 
-        A PUBACK does not come this way.
+        PUBACK is handled elsewhere.
         """
         if first == _PUBREC:
             self.inflight.received(packet_id)
@@ -57,19 +57,19 @@ class Conversation:
         return True
 
     def depart(self, expiry_s: int | None, keeps_will: bool) -> None:
-        """The client says goodbye: it may change how long its session waits, though not give it a life (3.14.2.2.2).
+        """Handle a DISCONNECT: it may change the session's expiry, but not from 0 to more (3.14.2.2.2).
 
-        :raises MqttError: when it tries to.
+        :raises MqttError: if the client tries that.
         """
         if expiry_s is not None:
             if expiry_s and not self.session.expiry_s:
-                raise protocol_error("a session that was to end with its connection cannot be given an expiry")
+                raise protocol_error("Session Expiry Interval was 0 in CONNECT, so DISCONNECT cannot change it")
             self.session.expiry_s = min(expiry_s, self.scope.settings.max_session_expiry_s)
         if not keeps_will:
             self.will = None
 
     def close(self) -> None:
-        """End: what is under way goes back, the will is published, the session waits or ends. Harmless twice."""
+        """Requeue deliveries, publish the will, and suspend or end the session. Safe to call twice."""
         if self._is_over:
             return
         self._is_over = True
@@ -79,11 +79,11 @@ class Conversation:
             self.feed.close()
             if self.will is not None:
                 self.will.leave(self.scope)
-        finally:  # whatever fails above, the session is let go of, or no client could have it again
+        finally:  # a session that stays open after a failure could never be resumed
             self.scope.vhost.sessions.close(self.session)
 
     def count(self, tally: MeterCount) -> None:
-        """Add what went each way."""
+        """Add the traffic of both directions to ``tally``."""
         counters = self.inflight.counters
         tally.packets_sent += counters.deliver
         tally.publishes_received += counters.publish

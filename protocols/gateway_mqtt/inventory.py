@@ -1,4 +1,4 @@
-"""What MQTT holds in one virtual host at one moment: sessions, what they asked for, what waits for them."""
+"""Counts of the MQTT sessions, subscriptions and messages of one virtual host."""
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Final
 from gateway.kernel.sessions.session import Session
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 
-#: Sessions looked at in one step.
+#: Sessions counted in one step.
 _STRIDE: Final = 50
 
 
@@ -15,10 +15,10 @@ _STRIDE: Final = 50
 class Inventory:
     """Counts of sessions, subscriptions and messages.
 
-    ``maximum`` is how many clients were connected at the same time, ``subscriptions`` are those shared with nobody,
-    ``stored`` the messages that wait or are retained, with the bytes of their bodies, ``inflight`` those sent and not
-    acknowledged, ``dropped`` those that a full queue had no room for since the start. ``curious`` are the sessions
-    that asked for topics of the broker itself.
+    ``maximum`` is the highest number of clients connected at the same time. ``subscriptions`` excludes shared ones.
+    ``stored`` counts queued and retained messages, ``stored_bytes`` their bodies, ``inflight`` the messages sent and
+    not acknowledged, ``dropped`` those dropped by full queues since the start. ``curious`` are the sessions subscribed
+    to ``$SYS`` topics.
     """
 
     total: int
@@ -36,12 +36,12 @@ class Inventory:
 
     @property
     def disconnected(self) -> int:
-        """Sessions that wait for their client."""
+        """The number of sessions without a connected client."""
         return self.total - self.connected
 
 
 def inventory_of(vhost: VirtualHost) -> Generator[None, None, Inventory]:
-    """Look at a virtual host, some sessions in each step; return what is there."""
+    """Count a virtual host, some sessions in each step; return the counts."""
     sessions, retained = vhost.sessions, vhost.retained
     inventory = Inventory(
         total=len(sessions),
@@ -61,7 +61,7 @@ def inventory_of(vhost: VirtualHost) -> Generator[None, None, Inventory]:
 
 
 def _add(inventory: Inventory, session: Session) -> None:
-    """Count one session and its own queues; a group's queue is everybody's, and in no inventory."""
+    """Add one session and its own queues; the queues of shared subscriptions are not counted."""
     subscriptions = session.subscriptions
     inventory.subscriptions += len(subscriptions) - subscriptions.shared
     inventory.shared_subscriptions += subscriptions.shared

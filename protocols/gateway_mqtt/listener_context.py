@@ -1,4 +1,4 @@
-"""What the composition root gives to the MQTT side of the gateway."""
+"""Settings and services that the composition root passes to an MQTT listener."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,11 +14,11 @@ from gateway_mqtt.translation.topics import LOSSY, REVERSIBLE, TopicBounds, Topi
 
 @dataclass(frozen=True, slots=True)
 class MqttContext:
-    """Settings of a listener. ``lossy_vhosts`` map topics as RabbitMQ does.
+    """Settings of a listener. ``lossy_vhosts`` are the virtual hosts with RabbitMQ's topic mapping.
 
-    Sizes are in bytes, ``token`` makes the identifier of a client that brings none. ``prefetch`` is how many
-    deliveries a client may leave unacknowledged, at most its own Receive Maximum; one that says more than
-    ``max_inflight`` gets that many. ``max_subscriptions`` is for one session, ``max_filters`` for one request.
+    Sizes are in bytes. ``token`` generates the identifier of a client without one. ``prefetch`` is the default Receive
+    Maximum of a client, and ``max_inflight`` the upper limit of its own. ``max_subscriptions`` is per session,
+    ``max_filters`` per request.
     """
 
     broker: Broker
@@ -44,12 +44,12 @@ class MqttContext:
     encoders: "Encoders" = field(default_factory=lambda: Encoders())
 
     def mapping_of(self, vhost: str) -> TopicMapping:
-        """Return how topics become routing keys in a virtual host."""
+        """Return the mapping of topics to routing keys in a virtual host."""
         return LOSSY if vhost in self.lossy_vhosts else REVERSIBLE
 
 
 class Encoders:
-    """The encoders of a process: one for each version and mapping, so that all clients of both share encodings."""
+    """The encoders of a process: one per version and mapping, so that clients share encoded packets."""
 
     def __init__(self) -> None:
         self._encoders: Mapping[tuple[bool, TopicMapping], Encoder] = {
@@ -57,5 +57,5 @@ class Encoders:
         }
 
     def of(self, version: int, mapping: TopicMapping) -> Encoder:
-        """Return the encoder for clients of a version in virtual hosts of a mapping."""
+        """Return the encoder for a protocol version and a topic mapping."""
         return self._encoders[version == 5, mapping]

@@ -1,12 +1,11 @@
-"""What the MQTT clients of a node sent and received, all of them together: numbers that only grow.
+"""Traffic counters of all MQTT clients of a node.
 
-Each connection counts for itself, in places where it costs next to nothing. Nobody adds the counts up but who asks, so
-that no client pays for the others.
+Each connection keeps its own counters. They are summed only on request, so publishers and subscribers pay nothing.
 """
 
 from typing import Final, Protocol
 
-#: What is counted. Packets are of all kinds, payloads are those of PUBLISH, in bytes.
+#: Names of the counters. Packets are of all types; payloads are those of PUBLISH, in bytes.
 COUNTED: Final = (
     *("bytes_received", "bytes_sent", "packets_received", "packets_sent"),
     *("publishes_received", "publishes_sent", "payload_received", "payload_sent"),
@@ -14,7 +13,7 @@ COUNTED: Final = (
 
 
 class MeterCount:
-    """A sum of counts. Whoever counted adds to it."""
+    """A sum of counters; each connection adds its own."""
 
     __slots__ = COUNTED
 
@@ -29,7 +28,7 @@ class MeterCount:
         self.payload_sent = 0
 
     def copied(self) -> "MeterCount":
-        """Return one that says the same."""
+        """Return a copy."""
         copy = MeterCount()
         for name in COUNTED:
             setattr(copy, name, getattr(self, name))
@@ -37,7 +36,7 @@ class MeterCount:
 
 
 class ClientCounters:
-    """The messages that one client published and was delivered, and the bytes of their payloads."""
+    """The messages one client published and received, and the bytes of their payloads."""
 
     __slots__ = ("deliver", "payload_received", "payload_sent", "publish")
 
@@ -49,17 +48,17 @@ class ClientCounters:
 
 
 class Metered(Protocol):
-    """A connection, as the meter sees it."""
+    """A connection with counters."""
 
     def count(self, tally: MeterCount) -> None:
-        """Add what was counted since it began."""
+        """Add the counts since the connection opened to ``tally``."""
         ...
 
 
 class Meter:
-    """Owns the counts of a node's clients, those that left included.
+    """Owns the counters of a node's clients, including closed connections.
 
-    ``sockets`` are the connections that were opened, ``connects`` the CONNECT packets that came.
+    ``sockets`` counts opened connections, ``connects`` the CONNECT packets received.
     """
 
     def __init__(self) -> None:
@@ -69,18 +68,18 @@ class Meter:
         self._departed = MeterCount()
 
     def enter(self, connection: Metered) -> None:
-        """A connection was opened: count it, and what it will count."""
+        """Register a new connection."""
         self.sockets += 1
         self._present[connection] = None
 
     def leave(self, connection: Metered) -> None:
-        """A connection ends: keep what it counted. Harmless twice."""
+        """Keep the counts of a connection that closes. Safe to call twice."""
         if connection in self._present:
             del self._present[connection]
             connection.count(self._departed)
 
     def total(self) -> MeterCount:
-        """Return what all of them counted."""
+        """Return the sum of all connections, open and closed."""
         total = self._departed.copied()
         for connection in self._present:
             connection.count(total)

@@ -1,4 +1,4 @@
-"""The answer to MQTT clients while the broker starts: CONNACK with 0x88, or with return code 3 before 5.0."""
+"""The refusal of MQTT clients while the broker starts: CONNACK with 0x88, or with return code 3 before 5.0."""
 
 from typing import Final
 
@@ -10,14 +10,14 @@ from gateway_mqtt.codec.packet_types import PacketType
 from gateway_mqtt.codec.properties import PropertyId
 from gateway_mqtt.codec.reasons import ReasonCode
 
-#: Protocol name and level of the longest name that is known, ``MQIsdp``: the rest of a CONNECT is not read.
+#: The size of the longest protocol name, ``MQIsdp``, with its length and level: the rest of a CONNECT is not read.
 _ENOUGH: Final = 2 + 6 + 1
 
 
 def refusal(data: bytes, reason: str) -> bytes | None:
-    """Return the answer to the first bytes of a client; ``None`` while they do not tell its version.
+    """Return the answer to the first bytes of a client; ``None`` until they contain its version.
 
-    Empty for what is no CONNECT: such a connection is closed without an answer (MQTT-3.1.0-1).
+    Empty if they are not a CONNECT: the connection is closed without an answer (MQTT-3.1.0-1).
     """
     if data[0] >> 4 != PacketType.CONNECT:
         return b""

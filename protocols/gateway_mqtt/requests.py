@@ -1,4 +1,4 @@
-"""What an open connection does for each kind of packet; PUBLISH and short acknowledgements go past it."""
+"""Handlers for each packet type of an open connection; PUBLISH and short acknowledgements bypass them."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -34,7 +34,7 @@ def _pubrec(connection: "Connection", flags: int, body: bytes) -> None:
 
 
 def _settle(inflight: Inflight, take: Callable[[int], None], packet_id: int, reason: ReasonCode) -> None:
-    """Let the delivery be refused if the client says so, else taken."""
+    """Reject the delivery if the client reports an error, else call ``take``."""
     if reason.is_error:
         inflight.refuse(packet_id)
     else:
@@ -52,7 +52,7 @@ def _pubcomp(connection: "Connection", flags: int, body: bytes) -> None:
 
 
 def _ack(connection: "Connection", packet_type: PacketType, flags: int, body: bytes) -> tuple[int, ReasonCode]:
-    """Return what an acknowledgement is about, and what it says of it."""
+    """Return the packet identifier and the reason of an acknowledgement."""
     check_flags(connection.version, packet_type, flags)
     packet_id, reason, _ = decode_ack(connection.version, packet_type, body)
     return packet_id, reason
@@ -84,7 +84,7 @@ def _authenticate_again(connection: "Connection", flags: int, body: bytes) -> No
 
 
 def _disconnect(connection: "Connection", flags: int, body: bytes) -> None:
-    """Let the client go; its will goes with it unless it asked otherwise (MQTT-3.14.4-3)."""
+    """Close the connection; discard its will unless the reason keeps it (MQTT-3.14.4-3)."""
     packet = decode_disconnect(connection.version, flags, body)
     expiry_s = packet.properties.get(PropertyId.SESSION_EXPIRY_INTERVAL)
     _conversation(connection).depart(expiry_s, keeps_will=packet.reason is not ReasonCode.SUCCESS)
@@ -92,14 +92,14 @@ def _disconnect(connection: "Connection", flags: int, body: bytes) -> None:
 
 
 def _conversation(connection: "Connection") -> Conversation:
-    """Return what an open connection has."""
+    """Return the conversation of an open connection."""
     assert connection.conversation is not None
     return connection.conversation
 
 
 Perform: TypeAlias = "Callable[[Connection, int, bytes], None]"
 
-#: Packet type to what is done, given the flags and the body.
+#: The handlers by packet type; each gets the connection, the flags and the body.
 REQUESTS: Final[Mapping[int, Perform]] = {
     PacketType.CONNECT: _connect_again,
     PacketType.PUBACK: _puback,

@@ -1,4 +1,4 @@
-"""What the parts of one connection share once it is in its virtual host."""
+"""The context that the parts of one open connection share."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
@@ -14,37 +14,37 @@ from gateway_mqtt.listener_context import MqttContext
 from gateway_mqtt.traffic.packet_outbox import PacketOutbox
 from gateway_mqtt.translation.topics import TopicMapping
 
-#: First levels of topics that no client publishes to: what the broker tells of itself, and what is no topic.
+#: Reserved first levels of topics, to which clients cannot publish.
 _OF_THE_BROKER: Final = ("$SYS", "$share")
 
 _NO_WILDCARDS: Final = str.maketrans({"*": "%2A", "#": "%23"})
 
 
 class Host(Protocol):
-    """The connection, as its parts see it. ``max_packet_size`` is the largest packet that the client takes."""
+    """The connection, as seen by its parts. ``max_packet_size`` is the client's Maximum Packet Size."""
 
     max_packet_size: int
 
     @property
     def permissions(self) -> Permissions:
-        """What the client may do now. :raises AccessRefused: when it may do nothing here any more."""
+        """The client's current permissions. :raises AccessRefused: if it has lost access to the virtual host."""
         ...
 
     def publishing(self) -> None:
-        """The client publishes: it is held back from now on when publishers are."""
+        """Mark the client as a publisher, so that flow control applies to it."""
         ...
 
     def awaits_turn(self) -> None:
-        """Something was published in this turn whose answer is due at its end."""
+        """Request a call at the end of this turn, for the acknowledgements of its publishes."""
         ...
 
     def explained(self, text: str, write: Callable[[Properties], bytes]) -> bytes:
-        """Return the packet that ``write`` makes, with why in words if the client wants and can take them."""
+        """Return the packet that ``write`` builds, with a reason string if the client accepts it."""
         ...
 
 
 class Scope:
-    """One connection's place: who, where, under which rules. ``version`` is 3, 4 or 5 for 3.1, 3.1.1 and 5.0."""
+    """The context of one connection: session, virtual host, settings. ``version`` is 3 (3.1), 4 (3.1.1) or 5 (5.0)."""
 
     __slots__ = (
         "exchange_name",
@@ -88,17 +88,17 @@ class Scope:
 
     @property
     def exchange(self) -> Exchange:
-        """The exchange of all topics. :raises NotFound: when an operator deleted it."""
+        """The exchange of MQTT messages. :raises NotFound: if an operator deleted it."""
         return self.vhost.exchange(self.exchange_name)
 
     def may_publish(self, topic: str, routing_key: str) -> bool:
-        """Whether the client may publish to a topic: to none that is the broker's own, whoever it is."""
+        """Whether the client may publish to a topic; never to a reserved one."""
         if topic.partition("/")[0] in _OF_THE_BROKER or routing_key.partition(".")[0] in _OF_THE_BROKER:
-            return False  # RabbitMQ's mapping makes ``$SYS/a`` of ``$SYS.a``
+            return False  # with RabbitMQ's mapping ``$SYS.a`` becomes ``$SYS/a``
         return self.may_use(Operation.WRITE, routing_key)
 
     def may_use(self, operation: Operation, routing_key: str) -> bool:
-        """Whether the client may publish under a topic (write), or subscribe to one (read)."""
+        """Whether the client may publish to a topic (write) or subscribe to it (read)."""
         permissions = self.host.permissions
         if not permissions.may(operation, self.exchange_name):
             return False
@@ -108,9 +108,9 @@ class Scope:
 
     @property
     def topic_variables(self) -> Mapping[str, str]:
-        """What ``{client_id}`` and ``{username}`` stand for in patterns of topics: the names as routing keys show them.
+        """The values of ``{client_id}`` and ``{username}`` in topic permissions, in the form of routing keys.
 
-        A wildcard among them is no wildcard, or a client that calls itself ``*`` could hear all others.
+        Wildcards in them are escaped; otherwise a client named ``*`` could read the topics of all others.
         """
         names = {"client_id": self.client_id, "username": self.origin.user}
         return {variable: self.mapping.routing_key(name).translate(_NO_WILDCARDS) for variable, name in names.items()}

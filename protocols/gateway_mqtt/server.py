@@ -1,4 +1,4 @@
-"""The only contact of MQTT with Twisted: moves bytes between a transport and a connection, decides nothing."""
+"""The Twisted protocol of MQTT: moves bytes between a transport and a connection; the only use of Twisted here."""
 
 from dataclasses import replace
 from typing import Final
@@ -19,12 +19,12 @@ from gateway_mqtt.meter import MeterCount
 
 _log: Final = StructuredLog("mqtt")
 
-#: What RabbitMQ calls every client, for none says what it is.
+#: RabbitMQ's product name for every MQTT client, because MQTT clients do not send one.
 _PRODUCT: Final = "MQTT client"
 
 
 class MqttServer(PeerProtocol):
-    """One connection's transport and clockwork."""
+    """The transport side of one connection, with its timers."""
 
     protocol_name = "MQTT"
 
@@ -35,47 +35,47 @@ class MqttServer(PeerProtocol):
 
     @property
     def connection(self) -> Connection:
-        """The machine while the peer is there. The line alone keeps it, so that a lost connection leaves no cycle."""
+        """The connection. Only the line refers to it, so that a lost connection leaves no reference cycle."""
         machine = self.line.machine
         assert isinstance(machine, Connection)
         return machine
 
     def connectionMade(self) -> None:
-        """A client connected."""
+        """Start the connection."""
         super().connectionMade()
         if isinstance(self.transport, MessageTransport):
             self.connection.is_from_page = bool(self.transport.origin)
         self._meter.enter(self)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """The client is gone."""
+        """Release the connection."""
         self._meter.leave(self)
         super().connectionLost(reason)
 
     def count(self, tally: MeterCount) -> None:
-        """Add what went each way."""
+        """Add the traffic of both directions to ``tally``."""
         received, sent = self.octets
         tally.bytes_received += received
         tally.bytes_sent += sent
         self.connection.count(tally)
 
     def tick(self) -> None:
-        """Mind time limits, and refusals that are held back."""
+        """Check time limits and delayed refusals."""
         super().tick()
         machine = self.line.machine
         if isinstance(machine, Connection):  # the tick may have ended it
             machine.opening.tick()
 
     def on_tick(self) -> None:
-        """Give a client up that was silent for one and a half times its keep alive (MQTT-3.1.2-22)."""
+        """Close a connection that was silent for one and a half times its keep alive (MQTT-3.1.2-22)."""
         limit_s = self.connection.keep_alive_s
         if limit_s and self.silent > 1.5 * limit_s * TICKS_PER_S:
             self.connection.time_out()
 
     def facts(self) -> ConnectionInfo:
-        """Tell what a listing shows of it."""
+        """Return the connection's data for listings."""
         machine, said = self.line.machine, super().facts()
-        if not isinstance(machine, Connection):  # a list that takes several turns may ask after the end
+        if not isinstance(machine, Connection):  # a listing that takes several turns may call this after the end
             return said
         client_id = machine.opening.client_id
         protocol = PROTOCOLS.get(machine.version, self.protocol_name)
@@ -89,7 +89,7 @@ class MqttServer(PeerProtocol):
 
 
 class MqttFactory(Factory):
-    """Makes the server side of each connection of a listener. ``settings`` hold for connections to come."""
+    """Creates the server side of each connection. A change of ``settings`` affects new connections only."""
 
     noisy = False
 

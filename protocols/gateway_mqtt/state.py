@@ -1,4 +1,4 @@
-"""How far a connection got."""
+"""The states of an MQTT connection."""
 
 from enum import Enum, auto
 
@@ -8,16 +8,16 @@ from gateway.net.machine import Phase
 class State(Enum):
     """The states of a connection, in the order of its life."""
 
-    GREETING = auto()  # a CONNECT has to come first (MQTT-3.1.0-1)
-    JUDGING = auto()  # somebody is asked who this is; what comes meanwhile waits
-    CHALLENGED = auto()  # an AUTH or DISCONNECT has to come next
-    TURNED_AWAY = auto()  # the refusal is held back for a while, against guessing
+    GREETING = auto()  # the first packet must be CONNECT (MQTT-3.1.0-1)
+    JUDGING = auto()  # authentication is in progress; further packets wait
+    CHALLENGED = auto()  # the next packet must be AUTH or DISCONNECT
+    TURNED_AWAY = auto()  # the refusal is delayed, to slow down password guessing
     OPEN = auto()
     CLOSED = auto()
 
     @property
     def phase(self) -> Phase:
-        """The state as the clockwork sees it."""
+        """The phase of this state for the transport."""
         if self is State.OPEN:
             return Phase.OPEN
         return Phase.LEAVING if self is State.CLOSED else Phase.ENTERING

@@ -1,7 +1,7 @@
-"""What the broker tells of itself below ``$SYS/broker``, as Mosquitto does: topics, and messages for who asked.
+"""The ``$SYS/broker`` topics: statistics of the broker for MQTT clients, as in Mosquitto.
 
-The values are retained without a store, so that a new subscriber gets them at once, and offered to the queues of those
-that have subscribed already. Nothing is published: routes of an exchange, and so ``#``, are for what clients say.
+Values are retained in memory, so that a new subscriber gets them at once, and offered to the queues of present
+subscribers. They are not published to the exchange, so bindings such as ``#`` do not receive them.
 
 Sessions, subscriptions and messages are those of the subscriber's virtual host. Traffic is the node's.
 """
@@ -19,30 +19,30 @@ from gateway_mqtt.meter import Meter
 from gateway_mqtt.translation.header import mqtt_header
 from gateway_mqtt.translation.topics import REVERSIBLE
 
-#: What all topics have before their names.
+#: The prefix of all topics.
 PREFIX: Final = "$SYS/broker/"
 
-#: Whose numbers are averaged: below ``load`` under the same name.
+#: The counters with averages, which are below ``load`` under the same names.
 _AVERAGED: Final = (
     *("messages/received", "messages/sent", "publish/received", "publish/sent", "publish/dropped"),
     *("bytes/received", "bytes/sent", "sockets", "connections"),
 )
 
-#: Sessions that are told a value in one step.
+#: Sessions that get a value in one step.
 _STRIDE: Final = 50
 
-#: The shortest time that a rate is worked out for, in seconds.
+#: The shortest time over which a rate is calculated, in seconds.
 _MOMENT_S: Final = 0.001
 
 Values = dict[str, str]
-"""What topics say, by their names behind the prefix."""
+"""The values of topics, by their names without the prefix."""
 
 
 class SysTopics:
-    """Looks at the broker now and then, and tells what has changed. Owns the averages.
+    """Publishes the changed statistics periodically. Owns the averages.
 
-    ``memory`` tells how many bytes the process holds, ``turns`` how long turns of the event loop take; ``exchange`` is
-    that of all topics.
+    ``memory`` returns the memory of the process in bytes, ``turns`` the durations of event loop turns. ``exchange`` is
+    the exchange of MQTT messages.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class SysTopics:
         self._header = mqtt_header(qos=0, retain=False, version5=True, client_id="", block=b"")
 
     def tell(self) -> Iterator[None]:
-        """Look at everything and tell it, one step each time this is asked on."""
+        """Collect all values and distribute those that changed, one step per iteration."""
         inventory_by_vhost: dict[VirtualHost, Inventory] = {}
         for vhost in list(self._broker.vhost_by_name.values()):
             inventory_by_vhost[vhost] = yield from inventory_of(vhost)
@@ -76,12 +76,12 @@ class SysTopics:
         of_node = self._values_of_node()
         for vhost, inventory in inventory_by_vhost.items():
             for name, value in (of_node | values_of(inventory)).items():
-                if self._broker.vhost_by_name.get(vhost.name) is vhost:  # it may go while we are at it
+                if self._broker.vhost_by_name.get(vhost.name) is vhost:  # it may be deleted between two steps
                     yield from self._tell(vhost, inventory.curious, name, value)
                 yield
 
     def _tell(self, vhost: VirtualHost, curious: list[Session], name: str, value: str) -> Iterator[None]:
-        """Retain a value that is not what it was, and offer it to who wants to know, to some of them in each step."""
+        """Retain a changed value and offer it to the subscribers, some of them in each step."""
         routing_key = REVERSIBLE.routing_key(PREFIX + name)
         body = value.encode()
         kept = vhost.retained.get(routing_key)
@@ -95,7 +95,7 @@ class SysTopics:
                 yield
 
     def _add_dropped(self, inventory_by_vhost: Mapping[VirtualHost, Inventory]) -> None:
-        """Add what was dropped since the last look; what a deleted queue counted is not taken back."""
+        """Add the drops since the last collection; those of deleted queues stay included."""
         dropped_in = {vhost.name: inventory.dropped for vhost, inventory in inventory_by_vhost.items()}
         self._dropped += sum(max(0, count - self._dropped_in.get(name, 0)) for name, count in dropped_in.items())
         self._dropped_in = dropped_in
@@ -124,7 +124,7 @@ class SysTopics:
         return said | {name: str(count) for name, count in counts.items()} | self._averages() | turns
 
     def _reach(self, counts: Mapping[str, int], now_s: float) -> None:
-        """Let the averages know. Nothing is averaged over no time: the first look is at the start."""
+        """Update the averages, unless no time has passed: the first collection is at the start."""
         elapsed_s, self._looked_s = now_s - self._looked_s, now_s
         if elapsed_s >= _MOMENT_S:
             for name, load in self._loads.items():
@@ -139,7 +139,7 @@ class SysTopics:
 
 
 def values_of(inventory: Inventory) -> Values:
-    """Return what the topics of one virtual host say. Those that Mosquitto calls deprecated say it again."""
+    """Return the values for one virtual host, including the names that Mosquitto calls deprecated."""
     counts = {
         "clients/total": inventory.total,
         "clients/connected": inventory.connected,
@@ -160,7 +160,7 @@ def values_of(inventory: Inventory) -> Values:
 
 
 def _offer(session: Session, message: Message) -> None:
-    """Offer a message to a session that asked for it, unless its client is away: it would be stale when it is back."""
+    """Offer a value to a subscribed session, unless its client is offline: it would be stale later."""
     terms = session.subscriptions.terms(message.routing_key)
     if terms is None or session.holder is None:
         return

@@ -174,7 +174,7 @@ def test_a_wrong_password_is_refused(scram: Scram) -> None:
 
 NOT_AT_ALL = [
     (b"nobody", "no such user"),
-    (b"imported", "only a hash is known of the password of user 'imported': it has to be set again for SCRAM-SHA-256"),
+    (b"imported", "user 'imported' has only a password hash; set the password again to use SCRAM-SHA-256"),
 ]
 
 

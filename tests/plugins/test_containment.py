@@ -344,7 +344,7 @@ def test_an_authenticator_that_answers_nonsense_lets_nobody_in(answer: object) -
     answers: list[Principal | None] = []
     access.authenticate(HERE, answers.append)
     assert answers == [None]
-    assert seen == [f"authenticator: the authenticator answered {answer!r}, which is no Principal"]
+    assert seen == [f"authenticator: the authenticator answered {answer!r}, expected a Principal"]
 
 
 @pytest.mark.parametrize("error", [RuntimeError("down"), SystemExit(1)])

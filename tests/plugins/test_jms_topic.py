@@ -29,9 +29,9 @@ def test_a_message_goes_where_the_selector_is_true_whatever_its_key() -> None:
 
 
 REFUSED: list[tuple[Arguments, str]] = [
-    ({}, "has one of the arguments x-jms-selector and rjms_erlang_selector"),
-    ({"x-jms-selector": "TRUE", "rjms_erlang_selector": "'true'."}, "has one of the arguments"),
-    ({"x-jms-selector": 1}, "x-jms-selector is text"),
+    ({}, "exactly one of the arguments x-jms-selector and rjms_erlang_selector"),
+    ({"x-jms-selector": "TRUE", "rjms_erlang_selector": "'true'."}, "exactly one of the arguments"),
+    ({"x-jms-selector": 1}, "x-jms-selector must be text"),
     ({"x-jms-selector": "a ="}, "cannot parse x-jms-selector: expected a name or a value but found the end"),
     ({"rjms_erlang_selector": "{a"}, "cannot parse rjms_erlang_selector: not an Erlang term at character 3"),
 ]

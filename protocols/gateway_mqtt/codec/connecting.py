@@ -1,4 +1,4 @@
-"""Reading a CONNECT (3.1), in the three versions there are."""
+"""Decoding of CONNECT packets (3.1) of MQTT 3.1, 3.1.1 and 5.0."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ from gateway_mqtt.codec.reasons import ReasonCode
 from gateway_mqtt.translation.topics import check_topic
 
 VERSIONS: Final = frozenset({("MQIsdp", 3), ("MQTT", 4), ("MQTT", 5)})
-"""The pairs of protocol name and level that are served."""
+"""The supported pairs of protocol name and protocol level."""
 
 _USERNAME: Final = 0x80
 _PASSWORD: Final = 0x40
@@ -22,10 +22,10 @@ _RESERVED: Final = 0x01
 
 
 def connect_version(body: bytes) -> int:
-    """Return the version in whose words a CONNECT that cannot be accepted is to be refused: 3, 4 or 5.
+    """Return the version in which to refuse a CONNECT that cannot be accepted: 3, 4 or 5.
 
-    A client of a later version than ours is told in 5.0 (MQTT-3.1.2-2), what cannot be read at all in 3.1.1. Bridges
-    mark the level with its highest bit and try again without it.
+    A later version than 5 is refused in 5.0 (MQTT-3.1.2-2), an unreadable CONNECT in 3.1.1. The highest bit of the
+    level is ignored: bridges set it and try again without it.
     """
     try:
         _, at = read_utf8(body, 0, len(body))
@@ -36,10 +36,10 @@ def connect_version(body: bytes) -> int:
 
 
 def decode_connect(body: bytes, flags: int = 0) -> Connect:
-    """Read a CONNECT.
+    """Decode a CONNECT.
 
-    :raises MqttError: ``UNSUPPORTED_PROTOCOL_VERSION`` for a name and level that are not served,
-        ``CLIENT_IDENTIFIER_NOT_VALID`` for an empty one where the version forbids it, besides what all readers raise.
+    :raises MqttError: ``UNSUPPORTED_PROTOCOL_VERSION`` for an unsupported name or level,
+        ``CLIENT_IDENTIFIER_NOT_VALID`` for an empty identifier that the version forbids, and the errors of the readers.
     """
     version, name, at = _read_version(body)
     end = len(body)
@@ -70,7 +70,7 @@ def _read_version(body: bytes) -> tuple[int, str, int]:
 
 
 def _check_flags(version: int, flags: int, connect_flags: int) -> None:
-    """Refuse flags that are reserved, or speak of what is absent; 3.1 gives those no meaning."""
+    """Refuse reserved flags and flags of absent fields; 3.1 leaves those flags undefined."""
     if flags:
         raise malformed(f"flags {flags:#x} in CONNECT")  # MQTT-2.1.3-1
     if connect_flags & _RESERVED:
@@ -87,7 +87,7 @@ def _check_authentication(properties: Properties) -> None:
 
 
 def _read_will(version: int, connect_flags: int, body: bytes, at: int) -> tuple[WillPacket, int]:
-    """Read the Will (3.1.3.2 to 3.1.3.4)."""
+    """Decode the Will (3.1.3.2 to 3.1.3.4)."""
     end = len(body)
     qos = connect_flags >> 3 & 0x03
     if qos == 3:
@@ -104,7 +104,7 @@ def _read_will(version: int, connect_flags: int, body: bytes, at: int) -> tuple[
 
 
 def _read_credentials(version: int, connect_flags: int, body: bytes, at: int) -> tuple[str | None, bytes | None, int]:
-    """Read user name and password. In 3.1 either may be announced and yet be missing at the end of the packet."""
+    """Decode user name and password. In 3.1 the packet may end before a field that its flag announces."""
     username, password = None, None
     end = len(body)
     if connect_flags & _USERNAME and not (version == 3 and at == end):
@@ -115,9 +115,10 @@ def _read_credentials(version: int, connect_flags: int, body: bytes, at: int) ->
 
 
 def _check_client_id(version: int, client_id: str, clean_start: bool) -> None:
-    """Refuse the empty client identifier where the server may not choose one.
+    """Refuse an empty client identifier that the server may not replace.
 
-    3.1 wants at least one character (up to 23, which its successors dropped), 3.1.1 a clean session (MQTT-3.1.3-8).
+    3.1 requires at least one character; its upper limit of 23 was dropped later. 3.1.1 requires a clean session
+    (MQTT-3.1.3-8).
     """
     if not client_id and (version == 3 or (version == 4 and not clean_start)):
         raise MqttError(ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, "the client identifier is empty")

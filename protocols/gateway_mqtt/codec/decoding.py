@@ -1,7 +1,7 @@
-"""From the body of a packet, what follows its fixed header, to a value. Versions: 3 is MQTT 3.1, 4 is 3.1.1, 5 is 5.0.
+"""Decoders of packet bodies, the bytes after the fixed header. Versions: 3 is MQTT 3.1, 4 is 3.1.1, 5 is 5.0.
 
-What a specification forbids is refused with the reason that 5.0 has for it, whatever the version; 3.1 leaves open what
-later versions forbid, and is read as openly.
+A violation is refused with the reason code of 5.0, in any version. Where 3.1 leaves a rule open that later versions
+close, the decoders accept the packet.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ __all__ = [
 
 _FLAGS: Final[Mapping[int, int]] = {PacketType.PUBREL: 2, PacketType.SUBSCRIBE: 2, PacketType.UNSUBSCRIBE: 2}
 
-#: What a client may say in each packet that carries a reason.
+#: The reasons that a client may send in each packet type.
 _REASONS: Final[Mapping[int, Mapping[int, ReasonCode]]] = {
     packet_type: {reason.value: reason for reason in reasons}
     for packet_type, reasons in (
@@ -44,21 +44,21 @@ _REASONS: Final[Mapping[int, Mapping[int, ReasonCode]]] = {
 
 _SUCCESS: Final = ReasonCode.SUCCESS
 
-#: Filters in one SUBSCRIBE or UNSUBSCRIBE, unless a setting says otherwise: all of them are read in one turn.
+#: The default limit of filters in one SUBSCRIBE or UNSUBSCRIBE. It bounds the work: all are decoded in one turn.
 MAX_FILTERS: Final = 2_000
 
 
 def check_flags(version: int, packet_type: int, flags: int) -> None:
-    """Refuse reserved flags, the lower half of the first byte, of any packet but PUBLISH (MQTT-2.1.3-1).
+    """Refuse reserved flags, the lower half of the first byte, in any packet but PUBLISH (MQTT-2.1.3-1).
 
-    MQTT 3.1 has DUP and QoS there, for requests that are sent again, and gives them no meaning.
+    MQTT 3.1 uses these bits for DUP and QoS of repeated requests and gives them no effect.
     """
     if version > 3 and flags != _FLAGS.get(packet_type, 0):
         raise malformed(f"flags {flags:#x} in {PacketType(packet_type).name}")
 
 
 def decode_ack(version: int, packet_type: int, body: bytes) -> tuple[int, ReasonCode, Properties | None]:
-    """Read PUBACK, PUBREC, PUBREL or PUBCOMP: the packet it is about, the reason and, if there are any, properties."""
+    """Decode PUBACK, PUBREC, PUBREL or PUBCOMP: the packet identifier, the reason and, if present, properties."""
     if len(body) == 2 and (packet_id := body[0] << 8 | body[1]):
         return packet_id, _SUCCESS, None
     packet_id, at = _read_packet_id(body)
@@ -69,7 +69,7 @@ def decode_ack(version: int, packet_type: int, body: bytes) -> tuple[int, Reason
 
 
 def decode_subscribe(version: int, flags: int, body: bytes, most: int = MAX_FILTERS) -> Subscribe:
-    """Read a SUBSCRIBE (3.8) of at most so many filters."""
+    """Decode a SUBSCRIBE (3.8) of at most ``most`` filters."""
     check_flags(version, PacketType.SUBSCRIBE, flags)
     packet_id, at = _read_packet_id(body)
     properties, at = _read_properties(version, body, at, PacketType.SUBSCRIBE)
@@ -85,7 +85,7 @@ def decode_subscribe(version: int, flags: int, body: bytes, most: int = MAX_FILT
 
 
 def decode_unsubscribe(version: int, flags: int, body: bytes, most: int = MAX_FILTERS) -> Unsubscribe:
-    """Read an UNSUBSCRIBE (3.10) of at most so many filters."""
+    """Decode an UNSUBSCRIBE (3.10) of at most ``most`` filters."""
     check_flags(version, PacketType.UNSUBSCRIBE, flags)
     packet_id, at = _read_packet_id(body)
     properties, at = _read_properties(version, body, at, PacketType.UNSUBSCRIBE)
@@ -100,7 +100,7 @@ def decode_unsubscribe(version: int, flags: int, body: bytes, most: int = MAX_FI
 
 
 def decode_disconnect(version: int, flags: int, body: bytes) -> Disconnect:
-    """Read a DISCONNECT (3.14); before 5.0 it says nothing."""
+    """Decode a DISCONNECT (3.14); before 5.0 its body is empty."""
     check_flags(version, PacketType.DISCONNECT, flags)
     if version < 5:
         if body:
@@ -110,20 +110,20 @@ def decode_disconnect(version: int, flags: int, body: bytes) -> Disconnect:
 
 
 def decode_auth(version: int, flags: int, body: bytes) -> Auth:
-    """Read an AUTH (3.15), which names its method always."""
+    """Decode an AUTH (3.15). :raises MqttError: also if it has no Authentication Method."""
     if version < 5:
         raise protocol_error("AUTH before MQTT 5.0")
     check_flags(version, PacketType.AUTH, flags)
     reason, properties = _read_reason(PacketType.AUTH, body, 0)
     if reason is _SUCCESS:
-        raise protocol_error("a client cannot tell that authentication succeeded")  # Table 3-11
+        raise protocol_error("AUTH with reason Success from a client")  # Table 3-11
     if PropertyId.AUTHENTICATION_METHOD not in properties:
         raise protocol_error("AUTH without Authentication Method")  # 3.15.2.2.2
     return Auth(reason, properties)
 
 
 def _request(version: int, filter: str, options: int) -> SubscriptionRequest:
-    """Take the options apart (3.8.3.1). Before 5.0 they are the QoS alone, and 3.1 looks at nothing else."""
+    """Decode the options (3.8.3.1). Before 5.0 only the QoS is defined; 3.1 ignores the other bits."""
     qos = options & 0x03
     if qos == 3:
         raise protocol_error("a subscription of QoS 3")
@@ -164,12 +164,12 @@ def _read_properties(version: int, body: bytes, at: int, packet_type: PacketType
 
 
 def _read_reason(packet_type: PacketType, body: bytes, at: int) -> tuple[ReasonCode, Properties]:
-    """Read the end of a packet: a reason and properties. Either may be left out with what follows it (3.4.2.1)."""
+    """Decode the end of a packet: reason and properties. Either may be omitted with all that follows (3.4.2.1)."""
     if at == len(body):
         return _SUCCESS, {}
     reason = _REASONS[packet_type].get(body[at])
     if reason is None:
-        raise protocol_error(f"reason {body[at]:#04x} in {packet_type.name}")  # MQTT-3.4.2-1, 3.14.2-1 and the like
+        raise protocol_error(f"reason {body[at]:#04x} in {packet_type.name}")  # MQTT-3.4.2-1, 3.14.2-1 and similar
     if at + 1 == len(body):
         return reason, {}
     properties, at = decode_properties(body, at + 1, len(body), packet_type)

@@ -1,6 +1,6 @@
-"""Packets a server sends, as bytes, but for PUBLISH. A version is 3 for MQTT 3.1, 4 for 3.1.1 and 5 for 5.0.
+"""Encoders of the packets a server sends, except PUBLISH. Versions: 3 is MQTT 3.1, 4 is 3.1.1, 5 is 5.0.
 
-Properties go to clients of 5.0; to others every writer leaves them out, so that callers need not ask who is there.
+Every encoder omits properties before 5.0, so callers need not check the version.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,8 +13,8 @@ from gateway_mqtt.codec.reasons import CONNACK_3, ReasonCode
 
 PINGRESP: Final = b"\xd0\x00"
 
-#: What comes before the packet identifier in acknowledgements, of any version, that say nothing else. PUBREL alone has
-#: a flag set (MQTT-3.6.1-1).
+#: The bytes before the packet identifier in acknowledgements without reason and properties, in any version. Only
+#: PUBREL has a flag set (MQTT-3.6.1-1).
 PUBACK: Final = b"\x40\x02"
 PUBREC: Final = b"\x50\x02"
 PUBREL: Final = b"\x62\x02"
@@ -27,19 +27,19 @@ _ACK_HEADS: Final[Mapping[int, bytes]] = {
     PacketType.PUBCOMP: PUBCOMP,
 }
 
-#: A SUBACK of 3.1.1 has one code for every failure (3.1.1: 3.9.3). 3.1 knows none; there it is the least of the evils.
+#: The only failure code in a SUBACK of 3.1.1 (3.1.1: 3.9.3). 3.1 defines none; its clients get the same code.
 _FAILURE_3: Final = 0x80
 
 
 def packet(first_byte: int, body: bytes) -> bytes:
-    """Return a whole packet: its first byte, the remaining length and the body."""
+    """Encode a whole packet: its first byte, the remaining length and the body."""
     return bytes((first_byte,)) + varint(len(body)) + body
 
 
 def connack(version: int, session_present: bool, reason: ReasonCode, properties: Properties | None = None) -> bytes:
-    """Write a CONNACK. A refusal never says that there is a session (MQTT-3.2.2-6), and 3.1 has no such flag.
+    """Encode a CONNACK. Session Present is 0 in a refusal (MQTT-3.2.2-6), and in 3.1, which does not have it.
 
-    Empty where 3.x has no return code for the reason: then the connection closes without a word (3.1.1: 3.2.2-6).
+    Empty if 3.x has no return code for the reason: the connection then closes without an answer (3.1.1: 3.2.2-6).
     """
     is_present = session_present and version > 3 and not reason.is_error
     if version < 5:
@@ -55,7 +55,7 @@ def ack(
     reason: ReasonCode = ReasonCode.SUCCESS,
     properties: Properties | None = None,
 ) -> bytes:
-    """Write PUBACK, PUBREC, PUBREL or PUBCOMP, in four bytes whenever they say it all (3.4.2.1)."""
+    """Encode PUBACK, PUBREC, PUBREL or PUBCOMP, in four bytes if reason and properties can be omitted (3.4.2.1)."""
     head = _ACK_HEADS[packet_type]
     if version < 5 or not (reason or properties):
         return head + packet_id.to_bytes(2, "big")
@@ -64,7 +64,7 @@ def ack(
 
 
 def suback(version: int, packet_id: int, reasons: Iterable[ReasonCode], properties: Properties | None = None) -> bytes:
-    """Write a SUBACK: for each filter the QoS granted, or why it was refused."""
+    """Encode a SUBACK: for each filter the granted QoS or the reason of the refusal."""
     body = packet_id.to_bytes(2, "big")
     if version < 5:
         return packet(0x90, body + bytes(min(reason, _FAILURE_3) for reason in reasons))
@@ -74,7 +74,7 @@ def suback(version: int, packet_id: int, reasons: Iterable[ReasonCode], properti
 def unsuback(
     version: int, packet_id: int, reasons: Iterable[ReasonCode], properties: Properties | None = None
 ) -> bytes:
-    """Write an UNSUBACK; before 5.0 it says nothing of what became of each filter."""
+    """Encode an UNSUBACK; before 5.0 it has no reason codes."""
     body = packet_id.to_bytes(2, "big")
     if version < 5:
         return packet(0xB0, body)
@@ -82,17 +82,17 @@ def unsuback(
 
 
 def disconnect(version: int, reason: ReasonCode, properties: Properties | None = None) -> bytes:
-    """Write a DISCONNECT; empty before 5.0, when servers had none and just closed."""
+    """Encode a DISCONNECT; empty before 5.0, where only clients send it."""
     return b"" if version < 5 else packet(0xE0, _reasoned(reason, properties))
 
 
 def auth(reason: ReasonCode, properties: Properties | None = None) -> bytes:
-    """Write an AUTH, of 5.0 always."""
+    """Encode an AUTH; it exists in 5.0 only."""
     return packet(0xF0, _reasoned(reason, properties))
 
 
 def _reasoned(reason: ReasonCode, properties: Properties | None) -> bytes:
-    """Return a reason and properties, each left out if nothing else is said (3.14.2.1, 3.15.2.1)."""
+    """Return reason and properties; each is omitted if it and the rest are defaults (3.14.2.1, 3.15.2.1)."""
     if properties:
         return bytes((reason,)) + encode_properties(properties)
     return bytes((reason,)) if reason else b""

@@ -1,10 +1,10 @@
-"""The kinds of packets, as the first four bits of every packet number them (2.1.2)."""
+"""Packet types, the first four bits of every packet (2.1.2)."""
 
 from enum import IntEnum
 
 
 class PacketType(IntEnum):
-    """A kind of packet. ``WILL`` is none: the reserved 0 stands for the Will Properties inside a CONNECT."""
+    """A packet type. ``WILL`` is not one: the reserved 0 stands for the Will Properties inside a CONNECT."""
 
     WILL = 0
     CONNECT = 1

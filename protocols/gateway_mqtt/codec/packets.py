@@ -1,4 +1,4 @@
-"""The packets a client sends, as values; not PUBLISH and the acknowledgements, which are too many to be objects."""
+"""Decoded client packets. PUBLISH and acknowledgements have no class, because they are too frequent for objects."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from gateway_mqtt.codec.reasons import ReasonCode
 
 @dataclass(frozen=True, slots=True)
 class WillPacket:
-    """The message to publish should the connection end otherwise than by DISCONNECT (3.1.3.2)."""
+    """The message to publish if the connection ends without a normal DISCONNECT (3.1.3.2)."""
 
     topic: str
     payload: bytes
@@ -21,8 +21,8 @@ class WillPacket:
 class Connect:
     """A CONNECT (3.1). ``version`` is 3 for MQTT 3.1, 4 for 3.1.1 and 5 for 5.0.
 
-    ``clean_start`` is what 3.x calls *clean session*.
-    ``keep_alive_s`` is 0 when the client asked for none; ``client_id`` may be empty where the server may choose one.
+    ``clean_start`` is *clean session* in 3.x. ``keep_alive_s`` is 0 without keep alive. ``client_id`` may be empty if
+    the server may assign one.
     """
 
     version: int
@@ -38,9 +38,9 @@ class Connect:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRequest:
-    """One filter of a SUBSCRIBE with its options (3.8.3.1). The filter is as it came, not yet checked.
+    """One filter of a SUBSCRIBE with its options (3.8.3.1). The filter is not validated yet.
 
-    ``retain_handling``: 0 sends retained messages, 1 if the subscription is new, 2 never.
+    ``retain_handling``: 0 sends retained messages, 1 only for a new subscription, 2 never.
     """
 
     filter: str

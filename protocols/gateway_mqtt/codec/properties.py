@@ -1,4 +1,4 @@
-"""Properties of MQTT 5.0 packets (2.2.2): one table says what each holds, who may carry it and what it may say."""
+"""Properties of MQTT 5.0 packets (2.2.2): a table of their types, carriers and forbidden values, and the codec."""
 
 from collections.abc import Callable
 from enum import IntEnum
@@ -23,7 +23,7 @@ from gateway_mqtt.codec.reasons import ReasonCode
 
 
 class PropertyId(IntEnum):
-    """An identifier (Table 2-4)."""
+    """A property identifier (Table 2-4)."""
 
     PAYLOAD_FORMAT_INDICATOR = 0x01
     MESSAGE_EXPIRY_INTERVAL = 0x02
@@ -55,15 +55,15 @@ class PropertyId(IntEnum):
 
 
 Properties: TypeAlias = dict[PropertyId, Any]
-"""What a packet says by property: an ``int``, ``str`` or ``bytes`` as the property's kind has it.
+"""Property values of a packet: ``int``, ``str`` or ``bytes``, depending on the property.
 
-``USER_PROPERTY`` is a list of pairs of ``str``, in their order and with duplicates; ``SUBSCRIPTION_IDENTIFIER`` is a
-list of ``int``. Both lists have at least one item when the property is there.
+``USER_PROPERTY`` is a list of pairs of ``str``, in order and with duplicates; ``SUBSCRIPTION_IDENTIFIER`` is a
+list of ``int``. A list that is present has at least one item.
 """
 
 
 class DataType(NamedTuple):
-    """A data type: how a value of it is read and written."""
+    """A data type: its decoder and its encoder."""
 
     read: Callable[[bytes, int, int], tuple[Any, int]]
     write: Callable[[Any], bytes]
@@ -85,10 +85,10 @@ _PAIR: Final = DataType(_read_pair, lambda pair: utf8(pair[0]) + utf8(pair[1]))
 
 
 class PropertyDefinition(NamedTuple):
-    """What the specification says of one property.
+    """The specification of one property.
 
-    ``carriers`` may hold it, ``repeats`` names those that may hold several. ``refuses`` tells values that are of the
-    right type and yet not allowed; they are refused with ``refusal``.
+    ``carriers`` may hold it; ``repeats`` may hold several. ``refuses`` is true for values of the right type that are
+    not allowed; they are refused with ``refusal``.
     """
 
     name: str
@@ -151,7 +151,7 @@ DEFINITIONS: Final[dict[int, PropertyDefinition]] = {
     0x2A: PropertyDefinition("Shared Subscription Available", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
 }
 
-#: How often a packet may have a property that may repeat: all of them are read in one turn.
+#: The limit of repetitions of one property in a packet. It bounds the work: all are decoded in one turn.
 MOST_REPEATED: Final = 1_000
 
 _BY_NUMBER: Final = {key.value: key for key in PropertyId}
@@ -160,11 +160,11 @@ _LISTS: Final = frozenset({PropertyId.USER_PROPERTY, PropertyId.SUBSCRIPTION_IDE
 
 
 def decode_properties(data: bytes, at: int, end: int, packet: PacketType) -> tuple[Properties, int]:
-    """Read the properties of a packet, length first; return them and where the packet goes on.
+    """Decode the properties of a packet, length first; return them and the position after them.
 
-    :raises MqttError: ``MALFORMED_PACKET`` for what cannot be read or is not for this packet (2.2.2.2),
-        ``PROTOCOL_ERROR`` for what must not be there twice, or not with this value, ``QUOTA_EXCEEDED`` for more of
-        one property than are read.
+    :raises MqttError: ``MALFORMED_PACKET`` for unreadable properties or a wrong packet type (2.2.2.2),
+        ``PROTOCOL_ERROR`` for a forbidden repetition or value, ``QUOTA_EXCEEDED`` for more than ``MOST_REPEATED`` of
+        one property.
     """
     size, start = read_bounded_varint(data, at, end)
     stop = start + size
@@ -174,10 +174,10 @@ def decode_properties(data: bytes, at: int, end: int, packet: PacketType) -> tup
 
 
 def read_block(data: bytes, at: int, end: int, packet: PacketType) -> Properties:
-    """Read the properties that fill these bytes, which have no length before them. Raises as ``decode_properties``."""
+    """Decode properties that fill these bytes, without a length. Raises as ``decode_properties``."""
     properties: Properties = {}
     while at < end:
-        identifier = data[at]  # a variable byte integer (2.2.2.2), but none of them needs a second byte
+        identifier = data[at]  # a variable byte integer (2.2.2.2), but all defined identifiers fit in one byte
         definition = DEFINITIONS.get(identifier)
         if definition is None or packet not in definition.carriers:
             raise malformed(f"property {identifier:#04x} is not one of {packet.name}")
@@ -200,9 +200,9 @@ def _put(properties: Properties, key: PropertyId, value: object, packet: PacketT
 
 
 def encode_properties(properties: Properties | None) -> bytes:
-    """Write properties, length first.
+    """Encode properties, length first.
 
-    :raises ValueError: for a value that MQTT cannot carry: text too long, with a surrogate or with U+0000.
+    :raises ValueError: for a value that MQTT cannot carry: text that is too long or contains a surrogate or U+0000.
     """
     if not properties:
         return b"\0"
@@ -211,7 +211,7 @@ def encode_properties(properties: Properties | None) -> bytes:
 
 
 def write_block(properties: Properties) -> bytes:
-    """Write properties with no length before them, in the order they are in. Raises as ``encode_properties``."""
+    """Encode properties without a length, in their order. Raises as ``encode_properties``."""
     parts: list[bytes] = []
     for key, said in properties.items():
         write = DEFINITIONS[key].kind.write

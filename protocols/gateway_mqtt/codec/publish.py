@@ -1,4 +1,4 @@
-"""Reading a PUBLISH (3.3), the packet that outnumbers all others: no object is made of it but what its parts need."""
+"""Decoding of PUBLISH (3.3), the most frequent packet: into plain values, without an object for the packet."""
 
 from typing import Final
 
@@ -10,13 +10,13 @@ from gateway_mqtt.translation.topics import check_topic
 
 
 def decode_publish(version: int, flags: int, data: bytes, start: int, end: int) -> tuple[bytes, int, int, int]:
-    """Read what comes before the payload of the PUBLISH whose fixed header ends at ``start``.
+    """Decode the part before the payload of the PUBLISH whose fixed header ends at ``start``.
 
-    ``flags`` are the lower half of its first byte. Returns the topic's bytes, not looked at in any way; the packet
-    identifier, 0 with QoS 0; where the properties begin, behind their length; and where they end and the payload
-    begins. Before 5.0 these two are the same.
+    ``flags`` are the lower half of its first byte. Returns the topic's bytes, not validated; the packet identifier, 0
+    with QoS 0; the start of the properties after their length; and the start of the payload. Before 5.0 the last two
+    are equal.
 
-    :raises MqttError: for flags that contradict each other, a packet identifier of 0 and what is cut short.
+    :raises MqttError: for contradictory flags, packet identifier 0 or a packet that is cut short.
     """
     at = start + 2
     if at > end:
@@ -48,7 +48,7 @@ def decode_publish(version: int, flags: int, data: bytes, start: int, end: int) 
 
 
 class PublishProperties:
-    """What the properties of a PUBLISH say; ``payload_format`` and ``topic_alias`` are 0 when they say nothing."""
+    """Properties of a PUBLISH; ``payload_format`` and ``topic_alias`` are 0 if absent."""
 
     __slots__ = (
         "content_type",
@@ -85,11 +85,11 @@ NO_PROPERTIES: Final = PublishProperties()
 
 
 def scan_publish_properties(block: bytes) -> PublishProperties:
-    """Read the properties of a client's PUBLISH, given without their length.
+    """Decode the properties of a client's PUBLISH, without their length.
 
     :raises MqttError: ``PROTOCOL_ERROR`` for a subscription identifier, which only servers send (MQTT-3.3.4-6),
         ``TOPIC_NAME_INVALID`` for a response topic with wildcards (MQTT-3.3.2-14), ``TOPIC_ALIAS_INVALID`` for alias 0
-        (MQTT-3.3.2-8), and what :func:`gateway_mqtt.codec.properties.read_block` raises.
+        (MQTT-3.3.2-8), and the errors of :func:`gateway_mqtt.codec.properties.read_block`.
     """
     if not block:
         return NO_PROPERTIES
@@ -111,19 +111,19 @@ def scan_publish_properties(block: bytes) -> PublishProperties:
 
 
 def without_alias(block: bytes) -> bytes:
-    """Return a checked block without its topic alias, which means something on its own connection only."""
-    if block[:1] == _ALIAS:  # most clients that use aliases begin with it, or say nothing else
+    """Return a validated property block without its topic alias, which is valid on its own connection only."""
+    if block[:1] == _ALIAS:  # the usual case: the alias comes first or alone
         return block[3:]
     return _without(block, PropertyId.TOPIC_ALIAS)
 
 
 def without_expiry(block: bytes) -> bytes:
-    """Return a checked block without its message expiry interval."""
+    """Return a validated property block without its message expiry interval."""
     return _without(block, PropertyId.MESSAGE_EXPIRY_INTERVAL)
 
 
 def will_block(properties: Properties) -> bytes:
-    """Return the properties of a will as the block of its PUBLISH, which tells no delay (3.1.3.2)."""
+    """Return the properties of a will as the block of its PUBLISH, without the delay (3.1.3.2)."""
     return write_block({key: value for key, value in properties.items() if key is not PropertyId.WILL_DELAY_INTERVAL})
 
 

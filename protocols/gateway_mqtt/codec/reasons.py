@@ -1,4 +1,4 @@
-"""Reason codes: what a packet says of success or failure, which packets may say it, and what 3.x has in their place."""
+"""Reason codes of MQTT 5.0, the packets that may carry them, and the return codes of 3.x."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -70,7 +70,7 @@ class ReasonCode(IntEnum):
 
     @property
     def is_error(self) -> bool:
-        """Whether what was asked for did not happen."""
+        """Whether the request failed."""
         return self >= ReasonCode.UNSPECIFIED_ERROR
 
 
@@ -84,7 +84,7 @@ _AUTH: Final = frozenset({PacketType.AUTH})
 _CLOSING: Final = _CONNACK | _DISCONNECT
 _ANY_REQUEST: Final = _CLOSING | _ACK | _SUBACK | _UNSUBACK
 
-#: Which packets may carry a reason (Table 2-6).
+#: The packets that may carry each reason (Table 2-6).
 CARRIERS: Final[Mapping[ReasonCode, frozenset[PacketType]]] = {
     ReasonCode.SUCCESS: _ANY_REQUEST | _RELEASE | _AUTH,
     ReasonCode.GRANTED_QOS_1: _SUBACK,
@@ -137,7 +137,7 @@ def carried_by(packet_type: PacketType) -> frozenset[ReasonCode]:
     return frozenset(reason for reason, carriers in CARRIERS.items() if packet_type in carriers)
 
 
-#: Reasons that only a server gives, of those a DISCONNECT or an AUTH may carry (Tables 3-10 and 3-11).
+#: Reasons in a DISCONNECT or an AUTH that only a server may send (Tables 3-10 and 3-11).
 SERVERS_ALONE: Final = frozenset(
     {
         ReasonCode.NOT_AUTHORIZED,
@@ -159,7 +159,7 @@ SERVERS_ALONE: Final = frozenset(
     }
 )
 
-#: The return codes of CONNACK in 3.x. For a reason that is absent the connection closes without one (3.1.1: 3.2.2-6).
+#: The return codes of CONNACK in 3.x. For any other reason the connection closes without one (3.1.1: 3.2.2-6).
 CONNACK_3: Final[Mapping[ReasonCode, int]] = {
     ReasonCode.SUCCESS: 0,
     ReasonCode.UNSUPPORTED_PROTOCOL_VERSION: 1,
@@ -176,7 +176,7 @@ CONNACK_3: Final[Mapping[ReasonCode, int]] = {
     ReasonCode.BANNED: 5,
 }
 
-#: What the kernel declines. What MQTT has no word for is *implementation specific*: valid, but not done by this server.
+#: Refusals of the kernel. *Implementation specific* means: valid, but refused by this server.
 REFUSALS: Final[Mapping[type[Refused], ReasonCode]] = {
     AccessRefused: ReasonCode.NOT_AUTHORIZED,
     NotFound: ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR,
@@ -190,5 +190,5 @@ REFUSALS: Final[Mapping[type[Refused], ReasonCode]] = {
 
 
 def reason_for(refusal: Refused) -> ReasonCode:
-    """Return the reason a refusal is told with."""
+    """Return the reason code for a refusal of the kernel."""
     return next((REFUSALS[kind] for kind in type(refusal).__mro__ if kind in REFUSALS), ReasonCode.UNSPECIFIED_ERROR)

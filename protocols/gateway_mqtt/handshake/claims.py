@@ -1,4 +1,4 @@
-"""What a client says of itself in CONNECT, as credentials that authenticators can judge."""
+"""Conversion of a CONNECT into credentials for the authenticators."""
 
 from typing import Final
 
@@ -9,27 +9,27 @@ from gateway_mqtt.handshake.places import Arrival
 PLAIN: Final = "PLAIN"
 EXTERNAL: Final = "EXTERNAL"
 
-#: A user name without a password: access tokens are sent so.
+#: A user name without a password: some clients send an access token this way.
 USER_NAME: Final = "USER-NAME"
 
-#: Neither: the client identifier alone.
+#: Neither user name nor certificate: only the client identifier.
 CLIENT_ID: Final = "CLIENT-ID"
 
 
 class NotCredible(Exception):
-    """User name and password cannot be anybody's, so no authenticator needs to be asked."""
+    """User name and password are invalid for any user, so no authenticator is called."""
 
 
 def claim(
     connect: Connect, username: str | None, client_id: str, arrival: Arrival, *, certificate_login: bool
 ) -> Credentials:
-    """Return who the client says it is.
+    """Return the credentials in a CONNECT.
 
-    A password counts more than a certificate, and a certificate serves where there is no password. Without either, the
-    mechanism says so: an empty password would be a way in where a directory takes it for an anonymous login.
-    ``username`` is the one without its virtual host.
+    A password has precedence over a certificate. Without either, the mechanism is ``USER-NAME`` or ``CLIENT-ID`` and
+    not an empty password, because some LDAP directories accept an empty password as an anonymous login. ``username`` is
+    without its virtual host.
 
-    :raises NotCredible: for a user name that is empty, or a password that is empty or no text.
+    :raises NotCredible: for an empty user name, or a password that is empty or not UTF-8.
     """
     mechanism, name, password = CLIENT_ID, "", ""
     if connect.password is not None:
@@ -44,14 +44,14 @@ def claim(
 
 
 def _required(username: str | None, version: int) -> str:
-    """Return the user name; empty for a password alone, which in 5.0 may be a token that names its user (3.1.2.9)."""
+    """Return the user name; empty for a password alone, which in 5.0 may be a token with a user (3.1.2.9)."""
     if username is None and version < 5:
         raise NotCredible("a password without a user name")
     return username or ""
 
 
 def _text(password: bytes) -> str:
-    """Return a password. Never an empty one: some directories take it for an anonymous login and say yes."""
+    """Return a password. Refuse an empty one: some LDAP directories accept it as an anonymous login."""
     try:
         text = password.decode()
     except UnicodeDecodeError:

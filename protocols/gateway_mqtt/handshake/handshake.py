@@ -1,4 +1,4 @@
-"""From CONNECT to an open connection: who the client is, which session it gets, what both sides can take (3.1, 3.2)."""
+"""The handshake of a connection: login, session, and the negotiated limits of both sides (3.1, 3.2)."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,18 +29,18 @@ from gateway_mqtt.traffic.publishing import Publishing
 if TYPE_CHECKING:
     from gateway_mqtt.connection import Connection
 
-#: The longest client identifier, in bytes of UTF-8: names of queues hold it.
+#: The longest client identifier, in bytes of UTF-8: it becomes part of queue names.
 LONGEST_CLIENT_ID: Final = 200
 
-#: What listings call the versions, as RabbitMQ does.
+#: The protocol names in listings, as in RabbitMQ.
 PROTOCOLS: Final = {3: "MQTT 3-1", 4: "MQTT 3-1-1", 5: "MQTT 5-0"}
 
-#: What listings show in place of a channel's number.
+#: The channel number in listings, because MQTT has no channels.
 _NO_CHANNEL: Final = 0
 
 
 class Handshake:
-    """Takes one connection through its login, at the start and when it authenticates again. Answers may come later."""
+    """Performs the login of one connection, and its later re-authentications. Results may arrive asynchronously."""
 
     def __init__(self, connection: "Connection") -> None:
         self._connection = connection
@@ -57,12 +57,15 @@ class Handshake:
 
     @property
     def user_name(self) -> str:
-        """Who it is, empty before that is known."""
+        """The user name; empty before login."""
         return "" if self._welcome is None else self._welcome.principal.name
 
     @property
     def permissions(self) -> Permissions:
-        """What the client may do now; asked for again when permissions changed. :raises AccessRefused: nothing."""
+        """The client's current permissions, read again after changes.
+
+        :raises AccessRefused: if it has lost access to the virtual host.
+        """
         welcome = self._welcome
         assert welcome is not None
         if self._permissions is None or self._vhost_version != welcome.vhost.version:
@@ -74,10 +77,10 @@ class Handshake:
             self._vhost_version = welcome.vhost.version
         return self._permissions
 
-    # Who is there
+    # Login
 
     def connect(self, connect: Connect) -> None:
-        """Take a CONNECT: ask who this is. :raises MqttError: when it cannot be answered as it stands."""
+        """Handle a CONNECT and start the login. :raises MqttError: if the packet is not acceptable."""
         connection = self._connection
         connection.explains = connect.properties.get(PropertyId.REQUEST_PROBLEM_INFORMATION, 1) == 1
         connection.max_packet_size = connect.properties.get(PropertyId.MAXIMUM_PACKET_SIZE, LARGEST_PACKET)
@@ -94,13 +97,13 @@ class Handshake:
         self._ask(lambda login: login.begin(self._judged))
 
     def proceed(self, packet: Auth) -> None:
-        """Take an AUTH: the next step of a method, or the first of authenticating again (4.12)."""
+        """Handle an AUTH: the next step of a method, or the start of a re-authentication (4.12)."""
         self._ask(lambda login: login.proceed(packet, self._judged))
 
     def _assigned(self, connect: Connect) -> str:
-        """Return an identifier for a client without one; 3.x allows that for sessions that do not last alone."""
+        """Return a generated client identifier; 3.x allows this only for sessions that end with the connection."""
         if connect.version < 5 and not connect.clean_start:
-            raise MqttError(ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, "a session that is kept needs a client identifier")
+            raise MqttError(ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, "a persistent session needs a client identifier")
         self.is_assigned = True
         return f"auto-{self._connection.settings.token()}"
 
@@ -112,7 +115,7 @@ class Handshake:
         step(login)
 
     def _judged(self, verdict: Verdict) -> None:
-        """Hear what came of a step, at once or later; the connection may be gone by then."""
+        """Act on the result of a step, which may arrive after the connection has closed."""
         connection = self._connection
         if connection.state is State.CLOSED:
             return
@@ -132,7 +135,7 @@ class Handshake:
             self._welcome_again(verdict)
 
     def _attempt(self, step: Callable[[], None]) -> None:
-        """Take a step of the login; end the connection with the reason why it cannot be taken."""
+        """Run a step of the login; end the connection with the reason if it fails."""
         connection = self._connection
         try:
             step()
@@ -142,7 +145,7 @@ class Handshake:
             connection.end(_reason(error), str(error))
 
     def _enter_late(self, welcome: Welcome) -> None:
-        """The last session of this client is gone at last: enter, if the client is still there."""
+        """Enter after the client's previous session has ended, if the connection is still open."""
         if self._connection.state is State.JUDGING:
             self._attempt(lambda: self._enter(welcome))
             self._connection.go_on()
@@ -156,11 +159,11 @@ class Handshake:
     def _write(self, packet: bytes) -> None:
         """Send a packet that the client waits for.
 
-        :raises MqttError: when it is larger than the client's Maximum Packet Size (MQTT-3.1.2-24).
+        :raises MqttError: if it is larger than the client's Maximum Packet Size (MQTT-3.1.2-24).
         """
         connection = self._connection
         if len(packet) > connection.max_packet_size:
-            text = f"an answer of {len(packet)} bytes, the client's Maximum Packet Size is {connection.max_packet_size}"
+            text = f"answer of {len(packet)} bytes; the client's Maximum Packet Size is {connection.max_packet_size}"
             raise MqttError(ReasonCode.PACKET_TOO_LARGE, text)
         connection.outbox.write(packet)
 
@@ -172,7 +175,7 @@ class Handshake:
         return said
 
     def _turn_away(self, refusal: TurnedAway) -> None:
-        """Refuse, after a while if somebody may be guessing."""
+        """Refuse the login; failed credentials are answered with a delay that slows password guessing."""
         connection = self._connection
         if self._welcome is not None or refusal.delay_s <= 0:
             connection.end(refusal.reason, refusal.text)
@@ -182,7 +185,7 @@ class Handshake:
         self._ticks = int(refusal.delay_s * TICKS_PER_S)
 
     def tick(self) -> None:
-        """Another part of a second went by."""
+        """Count down the delay of a refusal; called ``TICKS_PER_S`` times a second."""
         if self._refusal is not None:
             self._ticks -= 1
             if self._ticks <= 0:
@@ -190,17 +193,15 @@ class Handshake:
                 self._connection.end(refusal.reason, refusal.text)
 
     def _welcome_again(self, welcome: Welcome) -> None:
-        """The client authenticated again (MQTT-4.12.1-1). It stays who and where it is."""
+        """Finish a re-authentication (MQTT-4.12.1-1). User and virtual host cannot change."""
         assert self._welcome is not None
         if (welcome.principal.name, welcome.vhost) != (self._welcome.principal.name, self._welcome.vhost):
-            raise MqttError(
-                ReasonCode.NOT_AUTHORIZED, "authenticating again cannot change the user or the virtual host"
-            )
+            raise MqttError(ReasonCode.NOT_AUTHORIZED, "re-authentication cannot change the user or the virtual host")
         self._welcome = welcome
         self._permissions, self._vhost_version = welcome.permissions, welcome.vhost.version
         self._write(auth(ReasonCode.SUCCESS, self._method(welcome.data)))
 
-    # Into the virtual host
+    # Session
 
     def _enter(self, welcome: Welcome) -> None:
         connection, connect = self._connection, self._connect
@@ -249,9 +250,10 @@ class Handshake:
     def _require_own(self, session: Session | None, welcome: Welcome) -> None:
         """Refuse a client identifier whose session belongs to another user.
 
-        One of an earlier version belongs to no user: it is adopted by the first who may configure its queues.
+        A session of an earlier version of this broker has no user. The first user with permission to configure its
+        queues takes it over.
 
-        :raises MqttError: then; the session stays as it is.
+        :raises MqttError: if so; the session is unchanged.
         """
         user = welcome.principal.name
         if session is None or (session.user and session.belongs_to(user)):
@@ -262,11 +264,11 @@ class Handshake:
             raise MqttError(ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, text)
 
     def _fitting(self, said: Properties) -> Properties:
-        """Return what of a CONNACK's properties a client of small packets can take (MQTT-3.1.2-24).
+        """Return the properties of a CONNACK that fits the client's Maximum Packet Size (MQTT-3.1.2-24).
 
-        Limits of this side are left out where there is no room: a client that exceeds them hears so.
+        Optional limits of this server are omitted if there is no room: a client that exceeds one gets an error then.
 
-        :raises MqttError: when there is no room for what the client has to know.
+        :raises MqttError: if there is no room for the required properties.
         """
         connection = self._connection
         for left_out in (None, PropertyId.TOPIC_ALIAS_MAXIMUM, PropertyId.MAXIMUM_PACKET_SIZE):
@@ -274,11 +276,11 @@ class Handshake:
             size = len(connack(connection.version, False, ReasonCode.SUCCESS, said))
             if size <= connection.max_packet_size:
                 return said
-        text = f"a CONNACK of {size} bytes, the client's Maximum Packet Size is {connection.max_packet_size}"
+        text = f"CONNACK of {size} bytes; the client's Maximum Packet Size is {connection.max_packet_size}"
         raise MqttError(ReasonCode.PACKET_TOO_LARGE, text)
 
     def _expiry_s(self, connect: Connect) -> int:
-        """Return how long the session outlives the connection; ``clean session`` of 3.x means not at all."""
+        """Return the time the session outlives the connection; 0 for a clean session of 3.x."""
         longest = self._connection.settings.max_session_expiry_s
         if connect.version < 5:
             return 0 if connect.clean_start else longest
@@ -291,7 +293,7 @@ class Handshake:
         return connect.keep_alive_s
 
     def _properties(self, connect: Connect, expiry_s: int, welcome: Welcome) -> Properties:
-        """Return what CONNACK tells a client of 5.0 of this side (3.2.2.3)."""
+        """Return the properties of the CONNACK for a 5.0 client (3.2.2.3)."""
         settings = self._connection.settings
         said: Properties = {
             PropertyId.MAXIMUM_PACKET_SIZE: settings.max_packet_size,
@@ -315,6 +317,6 @@ def _reason(error: GatewayError) -> ReasonCode:
 
 
 def _local_port(name: str) -> int:
-    """Return the port a peer connected to; its name ends with it."""
+    """Return the local port, the end of the connection's name."""
     port = name.rpartition(":")[2]
     return int(port) if port.isdigit() else 0

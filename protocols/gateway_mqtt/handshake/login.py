@@ -1,7 +1,7 @@
-"""From CONNECT to who it is and where it goes; later, through re-authentication (4.12). No I/O, and no waiting either.
+"""The login of a client: authentication, virtual host and permissions, and re-authentication (4.12). No I/O.
 
-A client without an Authentication Method gives user name and password, or is known by its certificate, or is nobody in
-particular. With one it goes through a dialogue of several turns. Either way permissions decide in the end.
+Without an Authentication Method the client logs in by user name and password, by certificate, or anonymously. With one
+it exchanges challenges. In both cases the permissions on the virtual host decide.
 """
 
 from collections.abc import Callable
@@ -37,13 +37,13 @@ _log: Final = StructuredLog("mqtt")
 
 @dataclass(frozen=True, slots=True)
 class LoginRules:
-    """What the operator decided about logging in.
+    """Login settings.
 
-    ``anonymous_user`` is who clients count as that say nothing of themselves; empty refuses them. They come from this
-    machine unless ``anonymous_from_network``, and from no web page unless ``anonymous_from_pages``: a page of any
-    origin can connect to the machine of who looks at it. ``certificate_login`` lets clients in by certificate alone.
-    ``ignores_colons`` leaves user names whole. The answer to a failed login
-    waits for ``refusal_delay_s``, so that guessing takes time.
+    Clients without credentials log in as ``anonymous_user``; empty refuses them. They must connect from this machine
+    unless ``anonymous_from_network``, and not from a web page unless ``anonymous_from_pages``, because a page of any
+    origin can connect to the machine of its reader. ``certificate_login`` accepts a certificate without a password.
+    ``ignores_colons`` disables ``vhost:user`` in user names. A failed login is answered after ``refusal_delay_s``, to
+    slow down password guessing.
     """
 
     broker: Broker
@@ -59,7 +59,7 @@ class LoginRules:
 
 @dataclass(frozen=True, slots=True)
 class Welcome:
-    """The client is this principal, and may enter. ``data`` is the last word of its authentication method."""
+    """A successful login. ``data`` is the final data of the authentication method."""
 
     vhost: VirtualHost
     principal: Principal
@@ -69,7 +69,7 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class TurnedAway:
-    """The client is not let in, and told so after ``delay_s``; ``text`` may be sent, and tells nobody too much."""
+    """A refused login, to be answered after ``delay_s``. ``text`` is sent, so it must not reveal what exists."""
 
     reason: ReasonCode
     text: str
@@ -82,7 +82,7 @@ Hearer: TypeAlias = Callable[[Verdict], None]
 
 
 class _Stage(Enum):
-    """What comes next in a login."""
+    """The stage of a login."""
 
     JUDGING = auto()
     CHALLENGED = auto()
@@ -90,14 +90,14 @@ class _Stage(Enum):
     OVER = auto()
 
 
-#: Which AUTH a client may send when (4.12, 4.12.1).
+#: The AUTH that a client may send in each stage (4.12, 4.12.1).
 _AUTH_AT: Final = {
     _Stage.CHALLENGED: ReasonCode.CONTINUE_AUTHENTICATION,
     _Stage.WELCOME: ReasonCode.RE_AUTHENTICATE,
 }
 
 
-#: What a refusal says to the client: nothing of whether a user or a virtual host exists.
+#: Refusal texts for clients. They do not reveal whether a user or a virtual host exists.
 _TEXTS: Final = {
     ReasonCode.BAD_USER_NAME_OR_PASSWORD: "bad user name or password",
     ReasonCode.NOT_AUTHORIZED: "not authorized",
@@ -105,10 +105,10 @@ _TEXTS: Final = {
 
 
 class Login:
-    """Takes one connection from its CONNECT to a ``Welcome``, and again at each re-authentication."""
+    """The login of one connection, from CONNECT to ``Welcome``, and its re-authentications."""
 
     def __init__(self, settings: LoginRules, arrival: Arrival, connect: Connect, client_id: str) -> None:
-        """Prepare to judge a CONNECT. ``client_id`` is the client's own or the one assigned to it."""
+        """Prepare the login. ``client_id`` is the client's own identifier or the assigned one."""
         parameters = settings.broker.parameters
         self.method: str = connect.properties.get(PropertyId.AUTHENTICATION_METHOD, "")
         self._has_method = PropertyId.AUTHENTICATION_METHOD in connect.properties
@@ -128,7 +128,7 @@ class Login:
         return self._settings.access_of(self._place.vhost)
 
     def begin(self, answer: Hearer) -> None:
-        """Judge the CONNECT, which is forgotten thereby, and call ``answer`` once, now or later."""
+        """Check the CONNECT, drop it, and call ``answer`` once, now or later."""
         connect, self._connect = self._connect, None
         assert connect is not None
         if self._place.vhost not in self._settings.broker.vhost_by_name:
@@ -139,25 +139,27 @@ class Login:
             self._authenticate(connect, answer)
 
     def proceed(self, auth: Auth, answer: Hearer) -> None:
-        """Take an AUTH and call ``answer`` once, now or later.
+        """Handle an AUTH and call ``answer`` once, now or later.
 
-        :raises MqttError: ``PROTOCOL_ERROR`` when it is not the client's turn to send this one, or a method is missing
-            in it or in the CONNECT; ``BAD_AUTHENTICATION_METHOD`` when the two are not the same.
+        :raises MqttError: ``PROTOCOL_ERROR`` if this AUTH is not allowed in the current stage, or it or the CONNECT has
+            no method; ``BAD_AUTHENTICATION_METHOD`` if their methods differ.
         """
         method = auth.properties.get(PropertyId.AUTHENTICATION_METHOD)
         if not self._has_method or method is None:  # MQTT-4.12.0-7; 3.15.2.2.2
             raise protocol_error("AUTH without an Authentication Method")
         if method != self.method:  # MQTT-4.12.0-5, MQTT-4.12.1-1
-            raise MqttError(ReasonCode.BAD_AUTHENTICATION_METHOD, "AUTH by another method than CONNECT")
+            raise MqttError(
+                ReasonCode.BAD_AUTHENTICATION_METHOD, "the Authentication Method of AUTH differs from that of CONNECT"
+            )
         if auth.reason is not _AUTH_AT.get(self._stage):
-            raise protocol_error(f"AUTH {auth.reason.name} out of turn")
+            raise protocol_error(f"unexpected AUTH with reason {auth.reason.name}")
         if self._stage is _Stage.WELCOME:
             self._converse(auth.properties, answer)
         else:
             self._step(auth.properties, answer)
 
     def _refuse_place(self, connect: Connect, answer: Hearer) -> None:
-        """Refuse a client of a virtual host that is not there: after the time that a wrong password takes."""
+        """Refuse a client of an unknown virtual host, after the time that checking a wrong password takes."""
         settings, reason = self._settings, ReasonCode.BAD_USER_NAME_OR_PASSWORD
         why = f"no virtual host '{shown(self._place.vhost)}'"
         is_checked = connect.password is not None and settings.default_vhost in settings.broker.vhost_by_name
@@ -172,7 +174,7 @@ class Login:
         access = settings.access_of(settings.default_vhost)
         access.authenticate(claimed, lambda known: self._refuse(answer, reason, why))
 
-    # By name, certificate, or nothing
+    # By user name, certificate, or anonymously
 
     def _authenticate(self, connect: Connect, answer: Hearer) -> None:
         settings, username = self._settings, self._place.username
@@ -193,7 +195,7 @@ class Login:
             self._access.authenticate(claimed, lambda known: self._judged(known, wrong, answer))
 
     def _anonymous(self) -> Principal | None:
-        """Return who an anonymous client counts as; ``None`` where it may not log in."""
+        """Return the principal of an anonymous client; ``None`` if it may not log in."""
         settings, arrival = self._settings, self._arrival
         if not settings.anonymous_user:
             return None
@@ -205,10 +207,10 @@ class Login:
             return None
         return self._access.anonymous(settings.anonymous_user, arrival.peer_host)
 
-    # By a method
+    # By an authentication method
 
     def _converse(self, properties: Properties, answer: Hearer) -> None:
-        """Start a dialogue, the first or one more (4.12.1)."""
+        """Start a challenge exchange, for the login or a re-authentication (4.12.1)."""
         visitor = Visitor(self._place.vhost, self._client_id, self._arrival.peer_host, self._arrival.certificate)
         self._dialogue = self._access.converse(self.method, visitor)
         if self._dialogue is None:
@@ -232,16 +234,16 @@ class Login:
             case Failure(_, data):
                 self._refuse(answer, ReasonCode.NOT_AUTHORIZED, data=data)
 
-    # Who it is, and whether it may enter
+    # Identity and permissions
 
     def _expected(self, principal: Principal | None) -> Principal | None:
-        """Return the principal, unless the CONNECT named somebody else or the connection is somebody else's already."""
+        """Return the principal if it matches the user name of the CONNECT or of the earlier login, else ``None``."""
         if principal is None:
             return None
         known = self._place.username if self._principal is None else self._principal.name
         if known in (None, principal.name):
             return principal
-        self._log(f"proved to be user '{principal.name}', not '{known}'")
+        self._log(f"authenticated as user '{principal.name}', expected '{known}'")
         return None
 
     def _judged(self, principal: Principal | None, wrong: ReasonCode, answer: Hearer, data: bytes = b"") -> None:
@@ -268,14 +270,14 @@ class Login:
         answer(Welcome(vhost, principal, permissions, data))
 
     def _require_room(self, principal: Principal) -> None:
-        """Keep the limits of connections. :raises NotAllowed: when there is no room for this one, if it is new."""
+        """Check the connection limits at the first login. :raises NotAllowed: if a limit is reached."""
         if self._principal is None:
             require_room_for_connection(self._settings.broker, self._place.vhost, principal.name)
 
-    # Turning away
+    # Refusals
 
     def _refuse(self, answer: Hearer, reason: ReasonCode, why: str = "", data: bytes = b"") -> None:
-        """Turn the client away for what it is or claims to be; ``why`` is for the log, where it is not there yet."""
+        """Refuse the login; ``why`` is for the log, unless the cause is logged already."""
         if why:
             self._log(why)
         delay_s = self._settings.refusal_delay_s if self._principal is None else 0.0

@@ -1,4 +1,4 @@
-"""Which virtual host a client enters, as RabbitMQ decides: by certificate, port, user name or setting."""
+"""Selection of a client's virtual host as in RabbitMQ: by certificate, port, user name or default."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ from gateway.kernel.journal.records import ParameterRecord
 from gateway.kernel.messages.message import Value
 
 PORTS: Final = "mqtt_port_to_vhost_mapping"
-"""The global parameter that maps ports, written as text, to virtual hosts."""
+"""The global parameter that maps ports, as text, to virtual hosts."""
 
 CERTIFICATES: Final = "mqtt_default_vhosts"
-"""The global parameter that maps the names in client certificates, distinguished or common, to virtual hosts."""
+"""The global parameter that maps distinguished or common names of client certificates to virtual hosts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What the listener knows of a connection: where it comes from, by which port of ours, with whose certificate.
+    """Connection data from the listener: the peer's address, the local port and the client certificate.
 
-    One that ``is_from_page`` was opened by a browser for a web page, which may be of any origin.
+    ``is_from_page`` marks a WebSocket opened by a web page, which may be of any origin.
     """
 
     peer_host: str
@@ -30,7 +30,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A virtual host by name, and the user name without it."""
+    """A virtual host's name, and the user name without it."""
 
     vhost: str
     username: str | None
@@ -44,10 +44,10 @@ def place_of(
     *,
     ignores_colons: bool = False,
 ) -> Place:
-    """Return where a client belongs.
+    """Return a client's virtual host.
 
-    A user name of the form ``vhost:user`` counts before the port for those without a certificate, and after it for
-    those with one, whose name in the certificate counts first of all.
+    Without a certificate a user name of the form ``vhost:user`` has precedence over the port. With one, the names in
+    the certificate come first, then the port, then the user name.
     """
     named = None if ignores_colons else _named(username)
     port = _mapped(parameters, PORTS, str(arrival.port), username)
@@ -61,7 +61,7 @@ def place_of(
 
 
 def _named(username: str | None) -> Place | None:
-    """Split at the last colon: names of users hold none then, names of virtual hosts may."""
+    """Split at the last colon: the virtual host may contain colons, the user name then cannot."""
     vhost, colon, user = (username or "").rpartition(":")
     return Place(vhost, user) if colon else None
 
@@ -69,7 +69,7 @@ def _named(username: str | None) -> Place | None:
 def _mapped(
     parameters: Mapping[tuple[Value, ...], ParameterRecord], name: str, key: str, username: str | None
 ) -> Place | None:
-    """Return what an operator's mapping says; what is no mapping, or to no text, says nothing."""
+    """Return the mapping's virtual host for a key; a parameter of the wrong type is ignored."""
     parameter = parameters.get(("", "", name))
     vhost = parameter.value.get(key) if parameter is not None and isinstance(parameter.value, Mapping) else None
     return Place(vhost, username) if isinstance(vhost, str) else None

@@ -1,4 +1,4 @@
-"""The message a client wants published should its connection end otherwise than it says (MQTT 5.0, 3.1.2.5)."""
+"""The will message, published if the connection ends without a normal DISCONNECT (MQTT 5.0, 3.1.2.5)."""
 
 from gateway.kernel.errors import AccessRefused
 from gateway.kernel.messages.message import Message
@@ -11,15 +11,15 @@ from gateway_mqtt.scope import Scope
 from gateway_mqtt.translation.header import mqtt_header
 from gateway_mqtt.translation.topics import TopicBounds, TopicMapping, check_topic
 
-#: What a will's properties say of the will, and not of the message.
+#: Properties of the will itself, which its message does not carry.
 _OF_THE_WILL = frozenset({PropertyId.WILL_DELAY_INTERVAL})
 
 
 class Will:
-    """One client's will, from its CONNECT until it is published or forgotten."""
+    """One client's will, from CONNECT until it is published or discarded."""
 
     def __init__(self, packet: WillPacket) -> None:
-        """Take a will. :raises MqttError: when its topic or its payload is not what it has to be."""
+        """Check and keep a will. :raises MqttError: if its topic or its payload is invalid."""
         check_topic(packet.topic)
         if packet.properties.get(PropertyId.PAYLOAD_FORMAT_INDICATOR):
             try:
@@ -29,15 +29,15 @@ class Will:
         self._packet = packet
 
     def require_accepted(self, bounds: TopicBounds, mapping: TopicMapping) -> None:
-        """Refuse a topic that this server does not accept. :raises MqttError: then."""
+        """Check the will's topic against this server's limits. :raises MqttError: if it exceeds one."""
         topic = self._packet.topic
         if objection := bounds.objection(topic, mapping.routing_key(topic)):
             raise MqttError(ReasonCode.TOPIC_NAME_INVALID, f"the will's topic {objection}")
 
     def leave(self, scope: Scope) -> None:
-        """Publish it: now or after its delay, but not later than its session ends (MQTT-3.1.3-9).
+        """Publish the will: now or after its delay, but not later than the session ends (MQTT-3.1.3-9).
 
-        One that its user may not publish, or may not any more, is lost.
+        It is discarded if the user has no permission to publish it any more.
         """
         packet = self._packet
         routing_key = scope.mapping.routing_key(packet.topic)
@@ -52,7 +52,7 @@ class Will:
             version5=scope.version == 5,
             client_id=scope.client_id,
             block=block,
-            # its life begins when it is published
+            # its expiry interval starts when it is published
             arrived_at_ms=scope.journal.now_ms + delay_s * 1000 if expires else 0,
             mapping=scope.mapping,
         )
@@ -62,5 +62,5 @@ class Will:
     def _is_permitted(self, scope: Scope, routing_key: str) -> bool:
         try:
             return scope.may_publish(self._packet.topic, routing_key)
-        except AccessRefused:  # the user may do nothing here any more
+        except AccessRefused:  # the user has lost access to the virtual host
             return False

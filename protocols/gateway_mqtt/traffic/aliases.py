@@ -1,11 +1,11 @@
-"""Short numbers in place of topics, for the length of one connection (MQTT 5.0, 3.3.2.3.4)."""
+"""Topic aliases: numbers in place of topics, valid for one connection (MQTT 5.0, 3.3.2.3.4)."""
 
 from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.reasons import ReasonCode
 
 
 class IncomingAliases:
-    """What the client's numbers stand for. ``maximum`` is how many it may use."""
+    """The client's aliases. ``maximum`` is the highest one it may use."""
 
     __slots__ = ("_maximum", "_topic_by_alias")
 
@@ -14,23 +14,25 @@ class IncomingAliases:
         self._topic_by_alias: dict[int, bytes] = {}
 
     def resolve(self, alias: int, topic: bytes) -> bytes:
-        """Return the topic of a publish with an alias; a topic that comes with it replaces the one before.
+        """Return the topic of a PUBLISH with an alias; a topic in the packet replaces the alias's earlier one.
 
-        :raises MqttError: when the alias is 0, too high, or stands for nothing yet (MQTT-3.3.2-7, MQTT-3.3.2-9).
+        :raises MqttError: if the alias is 0, too high, or has no topic yet (MQTT-3.3.2-7, MQTT-3.3.2-9).
         """
         if not 0 < alias <= self._maximum:
-            raise MqttError(ReasonCode.TOPIC_ALIAS_INVALID, f"topic alias {alias}: allowed are 1 to {self._maximum}")
+            raise MqttError(
+                ReasonCode.TOPIC_ALIAS_INVALID, f"topic alias {alias}: the allowed range is 1 to {self._maximum}"
+            )
         if topic:
             self._topic_by_alias[alias] = topic
             return topic
         known = self._topic_by_alias.get(alias)
         if known is None:
-            raise MqttError(ReasonCode.PROTOCOL_ERROR, f"topic alias {alias} was not given a topic before")
+            raise MqttError(ReasonCode.PROTOCOL_ERROR, f"topic alias {alias} has no topic yet")
         return known
 
 
 class OutgoingAliases:
-    """The numbers this side uses: first come, first served, ``maximum`` of them, for topics worth a number."""
+    """The server's aliases: the first ``maximum`` topics get one."""
 
     __slots__ = ("_alias_by_key", "_maximum")
 
@@ -39,7 +41,7 @@ class OutgoingAliases:
         self._alias_by_key: dict[str, int] = {}
 
     def alias(self, routing_key: str) -> tuple[int, bool]:
-        """Return the alias of a topic and whether the client knows it already; 0 for none."""
+        """Return the alias of a topic, 0 for none, and whether the client has received it already."""
         alias = self._alias_by_key.get(routing_key)
         if alias is not None:
             return alias, True
@@ -49,5 +51,5 @@ class OutgoingAliases:
         return alias, False
 
     def forget(self, routing_key: str) -> None:
-        """Take back the alias that was given last: the packet that was to tell the client of it is not sent."""
+        """Withdraw the newest alias, because the packet that would announce it is not sent."""
         del self._alias_by_key[routing_key]

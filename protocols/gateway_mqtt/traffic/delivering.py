@@ -1,4 +1,4 @@
-"""Messages to the client: one consumer for each queue of its session, and the packets they become."""
+"""Delivery of messages to a client: one consumer for each queue of its session."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,22 +23,22 @@ from gateway_mqtt.traffic.retained_feed import RetainedFeed
 from gateway_mqtt.traffic.subscribers import Acknowledged, AtMostOnce, SharedSubscriber
 from gateway_mqtt.translation.delivery_view import facts_of
 
-#: The tag under which listings show the consumers of a session, as RabbitMQ's do.
+#: The consumer tag of sessions in listings, as in RabbitMQ.
 _TAG: Final = "mqtt"
 
-#: A topic of no length, where an alias says all (3.3.2.3.4).
+#: An empty topic, sent with a known alias (3.3.2.3.4).
 _NO_TOPIC: Final = b"\0\0"
 
-#: Up to this many bytes a packet is put together where it is written. What is larger goes out in pieces, so that not
-#: every subscriber has its own copy of it meanwhile.
+#: Packets up to this size, in bytes, are copied into one piece. Larger ones are written in parts, so that subscribers
+#: share the body and do not each hold a copy.
 _SMALL: Final = 1024
 
 
 class Delivering:
-    """Owns the consumers of one connection and writes what they bring into its outbox.
+    """Owns the consumers of one connection and writes their deliveries to its outbox.
 
-    ``plain_size`` is the largest packet that may go out as every subscriber gets it, in bytes: the client's Maximum
-    Packet Size, and 0 if it wants aliases for topics. ``feed`` sends what is retained when there is room for it.
+    ``plain_size`` is the largest packet that all subscribers may share, in bytes: the client's Maximum Packet Size, or
+    0 if the client uses topic aliases. ``feed`` sends retained messages as room permits.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Delivering:
     # Consumers
 
     def resume_session(self) -> None:
-        """Take up where the last connection ended: releases first, then messages in their order (MQTT-4.4.0-1)."""
+        """Resume the session: first PUBREL for open identifiers, then the messages in order (MQTT-4.4.0-1)."""
         self.inflight.repeat_releases()
         shared = self.session.shared_by_queue_name()
         for queue in self.session.queues():
@@ -86,13 +86,13 @@ class Delivering:
             self.inflight.give_up_before(inf)
 
     def attend(self, queue: Queue, subscription: SubscriptionRecord) -> None:
-        """Consume from the queue of a subscription, if that is not done already."""
+        """Consume from the queue of a subscription, unless it is consumed already."""
         if queue not in self._consumer_by_queue:
             self._attach(queue, subscription)
         self._hand_out([queue], queue.dispatch)
 
     def leave(self, queue: Queue) -> None:
-        """Consume from a queue no longer; what was sent of it may still be acknowledged."""
+        """Stop consuming from a queue; its deliveries may still be acknowledged."""
         consumer = self._consumer_by_queue.pop(queue, None)
         if consumer is not None:
             queue.cancel(consumer)
@@ -104,7 +104,7 @@ class Delivering:
         return tuple(self._consumer_by_queue.values())
 
     def resume(self) -> None:
-        """Serve consumers that waited for the client's acknowledgements or its connection."""
+        """Serve consumers that waited for the client's acknowledgements or for room in the outbox."""
         self._send_held()
         if waiting := self._waiting():
             self._hand_out([each.queue for each in waiting], partial(self._resumption.serve, waiting))
@@ -117,10 +117,10 @@ class Delivering:
         return [consumer for consumer in self._consumer_by_queue.values() if consumer.is_waiting]
 
     def _hand_out(self, queues: Sequence[Queue], dispatch: Callable[[], None]) -> None:
-        """Send what waits. What comes with QoS 0 leaves once it is durable that it left its queue.
+        """Dispatch queued messages. Those with QoS 0 are sent after their removal from the queue is durable.
 
-        Otherwise a crash would bring it back and send it again, and at most once is at most once (MQTT-4.3.1-1). What
-        does not wait never was in the queue.
+        Otherwise a crash would restore and resend them, which violates at most once (MQTT-4.3.1-1). A message that is
+        not queued has no such delay.
         """
         is_kept = self.session.is_durable and any(
             len(queue) and self.session.is_at_most_once(queue) for queue in queues
@@ -131,7 +131,7 @@ class Delivering:
             self._outbox.promise(self._journal.pending_lsn, since=first)
 
     def close(self) -> None:
-        """End: consumers stop first, so that what goes back is not sent again."""
+        """Cancel all consumers, then requeue unacknowledged messages, so that they are not sent again here."""
         self.feed = None
         consumers = self.consumers
         self._consumer_by_queue.clear()
@@ -142,11 +142,11 @@ class Delivering:
             consumer.queue.dispatch()
 
     def cancelled(self, consumer: Consumer) -> None:
-        """A queue of the session is gone."""
+        """Drop the consumer of a deleted queue."""
         self._consumer_by_queue.pop(consumer.queue, None)
 
     def _attach(self, queue: Queue, subscription: SubscriptionRecord | None) -> None:
-        """Consume from a queue: of a group on the terms of a subscription, else on those of all of the session's."""
+        """Consume from a queue; the terms are those of a shared subscription or of all the session's subscriptions."""
         subscriber: AtMostOnce | Acknowledged
         if subscription is not None and subscription.group and not self.session.owns(queue):
             subscriber = SharedSubscriber(self, subscription)
@@ -161,13 +161,13 @@ class Delivering:
         self._consumer_by_queue[queue] = consumer
 
     def _take_held(self) -> None:
-        """Take up messages of groups again that nobody else may have (MQTT-4.8.2-4)."""
+        """Resume deliveries of shared subscriptions that only this client may complete (MQTT-4.8.2-4)."""
         self._held = self.inflight.take_held()[::-1]
         self.inflight.credit.is_awaited = bool(self._held)
         self._send_held()
 
     def _send_held(self) -> None:
-        """Send as many of them as the client takes at a time; all of them count against its credit already."""
+        """Send as many of them as the client's credit allows; all of them are charged to it already."""
         credit, held = self.inflight.credit, self._held
         while held and credit.used - len(held) < credit.limit:
             packet_id, delivery = held.pop()
@@ -181,7 +181,7 @@ class Delivering:
     def send_special(
         self, message: Message, terms: Terms | None, *, qos: int, packet_id: int = 0, is_again: bool = False
     ) -> bool:
-        """Write a packet that is this client's alone; return whether it is not too large for it (MQTT-3.1.2-24)."""
+        """Write a packet for this client only; return whether it fits the Maximum Packet Size (MQTT-3.1.2-24)."""
         facts = facts_of(message.header)
         identifiers = () if terms is None else terms.identifiers
         is_retained = facts.is_retained and terms is not None and terms.retain_as_published
@@ -209,7 +209,7 @@ class Delivering:
         return True
 
     def _encoder_topic(self, routing_key: str) -> tuple[bytes, int]:
-        """Return the topic as it is written, and its alias: once the client knows that, the topic is empty."""
+        """Return the encoded topic and its alias; the topic is empty if the client has received the alias."""
         topic = self.encoder.topic(routing_key)
         if self._aliases is None:
             return topic, 0
@@ -217,7 +217,7 @@ class Delivering:
         return _NO_TOPIC if is_known else topic, alias
 
     def write(self, packet: bytes) -> None:
-        """Add a packet to the outbox, which closes to further deliveries when it is full."""
+        """Append a packet to the outbox and close the outbox to deliveries when it is full."""
         outbox = self._outbox
         outbox.pieces.append(packet)
         outbox.size += len(packet)
@@ -227,7 +227,7 @@ class Delivering:
             outbox.wake()
 
     def write_numbered(self, head: bytes, packet_id: int, tail: bytes, size: int) -> None:
-        """Add a packet that has its identifier between two parts which others have too; ``size`` is all its bytes."""
+        """Append a packet with its identifier between two shared parts; ``size`` is the total in bytes."""
         outbox = self._outbox
         number = packet_id.to_bytes(2, "big")
         if size <= _SMALL:
@@ -241,11 +241,11 @@ class Delivering:
             outbox.wake()
 
     def promise(self) -> None:
-        """Let what is written from now on leave once everything recorded so far is durable."""
+        """Delay later packets until everything recorded so far is durable."""
         self._outbox.promise(self._journal.pending_lsn)
 
     def count(self, queue: Queue, message: Message, redelivered: bool, entry: QueuedMessage | None = None) -> None:
-        """Count a delivery, and show it to the tracers."""
+        """Count a delivery and report it to the tracers."""
         counters = self._counters
         counters.deliver += 1
         counters.payload_sent += len(message.body)

@@ -1,7 +1,7 @@
-"""PUBLISH packets to subscribers. One encoding serves all of them that speak the same version and want the same QoS.
+"""Encoding of PUBLISH packets for subscribers. Subscribers with the same version and QoS share one encoding.
 
-A message that goes to a thousand subscribers is offered to them one after the other, so remembering the encoding of the
-last message is enough (measured in a fan-out to 100: 0.15 µs for each delivery in place of 1.2).
+A message is offered to its subscribers one after the other, so a cache of one message is enough (measured with 100
+subscribers: 0.15 µs instead of 1.2 µs for each delivery).
 """
 
 from typing import Final
@@ -12,15 +12,15 @@ from gateway_mqtt.codec.properties import Properties, PropertyId, write_block
 from gateway_mqtt.translation.delivery_view import DeliveryView, facts_of
 from gateway_mqtt.translation.topics import TopicMapping
 
-#: Topics whose bytes are kept before the memory is emptied.
+#: The limit of cached topics; the cache is cleared when it is full.
 _TOPICS_KEPT: Final = 10_000
 
-#: Longer topics, in bytes, are encoded each time.
+#: Longer topics, in bytes, are not cached.
 _LONGEST_KEPT: Final = 512
 
 _PUBLISH: Final = 0x30
 
-#: The first bytes of packets of QoS 1 and 2 that are neither sent again nor retained.
+#: The first bytes of packets of QoS 1 and 2 without DUP and RETAIN.
 _AT_LEAST_ONCE: Final = b"\x32"
 _EXACTLY_ONCE: Final = b"\x34"
 _DUP: Final = 0x08
@@ -28,10 +28,10 @@ _RETAIN: Final = 0x01
 
 
 class Encoder:
-    """Encodes for the clients of one version that see routing keys as topics by one mapping.
+    """Encodes for clients of one version and one topic mapping.
 
-    Owns the encodings of the message it was asked about last. The hot methods are for messages whose facts are
-    ordinary; ``special`` is for everything.
+    Owns the encodings of the last message. The fast methods are for plain messages, which all subscribers see alike;
+    ``special`` is for all others.
     """
 
     __slots__ = ("_at_least_once", "_at_most_once", "_exactly_once", "_is_v5", "_mapping", "_message", "_topics")
@@ -57,7 +57,7 @@ class Encoder:
         return packet
 
     def acknowledged(self, message: Message, qos: int) -> tuple[bytes, bytes]:
-        """Return the packet of QoS 1 or 2 in two parts: what comes before the packet identifier, and after it."""
+        """Return the packet of QoS 1 or 2 in two parts: before and after the packet identifier."""
         if message is not self._message:
             self._begin(message)
         parts = self._at_least_once if qos == 1 else self._exactly_once
@@ -86,10 +86,10 @@ class Encoder:
         alias: int,
         now_ms: int,
     ) -> bytes:
-        """Return the packet of a message that differs from one subscriber to the next.
+        """Return the packet of a message that differs between subscribers.
 
-        ``topic`` is written as it stands, with its length; an ``alias`` of 0 is none. A message that expires tells how
-        long it has left (MQTT-3.3.2-6).
+        ``topic`` is already encoded with its length; ``alias`` 0 means none. The expiry interval is reduced by the time
+        the message waited (MQTT-3.3.2-6).
         """
         first = _PUBLISH | (_DUP if is_again and qos else 0) | qos << 1 | (_RETAIN if is_retained else 0)
         parts = [topic, packet_id.to_bytes(2, "big") if qos else b""]
@@ -99,7 +99,7 @@ class Encoder:
         return bytes((first,)) + varint(sum(map(len, parts))) + b"".join(parts)
 
     def topic(self, routing_key: str) -> bytes:
-        """Return the topic of a routing key with its length, as it stands in a packet."""
+        """Return the encoded topic of a routing key, with its length."""
         topic = self._topics.get(routing_key)
         if topic is None:
             topic = _written(self._mapping.topic(routing_key))
@@ -115,13 +115,13 @@ class Encoder:
         self._at_least_once = self._exactly_once = None
 
     def _tail(self, message: Message) -> bytes:
-        """Return what follows the packet identifier in 5.0."""
+        """Return the part of a 5.0 packet after the packet identifier."""
         block = facts_of(message.header).block
         return varint(len(block)) + block + message.body
 
 
 def _properties(facts: DeliveryView, identifiers: tuple[int, ...], alias: int, now_ms: int) -> bytes:
-    """Return the properties with what is this subscriber's: expiry left, alias, identifiers."""
+    """Return the property block with this subscriber's own: remaining expiry, alias, subscription identifiers."""
     block = facts.block_without_expiry
     own: Properties = {}
     if facts.expiry_s is not None:
@@ -137,9 +137,9 @@ def _properties(facts: DeliveryView, identifiers: tuple[int, ...], alias: int, n
 
 
 def _written(topic: str) -> bytes:
-    """Return a topic with its length. A key that another protocol wrote may be one that no topic name can hold.
+    """Return an encoded topic. A routing key of another protocol may be invalid as a topic name.
 
-    Its message is delivered all the same, under the nearest name: it must not end the connection of its subscriber.
+    Its message is delivered under the nearest valid name, because it must not end the subscriber's connection.
     """
     try:
         return utf8(topic)

@@ -1,4 +1,4 @@
-"""Deliveries under way to one client, by packet identifier, and what it says of them (MQTT 5.0, 4.3 and 4.4)."""
+"""Unacknowledged deliveries to one client, by packet identifier (MQTT 5.0, 4.3 and 4.4)."""
 
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @mypyc_attr(free_list_len=1)
 class InflightDelivery:
-    """A message of a queue that was sent and waits for its acknowledgement."""
+    """A delivery that waits for its acknowledgement."""
 
     __slots__ = ("entry", "qos", "queue")
 
@@ -31,11 +31,11 @@ class InflightDelivery:
 
 
 class Inflight:
-    """Owns the deliveries under way of one connection, and the credit that bounds them.
+    """Owns the unacknowledged deliveries of one connection, and the credit that limits them.
 
-    ``credit`` is the client's Receive Maximum, for all its queues together (MQTT-4.9.0-1). Consumers of the connection
-    have no other, so it is given back here. ``deliveries`` are those whose message is still ours; the identifiers of
-    the others wait in the session to be released.
+    ``credit`` is the client's Receive Maximum, shared by all its queues (MQTT-4.9.0-1) and restored here.
+    ``deliveries`` are those whose message is still in its queue. The identifiers of QoS 2 deliveries after PUBREC are
+    in the session.
     """
 
     __slots__ = ("_journal", "_outbox", "_session", "_version", "counters", "credit", "deliveries")
@@ -61,19 +61,19 @@ class Inflight:
         return len(self.deliveries) + len(self._session.qos2_state.releasing)
 
     def repeat_releases(self) -> None:
-        """Release again what the last connection did not see completed (MQTT-4.4.0-1)."""
+        """Resend PUBREL for deliveries that the last connection did not complete (MQTT-4.4.0-1)."""
         for packet_id in self._session.qos2_state.releasing:
             self.credit.used += 1
             self._release(packet_id)
 
     def give_up_before(self, position: float) -> None:
-        """Release what was sent of messages before this position, which have left their queue meanwhile."""
+        """Send PUBREL for remembered deliveries before this queue position, whose messages have left the queue."""
         for packet_id in self._session.qos2_state.give_up_before(position):
             self.credit.used += 1
             self._release(packet_id)
 
     def accept(self, packet_id: int) -> None:
-        """Take a PUBACK: the message is consumed. :raises MqttError: when it was sent with QoS 2."""
+        """Handle a PUBACK: acknowledge the message. :raises MqttError: if it was sent with QoS 2."""
         delivery = self.deliveries.get(packet_id)
         if delivery is None:
             return
@@ -84,7 +84,7 @@ class Inflight:
         self.credit.used -= 1
 
     def refuse(self, packet_id: int) -> None:
-        """Take a PUBACK or PUBREC that says no: the message is a dead letter, as one rejected over AMQP is."""
+        """Handle a PUBACK or PUBREC with an error: reject the message, which may be dead-lettered as over AMQP."""
         delivery = self.deliveries.pop(packet_id, None)
         if delivery is None:
             return
@@ -94,9 +94,9 @@ class Inflight:
         self.credit.used -= 1
 
     def received(self, packet_id: int) -> None:
-        """Take a PUBREC: the message is the client's. Its identifier is released once that is durable (MQTT-4.3.3-8).
+        """Handle a PUBREC: acknowledge the message and send PUBREL once that is durable (MQTT-4.3.3-8).
 
-        :raises MqttError: when it was sent with QoS 1.
+        :raises MqttError: if it was sent with QoS 1.
         """
         qos2_state = self._session.qos2_state
         delivery = self.deliveries.get(packet_id)
@@ -116,27 +116,27 @@ class Inflight:
         self._release(packet_id)
 
     def _release(self, packet_id: int) -> None:
-        """Say PUBREL."""
+        """Send PUBREL."""
         self._promise()
         self._outbox.write(PUBREL + packet_id.to_bytes(2, "big"))
 
     def _promise(self) -> None:
-        """Let what is written from now on leave once it is durable that the client has the message.
+        """Delay later packets until it is durable that the client has the message.
 
-        Whoever forgot the identifier sooner would take the message for a new one, were it sent again after a crash.
+        Otherwise the client could free the identifier, and after a crash take the resent message for a new one.
         """
         if self._session.qos2_state.is_durable:
             self._outbox.promise(self._journal.pending_lsn)
 
     def completed(self, packet_id: int) -> None:
-        """Take a PUBCOMP: the identifier is free again."""
+        """Handle a PUBCOMP: free the identifier."""
         if self._session.qos2_state.conclude(packet_id):
             self.credit.used -= 1
 
     def put_back(self) -> None:
-        """The connection ends: messages go back to their places, or wait for this client alone (MQTT-4.8.2-4)."""
+        """Requeue the deliveries of a closed connection, or hold them for this client (MQTT-4.8.2-4)."""
         deliveries = dict(self.deliveries)
-        self.deliveries.clear()  # the same one for all who know it
+        self.deliveries.clear()  # the dict is shared, so it is cleared and not replaced
         for packet_id, delivery in deliveries.items():
             queue, entry = delivery.queue, delivery.entry
             if self._session.owns(queue):
@@ -149,7 +149,7 @@ class Inflight:
             queue.settle(entry, DeliveryOutcome.REQUEUED)
 
     def take_held(self) -> list[tuple[int, InflightDelivery]]:
-        """Return the deliveries that waited for this client alone; they are under way again."""
+        """Return the deliveries that were held for this client and make them unacknowledged ones again."""
         held, self._session.held = self._session.held, {}
         taken = []
         for packet_id, (queue, entry) in held.items():

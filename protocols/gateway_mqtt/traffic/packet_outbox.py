@@ -1,4 +1,4 @@
-"""An outbox that counts packets. Deliveries, which go past ``write``, are counted where they are made."""
+"""An outbox that counts packets. Deliveries bypass ``write`` and are counted by their sender."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from gateway.net.turn import Speaker
 
 
 class PacketOutbox(Outbox):
-    """Collects the packets of a turn. ``packets`` are those written so far, deliveries aside."""
+    """The outbox of a connection. ``packets`` counts the packets written, without deliveries."""
 
     __slots__ = ("packets",)
 
@@ -16,13 +16,13 @@ class PacketOutbox(Outbox):
         self.packets = 0
 
     def write(self, frame: bytes) -> None:
-        """Add one packet. Spelled out: ``super`` makes an acknowledgement cost twice as much (132 ns, not 79)."""
+        """Append one packet. Inlined, because ``super().write`` takes 132 ns instead of 79."""
         self.packets += 1
         self.pieces.append(frame)
         self.size += len(frame)
         self.wake()
 
     def write_all(self, packets: Sequence[bytes]) -> None:
-        """Add several packets as one piece."""
+        """Append several packets as one piece."""
         self.packets += len(packets) - 1
         self.write(b"".join(packets))

@@ -1,4 +1,4 @@
-"""Messages from the client: PUBLISH in, and the acknowledgement when the message is safe (MQTT 5.0, 3.3 and 4.3)."""
+"""Handling of a client's PUBLISH packets and their acknowledgements (MQTT 5.0, 3.3 and 4.3)."""
 
 from functools import partial
 from typing import Final, NamedTuple
@@ -25,33 +25,33 @@ from gateway_mqtt.traffic.aliases import IncomingAliases
 from gateway_mqtt.translation.header import MqttHeader, mqtt_header
 from gateway_mqtt.translation.topics import check_topic
 
-#: Targets and headers kept per connection before they are forgotten: bounds what ever new topics can hold.
+#: The limit of cached targets and headers per connection; a cache is cleared when it is full.
 _KEPT: Final = 1024
 
-#: Longer properties are not kept: what is long is seldom repeated.
+#: Longer properties, in bytes, are not cached, because they seldom repeat.
 _LONGEST_KEPT: Final = 256
 
-#: Topics longer than this, in bytes, are worked out each time: a thousand of 64 KB would take more than they save.
+#: Longer topics, in bytes, are not cached: a thousand of 64 KB would cost more memory than they save time.
 _LONGEST_KEPT_TOPIC: Final = 1024
 
-#: Units of work that a topic takes which is new to the connection.
+#: The cost of a topic that is not cached, in units of the time budget.
 _WORK_OF_A_TOPIC: Final = 16
 
-#: Bytes of properties that count as a unit of work when they are read, as a power of two.
+#: The number of property bytes that cost one unit of the time budget, as a power of two.
 _BYTES_A_UNIT: Final = 3
 
 _RETAIN: Final = 0x01
 
 
 class TopicRefusal(NamedTuple):
-    """Why nothing may be published to a topic: what the client is told, by number and in words."""
+    """The reason why a topic does not accept publishes: its code and its text."""
 
     reason: ReasonCode
     text: str
 
 
 class Target:
-    """Where a topic leads, worked out once: nowhere with a ``refusal``. Good while ``version`` is the vhost's."""
+    """A resolved topic: exchange and routing key, or a ``refusal``. Valid while ``version`` is the virtual host's."""
 
     __slots__ = ("exchange", "refusal", "routing_key", "version")
 
@@ -63,7 +63,7 @@ class Target:
 
 
 class PendingAcknowledgement:
-    """An acknowledgement the client waits for. ``text`` says in words why it is a refusal."""
+    """An acknowledgement that is not sent yet. ``text`` is the reason string of a refusal."""
 
     __slots__ = ("packet_id", "packet_type", "reason", "text")
 
@@ -75,9 +75,9 @@ class PendingAcknowledgement:
 
 
 class Publishing:
-    """Publishes for one client. Owns what its topics and properties were found to mean, and the answers it waits for.
+    """Publishes for one client. Owns the caches of topics and properties, and the pending acknowledgements.
 
-    PUBACK and PUBREC go out in the order of the publishes (MQTT-4.6.0-2), each once the message is safe.
+    PUBACK and PUBREC are sent in the order of the publishes (MQTT-4.6.0-2), each once its message is safe.
     """
 
     def __init__(self, scope: Scope, counters: ClientCounters) -> None:
@@ -134,7 +134,7 @@ class Publishing:
     def _publish_acknowledged(self, first: int, packet_id: int, target: Target, message: Message) -> None:
         is_exactly_once = first & 0x04
         if is_exactly_once and packet_id in self._qos2_state.received:
-            # sent again: it was published already, and is not twice (MQTT-4.3.3-10)
+            # a resent PUBLISH: its message is published already and must not be published twice (MQTT-4.3.3-10)
             self._await(PacketType.PUBREC, packet_id, Verdict.TAKEN, self._qos2_state.is_durable)
             return
         if len(self._answers) + len(self._qos2_state.received) >= self._receive_maximum:
@@ -156,29 +156,29 @@ class Publishing:
             self._await(PacketType.PUBREC if is_exactly_once else PacketType.PUBACK, packet_id, verdict, is_stored)
 
     def _require_room(self) -> None:
-        """Keep to Receive Maximum (MQTT-3.3.4-7). :raises MqttError: when as many publishes are unfinished already.
+        """Enforce Receive Maximum (MQTT-3.3.4-7). :raises MqttError: if that many publishes are unfinished.
 
-        Those of QoS 2 count until they are released, whether or not their PUBREC is still to come.
+        Publishes of QoS 2 count until PUBREL, even if their PUBREC is not sent yet.
         """
         if self._pubacks + len(self._qos2_state.received) >= self._receive_maximum:
             raise MqttError(
-                ReasonCode.RECEIVE_MAXIMUM_EXCEEDED, f"more than {self._receive_maximum} publishes unanswered"
+                ReasonCode.RECEIVE_MAXIMUM_EXCEEDED, f"more than {self._receive_maximum} unacknowledged publishes"
             )
 
     @property
     def _is_safe_now(self) -> bool:
-        """Whether a message that no store has to keep may be answered at once: nothing before it waits for the disk.
+        """Whether a message that is not stored may be acknowledged at once: no earlier one waits for the disk.
 
-        A dead letter of it may: one that died on arrival is safe once that is.
+        Its dead letter may be stored; then the acknowledgement waits for that.
         """
         journal = self._scope.journal
         return not self._answers and journal.moved_lsn != journal.lsn and not journal.has_failed
 
     def released(self, packet_id: int) -> None:
-        """Take a PUBREL: forget the identifier durably, then say so (MQTT-4.3.3-11).
+        """Handle a PUBREL: forget the identifier durably, then send PUBCOMP (MQTT-4.3.3-11).
 
-        An answer that left too early could let the client reuse an identifier that a crash makes us know again; so it
-        is with one that an earlier connection released a moment ago.
+        An earlier PUBCOMP would let the client reuse an identifier that this server still knows after a crash. The same
+        holds for an identifier that an earlier connection has just released.
         """
         is_known = self._qos2_state.release(packet_id)
         if self._qos2_state.is_durable:
@@ -188,20 +188,20 @@ class Publishing:
         else:
             reason = ReasonCode.PACKET_IDENTIFIER_NOT_FOUND
             write = partial(ack, PacketType.PUBCOMP, self._scope.version, packet_id, reason)
-            self._scope.outbox.write(self._scope.host.explained("no such publish is under way", write))
+            self._scope.outbox.write(self._scope.host.explained(f"packet identifier {packet_id} is not in use", write))
 
-    # Answers
+    # Acknowledgements
 
     def end_turn(self) -> None:
-        """Let answers go out that are due; called once after each turn in which something was published."""
+        """Send the acknowledgements that are due; called once after each turn with publishes."""
         self._confirms.end_turn()
 
     def fail(self) -> None:
-        """Refuse every publish that waits for its answer: the store gave up."""
+        """Refuse every publish that waits for its acknowledgement, because the store failed."""
         self._confirms.fail()
 
     def close(self) -> None:
-        """Answer nothing any more."""
+        """Drop all pending acknowledgements."""
         self._confirms.abandon()
         self._answers.clear()
         self._pubacks = 0
@@ -224,7 +224,7 @@ class Publishing:
         self._scope.host.awaits_turn()
 
     def _answer(self, number: int, is_multiple: bool, is_accepted: bool) -> None:
-        """Write the answers up to the ``number``-th publish; one that is refused comes alone (R66)."""
+        """Write the acknowledgements up to the ``number``-th publish; refusals come one by one."""
         version = self._scope.version
         count = number - self._answered if is_multiple else 1
         answers = self._answers[:count]
@@ -235,7 +235,7 @@ class Publishing:
                 self._pubacks -= 1
             if not is_accepted:
                 if version < 5:
-                    continue  # 3.x cannot say no: the client hears nothing, and may try again
+                    continue  # 3.x has no negative acknowledgement; the client may resend
                 answer.reason, answer.text = ReasonCode.QUOTA_EXCEEDED, self._why_refused
             if answer.text:
                 write = partial(ack, answer.packet_type, version, answer.packet_id, answer.reason)
@@ -252,10 +252,11 @@ class Publishing:
         return "the store failed" if self._scope.journal.has_failed else "a queue does not take the message"
 
     def _refuse(self, qos: int, packet_id: int, refusal: TopicRefusal) -> None:
-        """Decline a publish to a topic that is forbidden or not accepted.
+        """Decline a publish to a topic that is forbidden or invalid.
 
-        QoS 1 and 2 of 5.0 have an answer that says so. For the others the connection ends, as in RabbitMQ, unless what
-        is only forbidden is to be dropped: 3.x has an answer then that does not tell (3.1.1: MQTT-3.3.5-2).
+        In 5.0, QoS 1 and 2 get a negative acknowledgement. In other cases the connection ends, as in RabbitMQ. With
+        ``disconnect_on_unauthorized`` off, a forbidden publish is dropped instead; 3.x then acknowledges it as usual
+        (3.1.1: MQTT-3.3.5-2).
         """
         has_answer = qos and self._version == 5
         drops = refusal.reason is ReasonCode.NOT_AUTHORIZED and not self._scope.settings.disconnect_on_unauthorized
@@ -265,13 +266,13 @@ class Publishing:
             self._decline(qos, packet_id, *refusal)
 
     def _decline(self, qos: int, packet_id: int, reason: ReasonCode, text: str) -> None:
-        """Answer a publish that is not published with a reason; where there is no answer, the connection ends."""
+        """Answer a publish with a reason code. :raises MqttError: for QoS 0, which has no answer."""
         if not qos:
             raise MqttError(reason, text)
         packet_type = PacketType.PUBACK if qos == 1 else PacketType.PUBREC
         self._await(packet_type, packet_id, Verdict.TAKEN, False, reason, text)
 
-    # What topics and properties mean
+    # Topics and properties
 
     def _target(self, topic: bytes) -> Target:
         scope = self._scope
@@ -291,7 +292,7 @@ class Publishing:
         return target
 
     def _refusal(self, topic: str, routing_key: str) -> TopicRefusal | None:
-        """Return why nothing may be published to a topic, ``None`` when it may."""
+        """Return the reason why a topic does not accept publishes; ``None`` if it does."""
         scope = self._scope
         if objection := scope.settings.topics.objection(topic, routing_key):
             return TopicRefusal(ReasonCode.TOPIC_NAME_INVALID, objection)
@@ -306,7 +307,7 @@ class Publishing:
         return header
 
     def _header(self, flags: int, block: bytes) -> tuple[MqttHeader, PublishProperties]:
-        """Read the properties; those that expire are read each time, since the header says when they came."""
+        """Decode the properties. Those with an expiry are not cached, because the header holds the arrival time."""
         self._scope.journal.budget.work += len(block) >> _BYTES_A_UNIT
         properties = scan_publish_properties(block)
         is_v5 = self._scope.version == 5

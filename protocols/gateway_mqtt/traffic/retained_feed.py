@@ -1,7 +1,7 @@
-"""What is retained, on its way to one client that subscribed: no more of it waits in memory than the client takes soon.
+"""Delivery of retained messages to new subscriptions, with bounded memory.
 
-Copies go into the queue where the subscription's messages wait, so that they keep their order and its terms. Where that
-queue is on disk and keeps them for a client that is away, all of them go there, as fast as the disk takes them.
+Copies go into the subscription's queue, which keeps their order and applies its terms. If that queue is on disk for a
+persistent session, all copies go there, as fast as the disk accepts them.
 """
 
 from collections import deque
@@ -14,22 +14,22 @@ from gateway.kernel.queueing.queue import Queue
 from gateway_mqtt.scope import Scope
 from gateway_mqtt.translation.header import retained_header
 
-#: Copies, and bytes of them, that may wait in memory for a client.
+#: Limits of the copies that may wait in memory for a client.
 _WAITING_COPIES: Final = 64
 _WAITING_BYTES: Final = 256 * 1024
 
-#: Bytes of copies that may wait for the disk. Publishers are held back when more than 32 MiB of all clients do.
+#: The limit of bytes that one feed may leave unwritten. Publishers are blocked above 32 MiB of all clients together.
 _UNWRITTEN_BYTES: Final = 1024 * 1024
 
-#: What a copy costs the disk besides its body, in bytes.
+#: The size of a stored copy besides its body, in bytes.
 _OVERHEAD: Final = 512
 
-#: How soon the feed looks whether there is room again where nothing tells it so, in seconds.
+#: The interval of checks for free room, in seconds, where no event reports it.
 _LOOK_S: Final = 0.1
 
 
 class _Serving:
-    """A subscription, and what is still to be looked at for it."""
+    """A subscription, and the iterator over its remaining retained messages."""
 
     __slots__ = ("found", "subscription")
 
@@ -39,9 +39,9 @@ class _Serving:
 
 
 class RetainedFeed:
-    """Owns the subscriptions of one connection that are being served what is retained, the first of them first.
+    """Owns the subscriptions of one connection that receive retained messages, in order.
 
-    ``is_waiting`` says that there is more than the client, or the disk, takes at the moment: ``go_on`` when it may.
+    ``is_waiting`` is true while the client or the disk has no room; ``go_on`` continues then.
     """
 
     __slots__ = ("_is_looking", "_is_over", "_is_working", "_scope", "_serving", "_unwritten", "is_waiting")
@@ -56,19 +56,19 @@ class RetainedFeed:
         self.is_waiting = False
 
     def serve(self, subscription: SubscriptionRecord) -> None:
-        """Put a subscription behind those that are being served, for what is retained now; ``go_on`` serves it."""
+        """Queue a subscription for its retained messages; ``go_on`` starts the delivery."""
         found = self._scope.vhost.retained.walk(subscription.binding_key)
         self._serving.append(_Serving(subscription, found))
 
     def go_on(self) -> None:
-        """Send more, if there is more: in slices, so that no other client waits."""
+        """Continue the delivery in the background, in slices."""
         self.is_waiting = False
         if self._serving and not self._is_working:
             self._is_working = True
             self._scope.settings.broker.clock.background.add(self._work())
 
     def close(self) -> None:
-        """The connection ends. What a queue on disk keeps for the client goes there all the same."""
+        """Stop the delivery, except to the queue on disk of a persistent session."""
         self._is_over = True
         if self.is_waiting:
             self.go_on()
@@ -90,7 +90,7 @@ class RetainedFeed:
             self._is_working = False
 
     def _queue_of(self, subscription: SubscriptionRecord) -> Queue | None:
-        """Return where copies for a subscription go; ``None`` when no client wants them any more."""
+        """Return the queue for a subscription's copies; ``None`` if the subscription is gone."""
         session = self._scope.session
         if session.subscriptions.get(subscription.filter) is not subscription:
             return None
@@ -99,7 +99,7 @@ class RetainedFeed:
         return session.queue_of(subscription.qos)
 
     def _step(self, serving: _Serving, queue: Queue) -> None:
-        """Look at one level, and offer a copy of what is there."""
+        """Visit one level of the topic tree and offer a copy of its message."""
         try:
             message = next(serving.found)
         except StopIteration:
@@ -120,7 +120,7 @@ class RetainedFeed:
         return queue.ready.length < _WAITING_COPIES and queue.ready.bytes < _WAITING_BYTES
 
     def _wait(self, subscription: SubscriptionRecord) -> None:
-        """Go on once the disk has what it was given, or the client took some; a look now and then makes sure."""
+        """Continue once the disk has caught up or the client has taken some; a timer covers missed events."""
         self.is_waiting = True
         journal = self._scope.journal
         if self._goes_to_disk(subscription) and not journal.is_backlogged:

@@ -1,7 +1,7 @@
-"""Who takes messages out of a session's queues: one kind of kernel ``Subscriber`` for each kind of queue.
+"""Kernel ``Subscriber`` classes for the queues of a session.
 
-A queue of QoS 0 needs nothing settled, the one of QoS 1 and 2 does, and one shared with a group has its own terms. Each
-has a short way for messages that every subscriber sees alike, and a long one for all that is special.
+There is one class for the queue of QoS 0, one for QoS 1 and 2, and one for shared subscriptions. Each has a fast path
+for messages that all subscribers see alike, and a slow path for all others.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -24,7 +24,7 @@ _UNWANTED: Final = Terms()
 
 
 class AtMostOnce(Subscriber):
-    """Delivers from the queue of QoS 0: handing over is all there is to it."""
+    """Delivers from the queue of QoS 0, without acknowledgements."""
 
     __slots__ = ("_client_id", "_delivering", "_subscriptions")
 
@@ -35,15 +35,15 @@ class AtMostOnce(Subscriber):
 
     @property
     def origin(self) -> Origin:
-        """Where it is."""
+        """The client's connection."""
         return self._delivering.origin
 
     def cancelled(self, consumer: Consumer) -> None:
-        """The queue is gone."""
+        """Drop the consumer of a deleted queue."""
         self._delivering.cancelled(consumer)
 
     def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage | None") -> None:
-        """Send a message, unless the session's other queue brings it too, on better terms."""
+        """Send a message, unless the session's other queue delivers it with a higher QoS."""
         terms = self._subscriptions.terms_of_a_match(message.routing_key)
         if terms is not None and terms.is_plain and not terms.qos and is_plain(message.header):
             delivering = self._delivering
@@ -65,7 +65,7 @@ class AtMostOnce(Subscriber):
 
 
 class Acknowledged(Subscriber):
-    """Delivers from the queue of QoS 1 and 2: each delivery has an identifier until it is acknowledged."""
+    """Delivers from the queue of QoS 1 and 2; each delivery has a packet identifier until it is acknowledged."""
 
     __slots__ = ("_client_id", "_deliveries", "_delivering", "_qos2_state", "_subscriptions")
 
@@ -78,15 +78,15 @@ class Acknowledged(Subscriber):
 
     @property
     def origin(self) -> Origin:
-        """Where it is."""
+        """The client's connection."""
         return self._delivering.origin
 
     def cancelled(self, consumer: Consumer) -> None:
-        """The queue is gone."""
+        """Drop the consumer of a deleted queue."""
         self._delivering.cancelled(consumer)
 
     def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage | None") -> None:
-        """Send a message under an identifier, which it keeps until the client acknowledges."""
+        """Send a message with a packet identifier, which it keeps until the client acknowledges it."""
         assert entry is not None
         terms, header = self._terms_of_a_match(message.routing_key), message.header
         if terms is not None and terms.is_plain and not redelivered and is_plain(header):
@@ -103,11 +103,11 @@ class Acknowledged(Subscriber):
         self._deliver_special(consumer, message, redelivered, entry)
 
     def _terms(self, routing_key: str) -> Terms | None:
-        """Return on which terms a message is delivered; ``None`` when nothing of the session's matches its key."""
+        """Return the terms of a message; ``None`` if no subscription of the session matches its routing key."""
         return self._subscriptions.terms(routing_key)
 
     def _terms_of_a_match(self, routing_key: str) -> Terms | None:
-        """Return the same of a message that came by a binding of the session's."""
+        """Return the terms of a message that arrived by a binding of the session."""
         return self._subscriptions.terms_of_a_match(routing_key)
 
     def _deliver_special(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage") -> None:
@@ -117,7 +117,9 @@ class Acknowledged(Subscriber):
             self._pass_over(consumer, entry)
             return
         packet_id, qos = recalled or self._numbered(message, terms)
-        is_again = recalled is not None or (redelivered and qos == 1)  # with QoS 2 it is known (MQTT-3.3.1-3)
+        is_again = recalled is not None or (
+            redelivered and qos == 1
+        )  # with QoS 2 the session tells whether it was sent (MQTT-3.3.1-3)
         self._begin(packet_id, qos, entry, recalled is not None)
         if not self._delivering.send_special(message, terms, qos=qos, packet_id=packet_id, is_again=is_again):
             self._give_up(packet_id, qos)
@@ -130,21 +132,21 @@ class Acknowledged(Subscriber):
             self._pass_over(consumer, entry)
 
     def _wanted(self, message: Message) -> Terms | None:
-        """Return on which terms a message is wanted, ``None`` for no particular ones, ``_UNWANTED`` for not at all."""
+        """Return the terms of a message, ``None`` for no particular ones, ``_UNWANTED`` for an unwanted one."""
         terms = self._terms(message.routing_key)
         found = wanted(terms, message, self._client_id)
         if found is not terms and found is not None and not found.qos:
-            return _UNWANTED  # of its own messages, the queue of QoS 0 brings what there is
+            return _UNWANTED  # the queue of QoS 0 delivers it
         return found
 
     def _numbered(self, message: Message, terms: Terms | None) -> tuple[int, int]:
-        """Return a new identifier and the QoS of a message; QoS 0 has no identifier."""
+        """Return a new packet identifier, 0 for QoS 0, and the QoS of a message."""
         published = facts_of(message.header).qos
         qos = published if terms is None else min(terms.qos, published)
         return (self._qos2_state.next_id(self._deliveries), qos) if qos else (0, 0)
 
     def _recalled(self, entry: "QueuedMessage") -> tuple[int, int] | None:
-        """Return the identifier and QoS of a message that an earlier connection was sent already (MQTT-4.4.0-1)."""
+        """Return the identifier and QoS under which an earlier connection sent this message (MQTT-4.4.0-1)."""
         if not self._qos2_state.remembered:
             return None
         recalled = self._qos2_state.recall(entry.position)
@@ -153,7 +155,7 @@ class Acknowledged(Subscriber):
         return recalled
 
     def _begin(self, packet_id: int, qos: int, entry: "QueuedMessage", is_begun: bool) -> None:
-        """Keep the identifier of an exactly-once delivery, and send neither before both it and the message are safe."""
+        """Record the identifier of a QoS 2 delivery; delay the packet until identifier and message are durable."""
         if qos == 2 and self._qos2_state.is_durable:
             if not is_begun:
                 self._qos2_state.begin(packet_id, entry.position)
@@ -164,13 +166,13 @@ class Acknowledged(Subscriber):
             self._qos2_state.abort(packet_id)
 
     def _pass_over(self, consumer: Consumer, entry: "QueuedMessage") -> None:
-        """Settle what the client will not acknowledge."""
+        """Settle a message that the client will not acknowledge."""
         consumer.queue.accept(entry)
         consumer.settled()
 
 
 class SharedSubscriber(Acknowledged):
-    """Delivers from the queue of a group, on the terms on which this member joined."""
+    """Delivers from the queue of a shared subscription, on the terms of this member."""
 
     __slots__ = ("_binding_key", "_joined_on")
 
@@ -180,22 +182,22 @@ class SharedSubscriber(Acknowledged):
         self._binding_key = subscription.binding_key
 
     def _terms(self, routing_key: str) -> Terms | None:
-        """Return the terms of the group, for any message that comes to it."""
+        """Return the terms of this member, for any message of the group."""
         return self._joined_on if may_match(self._binding_key, routing_key) else None
 
     def _terms_of_a_match(self, routing_key: str) -> Terms | None:
-        """Return the same: a match of the exchange's need not be one of the filter's."""
+        """Return the same terms: a match in the exchange need not be a match of the filter."""
         return self._terms(routing_key)
 
     def _recalled(self, entry: "QueuedMessage") -> None:
-        """Return nothing: what a connection left open of a group is not in its queue, see ``Session.held``."""
+        """Return ``None``: unfinished deliveries of a group are in ``Session.held``."""
 
 
 def wanted(terms: Terms | None, message: Message, client_id: str) -> Terms | None:
-    """Return on which of its terms a client wants a message: ``None`` for no particular ones, or ``_UNWANTED``.
+    """Return the terms on which a client wants a message: ``None`` for no particular ones, or ``_UNWANTED``.
 
-    Topics of the server are for those who ask for them by name alone (MQTT-4.7.2-1), and what a client published itself
-    for those who do not say *no local* (MQTT-3.8.3-3). A copy of a retained message was asked for.
+    Topics with ``$`` require a filter that names it (MQTT-4.7.2-1). The client's own messages require a subscription
+    without *no local* (MQTT-3.8.3-3). Copies of retained messages are always wanted.
     """
     facts = facts_of(message.header)
     if facts.is_copy:

@@ -1,4 +1,4 @@
-"""SUBSCRIBE and UNSUBSCRIBE: what the client wants to hear, from now on and from before (MQTT 5.0, 3.8 to 3.11)."""
+"""Handling of SUBSCRIBE and UNSUBSCRIBE (MQTT 5.0, 3.8 to 3.11)."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -19,18 +19,18 @@ from gateway_mqtt.translation.topics import parse_filter
 
 _GRANTED = (ReasonCode.SUCCESS, ReasonCode.GRANTED_QOS_1, ReasonCode.GRANTED_QOS_2)
 
-#: Retain handling: send what is retained always, only for a subscription that is new, or never (3.8.3.1).
+#: Retain handling: send retained messages always, only for a new subscription, or never (3.8.3.1).
 _RETAINED_ALWAYS = 0
 _RETAINED_IF_NEW = 1
 
-#: Refusals of one request that are told in words.
+#: The number of refusals of one request that the reason string explains.
 _TOLD = 3
 
 
 class Subscribing:
-    """Changes the subscriptions of one session, as far as permissions and limits go.
+    """Changes the subscriptions of one session, within its permissions and limits.
 
-    A request is a task: it yields after each filter, so that one of thousands makes no long turn.
+    A request is a task: it yields after each filter, so that thousands of filters do not block the event loop.
     """
 
     def __init__(self, scope: Scope, delivering: Delivering, feed: RetainedFeed) -> None:
@@ -40,9 +40,9 @@ class Subscribing:
         self._feed = feed
 
     def subscribe(self, packet: Subscribe) -> Iterator[None]:
-        """Take each filter or say why not, then send what is retained. The answer waits until all of it is durable.
+        """Subscribe to each filter, then send retained messages. The answer waits until the subscriptions are durable.
 
-        :raises MqttError: when the client cannot take the answer.
+        :raises MqttError: if the answer is too large for the client.
         """
         self._require_room(suback, len(packet.filters))
         identifiers = packet.properties.get(PropertyId.SUBSCRIPTION_IDENTIFIER, [0])
@@ -74,7 +74,7 @@ class Subscribing:
         self._feed.go_on()
 
     def unsubscribe(self, packet: Unsubscribe) -> Iterator[None]:
-        """Let no further messages come for these filters. :raises MqttError: when the client cannot take the answer."""
+        """Unsubscribe from each filter. :raises MqttError: if the answer is too large for the client."""
         self._require_room(unsuback, len(packet.filters))
         refusals: list[str] = []
         reasons: list[ReasonCode] = []
@@ -85,21 +85,21 @@ class Subscribing:
         self._answer(refusals, partial(unsuback, self._scope.version, packet.packet_id, reasons))
 
     def _require_room(self, write: Callable[[int, int, list[ReasonCode]], bytes], count: int) -> None:
-        """Refuse a request whose answer is larger than the client's Maximum Packet Size (MQTT-3.1.2-24)."""
+        """Refuse a request whose answer exceeds the client's Maximum Packet Size (MQTT-3.1.2-24)."""
         scope = self._scope
         size, most = len(write(scope.version, 1, [ReasonCode.SUCCESS] * count)), scope.host.max_packet_size
         if size > most:
-            text = f"the answer to {count} filters has {size} bytes, the client's Maximum Packet Size is {most}"
+            text = f"the answer to {count} filters has {size} bytes; the client's Maximum Packet Size is {most}"
             raise MqttError(ReasonCode.PACKET_TOO_LARGE, text)
 
     def _answer(self, refusals: list[str], write: Callable[[Properties], bytes]) -> None:
-        """Send the packet that ``write`` makes, with why what was refused was."""
+        """Send the packet that ``write`` builds, with the reasons of the refusals."""
         scope = self._scope
         text = "; ".join(refusals[:_TOLD])
         scope.outbox.write(scope.host.explained(text, write) if refusals else write({}))
 
     def _subscribe(self, request: SubscriptionRequest, identifier: int) -> tuple[SubscriptionRecord, Queue, bool]:
-        """Return the subscription, its queue, and whether retained messages go with it."""
+        """Return the subscription, its queue, and whether to send retained messages."""
         scope = self._scope
         shared, filter = parse_filter(request.filter)
         binding_key = scope.mapping.binding_key(filter)
@@ -119,18 +119,19 @@ class Subscribing:
         self._require_access(subscription)
         earlier = self._session.subscriptions.get(request.filter)
         if earlier is None and len(self._session.subscriptions) >= scope.settings.max_subscriptions:
-            raise NotAllowed(f"the session has {scope.settings.max_subscriptions} subscriptions: none may be added")
+            text = f"the session has {scope.settings.max_subscriptions} subscriptions, the limit of max_subscriptions"
+            raise NotAllowed(text)
         queue = self._session.subscribe(scope.exchange, subscription)
         if shared is not None:
             scope.vhost.sessions.groups.joined(self._session, subscription)
             if earlier is not None:
-                self._delivering.leave(queue)  # the terms may be others
+                self._delivering.leave(queue)  # the terms may have changed
         wants = request.retain_handling == _RETAINED_ALWAYS
         wants = wants or (request.retain_handling == _RETAINED_IF_NEW and earlier is None)
         return subscription, queue, wants and shared is None  # none for shared subscriptions (4.8.2)
 
     def _require_access(self, subscription: SubscriptionRecord) -> None:
-        """Insist on the permissions RabbitMQ asks for: all three on the queue, to read the exchange and the topic."""
+        """Check RabbitMQ's permissions: configure, write and read on the queue, read on the exchange and the topic."""
         scope, permissions = self._scope, self._scope.host.permissions
         name = self._session.queue_name(subscription)
         for operation in (Operation.CONFIGURE, Operation.WRITE, Operation.READ):

@@ -1,4 +1,4 @@
-"""What a delivery to a client of MQTT asks of a message, whichever protocol it came by."""
+"""The properties of a message for delivery to MQTT clients, from the header of any protocol."""
 
 from typing import Final
 
@@ -9,10 +9,10 @@ from gateway_mqtt.codec.publish import without_expiry
 from gateway_mqtt.translation.header import MQTT, MqttHeader, added_headers
 from gateway_mqtt.translation.properties import mqtt_properties, user_properties
 
-#: Facts of other protocols' headers kept; when so many have gathered, all are forgotten.
+#: The limit of cached views of other protocols' headers; the cache is cleared when it is full.
 _KEPT: Final = 1024
 
-#: Longer headers are not kept: what is long is seldom repeated.
+#: Longer headers, in bytes, are not cached, because they seldom repeat.
 _LONGEST_KEPT: Final = 512
 
 _EXPIRY: Final = bytes((PropertyId.MESSAGE_EXPIRY_INTERVAL,))
@@ -20,12 +20,12 @@ _LONGEST_EXPIRY_S: Final = 0xFFFFFFFF
 
 
 class DeliveryView:
-    """What is the same for every subscriber.
+    """The data of a delivery that is the same for every subscriber.
 
-    ``block`` is the property block of 5.0 without its length. ``expiry_s`` is the life the publisher gave the message,
-    ``None`` for no end; ``arrived_at_ms`` when it began in Unix time, 0 if that is not known. ``client_id`` is the
-    publisher's, ``None`` unless it spoke MQTT. ``is_copy`` marks a retained message sent because of a subscription, and
-    ``identifier`` is that subscription's, 0 for none.
+    ``block`` is the 5.0 property block without its length. ``expiry_s`` is the publisher's expiry interval, ``None``
+    without one; ``arrived_at_ms`` its start in Unix time, 0 if unknown. ``client_id`` is the publisher's, ``None``
+    unless it used MQTT. ``is_copy`` marks a retained message sent for a new subscription, and ``identifier`` is that
+    subscription's, 0 for none.
     """
 
     __slots__ = (
@@ -66,16 +66,16 @@ class DeliveryView:
 
 
 def facts_of(header: Header) -> DeliveryView:
-    """Return the facts of a header, worked out once as long as it is kept."""
+    """Return the view of a header, cached with it."""
     if isinstance(header, MqttHeader):
         return header.facts or _learn(header)
-    if header.format is MQTT:  # edited by the kernel, which does not know this module's class
+    if header.format is MQTT:  # edited by the kernel, which creates plain headers
         return facts_of(MQTT.header(header.raw))
     return _foreign.get(header) or _learn_foreign(header)
 
 
 def is_plain(header: Header) -> bool:
-    """Whether every subscriber sees the message alike: it was not retained and does not expire."""
+    """Whether every subscriber sees the message alike: it is not retained and does not expire."""
     if type(header) is MqttHeader:
         return header.is_plain
     if header.format is MQTT:
@@ -105,7 +105,7 @@ def _learn(header: MqttHeader) -> DeliveryView:
 
 
 def _learn_foreign(header: Header) -> DeliveryView:
-    """Translate what AMQP or STOMP said: a persistent message has QoS 1, any other QoS 0."""
+    """Translate an AMQP or STOMP header: a persistent message has QoS 1, any other QoS 0."""
     expiration_ms = header.expiration_ms
     expiry_s = None if expiration_ms is None else min(expiration_ms // 1000, _LONGEST_EXPIRY_S)
     facts = DeliveryView(int(header.is_persistent), write_block(mqtt_properties(header.properties)), expiry_s)

@@ -1,8 +1,7 @@
-"""The header of a message that came by MQTT: how it was published, by whom, and the properties as they came.
+"""The stored header of a message from MQTT: QoS, retain flag, publisher and properties.
 
-What it looks like in the store: a fixed part (``_LAYOUT``), the client identifier, the property block of the PUBLISH
-without a topic alias, and headers that the broker added since, if it did
-(:func:`gateway.kernel.messages.values.dumps`).
+Its stored form is a fixed part (``_LAYOUT``), the client identifier, the property block of the PUBLISH without a topic
+alias, and the headers that the broker added (:func:`gateway.kernel.messages.values.dumps`).
 """
 
 from collections.abc import Collection, Mapping
@@ -23,12 +22,12 @@ if TYPE_CHECKING:
     from gateway_mqtt.translation.delivery_view import DeliveryView
 
 MAX_SHARED: Final = 8192
-"""Headers kept for sharing, a few for each client; when so many have gathered, all are forgotten."""
+"""The limit of shared headers, a few for each client; the cache is cleared when it is full."""
 
 MAX_SHARED_BYTES: Final = 512
-"""Longer headers are not kept: what is long is seldom repeated."""
+"""Longer headers, in bytes, are not shared, because they seldom repeat."""
 
-#: The number of this layout, flags, time of arrival, subscription identifier, sizes of client identifier and block.
+#: Layout number, flags, time of arrival, subscription identifier, sizes of client identifier and block.
 _LAYOUT: Final = Struct(">BBQIHI")
 _NUMBER: Final = 1
 
@@ -40,10 +39,11 @@ _LOSSY: Final = 0x20
 
 
 class Parts(NamedTuple):
-    """A header taken apart.
+    """The fields of a header.
 
-    ``arrived_at_ms`` is in milliseconds of Unix time, kept of messages that expire, 0 for others; ``identifier`` is the
-    subscription that a retained message was copied for, 0 for none; ``added`` are the headers added since, encoded.
+    ``arrived_at_ms`` is Unix time in milliseconds, 0 for messages that do not expire; ``identifier`` is the
+    subscription for which a retained message was copied, 0 for none; ``added`` are the encoded headers that the broker
+    added.
     """
 
     flags: int
@@ -54,17 +54,17 @@ class Parts(NamedTuple):
     added: bytes
 
     def packed(self) -> bytes:
-        """Return the header's bytes."""
+        """Encode the header."""
         sizes = len(self.client_id), len(self.block)
         fixed = _LAYOUT.pack(_NUMBER, self.flags, self.arrived_at_ms, self.identifier, *sizes)
         return fixed + self.client_id + self.block + self.added
 
 
 class MqttHeader(Header):
-    """A header with what subscribers of MQTT ask of it.
+    """A header with the fields that deliveries to MQTT clients need.
 
-    ``is_plain`` says that all of them see the message alike: it is not retained and does not expire.
-    ``is_copy`` marks a retained message sent because of a new subscription. ``facts`` belongs to
+    ``is_plain`` means that all subscribers see the message alike: it is not retained and does not expire. ``is_copy``
+    marks a retained message sent for a new subscription. ``facts`` is a cache of
     :func:`gateway_mqtt.translation.delivery_view.facts_of`.
     """
 
@@ -83,7 +83,7 @@ class MqttHeader(Header):
 
 
 class MqttHeaderFormat:
-    """Headers as this module lays them out. Owns the shared ones."""
+    """The header format of MQTT messages. Owns the shared headers."""
 
     name: str = "mqtt"
 
@@ -92,16 +92,16 @@ class MqttHeaderFormat:
         self._published: dict[tuple[int, bytes, bytes], MqttHeader] = {}
 
     def header(self, raw: bytes) -> MqttHeader:
-        """Return the header of these bytes. :raises MqttError: when this version did not write them."""
+        """Return the header of these bytes. :raises MqttError: if this version did not write them."""
         return self._shared.get(raw) or self._read(raw)
 
     def published(self, flags: int, client_id: bytes, block: bytes, arrived_at_ms: int) -> MqttHeader:
-        """Return the header of a message that comes in. :raises MqttError: when the block is not what it should be."""
+        """Return the header of a published message. :raises MqttError: if the property block is invalid."""
         header = self._published.get((flags, client_id, block))
         return header or self._enter(flags, client_id, block, arrived_at_ms)
 
     def properties(self, raw: bytes) -> Properties:
-        """Translate everything. :raises MqttError: when this version did not write the bytes."""
+        """Translate to kernel properties. :raises MqttError: if this version did not write the bytes."""
         parts = _taken_apart(raw)
         mapping = mapping_of(parts)
         said = scan_publish_properties(parts.block)
@@ -110,9 +110,9 @@ class MqttHeaderFormat:
     def edited(
         self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
     ) -> bytes:
-        """Return the bytes that say the same, but for these headers and the expiration.
+        """Return the bytes with these headers replaced, and without the expiration if ``drops_expiration``.
 
-        A user property of such a name goes too, so that nobody reads the old value in place of the new one.
+        User properties of these names are removed too, so that consumers do not read an old value.
         """
         parts = _taken_apart(raw)
         replaced = {*without, *headers}
@@ -152,7 +152,7 @@ class MqttHeaderFormat:
 
 
 MQTT: Final = MqttHeaderFormat()
-"""The one format object of the process: every MQTT header is shared through it."""
+"""The only format object of the process; it shares every MQTT header."""
 
 
 def mqtt_header(
@@ -165,9 +165,9 @@ def mqtt_header(
     arrived_at_ms: int = 0,
     mapping: TopicMapping = REVERSIBLE,
 ) -> MqttHeader:
-    """Return the header of a message, a shared one unless it expires.
+    """Return the header of a message; it is shared unless the message expires.
 
-    ``block`` are the properties without their length and without a topic alias, empty before 5.0.
+    ``block`` are the properties without length and topic alias, empty before 5.0.
 
     :raises MqttError: as :func:`gateway_mqtt.codec.publish.scan_publish_properties`.
     """
@@ -176,9 +176,9 @@ def mqtt_header(
 
 
 def retained_header(header: Header, identifier: int, now_ms: int) -> MqttHeader:
-    """Return the header under which a retained message goes to a new subscription, whose identifier may be 0.
+    """Return the header of a retained message for a new subscription with this identifier, 0 for none.
 
-    The time it still has counts from now on, for the queue it is put into does not know how long it was retained.
+    The remaining expiry interval starts now, because the queue does not know how long the message was retained.
     """
     parts = _taken_apart(header.raw)
     said = read_block(parts.block, 0, len(parts.block), PacketType.PUBLISH)
@@ -191,12 +191,12 @@ def retained_header(header: Header, identifier: int, now_ms: int) -> MqttHeader:
 
 
 def mapping_of(parts: Parts) -> TopicMapping:
-    """Return how the topic of a message became its routing key."""
+    """Return the mapping by which the message's topic became its routing key."""
     return LOSSY if parts.flags & _LOSSY else REVERSIBLE
 
 
 def added_headers(parts: Parts) -> dict[str, Value]:
-    """Return the headers that the broker added. :raises MqttError: when this version did not write them."""
+    """Return the headers that the broker added. :raises MqttError: if this version did not write them."""
     try:
         return loads(parts.added) if parts.added else {}
     except ValueError as flaw:
@@ -207,11 +207,11 @@ def _taken_apart(raw: bytes) -> Parts:
     try:
         number, flags, arrived_at_ms, identifier, client_id_size, block_size = _LAYOUT.unpack_from(raw)
     except struct_error:
-        raise malformed(f"{len(raw)} bytes are no header") from None
+        raise malformed(f"stored header of {len(raw)} bytes is too short") from None
     block_start = _LAYOUT.size + client_id_size
     end = block_start + block_size
     if number != _NUMBER or end > len(raw):
-        raise malformed(f"a header of layout {number} and {len(raw)} bytes")
+        raise malformed(f"stored header of unknown layout {number} or wrong size {len(raw)}")
     return Parts(flags, arrived_at_ms, identifier, raw[_LAYOUT.size : block_start], raw[block_start:end], raw[end:])
 
 

@@ -1,7 +1,7 @@
-"""Properties from MQTT to the kernel's and back, as RabbitMQ translates them between its protocols.
+"""Translation of properties between MQTT and the kernel, as RabbitMQ translates between its protocols.
 
-What one side cannot carry is left out, never an error. A message keeps its own bytes besides
-(:mod:`gateway_mqtt.translation.header`), so that nothing is lost between two clients of MQTT.
+A property that the other side cannot carry is omitted without an error. Between two MQTT clients nothing is lost,
+because a message keeps its own bytes (:mod:`gateway_mqtt.translation.header`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from gateway_mqtt.codec.publish import PublishProperties
 from gateway_mqtt.translation.topics import REVERSIBLE, TopicMapping, check_topic
 
 CORRELATION_ID: Final = "x-correlation-id"
-"""The header for correlation data that no short string of AMQP can hold."""
+"""The header for correlation data that does not fit into an AMQP short string."""
 
 REPLY_TO_TOPIC: Final = "x-reply-to-topic"
 """The header for the response topic, as a routing key."""
@@ -27,7 +27,7 @@ _LONGEST_SHORT_STRING: Final = 255
 def kernel_properties(
     said: PublishProperties, qos: int, mapping: TopicMapping, headers: Mapping[str, Value]
 ) -> kernel.Properties:
-    """Return what a PUBLISH says in the kernel's terms; ``headers`` replace what it says itself."""
+    """Translate the properties of a PUBLISH; ``headers`` override its user properties."""
     correlation_id = _short_text(said.correlation_data)
     told: dict[str, Value] = dict(_first_of_each(said.user_properties))
     if said.correlation_data is not None and correlation_id is None:
@@ -44,7 +44,7 @@ def kernel_properties(
 
 
 def mqtt_properties(said: kernel.Properties) -> Properties:
-    """Return what a message of another protocol says in MQTT's terms, but for how long it lives."""
+    """Translate the kernel properties of another protocol's message, without its expiration."""
     properties: Properties = {}
     if said.content_type is not None and _is_carried(said.content_type):
         properties[PropertyId.CONTENT_TYPE] = said.content_type
@@ -58,16 +58,16 @@ def mqtt_properties(said: kernel.Properties) -> Properties:
 
 
 def user_properties(headers: Mapping[str, Value]) -> list[tuple[str, str]]:
-    """Return the headers that are text, numbers or booleans; tables, arrays, bytes and times have no text in MQTT."""
+    """Return the headers that are text, numbers or booleans; MQTT has no text for tables, arrays, bytes and times."""
     pairs = ((name, _text(value)) for name, value in headers.items() if name not in (CORRELATION_ID, REPLY_TO_TOPIC))
     return [(name, text) for name, text in pairs if text is not None and _is_carried(name) and _is_carried(text)]
 
 
-# ---- Towards the kernel ---------------------------------------------------------------------------------------------
+# ---- To the kernel --------------------------------------------------------------------------------------------------
 
 
 def _first_of_each(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return one pair for each name that AMQP can carry, the first, sorted by name."""
+    """Return the first pair of each name that AMQP can carry, sorted by name."""
     first: dict[str, str] = {}
     for name, value in pairs:
         if len(name.encode()) <= _LONGEST_SHORT_STRING:
@@ -88,7 +88,7 @@ def _content_type(text: str | None) -> str | None:
     return text if text is not None and text.isascii() and len(text) <= _LONGEST_SHORT_STRING else None
 
 
-# ---- Towards MQTT ---------------------------------------------------------------------------------------------------
+# ---- To MQTT --------------------------------------------------------------------------------------------------------
 
 
 def _response_topic(routing_key: Value) -> str | None:
@@ -117,7 +117,7 @@ def _text(value: Value) -> str | None:
 
 
 def _is_carried(text: str) -> bool:
-    """Whether MQTT can carry a text at all."""
+    """Whether MQTT can carry a text."""
     try:
         utf8(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Topic names and topic filters (4.7, 4.8.2), and the two ways they become routing keys and binding keys."""
+"""Topic names and topic filters (4.7, 4.8.2), and their two mappings to routing keys and binding keys."""
 
 import re
 from typing import Final, NamedTuple, Protocol
@@ -7,29 +7,29 @@ from gateway_mqtt.codec.errors import MqttError, malformed, shown
 from gateway_mqtt.codec.reasons import ReasonCode
 
 SHARE: Final = "$share/"
-"""How the filter of a shared subscription begins."""
+"""The prefix of a shared subscription's filter."""
 
 _NO_SHARE_NAME: Final = re.compile(r"[+#]")
 
 
 class SharedSubscription(NamedTuple):
-    """A shared subscription: its members share what the filter matches."""
+    """A shared subscription: its members share the messages that match the filter."""
 
     group: str
     filter: str
 
 
 def check_topic(text: str) -> None:
-    """Refuse what is no topic name: nothing at all (MQTT-4.7.3-1), U+0000 (MQTT-4.7.3-2), wildcards (MQTT-4.7.0-1)."""
+    """Refuse an invalid topic name: empty (MQTT-4.7.3-1), with U+0000 (MQTT-4.7.3-2) or wildcards (MQTT-4.7.0-1)."""
     if not text or "+" in text or "#" in text or "\0" in text:
-        raise MqttError(ReasonCode.TOPIC_NAME_INVALID, f"'{shown(text)}' is no topic name")
+        raise MqttError(ReasonCode.TOPIC_NAME_INVALID, f"'{shown(text)}' is not a valid topic name")
 
 
 def check_filter(text: str) -> None:
-    """Refuse what is no topic filter, with ``$share`` and a group taken off.
+    """Refuse an invalid topic filter, given without ``$share`` and group.
 
-    ``#`` is a whole level and the last (MQTT-4.7.1-1), ``+`` a whole level (MQTT-4.7.1-2); nothing at all and U+0000
-    are no filters (MQTT-4.7.3-1, 4.7.3-2).
+    ``#`` must be a whole level and the last one (MQTT-4.7.1-1), ``+`` a whole level (MQTT-4.7.1-2). An empty filter and
+    U+0000 are invalid (MQTT-4.7.3-1, 4.7.3-2).
     """
     if not text or "\0" in text:
         raise _invalid(text)
@@ -41,19 +41,19 @@ def check_filter(text: str) -> None:
 
 
 def require_filter(text: str) -> None:
-    """Refuse a packet with no filter where one has to be, after ``$share`` and a group too (MQTT-4.7.3-1, 4.8.2-2).
+    """Refuse a packet with an empty filter, alone or after ``$share`` and a group (MQTT-4.7.3-1, 4.8.2-2).
 
-    :raises MqttError: then; the connection ends.
+    :raises MqttError: if so; the connection ends.
     """
     group, slash, filter = text.removeprefix(SHARE).partition("/")
     if not text or (text.startswith(SHARE) and group and slash and not filter):
-        raise malformed(f"'{shown(text)}' names no topic filter")
+        raise malformed(f"'{shown(text)}' has an empty topic filter")
 
 
 def parse_filter(text: str) -> tuple[SharedSubscription | None, str]:
-    """Return the shared subscription that a filter names, if any, and the filter without it; both are checked.
+    """Return the shared subscription of a filter, if any, and the filter without it; both are validated.
 
-    The group is not empty (MQTT-4.8.2-1), has no wildcard, and a filter follows it (MQTT-4.8.2-2).
+    The group must not be empty (MQTT-4.8.2-1) or contain wildcards, and a filter must follow it (MQTT-4.8.2-2).
     """
     if not text.startswith(SHARE):
         check_filter(text)
@@ -66,71 +66,71 @@ def parse_filter(text: str) -> tuple[SharedSubscription | None, str]:
 
 
 def _invalid(text: str) -> MqttError:
-    return MqttError(ReasonCode.TOPIC_FILTER_INVALID, f"'{shown(text)}' is no topic filter")
+    return MqttError(ReasonCode.TOPIC_FILTER_INVALID, f"'{shown(text)}' is not a valid topic filter")
 
 
-# ---- What this server accepts --------------------------------------------------------------------------------------
+# ---- Limits of this server ------------------------------------------------------------------------------------------
 
-#: The longest routing key or binding key in bytes: a record of the store holds no longer one, and escapes count.
+#: The longest routing key or binding key in bytes, including escapes: the store's records hold no longer one.
 LONGEST_KEY: Final = 65_535
 
-#: Mosquitto refuses more than 200 separators, so that what it accepts is accepted here.
+#: Mosquitto allows 200 separators; every topic that it accepts is accepted here.
 DEFAULT_MAX_LEVELS: Final = 201
 
 
 class TopicBounds(NamedTuple):
-    """What topics and filters this server accepts, of those that the specification allows.
+    """Limits of this server for topics and filters.
 
-    ``max_levels`` bounds their levels: each level of a filter or of a retained topic takes a node in an index.
+    ``max_levels`` limits their levels: each level of a filter or of a retained topic is a node in an index.
     """
 
     max_levels: int = DEFAULT_MAX_LEVELS
 
     def objection(self, text: str, key: str) -> str:
-        """Return why a topic or filter with this routing or binding key is not accepted; empty if it is."""
+        """Return why a topic or filter with this routing or binding key is refused; empty if it is accepted."""
         levels = text.count("/") + 1
         if levels > self.max_levels:
-            return f"'{shown(text)}' has {levels} levels, allowed are {self.max_levels}"
+            return f"'{shown(text)}' has {levels} levels; the limit is {self.max_levels}"
         size = len(key.encode())
         if size > LONGEST_KEY:
-            return f"'{shown(text)}' needs a key of {size} bytes, allowed are {LONGEST_KEY}"
+            return f"'{shown(text)}' needs a key of {size} bytes; the limit is {LONGEST_KEY}"
         return ""
 
 
-# ---- To AMQP's keys and back ----------------------------------------------------------------------------------------
+# ---- Mapping to AMQP keys and back ----------------------------------------------------------------------------------
 
 
 class TopicMapping(Protocol):
-    """How levels become words. Every method takes any text and raises nothing.
+    """A mapping of topics to routing keys. Every method accepts any text and raises nothing.
 
-    What ``topic`` returns may always be sent as a topic name, whoever wrote the key.
+    ``topic`` always returns a valid topic name, also for a key of another protocol.
     """
 
     def routing_key(self, topic: str) -> str:
-        """Return the key a message of this topic is published with."""
+        """Return the routing key of a topic."""
         ...
 
     def topic(self, routing_key: str) -> str:
-        """Return the topic under which a message of this key is delivered."""
+        """Return the topic of a routing key."""
         ...
 
     def binding_key(self, filter: str) -> str:
-        """Return the key that binds a queue to what the filter matches."""
+        """Return the binding key of a filter."""
         ...
 
     def filter(self, binding_key: str) -> str:
-        """Return the filter that a binding stands for."""
+        """Return the filter of a binding key."""
         ...
 
 
-#: A key that no client of MQTT wrote may be empty, which a topic must not be (MQTT-4.7.3-1).
+#: The topic of an empty routing key, which only other protocols can write: a topic must not be empty (MQTT-4.7.3-1).
 _EMPTY_TOPIC: Final = "/"
 
-#: What AMQP takes for a separator or a wildcard, and the sign of escaping itself.
+#: AMQP's separator and wildcards, and the escape character itself.
 _ESCAPES: Final = str.maketrans({"%": "%25", ".": "%2E", "*": "%2A", "/": "."})
 _FILTER_ESCAPES: Final = _ESCAPES | str.maketrans({"+": "*"})
 
-#: Back again; the last three stand in a key of AMQP or STOMP, and never in a topic.
+#: The inverse; the last three occur only in keys from AMQP or STOMP.
 _UNESCAPED: Final = {"%25": "%", "%2E": ".", "%2A": "*", ".": "/", "+": "%2B", "#": "%23", "\0": "%00"}
 _ESCAPED: Final = re.compile(r"%25|%2E|%2A|[.+#\0]")
 
@@ -138,9 +138,9 @@ _FILTER_WILDCARDS: Final = {"*": "+", "#": "#"}
 
 
 class Reversible:
-    """Every topic comes back as it was: what means something to AMQP is escaped on the way to a key.
+    """A reversible mapping: characters with a meaning in AMQP are escaped in routing keys.
 
-    Topics and keys of letters, digits and separators, which nearly all are, look as with :class:`Lossy`.
+    Topics without such characters map as with :class:`Lossy`.
     """
 
     def routing_key(self, topic: str) -> str:
@@ -150,7 +150,7 @@ class Reversible:
         return topic.replace("/", ".")
 
     def topic(self, routing_key: str) -> str:
-        """Return the topic of a key; an escape that ``routing_key`` never writes stays as it is."""
+        """Return the topic of a key; escapes that ``routing_key`` never writes stay unchanged."""
         if "%" in routing_key or "+" in routing_key or "#" in routing_key or "\0" in routing_key:
             return _ESCAPED.sub(_unescape, routing_key)
         return routing_key.replace(".", "/") or _EMPTY_TOPIC
@@ -177,9 +177,9 @@ _FOREIGN: Final = str.maketrans({".": "/", "+": "%2B", "#": "%23", "\0": "%00"})
 
 
 class Lossy:
-    """RabbitMQ's mapping: nothing is escaped, so a dot in a topic comes back as a level.
+    """RabbitMQ's mapping: nothing is escaped, so a dot in a topic becomes a level separator on the way back.
 
-    RabbitMQ also makes ``+`` of ``*`` in topics; here a star stays one, since no topic name may hold the other
+    RabbitMQ also turns ``*`` into ``+`` in topics; here a star stays, because topic names cannot contain ``+``
     (MQTT-3.3.2-2).
     """
 
