@@ -25,6 +25,15 @@ class Segments(deque[PagedSegment]):
         sizes = accumulate(segment.body_sizes[first : first + most])
         return segment.part(first, first + max(1, sum(size <= most_bytes for size in sizes)))
 
+    def pop_first(self, most: int) -> PagedSegment:
+        """Remove and return the oldest messages of the first segment, no more than that many; there has to be one."""
+        segment = self[0]
+        if len(segment) <= most:
+            return self.popleft()
+        first = segment.part(0, most)
+        segment.remove_first(most)
+        return first
+
     def take_one(self, position: int) -> PagedSegment | None:
         """Remove the message at a position and return it as a segment; ``None`` if it is not here."""
         at = bisect_left(self, position, key=_last_position)

@@ -1,6 +1,6 @@
 """Paging of a long queue's messages from memory to the store and back."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.errors import GatewayError
 from gateway.kernel.messages.message import Message
@@ -10,6 +10,11 @@ from gateway.kernel.messages.stored_message import StoredMessage
 
 if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
+
+#: How many messages a turn may move out of memory or back, and how many more for each that comes in: with less than one
+#: for each, a flood would fill the memory.
+MOVED_IN_A_TURN: Final = 4096
+MOVED_FOR_EACH: Final = 2
 
 
 class Paging:
@@ -26,8 +31,20 @@ class Paging:
         self.reads = 0
         self.spills = 0
 
+    @property
+    def may_move(self) -> bool:
+        """Whether this turn may move more messages; those that come in earn a turn more of it."""
+        journal = self._journal
+        return journal.moved < MOVED_IN_A_TURN + MOVED_FOR_EACH * (journal.position - journal.turn_position)
+
+    def moved(self, count: int) -> None:
+        """Count messages that were moved in this turn, which is work."""
+        self._journal.moved += count
+        self._journal.budget.work += count
+
     def page_out(self, entries: list[QueuedMessage]) -> PagedSegment:
         """Return a segment for these entries, whose contents no longer have to be in memory."""
+        self.moved(len(entries))
         segment = PagedSegment()
         for entry in entries:
             content_id = entry.message.id if entry.is_durable else self._spilled(entry.message)
@@ -38,6 +55,7 @@ class Paging:
 
     def page_in(self, segment: PagedSegment) -> list[QueuedMessage]:
         """Return the entries of a segment with their contents; spilled contents are removed from the store."""
+        self.moved(len(segment))
         entries = []
         for row, entry in enumerate(self.look(segment)):
             if entry is None:  # the content is missing in the store, so it cannot be delivered

@@ -32,6 +32,13 @@ SEGMENT_LENGTH: Final = 512
 RESIDENT_BYTES: Final = 32 * 2**20
 SEGMENT_BYTES: Final = 8 * 2**20
 
+#: How many messages come back to memory at a time once the turn has moved as many as it may: the 1,000 queues of a fanout
+#: exchange with a limit of length each need one at the same moment.
+FEW: Final = 8
+
+#: How many times longer and larger than a segment a tail may become while it waits for a turn to move it.
+_MOST_OVERDUE: Final = 2
+
 #: The number of messages that ``after`` returns at a time, and the bytes of bodies if they are paged.
 RUN_LENGTH: Final = 64
 RUN_BYTES: Final = 2**20
@@ -302,14 +309,27 @@ class Ready(Waiting):
         yield from self._tail
 
     def _put_away_tail(self, paged: Segments) -> None:
-        """Keep the tail in memory if the budget has room and no message before it is paged; else page it out."""
+        """Keep the tail in memory if the budget has room and no message before it is paged; else page it out.
+
+        The tail waits for a later turn if this one has moved its share: one message fills the tails of all queues of a
+        fanout exchange.
+        """
+        if not self._paging.may_move and not self._is_overdue:
+            return
         tail, self._tail, self._gathered = self._tail, [], 0
         if not paged:
             if self._kept is None:
                 self._kept = BufferedRuns(self._reserve)
             if self._kept.keep(tail):
+                self._paging.moved(len(tail))
                 return
         paged.append(self._paging.page_out(tail))
+
+    @property
+    def _is_overdue(self) -> bool:
+        return (
+            len(self._tail) >= _MOST_OVERDUE * self._segment_length or self._gathered >= _MOST_OVERDUE * SEGMENT_BYTES
+        )
 
     def _refill(self) -> None:
         """Bring the next messages into the head: the kept ones first, then the oldest segment, then the tail."""
@@ -318,7 +338,8 @@ class Ready(Waiting):
             self._head.extend(self._kept.popleft())
             return
         while not self._head and self._paged:
-            self._head.extend(self._paged_in(self._paged.popleft()))
+            segment = self._paged.popleft() if self._paging.may_move else self._paged.pop_first(FEW)
+            self._head.extend(self._paged_in(segment))
         if not self._head:
             self._head.extend(self._tail)
             self._tail, self._gathered = [], 0

@@ -53,8 +53,9 @@ class Journal:
     ``position`` is the last position given to a message: all queues share the counter, and so one order.
     ``formats`` decodes the headers of stored messages by format name; ``reader`` decodes whole messages.
     ``moved_lsn`` is the log position of the last turn that stored a dead letter or appended to a stream. ``turn_ms`` is
-    the cached ``now_ms`` of this turn, or 0. ``budget`` is the rest of the turn's time. ``on_fault`` is called with
-    exceptions of callbacks.
+    the cached ``now_ms`` of this turn, or 0. ``budget`` is the rest of the turn's time. ``turn_position``
+    is ``position`` at the start of the turn; ``moved`` counts the messages paged out or in during the turn. ``on_fault``
+    is called with exceptions of callbacks.
     """
 
     def __init__(self, store: "Store", clock: "Clock", formats: "Mapping[str, HeaderFormat]") -> None:
@@ -73,6 +74,8 @@ class Journal:
         self._open_steps: list[OpenStep] = []
         self._step: OpenStep | None = None
         self.turn_ms = 0
+        self.turn_position = self.position
+        self.moved = 0
         self._turn_bytes = 0
         self._gathered = 0  # changes of this turn that do not count as backlog
         self._backlog: deque[tuple[int, int]] = deque()
@@ -299,6 +302,7 @@ class Journal:
         if self._last_words:
             self._end_turn()
         self.turn_ms = 0
+        self.turn_position, self.moved = self.position, 0
         if not self._changes:
             return
         changes, self._changes = self._changes, []

@@ -88,6 +88,11 @@ class PagedSegment:
         for column in self.columns:
             del column[row]
 
+    def remove_first(self, count: int) -> None:
+        """Take the oldest messages out, so many of them."""
+        for column in self.columns:
+            del column[:count]
+
     def split(self, positions: set[int]) -> "PagedSegment":
         """Remove the messages at these positions; return them as another segment."""
         taken, kept = PagedSegment(), PagedSegment()
