@@ -11,8 +11,8 @@ from gateway.kernel.messages.stored_message import StoredMessage
 if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
 
-#: How many messages a turn may move out of memory or back, and how many more for each that comes in: with less than one
-#: for each, a flood would fill the memory.
+#: How many messages a turn may page out or in, and how many more for each message enqueued in that turn. With less than
+#: one for each, a flood would fill the memory.
 MOVED_IN_A_TURN: Final = 4096
 MOVED_FOR_EACH: Final = 2
 
@@ -33,12 +33,12 @@ class Paging:
 
     @property
     def may_move(self) -> bool:
-        """Whether this turn may move more messages; those that come in earn a turn more of it."""
+        """Whether this turn may page out or in more messages."""
         journal = self._journal
         return journal.moved < MOVED_IN_A_TURN + MOVED_FOR_EACH * (journal.position - journal.turn_position)
 
     def moved(self, count: int) -> None:
-        """Count messages that were moved in this turn, which is work."""
+        """Count messages that were paged out or in, and charge them to the turn's budget."""
         self._journal.moved += count
         self._journal.budget.work += count
 

@@ -32,11 +32,11 @@ SEGMENT_LENGTH: Final = 512
 RESIDENT_BYTES: Final = 32 * 2**20
 SEGMENT_BYTES: Final = 8 * 2**20
 
-#: How many messages come back to memory at a time once the turn has moved as many as it may: the 1,000 queues of a fanout
-#: exchange with a limit of length each need one at the same moment.
+#: How many messages are paged in at a time once the turn has moved its share. One message to a fanout exchange makes
+#: all of its queues drop a message if they have a limit of length, and each drop may need the next one from the store.
 FEW: Final = 8
 
-#: How many times longer and larger than a segment a tail may become while it waits for a turn to move it.
+#: How many times longer and larger than a segment a tail may become while it waits to be put away.
 _MOST_OVERDUE: Final = 2
 
 #: The number of messages that ``after`` returns at a time, and the bytes of bodies if they are paged.

@@ -54,8 +54,8 @@ class Journal:
     ``formats`` decodes the headers of stored messages by format name; ``reader`` decodes whole messages.
     ``moved_lsn`` is the log position of the last turn that stored a dead letter or appended to a stream. ``turn_ms`` is
     the cached ``now_ms`` of this turn, or 0. ``budget`` is the rest of the turn's time. ``turn_position``
-    is ``position`` at the start of the turn; ``moved`` counts the messages paged out or in during the turn. ``on_fault``
-    is called with exceptions of callbacks.
+    is ``position`` at the start of the turn; ``moved`` counts the messages paged out or in during the turn.
+    ``on_fault`` is called with exceptions of callbacks.
     """
 
     def __init__(self, store: "Store", clock: "Clock", formats: "Mapping[str, HeaderFormat]") -> None:
