@@ -1,21 +1,10 @@
-"""The start of a node in slices, and the listeners that answer "not ready" until it is complete."""
+"""The start of a node in slices, with turns of the reactor in between."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from gateway.config import Settings
 from gateway.kernel.broker.recovery import Recovery
-from gateway.kernel.clock import Clock
 from gateway.logs import StructuredLog
-from gateway.management.http.not_ready import NotReadyApi
-from gateway.management.web.factory import HttpFactory
-from gateway.net import websocket
-from gateway.net.not_ready import NotReadyFactory, Refusal
-from gateway.net.websocket import WebSocketFactory
-from gateway.node.http import http_limits, web_origins
-from gateway_amqp import not_ready as amqp
-from gateway_mqtt import not_ready as mqtt
-from gateway_stomp import not_ready as stomp
 
 _log: Final = StructuredLog("node")
 
@@ -31,8 +20,13 @@ _LOG_S: Final = 5.0
 
 
 def progress_text(recovery: Recovery) -> str:
-    """Return the progress of the recovery as text."""
+    """Return how far the recovery is, as clients and operators read it."""
     return f"the broker is starting, {recovery.done} of {recovery.total} records recovered; try again"
+
+
+def progress_fields(recovery: Recovery) -> Mapping[str, object]:
+    """Return how far the recovery is, as the HTTP API shows it."""
+    return {"reason": progress_text(recovery), "recovered": recovery.done, "of": recovery.total}
 
 
 class Start:
@@ -87,60 +81,3 @@ class Start:
         if now_s - self._logged_s >= _LOG_S:
             self._logged_s = now_s
             _log.info("recovering", records=self._recovery.done, of=self._recovery.total)
-
-
-class NotReadyListeners:
-    """Creates the listener factories used while the broker starts. ``clock`` must be one that is never paused."""
-
-    def __init__(self, settings: Settings, reactor: Any, clock: Clock, recovery: Recovery) -> None:  # Any: see Node
-        self._settings = settings
-        self._reactor = reactor
-        self._clock = clock
-        self._recovery = recovery
-
-    def factory(self, name: str) -> Any:
-        """Return the factory for a listener's protocol."""
-        settings = self._settings
-        if name == "management":
-            return HttpFactory(NotReadyApi(self._fields), http_limits(settings), self._reactor)
-        protocol = _plain(name).removeprefix("web_")
-        plain = NotReadyFactory(self._refusal(protocol), self._clock)
-        if not name.startswith("web_"):
-            return plain
-        web = settings.web_mqtt if protocol == "mqtt" else settings.web_stomp
-        timeout_s = settings.mqtt.login_timeout_s if protocol == "mqtt" else settings.stomp.login_timeout_s
-        return WebSocketFactory(plain, _DIALECTS[protocol], web.path, self._clock, timeout_s, web_origins(web))
-
-    def is_proxied(self, name: str) -> bool:
-        """Return whether a listener expects the PROXY protocol."""
-        return name != "management" and bool(getattr(self._settings, _plain(name)).proxy_protocol)
-
-    def _refusal(self, protocol: str) -> Refusal:
-        refusal = _REFUSALS[protocol]
-        return lambda data: refusal(data, progress_text(self._recovery))
-
-    def _fields(self) -> Mapping[str, object]:
-        recovery = self._recovery
-        return {"reason": progress_text(recovery), "recovered": recovery.done, "of": recovery.total}
-
-
-_REFUSALS: Final[Mapping[str, Callable[[bytes, str], bytes | None]]] = {
-    "amqp": amqp.refusal,
-    "mqtt": mqtt.refusal,
-    "stomp": stomp.refusal,
-}
-
-_DIALECTS: Final = {"mqtt": websocket.MQTT, "stomp": websocket.STOMP}
-
-_PLAIN_NAMES: Final = {
-    "amqps": "amqp",
-    "mqtts": "mqtt",
-    "stomps": "stomp",
-    "web_mqtts": "web_mqtt",
-    "web_stomps": "web_stomp",
-}
-
-
-def _plain(name: str) -> str:
-    """Return the listener without TLS that shares the settings."""
-    return _PLAIN_NAMES.get(name, name)

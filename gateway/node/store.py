@@ -1,16 +1,23 @@
-"""Size and compaction of the node's store files."""
+"""The store of a node: opens it, reports its size, and compacts its files."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from gateway.config import Settings
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.errors import StorageError
 from gateway.kernel.events import Event
+from gateway.kernel.journal.store import Store
 from gateway.kernel.messages.message import Value
+from gateway.logs import StructuredLog
+from gateway.node.data_directory import make_private
 
 if TYPE_CHECKING:
     from gateway_lmdb import LmdbStore
     from gateway_lmdb.compaction import CompactionProgress
+
+_log: Final = StructuredLog("node")
 
 #: Interval between two checks whether a compaction is due, in seconds.
 INTERVAL_S: Final = 60.0
@@ -26,8 +33,38 @@ _EVENTS: Final[Mapping[str, str]] = {
 }
 
 
+def open_store(settings: Settings, reactor: Any, files: "StoreFiles") -> Store:
+    """Open the store that the settings name; ``files`` gets one that has files. ``reactor`` is Twisted's.
+
+    :raises StorageError: when the data directory cannot be used.
+    """
+    _make_private(settings.data)
+    if settings.storage.engine == "memory":
+        from gateway_memory import MemoryStore
+
+        return MemoryStore(defer=lambda call: reactor.callLater(0, call))
+    from gateway_lmdb import LmdbStore
+
+    files.store = LmdbStore(settings.data, call_in_kernel=reactor.callFromThread, on_compaction=files.log_progress)
+    return files.store
+
+
+def _make_private(data: Path) -> None:
+    changed = 0
+    try:
+        changed = make_private(data)
+    except PermissionError as error:
+        if not data.is_dir():
+            raise StorageError(f"the data directory {data} cannot be used: {error.strerror}") from None
+        _log.warning("data directory open to others", directory=str(data), reason="it is another user's")
+    except OSError as error:
+        raise StorageError(f"the data directory {data} cannot be used: {error.strerror}") from None
+    if changed:
+        _log.warning("data directory made private", directory=str(data), entries=changed)
+
+
 class StoreFiles:
-    """Reports the files of an LMDB store and compacts them: on request, and when ``compact_at`` bytes are free.
+    """Reports on the files of an LMDB store, and compacts them: on request, and when ``compact_at`` bytes are free.
 
     ``store`` is ``None`` if nothing is kept in files.
     """
@@ -42,11 +79,14 @@ class StoreFiles:
         return self.store is not None and self.store.compact()
 
     def check(self) -> None:
-        """Compact if due. :raises StorageError: if the store cannot be read."""
+        """Compact if due. Read errors are ignored: the writer of the store reports them."""
         store = self.store
         if store is None or not self._compact_at or not (store.compaction is None or store.compaction.is_over):
             return
-        usage = store.usage
+        try:
+            usage = store.usage
+        except StorageError:
+            return
         if usage.free_bytes >= self._compact_at and usage.free_bytes >= usage.file_bytes * _LEAST_SHARE:
             store.compact()
 
@@ -86,15 +126,3 @@ class StoreFiles:
                 "reason": progress.reason,
             }
         return facts
-
-
-def ignoring_read_errors(check: Callable[[], None]) -> Callable[[], None]:
-    """Return the same check, which ignores read errors: the writer of the store reports them."""
-
-    def checked() -> None:
-        try:
-            check()
-        except StorageError:
-            return
-
-    return checked

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.config import Settings
 from gateway.config.settings import Amqp
-from gateway.node.stomp import stomp_settings
+from gateway.node.protocols.stomp import stomp_context
 from gateway.version import VERSION
 from tests.protocols.stomp.dialogue import Gateway
 
@@ -17,5 +17,5 @@ TOLD = [
 @pytest.mark.parametrize(("amqp", "named"), TOLD)
 def test_the_server_header_of_stomp_names_the_product_and_then_the_gateway(amqp: Amqp, named: str) -> None:
     gateway = Gateway()
-    settings = stomp_settings(Settings(amqp=amqp), gateway.broker, gateway.settings.access_of, gateway.settings.login)
+    settings = stomp_context(Settings(amqp=amqp), gateway.broker, gateway.settings.access_of, gateway.settings.login)
     assert settings.server == f"{named} (gateway/{VERSION})"

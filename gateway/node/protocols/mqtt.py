@@ -1,22 +1,27 @@
-"""The MQTT part of a node: the adapter's context from the settings, and the limits of sessions."""
+"""MQTT as a node serves it: the settings of its listeners, and the bounds of sessions and retained messages."""
 
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from gateway.access import Access
 from gateway.config import Settings
 from gateway.kernel.broker.broker import Broker
-from gateway.kernel.messages.message import Arguments
+from gateway.kernel.messages.message import Arguments, HeaderFormat
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.logs import StructuredLog
+from gateway.net import websocket
 from gateway.net.turn_watch import TurnWatch
 from gateway.net.watermarks import memory_used
+from gateway.node.protocols.served import ServedProtocol, Services
 from gateway.version import VERSION
+from gateway_mqtt import not_ready
 from gateway_mqtt.handshake.login import LoginRules
 from gateway_mqtt.listener_context import MqttContext
+from gateway_mqtt.server import MqttFactory
 from gateway_mqtt.sys_topics import SysTopics
+from gateway_mqtt.translation.header import MQTT
 from gateway_mqtt.translation.topics import TopicBounds
 
 _log: Final = StructuredLog("mqtt")
@@ -38,7 +43,52 @@ LIVE_LIMITS: Final = (
 )
 
 
-def mqtt_settings(settings: Settings, broker: Broker, access_of: Callable[[str], Access]) -> MqttContext:
+class Mqtt(ServedProtocol):
+    """MQTT 3.1, 3.1.1 and 5.0: all listeners share one factory. ``context`` is what its connections share."""
+
+    name: ClassVar[str] = "mqtt"
+    format: ClassVar[HeaderFormat] = MQTT
+    dialect: ClassVar[websocket.Dialect | None] = websocket.MQTT
+
+    def __init__(self, services: Services, settings: Settings) -> None:
+        super().__init__(services, settings)
+        self.context = mqtt_context(settings, services.broker, services.access_of)
+        self._factory = MqttFactory(self.context, services.turn)
+
+    @staticmethod
+    def refusal(data: bytes, reason: str) -> bytes | None:
+        """See ``ServedProtocol``."""
+        return not_ready.refusal(data, reason)
+
+    def factory(self, *, is_tls: bool) -> Any:
+        """See ``ServedProtocol``."""
+        return self._factory
+
+    def apply(self, settings: Settings) -> None:
+        """See ``ServedProtocol``."""
+        super().apply(settings)
+        self._factory.settings = replace(self.context, **_live_limits(settings))
+        for vhost in self.services.broker.vhost_by_name.values():
+            self.vhost_added(vhost)
+
+    def vhost_added(self, vhost: VirtualHost) -> None:
+        """Limit the memory of a virtual host's sessions and retained messages."""
+        mqtt = self.settings.mqtt
+        vhost.sessions.limits = {
+            0: _limit(mqtt.qos0_max_messages, mqtt.qos0_max_bytes),
+            1: _limit(mqtt.session_max_messages, mqtt.session_max_bytes),
+        }
+        vhost.sessions.max_per_user = mqtt.max_sessions_per_user
+        vhost.retained.max_messages = mqtt.retained_max_messages
+        vhost.retained.max_bytes = mqtt.retained_max_bytes
+
+    def sys_topics(self, watch: TurnWatch) -> SysTopics:
+        """Return the publisher of ``$SYS``: the node, the traffic of all MQTT listeners, the turns of the loop."""
+        version, context = f"gateway version {VERSION}", self.context
+        return SysTopics(context.broker, context.meter, context.exchange, version, memory_used, watch.shown)
+
+
+def mqtt_context(settings: Settings, broker: Broker, access_of: Callable[[str], Access]) -> MqttContext:
     """Return the context shared by all MQTT listeners of a node."""
     mqtt = settings.mqtt
     login = LoginRules(
@@ -59,11 +109,6 @@ def mqtt_settings(settings: Settings, broker: Broker, access_of: Callable[[str],
         lossy_vhosts=frozenset(name for name, vhost in settings.vhosts.items() if vhost.mqtt_mapping == "lossy"),
         **_live_limits(settings),
     )
-
-
-def with_live_limits(known: MqttContext, settings: Settings) -> MqttContext:
-    """Return the context with the settings that a reload changed, for new connections."""
-    return replace(known, **_live_limits(settings))
 
 
 def _live_limits(settings: Settings) -> dict[str, Any]:
@@ -89,24 +134,6 @@ def warn_of_anonymous(settings: Settings) -> None:
             proxied=", ".join(proxied),
             advice='clients of a local proxy count as local; mqtt.anonymous_user = "" refuses anonymous clients',
         )
-
-
-def sys_topics(settings: MqttContext, watch: TurnWatch) -> SysTopics:
-    """Return the publisher of ``$SYS`` topics, which include the traffic of all MQTT listeners."""
-    version = f"gateway version {VERSION}"
-    return SysTopics(settings.broker, settings.meter, settings.exchange, version, memory_used, watch.shown)
-
-
-def bound_sessions(settings: Settings, vhost: VirtualHost) -> None:
-    """Limit the memory of a virtual host's sessions and retained messages."""
-    mqtt = settings.mqtt
-    vhost.sessions.limits = {
-        0: _limit(mqtt.qos0_max_messages, mqtt.qos0_max_bytes),
-        1: _limit(mqtt.session_max_messages, mqtt.session_max_bytes),
-    }
-    vhost.sessions.max_per_user = mqtt.max_sessions_per_user
-    vhost.retained.max_messages = mqtt.retained_max_messages
-    vhost.retained.max_bytes = mqtt.retained_max_bytes
 
 
 def _limit(messages: int, size: int) -> Arguments:

@@ -1,19 +1,56 @@
-"""The STOMP part of a node: the adapter's context from the settings."""
+"""STOMP as a node serves it."""
 
 import secrets
 from collections.abc import Callable
+from typing import Any, ClassVar
 
 from gateway.access import Access
 from gateway.config import Settings
 from gateway.kernel.broker.broker import Broker
+from gateway.kernel.messages.message import HeaderFormat
+from gateway.net import websocket
+from gateway.node.protocols.served import ServedProtocol
 from gateway.version import VERSION
+from gateway_stomp import not_ready
+from gateway_stomp.header import STOMP
 from gateway_stomp.listener_context import StompContext
+from gateway_stomp.server import StompFactory
 
 
-def stomp_settings(
+class Stomp(ServedProtocol):
+    """STOMP 1.0, 1.1 and 1.2: all listeners share one factory."""
+
+    name: ClassVar[str] = "stomp"
+    format: ClassVar[HeaderFormat] = STOMP
+    dialect: ClassVar[websocket.Dialect | None] = websocket.STOMP
+    _factory: StompFactory | None = None
+
+    @staticmethod
+    def refusal(data: bytes, reason: str) -> bytes | None:
+        """See ``ServedProtocol``."""
+        return not_ready.refusal(data, reason)
+
+    def factory(self, *, is_tls: bool) -> Any:
+        """See ``ServedProtocol``."""
+        if self._factory is None:
+            self._factory = StompFactory(self._context(), self.services.turn)
+        return self._factory
+
+    def apply(self, settings: Settings) -> None:
+        """See ``ServedProtocol``."""
+        super().apply(settings)
+        if self._factory is not None:
+            self._factory.settings = self._context()
+
+    def _context(self) -> StompContext:
+        services = self.services
+        return stomp_context(self.settings, services.broker, services.access_of, services.login_access())
+
+
+def stomp_context(
     settings: Settings, broker: Broker, access_of: Callable[[str], Access], login: Access
 ) -> StompContext:
-    """Return the context shared by all STOMP listeners of a node."""
+    """Return what all STOMP listeners of a node share."""
     stomp = settings.stomp
     return StompContext(
         broker,

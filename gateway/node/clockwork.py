@@ -1,0 +1,65 @@
+"""What a node does again and again: each job is contained, so that one failure stops neither it nor the others."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final
+
+from twisted.internet.task import Cooperator, LoopingCall
+
+from gateway.kernel.faults import Faults
+from gateway.logs import StructuredLog
+from gateway.net.turn import Turn
+
+_log: Final = StructuredLog("node")
+
+
+class Clockwork:
+    """Periodic jobs on one reactor. ``faults`` counts and logs what they raise."""
+
+    def __init__(self, reactor: Any, faults: Faults, turn: Turn) -> None:  # Any: Twisted's interfaces are not types
+        self._reactor = reactor
+        self._faults = faults
+        self._turn = turn
+        self._slices = Cooperator(scheduler=lambda call: reactor.callLater(0, call))
+        self._jobs: list[tuple[LoopingCall, float]] = []
+
+    def add(self, interval_s: float, job: Callable[[], None]) -> None:
+        """Call a job at each interval, from ``start`` on."""
+        self._add(interval_s, LoopingCall(partial(self._contained, job)))
+
+    def add_sliced(self, interval_s: float, job: Callable[[], Iterator[None]], *, in_turns: bool = False) -> None:
+        """Run long work at each interval, with iterations of the reactor between its steps.
+
+        ``in_turns`` is for work that sends to clients: each step ends in a turn.
+        """
+        self._add(interval_s, LoopingCall(lambda: self._slices.coiterate(self._steps(job, in_turns))))
+
+    def start(self) -> None:
+        """Start all jobs; each is run at once."""
+        for loop, interval_s in self._jobs:
+            loop.start(interval_s).addErrback(lambda failure: _log.error("clockwork stopped", error=failure.value))
+
+    def stop(self) -> None:
+        """Stop all jobs."""
+        for loop, _ in self._jobs:
+            if loop.running:
+                loop.stop()
+
+    def _add(self, interval_s: float, loop: LoopingCall) -> None:
+        loop.clock = self._reactor
+        self._jobs.append((loop, interval_s))
+
+    def _contained(self, job: Callable[[], None]) -> None:
+        try:
+            job()
+        except Exception as error:  # a job that stopped would leave alarms, time limits and statistics as they are
+            self._faults.contain("clockwork", error)
+
+    def _steps(self, job: Callable[[], Iterator[None]], in_turns: bool) -> Iterator[None]:
+        try:
+            for step in job():
+                if in_turns:
+                    self._turn.touch()
+                yield step
+        except Exception as error:  # as above
+            self._faults.contain("clockwork", error)

@@ -1,0 +1,36 @@
+"""The first virtual host and user of an empty store, and the virtual hosts that the settings name."""
+
+import secrets
+
+from gateway.access.passwords import hash_password
+from gateway.access.scram import kept_credential
+from gateway.config import Settings
+from gateway.kernel.broker.broker import Broker
+from gateway.kernel.journal.records import PermissionRecord, UserRecord
+from gateway.kernel.messages.message import Value
+
+
+def create_defaults(settings: Settings, broker: Broker) -> None:
+    """Create what is missing; what the store holds stays as it is."""
+    if broker.directory.secret("scram") is None:
+        broker.directory.put_secret("scram", secrets.token_bytes(32))
+    if not broker.vhost_by_name:
+        broker.declare_vhost(settings.default_vhost, description="Default virtual host")
+        if settings.default_user:
+            _create_default_user(settings, broker)
+    for name, configured in settings.vhosts.items():
+        if broker.declare_vhost(name).record.tracing != configured.tracing:
+            broker.trace(name, configured.tracing)
+        if broker.vhost(name).record.trace_table != configured.trace_table:
+            broker.trace_to_table(name, configured.trace_table)
+
+
+def _create_default_user(settings: Settings, broker: Broker) -> None:
+    password, algorithm = settings.default_pass.get_secret_value(), settings.login.password_hashing
+    tags: list[Value] = list(settings.default_user_tags)
+    hash, credential = hash_password(password, algorithm), kept_credential(password, "", None)
+    broker.directory.put_user(UserRecord(settings.default_user, hash, algorithm, tags, {}, credential))
+    may = settings.default_permissions
+    broker.directory.put_permission(
+        PermissionRecord(settings.default_vhost, settings.default_user, may.configure, may.write, may.read)
+    )

@@ -1,0 +1,17 @@
+"""The protocols of a broker. A new protocol is a subclass of ``ServedProtocol`` and an entry of ``PROTOCOLS``."""
+
+from typing import Final
+
+from gateway.node.protocols.amqp import Amqp
+from gateway.node.protocols.mqtt import Mqtt
+from gateway.node.protocols.served import Listener, ServedProtocol, Services, listeners_of
+from gateway.node.protocols.stomp import Stomp
+
+PROTOCOLS: Final[tuple[type[ServedProtocol], ...]] = (Amqp, Mqtt, Stomp)
+
+LISTENERS: Final = sorted(
+    (listener for protocol in PROTOCOLS for listener in listeners_of(protocol)), key=lambda listener: listener.is_tls
+)
+"""All listeners of clients: those without TLS first."""
+
+__all__ = ["LISTENERS", "PROTOCOLS", "Listener", "ServedProtocol", "Services"]

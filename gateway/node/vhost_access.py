@@ -1,0 +1,103 @@
+"""The plugins of each virtual host, and the access checks that they supply."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from gateway.access import Access, LoginThrottle, PasswordVerifier
+from gateway.config import Settings
+from gateway.kernel.broker.broker import Broker
+from gateway.kernel.events import Event
+from gateway.kernel.messages.message import Value
+from gateway.logs import StructuredLog
+from gateway.plugins.registry import PluginRegistry, PluginView
+
+_log: Final = StructuredLog("node")
+
+
+class VhostAccess:
+    """Owns the plugin view and the ``Access`` of each virtual host.
+
+    ``is_lenient`` holds while the broker starts: a plugin that fails is inert then, and does not stop the start.
+    ``broker`` and ``throttle`` are set once they exist, before the first virtual host does.
+    """
+
+    broker: Broker
+    throttle: LoginThrottle
+
+    def __init__(self, settings: Settings, registry: PluginRegistry, passwords: PasswordVerifier) -> None:
+        self.settings = settings
+        self.is_lenient = True
+        self._registry = registry
+        self._passwords = passwords
+        self._view_by_vhost: dict[str, PluginView] = {}
+        self._access_by_vhost: dict[str, Access] = {}
+
+    def view(self, vhost: str, enabled: Mapping[str, Mapping[str, Value]]) -> PluginView:
+        """Return what a virtual host's plugins supply: those of its record, and those of the configuration."""
+        configured = self.settings.vhosts.get(vhost)
+        plugins: dict[str, Value] = {name: dict(settings) for name, settings in enabled.items()}
+        plugins.update(configured.plugins if configured is not None else {})
+        view = self._registry.view(vhost, plugins, is_lenient=self.is_lenient)
+        self._view_by_vhost[vhost] = view
+        self._access_by_vhost[vhost] = self._access(view, vhost)
+        return view
+
+    def access_of(self, vhost: str) -> Access:
+        """Return the access checks of a virtual host."""
+        return self._access_by_vhost[vhost]
+
+    def login_access(self) -> Access:
+        """Return the access checks of a login before its virtual host is known: the default virtual host's."""
+        name = self.settings.default_vhost
+        if name in self._view_by_vhost:
+            return self.access_of(name)
+        return self._access(self._registry.view("", {}), "")
+
+    def may_log_in_elsewhere(self) -> bool:
+        """Whether another virtual host's plugins might accept a user whom the default one's refuse."""
+        default = self.settings.default_vhost
+        return any(name != default and self._enables_plugins(name) for name in self._view_by_vhost)
+
+    def inert_plugins(self, vhost: str) -> Mapping[str, str]:
+        """Return the plugins of a virtual host that failed at the start, and why."""
+        view = self._view_by_vhost.get(vhost)
+        return {} if view is None else view.inert
+
+    def log_inert_plugins(self) -> None:
+        """Log the plugins that failed, and the virtual hosts that refuse all logins because of them."""
+        for name, reason in self._registry.broken.items():
+            _log.error("plugin not loaded", plugin=name, reason=reason)
+        for vhost, view in self._view_by_vhost.items():
+            for name, reason in view.inert.items():
+                _log.error("plugin inert", vhost=vhost, plugin=name, reason=reason)
+            if view.objection:
+                _log.error("virtual host refuses all logins", vhost=vhost, reason=view.objection)
+
+    def forget_deleted(self, event: Event) -> None:
+        """Drop what belongs to a virtual host that is deleted; other events are ignored."""
+        if event.name == "vhost.deleted":
+            self._view_by_vhost.pop(event.vhost, None)
+            self._access_by_vhost.pop(event.vhost, None)
+
+    def _access(self, view: PluginView, vhost: str) -> Access:
+        directory, changed = self.broker.directory, partial(self.broker.permissions_changed, vhost)
+
+        def failed(kind: str, part: object, error: BaseException) -> None:
+            self.broker.faults.contain_in_part(kind, error, vhost, part)
+
+        return Access(
+            view.authenticators(directory, self._passwords),
+            view.authorizers(directory, changed),
+            frozenset(self.settings.loopback_users),
+            view.authentication_methods(directory),
+            failed,
+            closed=view.objection,
+            throttle=self.throttle,
+            trusts_loopback=self.settings.login.trust_loopback,
+        )
+
+    def _enables_plugins(self, name: str) -> bool:
+        configured, vhost = self.settings.vhosts.get(name), self.broker.vhost_by_name.get(name)
+        recorded = vhost is not None and vhost.record.plugins  # no such vhost: definitions are being checked for it
+        return bool(recorded or (configured is not None and configured.plugins))
