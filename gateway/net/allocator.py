@@ -1,6 +1,6 @@
-"""The C library's allocator: told at the start how to keep memory, and asked now and then to give freed memory back.
+"""Tune the C library's memory allocator at the start, and return freed memory to the system on request.
 
-Where there is no glibc nothing happens: other allocators have no such calls.
+Without glibc these functions do nothing: other allocators have no such calls.
 """
 
 import ctypes
@@ -11,11 +11,12 @@ _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
 _ARENA_MAX: Final = -8
 
-#: Blocks of this size and above are given back as soon as they are freed. Set by hand, because glibc raises it to 32 MB
-#: once such a block was freed, and then a body of 16 MB leaves a hole in the heap.
+#: Blocks of this size and above are returned to the system as soon as they are freed. The threshold is set explicitly,
+#: because glibc raises it to 32 MB after the first such block is freed, and then a body of 16 MB leaves a hole in the
+#: heap.
 LARGE_BLOCK: Final = 4 * 2**20
 
-#: How much free memory at the end of the heap is kept for the next use.
+#: Bytes of free memory at the end of the heap that are kept for the next use.
 _KEPT_AT_THE_END: Final = 32 * 2**20
 
 #: The kernel's thread allocates nearly everything; each further arena has holes of its own.
@@ -31,7 +32,7 @@ def _library() -> Any:  # Any: a C library has no types
 
 
 def tune_allocator() -> None:
-    """Set the allocator's parameters; called once, before much is allocated."""
+    """Set the allocator's parameters. Call it once, before large amounts of memory are allocated."""
     library = _library()
     if library is not None:
         library.mallopt(_MMAP_THRESHOLD, LARGE_BLOCK)
@@ -40,7 +41,7 @@ def tune_allocator() -> None:
 
 
 def give_back() -> None:
-    """Give free pages back to the system. Takes some 0.3 ms for each megabyte that it gives back."""
+    """Return free pages to the system. This takes about 0.3 ms for each megabyte returned."""
     library = _library()
     if library is not None:
         library.malloc_trim(0)

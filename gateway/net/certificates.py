@@ -1,4 +1,4 @@
-"""Certificates of TLS listeners: the server's own, and the names in a client's."""
+"""Certificates of TLS listeners: the server's own, and the subject of a client's."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from gateway.kernel.errors import ConfigurationError
 
 
 def subject_of(transport: Any) -> CertificateSubject | None:
-    """Return the names in the certificate a peer was verified by; ``None`` without TLS or without one."""
+    """Return the subject of the verified client certificate; ``None`` without TLS or without a certificate."""
     get_certificate = getattr(transport, "getPeerCertificate", None)
     certificate = get_certificate() if get_certificate is not None else None
     if certificate is None:
@@ -24,7 +24,7 @@ def subject_of(transport: Any) -> CertificateSubject | None:
 
 
 def tls_options(settings: TlsSettings) -> CertificateOptions:
-    """Return the TLS parameters of a listener. :raises ConfigurationError: when a file is not what it should be."""
+    """Return the TLS parameters of a listener. :raises ConfigurationError: when a file is missing or invalid."""
     assert settings.certificate is not None
     assert settings.key is not None
     try:
@@ -46,10 +46,10 @@ def tls_options(settings: TlsSettings) -> CertificateOptions:
 
 
 class TlsContext:
-    """The TLS parameters of one listener, which can be replaced: connections that are there keep the old ones."""
+    """The TLS parameters of one listener. They can be replaced; existing connections keep the old ones."""
 
     def __init__(self, settings: TlsSettings) -> None:
-        """Read the files. :raises ConfigurationError: when one is not what it should be."""
+        """Read the files. :raises ConfigurationError: when one is missing or invalid."""
         self._options = tls_options(settings)
 
     def getContext(self) -> Any:  # noqa: N802 - Twisted's name
@@ -57,9 +57,9 @@ class TlsContext:
         return self._options.getContext()
 
     def renewed(self, settings: TlsSettings) -> Callable[[], None]:
-        """Read the files anew; return what makes new connections use them.
+        """Read the files again; return a function that makes new connections use them.
 
-        :raises ConfigurationError: when one is not what it should be.
+        :raises ConfigurationError: when a file is missing or invalid.
         """
         options = tls_options(settings)
 

@@ -1,4 +1,4 @@
-"""The kernel's clock on a reactor."""
+"""The kernel's clock, on a reactor."""
 
 import time
 from collections.abc import Callable
@@ -8,16 +8,16 @@ from gateway.kernel.budget import SLOW_S
 from gateway.kernel.clock import Background
 from gateway.net.syscalls import wall_ms
 
-#: A delayed call that fails is made again after this time, then after twice as long, and so on.
+#: Delay before a failed delayed call is repeated; it doubles with each further failure.
 FIRST_RETRY_S: Final = 1.0
 MOST_RETRIES: Final = 6
 
 
 class ReactorClock:
-    """Real time; ``touch`` is called after each delayed call, so that the turn it belongs to ends.
+    """Real time. ``touch`` is called after each delayed call, so that its turn ends.
 
-    A delayed call that raises is told to ``on_fault`` and made again later: what it was to see to is still to be done.
-    ``on_slow`` is called with one that took long, and its seconds. While the clock is held no call is made.
+    A delayed call that raises is reported to ``on_fault`` and repeated later, because its work still has to be done.
+    ``on_slow`` receives the name and the seconds of a slow call. While the clock is held, no call is made.
     """
 
     def __init__(self, reactor: Any, touch: Callable[[], None]) -> None:  # Any: Twisted's interfaces are not types
@@ -31,7 +31,7 @@ class ReactorClock:
         self.wall_ms: Callable[[], int] = wall_ms
 
     def monotonic_s(self) -> float:
-        """Seconds that never run backwards."""
+        """Return monotonic seconds."""
         return time.monotonic()
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> "ReactorTimer":
@@ -43,11 +43,11 @@ class ReactorClock:
         return ReactorTimer(self._reactor.callLater(delay_s, self._call, call, 0))
 
     def hold(self) -> None:
-        """Make no call before ``release``: the node recovers, and its timers must not see it half recovered."""
+        """Make no calls before ``release``, because timers must not run while the node is recovering."""
         self._held = []
 
     def release(self) -> None:
-        """Make the calls that were held back: those that are due soon, the others at their times."""
+        """Make the calls that were held back: overdue ones as soon as possible, the others at their times."""
         held, self._held = self._held or [], None
         now_s = self._reactor.seconds()
         for timer in held:
@@ -55,18 +55,18 @@ class ReactorClock:
                 timer.start(self._reactor.callLater(max(0.0, timer.due_s - now_s), self._call, timer.call, 0))
 
     def _call(self, call: Callable[[], None], failures: int) -> None:
-        """Make a delayed call that failed so many times before."""
+        """Make a delayed call that has failed ``failures`` times before."""
         started_s = time.monotonic()
         try:
             call()
-        except Exception as error:  # a timer that stopped would hold messages back for good
+        except Exception as error:  # a timer that stopped would hold messages back for ever
             if self.on_fault is None:
                 raise
             self.on_fault(error)
             if failures < MOST_RETRIES:
                 self._reactor.callLater(FIRST_RETRY_S * 2**failures, self._call, call, failures + 1)
         seconds = time.monotonic() - started_s
-        if seconds > 2 * SLOW_S:  # a slice is what long work may take
+        if seconds > 2 * SLOW_S:  # long work may take one slice
             self.on_slow(f"timer {getattr(call, '__qualname__', type(call).__name__)}", seconds)
         self._touch()
 
@@ -80,13 +80,13 @@ class ReactorTimer:
         self._delayed_call = delayed_call
 
     def cancel(self) -> None:
-        """Forget the call. Harmless when it was made already."""
+        """Cancel the call. Harmless after the call was made."""
         if self._delayed_call.active():
             self._delayed_call.cancel()
 
 
 class HeldTimer(ReactorTimer):
-    """A delayed call that the reactor learns of when the clock is released. ``due_s`` is in the reactor's time."""
+    """A delayed call that is passed to the reactor when the clock is released. ``due_s`` is in the reactor's time."""
 
     __slots__ = ("call", "due_s", "is_cancelled")
 
@@ -97,11 +97,11 @@ class HeldTimer(ReactorTimer):
         self.is_cancelled = False
 
     def start(self, delayed_call: Any) -> None:
-        """Leave the call to the reactor."""
+        """Attach the reactor's delayed call."""
         self._delayed_call = delayed_call
 
     def cancel(self) -> None:
-        """Forget the call, whether the reactor knows of it or not."""
+        """Cancel the call, whether or not it was passed to the reactor."""
         self.is_cancelled = True
         if self._delayed_call is not None:
             super().cancel()

@@ -1,7 +1,7 @@
-"""The hot half of a connection at the edge: from the socket to its machine, and from its outbox to the socket.
+"""The hot path of a connection: from the socket to its machine, and from its outbox to the socket.
 
-What happens once a connection, or a few times a second, is with ``PeerProtocol``. This half derives from nothing of
-Twisted's, so that compiled it is a struct, and a small packet in or out finds what it needs without a dictionary.
+Work that is done once per connection, or a few times a second, is in ``PeerProtocol``. This class does not derive from
+Twisted's classes: compiled, it is a struct, so that no dictionary lookups are needed for a small packet.
 """
 
 from typing import Any, Final, Protocol
@@ -17,46 +17,46 @@ from gateway.net.turn import Speaker, Turn
 
 _receive: Final = receive
 
-#: Bytes of input that count as a unit of work, as a power of two.
+#: Bytes of input that count as one unit of work, as a power of two.
 _BYTES_A_UNIT: Final = 7
 
 
 class Clockwork(Protocol):
-    """What a line asks of the other half; ``name`` is what listings call the connection."""
+    """The other half of the connection, as ``ConnectionIO`` uses it. ``name`` is the connection's name in listings."""
 
     name: str
 
     def fail(self) -> None:
-        """End the connection: something of ours broke; called while the exception is being handled."""
+        """End the connection after an internal error. Called while the exception is being handled."""
         ...
 
     def weigh_reading(self) -> None:
-        """Decide anew whether the peer is read from."""
+        """Decide again whether to read from the peer."""
         ...
 
 
 class _Stopped:
-    """The other half of a connection that is over."""
+    """The owner of a connection that is closed (null object)."""
 
     name = "that is over"
 
     def fail(self) -> None:
-        """End no more."""
+        """Do nothing: the connection is closed."""
 
     def weigh_reading(self) -> None:
-        """Read nothing anyway."""
+        """Do nothing: the connection is closed."""
 
 
 _STOPPED: Final = _Stopped()
 
 
 class ConnectionIO(Speaker):
-    """One connection's way in and out.
+    """Input and output of one connection.
 
-    ``is_reading`` says that the peer is read from, ``is_ending`` that the connection ends behind what is in the outbox;
-    ``heard`` and ``spoke`` that something came and went since somebody last looked. ``octets`` and ``reads`` count what
-    came. ``has_leftover`` says that input waits for its share of a later turn; nothing is read before that is done.
-    ``was_held`` says that there was some since it was last looked at.
+    ``is_reading``: the peer is read from. ``is_ending``: the connection closes after the outbox is sent. ``heard`` and
+    ``spoke``: bytes were received, and sent, since the flag was last reset. ``octets`` and ``reads`` count the input.
+    ``has_leftover``: received input waits for a later turn; nothing is read until it is handled. ``was_held``: there
+    was such input since the flag was last reset.
     """
 
     __slots__ = (
@@ -101,12 +101,12 @@ class ConnectionIO(Speaker):
         self._descriptor = NO_DESCRIPTOR
 
     def connect(self, machine: Machine) -> None:
-        """Serve this machine."""
+        """Connect the machine that handles the input."""
         self.machine = machine
         self.outbox = machine.outbox
 
     def cut(self) -> None:
-        """Serve nobody any more, and know nobody, so that no cycle is left of the connection."""
+        """Drop all references to the other parts, so that the closed connection leaves no reference cycle."""
         if self.wire is not None:
             self.wire.forget()
             self.wire = None
@@ -116,23 +116,23 @@ class ConnectionIO(Speaker):
 
     @property
     def who(self) -> str:
-        """What listings call the connection."""
+        """Return the connection's name in listings."""
         return self._clockwork.name
 
     # In
 
     def listen(self, descriptor: int) -> None:
-        """Read by itself, from a non-blocking socket, until told to stop: the descriptor will be another's."""
+        """Read directly from a non-blocking socket, until ``stop_listening``; then its number may be reused."""
         self._descriptor = descriptor
 
     def stop_listening(self) -> None:
-        """Read nothing any more."""
+        """Stop reading from the socket."""
         self._descriptor = NO_DESCRIPTOR
 
     def read(self) -> Any:
-        """Read once; return why the connection is over, as Twisted has it, or ``None``."""
+        """Read once. Return Twisted's reason when the connection is over, otherwise ``None``."""
         if not self.is_reading or self.has_leftover or self._descriptor == NO_DESCRIPTOR:
-            return None  # so it is since it was found to be ready
+            return None  # reading stopped after the socket was reported as ready
         try:
             data = _receive(self._descriptor)
         except BlockingIOError:
@@ -145,18 +145,18 @@ class ConnectionIO(Speaker):
         return None
 
     def take(self, data: bytes) -> None:
-        """Let the machine have what came."""
+        """Pass received bytes to the machine."""
         self.heard = True
         self.octets += len(data)
         self.reads += 1
         self._turn.budget.work += len(data) >> _BYTES_A_UNIT
         try:
             self.machine.receive(data)
-        except Exception:  # the seam to one peer: what breaks while serving it is told to it, and ends with it
+        except Exception:  # an error while serving one peer ends that connection only
             self._clockwork.fail()
         if self.machine.is_held and not self.has_leftover:
             self._hold()
-        if not self._turn.is_scheduled and self._journal.has_begun:  # who wants to speak sees to it by itself
+        if not self._turn.is_scheduled and self._journal.has_begun:  # output schedules the turn itself
             self._turn.touch()
 
     def _hold(self) -> None:
@@ -172,7 +172,7 @@ class ConnectionIO(Speaker):
             self._turn.hold(self)
 
     def go_on(self) -> bool:
-        """Give the machine its share of this turn; return whether it wants another one."""
+        """Let the machine use its share of this turn; return whether it needs another one."""
         machine = self.machine
         if machine.is_held and self.is_reading:
             machine.receive(b"")
@@ -183,12 +183,12 @@ class ConnectionIO(Speaker):
         return self._is_in_rotation
 
     def resume(self) -> None:
-        """Serve the machine again: it is done with a request that took several turns."""
+        """Continue with the input after a request that took several turns."""
         if self.has_leftover and self.is_reading:
             self._wait_for_share()
 
     def admit(self, is_reading: bool) -> None:
-        """Read from the peer and act on its input, or let both wait."""
+        """Start or stop reading from the peer and handling its input."""
         if is_reading != self.is_reading:
             self.is_reading = is_reading
             self._read_source()
@@ -196,7 +196,7 @@ class ConnectionIO(Speaker):
                 self._wait_for_share()
 
     def _read_source(self) -> None:
-        """Tell the transport whether to read. A socket of our own is not asked while there is input left over."""
+        """Start or stop reading in the transport. A directly read socket is left alone while input is left over."""
         is_wanted = self.is_reading and not (self.has_leftover and self._descriptor == NO_DESCRIPTOR)
         if is_wanted != self._is_source_read and self.wire is not None:
             self._is_source_read = is_wanted
@@ -205,19 +205,19 @@ class ConnectionIO(Speaker):
     # Out
 
     def wake(self) -> None:
-        """Take part in the end of this turn; the outbox makes sure to ask once."""
+        """Schedule a flush at the end of this turn. The outbox calls this once per turn."""
         self._turn.schedule_flush(self)
 
     def defer_confirms(self) -> None:
-        """Be asked for confirms at the end of this turn."""
+        """Ask for ``end_turn`` to be called at the end of this turn."""
         self._turn.defer_confirms(self)
 
     def end_turn(self) -> None:
-        """Let confirms that are due into the outbox."""
+        """Write confirms that are due to the outbox."""
         self.machine.end_turn()
 
     def flush(self) -> None:
-        """Send everything that may leave now."""
+        """Send the output that may be sent now."""
         outbox, wire = self.outbox, self.wire
         outbox.is_awake = False
         if wire is None:
@@ -238,18 +238,18 @@ class ConnectionIO(Speaker):
             self._clockwork.weigh_reading()
 
     def fail(self) -> None:
-        """End the connection: something of ours broke while serving it."""
+        """End the connection after an internal error."""
         self._clockwork.fail()
 
     def congested(self, is_congested: bool) -> None:
-        """Hear from the wire whether the peer keeps up."""
+        """Stop deliveries while the transport's buffer is full; called by the socket writer."""
         outbox = self.outbox
         outbox.is_congested = is_congested
-        outbox.is_open = outbox.is_open and not is_congested  # opening is for ``flush``, which tells the consumers
+        outbox.is_open = outbox.is_open and not is_congested  # only ``flush`` opens it: it resumes the consumers
         outbox.wake()
 
     def _wait_for_disk(self) -> None:
-        """Come back when what the next frame promises is durable."""
+        """Schedule a flush for when the store is durable up to the next frame's log position."""
         if not self._is_awaiting_disk:
             self._is_awaiting_disk = True
             self._journal.when_durable(max(self.outbox.awaited, self._journal.pending_lsn), self._disk_caught_up)

@@ -1,6 +1,7 @@
-"""File descriptors: as many as the system allows, and the last ones are not for clients.
+"""File descriptors: raise the limit, and reserve the last ones for the broker itself.
 
-A client that finds none left is refused; the store, the log and child processes go on opening files.
+A client that would use a reserved descriptor is refused, so that the store, the log and child processes can still open
+files.
 """
 
 import os
@@ -15,18 +16,18 @@ from gateway.logs.rate_limit import RateLimit
 
 _log: Final = StructuredLog("listeners")
 
-#: What is kept for the broker's own files.
+#: Descriptors reserved for the broker's own files.
 RESERVED: Final = 64
 
-#: No process needs more than this many; some systems say that there is no limit.
+#: The highest limit that is set; some systems report no limit.
 _MOST: Final = 2**20
 
-#: While clients are refused there is a line in so many seconds.
+#: Seconds between two log lines about refused clients.
 _LOG_INTERVAL_S: Final = 60.0
 
 
 def raise_descriptor_limit() -> None:
-    """Let the process open as many files as the system allows it to."""
+    """Raise the process's limit of open files to the system's maximum."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST if hard == resource.RLIM_INFINITY else min(hard, _MOST)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -34,9 +35,9 @@ def raise_descriptor_limit() -> None:
 
 
 def are_descriptors_short() -> bool:
-    """Whether only descriptors are left that are kept for the broker itself.
+    """Return whether only the reserved descriptors are left.
 
-    The system gives out the lowest free number, so the next one tells how many are in use, at least.
+    The system assigns the lowest free number, so the number of a new descriptor is a lower bound for the count in use.
     """
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit == resource.RLIM_INFINITY:
@@ -50,7 +51,7 @@ def are_descriptors_short() -> bool:
 
 
 class DescriptorGate(Factory):
-    """Stands before the factory of a listener, and refuses connections while descriptors are short."""
+    """Wraps the factory of a listener, and refuses connections while descriptors are short."""
 
     noisy = False
 
@@ -67,11 +68,11 @@ class DescriptorGate(Factory):
         self._limit = limit or RateLimit(1, _LOG_INTERVAL_S)
 
     def doStart(self) -> None:  # noqa: N802 - Twisted's name
-        """Start the factory behind; called by Twisted."""
+        """Start the wrapped factory; called by Twisted."""
         self._behind.doStart()
 
     def doStop(self) -> None:  # noqa: N802 - Twisted's name
-        """Stop the factory behind; called by Twisted."""
+        """Stop the wrapped factory; called by Twisted."""
         self._behind.doStop()
 
     def buildProtocol(self, addr: Any) -> Any:
@@ -80,5 +81,5 @@ class DescriptorGate(Factory):
             return self._behind.buildProtocol(addr)
         left_out = self._limit.passes(self._name)
         if left_out is not None:
-            _log.warning("connection refused, no file descriptors are left", listener=self._name, repeated=left_out)
+            _log.warning("connection refused: no file descriptors are left", listener=self._name, repeated=left_out)
         return None

@@ -1,4 +1,4 @@
-"""What listens where: ports bound at the start, given back at the end."""
+"""The listening ports: bound at the start, closed at the end."""
 
 import errno
 import socket
@@ -14,17 +14,17 @@ from gateway.kernel.errors import ConfigurationError
 from gateway.net.descriptors import DescriptorGate
 from gateway.net.proxied import ProxiedFactory
 
-#: Connections that may wait to be accepted: enough for a fleet of clients that comes back all at once.
+#: The accept backlog: large enough for many clients that reconnect at the same time.
 _BACKLOG: Final = 1024
 
 ANY_HOST: Final = "*"
 
-#: How long a proxy may take to say whose connection it is, in seconds.
+#: Time limit for a proxy's PROXY header, in seconds.
 _PROXY_TIMEOUT_S: Final = 10
 
 
 class Listeners:
-    """The bound ports. ``addresses`` holds listener name to (host, port), in the order they were bound."""
+    """The bound ports. ``addresses`` maps listener name to (host, port), in the order of binding."""
 
     def __init__(self, reactor: Any, clock: Clock, host: str) -> None:  # Any: Twisted's interfaces are not types
         self.addresses: dict[str, tuple[str, int]] = {}
@@ -34,16 +34,16 @@ class Listeners:
         self._ports: dict[str, Any] = {}
 
     def bind(self, name: str, port: int) -> None:
-        """Bind a port; 0 takes any free one. Who connects waits until ``serve``.
+        """Bind a port; 0 takes any free one. Clients that connect wait until ``serve``.
 
-        :raises ConfigurationError: when the port cannot be had.
+        :raises ConfigurationError: when the port cannot be bound.
         """
         self._bind(name, lambda host: self._reactor.listenTCP(port, Factory(), _BACKLOG, host), port)
 
     def serve(self, name: str, factory: Factory, tls: Any = None, *, is_proxied: bool = False) -> None:
-        """Take connections at a port that is bound.
+        """Accept connections at a bound port.
 
-        What a proxy says comes first, then TLS, then what ``factory`` speaks.
+        The order of the layers is: PROXY header, TLS, then the protocol of ``factory``.
         """
         layers: Any = factory
         if tls is not None:
@@ -56,12 +56,12 @@ class Listeners:
         bound.startReading()
 
     def listen(self, name: str, port: int, factory: Factory, tls: Any = None, *, is_proxied: bool = False) -> None:
-        """Bind a port and take connections at once. :raises ConfigurationError: when the port cannot be had."""
+        """Bind a port and accept connections at once. :raises ConfigurationError: when the port cannot be bound."""
         self.bind(name, port)
         self.serve(name, factory, tls, is_proxied=is_proxied)
 
     def close(self) -> None:
-        """Take no more connections."""
+        """Close all ports."""
         for port in self._ports.values():
             port.stopListening()
         self._ports.clear()
@@ -77,7 +77,7 @@ class Listeners:
         self.addresses[name] = (self._host, bound.getHost().port)
 
     def _bind_every_interface(self, listen: Callable[[str], Any]) -> Any:
-        """Bind IPv6 and with it IPv4; IPv4 alone on a machine that has no IPv6."""
+        """Bind IPv6, which includes IPv4; bind IPv4 alone on a machine without IPv6."""
         try:
             return listen("::")
         except CannotListenError as error:
@@ -87,7 +87,7 @@ class Listeners:
 
 
 def written(address: tuple[str, int]) -> str:
-    """Return an address as a person reads it."""
+    """Return an address as text for a log line."""
     host, port = address
     if host == ANY_HOST:
         return f"port {port} of every interface"
@@ -95,7 +95,7 @@ def written(address: tuple[str, int]) -> str:
 
 
 def plain_host(host: str) -> str:
-    """Return a peer's host as a person writes it: an IPv4 peer of an IPv6 socket by its IPv4 address."""
+    """Return a peer's host as text: an IPv4 peer of an IPv6 socket by its IPv4 address."""
     mapped = "::ffff:"
     if host.startswith(mapped) and "." in host:
         try:

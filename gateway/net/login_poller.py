@@ -1,7 +1,7 @@
-"""Where connections wait before they have said who they are: an epoll of their own, inside the one of the reactor.
+"""A separate epoll for connections that have not logged in yet, nested in the reactor's epoll.
 
-epoll reports whoever is ready in rounds, so a newcomer is as good as anybody else in it. When 5,000 clients log in at
-once, whoever has been there longer would wait for a whole round of logins each time it says something (337 ms).
+epoll reports ready descriptors in rounds and treats all of them equally. When 5,000 clients log in at once, each
+message of an established connection would wait for a whole round of logins (337 ms).
 """
 
 from select import EPOLLIN, epoll
@@ -10,10 +10,10 @@ from gateway.net.syscalls import wait_for
 
 
 class LoginPoller:
-    """Looks like one ``epoll`` and is two: descriptors that are registered ``while_admitting`` go into the inner one.
+    """A pair of epolls with the interface of one. Descriptors registered ``while_admitting`` go into the inner one.
 
-    The inner one is itself registered in the outer, ``settled``: it is one of those that are ready while anybody in it
-    is. ``wait`` waits for any of them.
+    The inner epoll is registered in the outer one, ``settled``, and is reported as ready while any of its descriptors
+    is. ``wait`` waits for both.
     """
 
     def __init__(self) -> None:
@@ -27,24 +27,24 @@ class LoginPoller:
 
     @property
     def door(self) -> int:
-        """The descriptor that ``poll`` reports when somebody in the antechamber is ready."""
+        """The descriptor that is reported when a connection in the inner epoll is ready."""
         return self._newcomers.fileno()
 
     def let_in(self, descriptor: int) -> None:
-        """Serve this one with those who have been here longer from now on; harmless when it is among them."""
+        """Move a descriptor to the outer epoll; harmless when it is there already."""
         flags = self._flags_of.pop(descriptor, None)
         if flags is not None:
             self._newcomers.unregister(descriptor)
             self.settled.register(descriptor, flags)
 
     def newcomers(self, most: int) -> tuple[int, ...]:
-        """Return who is ready in the antechamber, as a ``Wait`` does, without waiting."""
+        """Return the ready descriptors of the inner epoll without waiting, in the format of ``Wait``."""
         return self._look(0.0, most) or ()
 
-    # What Twisted's reactor asks of an epoll
+    # The interface of an epoll for Twisted's reactor
 
     def register(self, descriptor: int, flags: int) -> None:
-        """Watch a descriptor."""
+        """Register a descriptor."""
         if self.while_admitting:
             self._newcomers.register(descriptor, flags)
             self._flags_of[descriptor] = flags
@@ -52,7 +52,7 @@ class LoginPoller:
             self.settled.register(descriptor, flags)
 
     def modify(self, descriptor: int, flags: int) -> None:
-        """Watch it for something else."""
+        """Change the events of a descriptor."""
         if descriptor in self._flags_of:
             self._newcomers.modify(descriptor, flags)
             self._flags_of[descriptor] = flags
@@ -60,7 +60,7 @@ class LoginPoller:
             self.settled.modify(descriptor, flags)
 
     def unregister(self, descriptor: int) -> None:
-        """Watch it no longer."""
+        """Unregister a descriptor."""
         if self._flags_of.pop(descriptor, None) is None:
             self.settled.unregister(descriptor)
         else:

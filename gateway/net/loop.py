@@ -1,8 +1,8 @@
-"""The reactor's poll loop: waits for events, serves those of one turn and ends it, again and again.
+"""The reactor's poll loop: wait for events, serve those of one turn, end the turn, repeat.
 
-The stock loop wraps each readiness in a logging context and would need a delayed call for the end of a turn. With
-thousands of connections that say little each, that is half of the cost of a message (measured: 8.4 to 5.5 µs). A small
-packet alone is a turn of its own, so what a turn needs is in locals, and what is Twisted's is asked for once.
+The stock loop wraps each event in a logging context and would need a delayed call for the end of a turn. With thousands
+of connections and little traffic on each, that is half of the cost of a message (measured: 8.4 to 5.5 µs). A single
+small packet is a turn of its own, so values needed in each turn are kept in locals.
 """
 
 import math
@@ -21,26 +21,26 @@ from gateway.net.turn_watch import LONG_PART_S, TurnWatch
 
 _log = Logger()
 
-#: For how many seconds a turn goes on in which as many sockets are ready as one look tells; the others are next, as
-#: epoll reports in rounds. Without a bound 3,000 clients that logged in at once made one turn of 323 ms. While many
-#: have little to say a turn does not end sooner: 5,000 would pay 40 times over for what each turn costs beside.
+#: Seconds for which a turn continues to poll while each poll returns the maximum of events; epoll reports in rounds, so
+#: that the next poll returns other sockets. Without a limit, 3,000 clients that logged in at once made one turn of 323
+#: ms. A shorter turn is no gain: 5,000 connections with little traffic would pay the fixed cost of a turn 40 times.
 LONG_TURN_S: Final = 0.005
 
-#: How many connections each listener accepts in one turn, how many of those that have not logged in are served, and how
-#: many of those that ended are told so; the latter two for ``LONG_TURN_S`` at most. The others wait where they cost
-#: nothing. In a storm of 5,000 clients that come back, or leave at once, the others would wait for all of them (337 and
-#: 240 ms).
+#: Limits of one turn: connections accepted by each listener, connections served that have not logged in, and closed
+#: connections whose protocols are notified. The latter two stop after ``LONG_TURN_S`` as well. The rest wait for a
+#: later turn. Without limits, established connections would wait for a storm of 5,000 clients that reconnect, or leave
+#: at once (337 and 240 ms).
 MOST_ACCEPTED: Final = 8
 MOST_NEWCOMERS: Final = 32
 MOST_LEAVING: Final = 32
 
-#: How long a ``Wait`` tells them when there may be more.
+#: The length of a ``Wait`` result that is full: there may be more events.
 _MANY: Final = 2 * MOST_EVENTS
 
-#: What nearly all events are: there is something to read.
+#: The most frequent event: the descriptor is readable.
 _READABLE: Final = int(EPOLLIN)
 
-#: Until when to wait: not at all, and as long as nothing is due.
+#: Ends of a wait: return at once, and wait until an event.
 _NOT: Final = 0.0
 _FOR_EVER: Final = math.inf
 
@@ -48,9 +48,9 @@ _FOR_EVER: Final = math.inf
 class Loop(Schedule):
     """Serves the events of one reactor.
 
-    ``leaving`` are the connections that ended and are to be told so, with what Twisted wants to know. ``due`` are the
-    turns that end once the events at hand were served, ``busy`` those with input left over. ``is_stopping`` is set when
-    the reactor is to stop, ``soonest`` is forgotten when delayed calls change their order.
+    ``leaving``: closed connections whose protocols have to be notified, with Twisted's arguments. ``due``: turns to end
+    after the events at hand. ``busy``: turns with input left over. ``is_stopping`` is set when the reactor has to stop.
+    ``soonest`` is reset when the order of delayed calls changes.
     """
 
     __slots__ = ("_lines", "_login_poller", "_reactor", "busy", "due", "is_stopping", "leaving", "soonest", "watch")
@@ -58,7 +58,7 @@ class Loop(Schedule):
     def __init__(self, reactor: Any, login_poller: LoginPoller) -> None:  # Any: Twisted's reactors have no types
         self._reactor = reactor
         self._login_poller = login_poller
-        self._lines: list[ConnectionIO | None] = []  # by descriptor: those are small numbers
+        self._lines: list[ConnectionIO | None] = []  # indexed by descriptor, a small number
         self.leaving: list[tuple[Any, ...]] = []
         self.busy: list[Turn] = []
         self.due: list[Turn] = []
@@ -67,32 +67,32 @@ class Loop(Schedule):
         self.soonest: Any = None
 
     def end_soon(self, turn: Turn) -> None:
-        """End a turn once the events at hand were served; before the next poll in any case."""
+        """End a turn after the events at hand were served, and before the next poll."""
         self.due.append(turn)
 
     def go_on_soon(self, turn: Turn) -> None:
-        """Go on with the input left over by a turn once those who are ready now were served."""
+        """Continue with a turn's leftover input after the next poll."""
         self.busy.append(turn)
 
     def read_by(self, line: ConnectionIO, descriptor: int) -> None:
-        """Have a socket read by a line from now on."""
+        """Let a ``ConnectionIO`` read this socket from now on."""
         lines = self._lines
         while len(lines) <= descriptor:
             lines.append(None)
         lines[descriptor] = line
 
     def read_by_reactor(self, descriptor: int) -> None:
-        """Have whatever gets this descriptor read as the reactor reads."""
+        """Let the reactor read this descriptor again; called before the descriptor may be reused."""
         if descriptor < len(self._lines):
             self._lines[descriptor] = None
 
     def run(self, delay_s: float | None) -> None:
-        """Serve turn after turn until the reactor itself has something to do.
+        """Serve turns until the reactor itself has work to do.
 
-        Going back to Twisted's main loop after each turn would cost as much as an answer to a single small packet.
+        Returning to Twisted's main loop after each turn would cost as much as the answer to a small packet.
         """
         reactor, leaving, due, wait, watch = self._reactor, self.leaving, self.due, self._login_poller.wait, self.watch
-        # Twisted makes new ones of these only where this loop is not running.
+        # Twisted replaces these lists only while this loop is not running.
         thread_calls: list[Any] = reactor.threadCallQueue
         timed_calls: list[Any] = reactor.timed_calls
         new_timed_calls: list[Any] = reactor.new_timed_calls
@@ -128,15 +128,15 @@ class Loop(Schedule):
                 until_s = self.soonest.time
 
     def end_turns(self) -> None:
-        """End the turns that are due; one that goes on meanwhile is due next time."""
+        """End the turns that are due. A turn that becomes due meanwhile is ended next time."""
         for _ in range(len(self.due)):
             try:
                 self.due.pop(0).end()
-            except Exception:  # one's fault must not stop the loop, and the others still have to end
-                _log.failure("at the end of a turn")
+            except Exception:  # an error in one turn must not stop the loop or the other turns
+                _log.failure("error at the end of a turn")
 
     def _go_on(self) -> None:
-        """Serve what turns left over, for as long as their budgets last, and say what came of it."""
+        """Continue with leftover input, within the turns' budgets, and end the turns that become due."""
         busy, self.busy = self.busy, []
         for turn in busy:
             turn.go_on()
@@ -144,7 +144,7 @@ class Loop(Schedule):
             self.end_turns()
 
     def _serve_many(self, ready: tuple[int, ...]) -> None:
-        """Serve these, and go on with the same turn while more are ready and it is still short."""
+        """Serve these events, and poll again in the same turn while polls are full and the turn is short."""
         ends_s = self._reactor.seconds() + LONG_TURN_S
         self._serve_all(ready)
         while len(ready) == _MANY and self._reactor.seconds() < ends_s:
@@ -152,7 +152,7 @@ class Loop(Schedule):
             self._serve_all(ready)
 
     def _serve_all(self, ready: tuple[int, ...]) -> None:
-        """Serve descriptors, each followed by its events."""
+        """Serve the events: descriptors, each followed by its flags."""
         lines = self._lines
         before_s = monotonic_s()
         for at in range(0, len(ready), 2):
@@ -163,26 +163,26 @@ class Loop(Schedule):
                     self._serve(descriptor, event)
                 elif (why := line.read()) is not None:
                     self._reactor.disconnect(descriptor, why)
-            except Exception:  # one connection's fault must not stop the loop; Twisted's own loop guards likewise
-                _log.failure("while serving a connection")
+            except Exception:  # an error of one connection must not stop the loop; Twisted's own loop does likewise
+                _log.failure("error while serving a connection")
             now_s = monotonic_s()
             if now_s - before_s > LONG_PART_S:
                 self._blame(descriptor, now_s - before_s)
             before_s = now_s
 
     def _blame(self, descriptor: int, seconds: float) -> None:
-        """Note a connection that took long."""
+        """Report a connection that took long to the turn watch."""
         line = self._lines[descriptor] if descriptor < len(self._lines) else None
-        self.watch.part("serving a listener" if line is None else f"connection {line.who}", seconds)
+        self.watch.part("listener" if line is None else f"connection {line.who}", seconds)
 
     def _blame_ends(self, started_s: float) -> None:
-        """Note a turn that the ends of connections made long so far."""
+        """Report to the turn watch that notifying closed connections took long."""
         seconds = monotonic_s() - started_s
         if seconds > 2 * LONG_PART_S:
             self.watch.part("connections that ended", seconds)
 
     def _serve(self, descriptor: int, event: int) -> None:
-        """Serve what is no line, or has more to say than that there is something to read."""
+        """Serve a descriptor without a ``ConnectionIO``, or an event other than readability."""
         selectable = self._reactor.selectable(descriptor)
         if selectable is not None:
             self._reactor.serve(selectable, descriptor, event)
@@ -190,7 +190,7 @@ class Loop(Schedule):
             self._serve_newcomers()
 
     def _serve_newcomers(self) -> None:
-        """Serve some connections that have not logged in, for as long as a turn may be; a login may cost much."""
+        """Serve connections that have not logged in, for at most ``LONG_TURN_S``; a login can be expensive."""
         ready = self._login_poller.newcomers(MOST_NEWCOMERS)
         ends_s = monotonic_s() + LONG_TURN_S
         for at in range(0, len(ready), 2):

@@ -1,4 +1,4 @@
-"""What the machine of a connection and whoever moves its bytes need of each other, whatever the protocol."""
+"""The interface between a protocol's state machine and the transport side of a connection."""
 
 from enum import Enum, auto
 from typing import Final, Protocol
@@ -10,15 +10,15 @@ from gateway.net.turn import Speaker
 
 
 class Phase(Enum):
-    """How far a connection got, as far as the clockwork cares."""
+    """Progress of a connection; time limits depend on it."""
 
-    ENTERING = auto()  # greeting and login have to end in time
+    ENTERING = auto()  # greeting and login have a time limit
     OPEN = auto()
-    LEAVING = auto()  # the peer has to take what it was sent last in time
+    LEAVING = auto()  # the peer has a limited time to take the last output
 
 
 class Driver(Protocol):
-    """The transport side of one connection, as its machine sees it: a ``PeerProtocol``, or a test."""
+    """The transport side of one connection, as its machine uses it: a ``PeerProtocol``, or a test double."""
 
     peer_host: str
     name: str
@@ -29,35 +29,36 @@ class Driver(Protocol):
         ...
 
     def log(self, event: str, **details: object) -> None:
-        """Write a line about this connection."""
+        """Log an event of this connection."""
         ...
 
     def hang_up(self) -> None:
-        """Send what is left, then close the transport."""
+        """Send the remaining output, then close the transport."""
         ...
 
     def opened(self) -> None:
-        """The connection is in its virtual host."""
+        """Report that the connection has opened its virtual host."""
         ...
 
     def publishing(self) -> None:
-        """The client publishes for the first time."""
+        """Report the client's first publish."""
         ...
 
     def go_on(self) -> None:
-        """The machine is ready for the input that it left over."""
+        """Continue with the leftover input; the machine is ready for it."""
         ...
 
 
 class Machine:
-    """One client's conversation without I/O, as its ``PeerProtocol`` sees it. All calls come on the kernel's thread.
+    """State machine of one connection, without I/O. All calls are made on the kernel's thread.
 
-    A protocol's ``Connection`` derives from it: compiled, calls that come with every packet are then calls of C.
+    A protocol's ``Connection`` derives from it: compiled, calls that are made for every packet are then C calls.
 
-    What a call raises ends the connection with ``fault``. ``has_published`` says that alarms and the disk's backlog
-    concern this client; whoever sets it calls ``Driver.publishing`` once. ``outbox`` has what is to be sent.
-    ``is_held`` says that the turn's budget ended before the input did: ``receive`` nothing in a later turn to go on.
-    While it ``is_busy`` with a request that takes several turns there is no need to: ``Driver.go_on`` tells its end.
+    An exception out of a call ends the connection with ``fault``. ``has_published``: the client is held back by alarms
+    and by a disk that is behind; set together with one call of ``Driver.publishing``. ``outbox`` holds the output.
+    ``is_held``: the turn's budget ended before the input did; call ``receive`` without data in a later turn to
+    continue. ``is_busy``: a request takes several turns; ``Driver.go_on`` reports its end, and no call of ``receive``
+    is needed before that.
     """
 
     has_published: bool
@@ -67,46 +68,46 @@ class Machine:
 
     @property
     def phase(self) -> Phase:
-        """How far the connection got."""
+        """The progress of the connection."""
         raise NotImplementedError
 
     @property
     def vhost(self) -> VirtualHost | None:
-        """The virtual host it is in, once it is."""
+        """The open virtual host, ``None`` before that."""
         raise NotImplementedError
 
     @property
     def user_name(self) -> str:
-        """Who is connected, empty before that is known."""
+        """The authenticated user's name, empty before the login."""
         raise NotImplementedError
 
     @property
     def has_unsettled(self) -> bool:
-        """Whether it holds deliveries, which it will acknowledge."""
+        """Whether the client holds deliveries that it has not settled."""
         raise NotImplementedError
 
     def receive(self, data: bytes) -> None:
-        """Feed bytes from the peer, cut anywhere. Those after the end are ignored."""
+        """Handle bytes from the peer, which may be cut anywhere. Bytes after the end are ignored."""
         raise NotImplementedError
 
     def end_turn(self) -> None:
-        """Let into the outbox what is due only now that the journal was flushed: confirms."""
+        """Write the confirms to the outbox that are due after the journal was flushed."""
         raise NotImplementedError
 
     def resume(self) -> None:
-        """Serve the consumers that waited because the way to the peer was full."""
+        """Resume the consumers that waited while the outbox was full."""
         raise NotImplementedError
 
     def lost(self) -> None:
-        """The transport is gone: release everything. Called once, last, whoever ended the connection."""
+        """Release everything: the transport is closed. Called once and last, whichever side ended the connection."""
         raise NotImplementedError
 
     def fault(self) -> None:
-        """End the connection because something of ours broke."""
+        """End the connection after an internal error."""
         raise NotImplementedError
 
     def force_close(self, reason: str) -> None:
-        """End the connection from this side; harmless when it has ended."""
+        """Close the connection from the server's side; harmless when it is closed."""
         raise NotImplementedError
 
     def fail_confirms(self) -> None:
@@ -115,20 +116,21 @@ class Machine:
 
 
 class Mute(Speaker):
-    """Has nothing to say."""
+    """A speaker without output (null object)."""
 
     def wake(self) -> None:
-        """Stay as it is."""
+        """Do nothing."""
 
     def defer_confirms(self) -> None:
-        """Owe nothing."""
+        """Do nothing."""
 
 
 class Gone(Machine):
-    """The machine of a connection that is over: asks for nothing, holds nothing.
+    """The machine of a closed connection (null object).
 
-    It takes the other's place so that a connection, whose parts know each other, is no cycle: what 5,000 who leave at
-    once leave behind is freed at once, not by a collection that stops everybody (290 to 800 ms).
+    It replaces the connection's machine, which breaks the reference cycle between the connection's parts. Memory of
+    5,000 clients that leave at once is freed at once, instead of by a garbage collection that stops the broker for 290
+    to 800 ms.
     """
 
     def __init__(self) -> None:
@@ -139,45 +141,45 @@ class Gone(Machine):
 
     @property
     def phase(self) -> Phase:
-        """The end."""
+        """Return ``Phase.LEAVING``."""
         return Phase.LEAVING
 
     @property
     def vhost(self) -> VirtualHost | None:
-        """None."""
+        """Return ``None``."""
         return None
 
     @property
     def user_name(self) -> str:
-        """Nobody."""
+        """Return the empty name."""
         return ""
 
     @property
     def has_unsettled(self) -> bool:
-        """Never."""
+        """Return false."""
         return False
 
     def receive(self, data: bytes) -> None:
-        """Hear nothing."""
+        """Ignore the input."""
 
     def end_turn(self) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def resume(self) -> None:
-        """Serve nobody."""
+        """Do nothing."""
 
     def lost(self) -> None:
-        """Be gone already."""
+        """Do nothing."""
 
     def fault(self) -> None:
-        """End no more."""
+        """Do nothing."""
 
     def force_close(self, reason: str) -> None:
-        """End no more."""
+        """Do nothing."""
 
     def fail_confirms(self) -> None:
-        """Answer nothing."""
+        """Do nothing."""
 
 
-#: One for all of them.
+#: The one instance.
 GONE: Final = Gone()

@@ -1,4 +1,4 @@
-"""A WebSocket as a transport: what a protocol writes leaves as messages, the rest is asked of the connection below."""
+"""A WebSocket as a transport: a protocol's writes are sent as messages, other calls go to the connection below."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -8,16 +8,16 @@ from wsproto.events import BytesMessage, CloseConnection, Event, Ping, TextMessa
 from wsproto.utilities import LocalProtocolError
 from zope.interface import implementer  # type: ignore[import-untyped]
 
-#: What a protocol over WebSocket may ask of the connection below it as it is.
+#: Attributes that a protocol over WebSocket may use of the connection below, unchanged.
 _PASSED_ON: Final = ("getPeer", "getHost", "setTcpNoDelay", "abortConnection", "getPeerCertificate", "let_in")
 
 
 class MessageTransport:
-    """Stands between a protocol and the connection that carries its messages; ``encode`` turns an event into bytes.
+    """The transport of a protocol whose bytes are carried in messages; ``encode`` turns an event into bytes.
 
-    ``origin`` is the web page that opened the WebSocket, as its browser says; empty for clients that are no browsers.
-    It has ``getPeerCertificate`` if the connection has. Each write becomes one message: of text if the peer speaks
-    text and what is written is text, else of bytes.
+    ``origin`` is the web page that opened the WebSocket, as the browser reports it; empty for clients that are not
+    browsers. ``getPeerCertificate`` exists if the connection has it. Each write becomes one message: text if the peer
+    sends text and the data is valid UTF-8, otherwise binary.
     """
 
     def __init__(self, connection: Any, encode: Callable[[Event], bytes]) -> None:  # Any: TCP and TLS share no type
@@ -41,7 +41,7 @@ class MessageTransport:
         return self._connection
 
     def write(self, data: bytes) -> None:
-        """Send a message. Nothing leaves after the close."""
+        """Send a message; after the close, do nothing."""
         if not self.disconnecting:
             self._send(self._message(data))
 
@@ -53,30 +53,32 @@ class MessageTransport:
             self._send(ping.response())
 
     def loseConnection(self, code: int = 1000, reason: str = "") -> None:
-        """Say that nothing more comes. The connection ends with the peer's answer, or when somebody loses patience."""
+        """Start the closing handshake. The connection ends with the peer's answer, or after a time limit."""
         if not self.disconnecting:
             self.disconnecting = True
             self._send(CloseConnection(code, reason))
 
     def end(self) -> None:
-        """Close the connection below once everything is sent; a producer would be waited for."""
+        """Close the connection below after all output was sent. The producer is unregistered, since the close would
+        wait for it.
+        """
         self.disconnecting = True
         self.unregisterProducer()
         self._connection.loseConnection()
 
     def pauseProducing(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._is_paused = True
         self._connection.pauseProducing()
 
     def resumeProducing(self) -> None:
-        """Read on, unless there is more here than was served."""
+        """Resume reading, unless received input is still unserved."""
         self._is_paused = False
         if not self._is_held:
             self._connection.resumeProducing()
 
     def hold(self, is_held: bool) -> None:
-        """Read no more until what came is served, whatever the protocol says meanwhile."""
+        """Stop reading until the received input is served, regardless of ``resumeProducing``."""
         if is_held is self._is_held or self.disconnecting:
             return
         self._is_held = is_held
@@ -86,12 +88,12 @@ class MessageTransport:
             self._connection.resumeProducing()
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
-        """Let ``producer`` hear how full the connection is."""
+        """Register the producer that is paused while the connection's buffer is full."""
         self._has_producer = True
         self._connection.registerProducer(_Gauge(producer, self._filled), streaming)
 
     def unregisterProducer(self) -> None:
-        """Let it hear no more; harmless when none does."""
+        """Unregister the producer; harmless when there is none."""
         if self._has_producer:
             self._has_producer = False
             self._connection.unregisterProducer()
@@ -107,11 +109,11 @@ class MessageTransport:
             try:
                 return TextMessage(data.decode())
             except UnicodeDecodeError:
-                pass  # RFC 6455, 5.6: text is UTF-8, what is not goes as bytes
+                pass  # RFC 6455, 5.6: text is UTF-8; other data is sent as binary
         return BytesMessage(data)
 
     def _send(self, event: Event) -> None:
-        """Send an event, unless the peer closed the WebSocket meanwhile: nothing may follow that."""
+        """Send an event, unless the peer closed the WebSocket meanwhile: nothing may follow a close."""
         try:
             data = self._encode(event)
         except LocalProtocolError:
@@ -121,22 +123,22 @@ class MessageTransport:
 
 @implementer(IPushProducer)
 class _Gauge:
-    """Hears how full the connection is, and tells the producer and whoever else is concerned."""
+    """Producer that reports the buffer's fill level to the protocol's producer and to the transport."""
 
     def __init__(self, producer: Any, filled: Callable[[bool], None]) -> None:
         self._producer = producer
         self._filled = filled
 
     def pauseProducing(self) -> None:
-        """The connection holds enough."""
+        """Report a full buffer."""
         self._filled(True)
         self._producer.pauseProducing()
 
     def resumeProducing(self) -> None:
-        """The connection has room again."""
+        """Report that the buffer has room again."""
         self._filled(False)
         self._producer.resumeProducing()
 
     def stopProducing(self) -> None:
-        """The connection is gone."""
+        """Stop the producer: the connection is closed."""
         self._producer.stopProducing()

@@ -1,4 +1,4 @@
-"""Connections to a broker that still starts: each is told so in its protocol's words, and closed."""
+"""Listeners while the broker starts: each connection receives a refusal in its protocol and is closed."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -9,20 +9,20 @@ from twisted.python.failure import Failure
 
 from gateway.kernel.clock import Clock
 
-#: How long a client may take to say what the answer depends on, in seconds.
+#: Time limit for the bytes of the client on which the answer depends, in seconds.
 _TIMEOUT_S: Final = 10.0
 
-#: How long the connection stays open behind the answer, in seconds: closed with input unread, the answer may be lost.
+#: Seconds the connection stays open after the answer; if it were closed with unread input, the answer might be lost.
 _LINGER_S: Final = 0.5
 
-#: Bytes that are read of a client before its connection is cut.
+#: Bytes read from a client before its connection is closed.
 _MOST_BYTES: Final = 64 * 2**10
 
-#: Connections of one listener at a time; the one that is there longest makes room.
+#: Connections of one listener at a time; beyond that the oldest one is closed.
 _MOST_CONNECTIONS: Final = 1000
 
 Refusal = Callable[[bytes], bytes | None]
-"""From all bytes that came so far to the answer; ``None`` for more of them, ``b""`` to close without a word."""
+"""Returns the answer to the bytes received so far; ``None`` to wait for more, ``b""`` to close without an answer."""
 
 
 class NotReady(Protocol):
@@ -34,12 +34,12 @@ class NotReady(Protocol):
         self._is_answered = False
 
     def connectionMade(self) -> None:
-        """A client connected."""
+        """Start the time limit."""
         self._deadline = self._factory.clock.call_later(_TIMEOUT_S, self.abort)
         self._factory.began(self)
 
     def dataReceived(self, data: bytes) -> None:
-        """Bytes came. Behind the answer they are dropped."""
+        """Collect the bytes and answer them. Bytes after the answer are dropped."""
         if self._is_answered:
             return
         self._data += data
@@ -50,12 +50,12 @@ class NotReady(Protocol):
             self.abort()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """The connection ended."""
+        """Unregister the connection."""
         self._deadline.cancel()
         self._factory.ended(self)
 
     def abort(self) -> None:
-        """End the connection at once."""
+        """Close the connection at once."""
         transport: Any = self.transport
         transport.abortConnection()
 
@@ -71,7 +71,7 @@ class NotReady(Protocol):
 
 
 class NotReadyFactory(Factory):
-    """Makes the connections of one listener while the broker starts. ``clock`` must not be held."""
+    """Creates the connections of one listener while the broker starts. ``clock`` must not be held."""
 
     noisy = False
 
@@ -81,11 +81,11 @@ class NotReadyFactory(Factory):
         self._connections: dict[NotReady, None] = {}
 
     def buildProtocol(self, addr: IAddress | None) -> NotReady:
-        """Return what answers a new connection."""
+        """Return the protocol of a new connection."""
         return NotReady(self)
 
     def began(self, connection: NotReady) -> None:
-        """A connection is there; with too many of them the oldest is cut."""
+        """Register a connection; if there are too many, close the oldest."""
         self._connections[connection] = None
         if len(self._connections) > _MOST_CONNECTIONS:
             oldest = next(iter(self._connections))
@@ -93,5 +93,5 @@ class NotReadyFactory(Factory):
             oldest.abort()
 
     def ended(self, connection: NotReady) -> None:
-        """A connection is gone."""
+        """Unregister a connection."""
         self._connections.pop(connection, None)

@@ -1,7 +1,7 @@
-"""Where a browser's request comes from: whether the host it names, and the page that sends it, are this host's own.
+"""Checks of a browser's request: whether its ``Host`` and ``Origin`` belong to this host or are allowed.
 
-A browser tells the page in ``Origin``, which a program leaves out. It tells the host in ``Host``: a name that an
-attacker's DNS leads to this machine (DNS rebinding) makes a foreign page look like one of ours.
+A browser reports the page in ``Origin``, which other clients leave out, and the host in ``Host``. A name that an
+attacker's DNS resolves to this machine (DNS rebinding) makes a foreign page look like one of this host.
 """
 
 import socket
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-#: In a list of what is allowed: everything.
+#: In a list of allowed names: everything.
 ANY: Final = "*"
 
 _HOSTS: Final = Path("/etc/hosts")
@@ -24,10 +24,10 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 @dataclass(frozen=True, slots=True)
 class OriginRules:
-    """Which foreign pages and names are let in besides the host's own.
+    """The foreign pages and host names that are allowed besides the host's own.
 
-    ``origins`` are such as ``https://console.example.com``, ``hosts`` are names without a port; ``*`` is any. Pages of
-    the same host at another port are its own where ``any_port`` says so.
+    ``origins`` are like ``https://console.example.com``, ``hosts`` are names without a port; ``*`` matches any. With
+    ``any_port``, pages of the same host at another port are allowed as well.
     """
 
     origins: Collection[str] = ()
@@ -35,18 +35,20 @@ class OriginRules:
     any_port: bool = False
 
     def allows(self, origin: str) -> bool:
-        """Whether a list names an origin."""
+        """Return whether an origin is in the list."""
         return ANY in self.origins or origin.lower().rstrip("/") in {each.lower().rstrip("/") for each in self.origins}
 
     def is_own_name(self, host: str) -> bool:
-        """Whether a ``Host`` is one that no DNS but this machine's own leads here: an address, or a name of its own."""
+        """Return whether a ``Host`` cannot come from a foreign DNS: an address, a name of this machine, or an allowed
+        name.
+        """
         name = name_of(host)
         return ANY in self.hosts or name in {each.lower() for each in self.hosts} or is_own(name)
 
     def refusal(self, host: str, origin: str | None, *, is_local: bool) -> str | None:
-        """Return what is wrong with where a request comes from, ``None`` if nothing is.
+        """Return the reason to refuse a request, ``None`` to allow it.
 
-        ``is_local`` says that it came to a loopback address, where only this machine's users and their browsers are.
+        ``is_local``: the request came to a loopback address, which only users of this machine can reach.
         """
         if (is_local or self.hosts) and not self.is_own_name(host):
             return "the Host is no name of this machine that is allowed"
@@ -64,19 +66,19 @@ class OriginRules:
 
 
 def name_of(host: str) -> str:
-    """Return the name or address of a ``Host``, without the port, in lower case; empty if it is none."""
+    """Return the name or address in a ``Host`` header, without the port, in lower case; empty if it is malformed."""
     parts = _parts(f"//{host}", "http")
     return "" if parts is None else parts[0]
 
 
 def is_own(name: str) -> bool:
-    """Whether a name is an address, ``localhost``, or one that this machine gives itself, without any DNS."""
+    """Return whether a name is an address, ``localhost``, or known to this machine without DNS."""
     return _is_address(name) or _is_loopback(name) or name in _own_names()
 
 
 @lru_cache(maxsize=1)
 def _own_names() -> frozenset[str]:
-    """Return the machine's name, and the names in its file of hosts."""
+    """Return the machine's host name, and the names in its hosts file."""
     name = socket.gethostname().lower()
     names = {name, name.partition(".")[0]}
     with suppress(OSError):

@@ -1,24 +1,24 @@
-"""Frames or packets on their way to one peer: collected during a turn, taken as one at its end."""
+"""Output to one peer: frames or packets are collected during a turn and taken together at its end."""
 
 from typing import Final
 
 from gateway.kernel.queueing.consumer import Outlet
 from gateway.net.turn import Speaker
 
-#: Bytes that may wait for a peer before its consumers are passed over. Larger than one read brings in, so that a
-#: consumer as fast as the publisher never notices; small enough that a slow one holds little memory.
+#: Bytes that may wait for a peer before its consumers are skipped. Larger than one read, so that a consumer as fast as
+#: the publisher is never skipped; small enough that a slow one holds little memory.
 HIGH_WATER: Final = 512 * 1024
 
-#: Bytes that may wait before the peer is not read from any more: answers, returns and gets come by asking alone.
+#: Bytes that may wait before reading from the peer stops: answers, returns and gets follow only from its requests.
 FLOOD: Final = 16 * 1024 * 1024
 
 
 class Outbox(Outlet):
-    """Owns the pieces to send, each a whole number of frames or part of one written at once.
+    """Owns the pieces to send; each piece is a whole number of frames, or part of a frame written in one go.
 
-    ``wake`` asks the ``speaker`` to flush it at the end of this turn. The hot path adds to ``pieces`` and ``size``
-    itself. ``size`` is about the bytes that wait; ``is_open`` says whether deliveries may go in. While ``is_full`` none
-    may, because the peer has settled too few of them.
+    ``wake`` schedules a flush by the ``speaker`` at the end of this turn. The hot path adds to ``pieces`` and ``size``
+    itself. ``size`` is the approximate number of waiting bytes. ``is_open``: deliveries may be added. ``is_full``: no
+    deliveries may be added, because the peer has too many unsettled ones.
     """
 
     __slots__ = ("_promises", "_speaker", "is_awake", "is_congested", "is_full", "pieces", "size")
@@ -40,10 +40,10 @@ class Outbox(Outlet):
         self.wake()
 
     def promise(self, lsn: int, since: int | None = None) -> None:
-        """Let what is written from now on leave only once the store is durable up to ``lsn``.
+        """Hold what is written from now on until the store is durable up to ``lsn``.
 
-        An answer that promises durability goes out when the promise holds, and the order of frames is kept with it.
-        ``since`` makes it hold for what was written already, from that piece on.
+        An answer that promises durability is sent when the promise holds; the order of frames is kept. ``since``
+        includes pieces that were written already, from that index on.
         """
         if since is not None:
             while self._promises and self._promises[-1][1] >= since and self._promises[-1][0] <= lsn:
@@ -52,24 +52,26 @@ class Outbox(Outlet):
             self._promises.append((lsn, len(self.pieces) if since is None else since))
 
     def wake(self) -> None:
-        """Make sure that the outbox is taken from at the end of this turn."""
+        """Schedule a flush at the end of this turn."""
         if not self.is_awake:
             self.is_awake = True
             self._speaker.wake()
 
     def fill(self, is_full: bool) -> None:
-        """Let no more deliveries in, or let them in again from the end of this turn on."""
+        """Stop deliveries, or allow them again from the end of this turn on."""
         self.is_full = is_full
         self.is_open = self.is_open and not is_full
         self.wake()
 
     def defer_confirms(self) -> None:
-        """Make sure that the speaker is asked for confirms at the end of this turn, before the outbox is taken from."""
+        """Schedule a collection of confirms at the end of this turn, before the flush."""
         self._speaker.defer_confirms()
         self.wake()
 
     def take(self, watermark: int) -> tuple[list[bytes], int]:
-        """Return what may leave when the store is durable up to ``watermark``, and about how many bytes it is."""
+        """Return the pieces that may be sent when the store is durable up to ``watermark``, and their approximate size
+        in bytes.
+        """
         if self._promises:
             self._promises = [promise for promise in self._promises if promise[0] > watermark]
         pieces, size = self.pieces, self.size
@@ -85,11 +87,11 @@ class Outbox(Outlet):
 
     @property
     def awaited(self) -> int:
-        """The log position that what waits is waiting for; 0 when it waits for nothing."""
+        """Return the log position that the next piece waits for; 0 if it waits for none."""
         return self._promises[0][0] if self._promises else 0
 
     def weigh(self) -> bool:
-        """Decide anew whether deliveries may go in; return whether they may again after they might not."""
+        """Decide again whether deliveries may be added; return whether they may now but could not before."""
         was_open = self.is_open
         self.is_open = not (self.is_congested or self.is_full) and self.size < HIGH_WATER
         return self.is_open and not was_open

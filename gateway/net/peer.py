@@ -1,7 +1,7 @@
-"""The server side of one connection at the edge: everything that has nothing to do with which protocol it speaks.
+"""The protocol-independent server side of one connection: transport, time limits and flow control.
 
-A protocol's ``server.py`` derives from ``PeerProtocol``, gives its ``line`` a machine and adds what is its own:
-heartbeats, and what listings show.
+A protocol's ``server.py`` derives from ``PeerProtocol``, connects its ``line`` with a machine, and adds heartbeats and
+the protocol's part of listings.
 """
 
 from typing import Any, Final
@@ -24,24 +24,24 @@ from gateway.net.socket_writer import SocketWriter
 from gateway.net.tls_info import tls_facts
 from gateway.net.turn import Turn
 
-#: How long a peer may take to answer our close, or to take what it was sent last, in seconds.
+#: Time limit for the peer's answer to a close, and for taking the last output, in seconds.
 _FAREWELL_S: Final = 5
 
-#: How often a peer that is held back is sent what only a peer that is there ignores, in seconds.
+#: Seconds between probes of a peer that is held back; a peer that is connected ignores them.
 _PROBE_S: Final = 3
 
-#: How long a connection lives on that is held back and whose peer said goodbye, in seconds.
+#: Seconds that a connection stays open that is held back and whose peer has closed its side.
 _LINGER_S: Final = 5
 
 
 class PeerProtocol(Protocol):
-    """One connection's transport and clockwork; ``line`` is its way in and out.
+    """One connection's transport and timers; ``line`` is its input and output.
 
     A subclass connects the line with a machine in its constructor, and may override ``on_tick``, ``block``,
     ``unblock``, ``facts``, ``channels`` and ``channel_count``.
 
     Time is counted in ticks, ``TICKS_PER_S`` a second, so that the hot path reads no clock. While the connection is
-    open, ``quiet`` and ``silent`` say for how many of them nothing was sent, and nothing came.
+    open, ``quiet`` and ``silent`` count the ticks in which nothing was sent, and nothing was received.
     """
 
     protocol_name: str
@@ -71,12 +71,12 @@ class PeerProtocol(Protocol):
 
     @property
     def certificate(self) -> CertificateSubject | None:
-        """The verified client certificate's names; read when somebody logs in, after the TLS handshake."""
+        """The names in the verified client certificate. Read it at the login, after the TLS handshake."""
         return subject_of(self.transport)
 
     @property
     def state(self) -> str:
-        """What listings call its state; ``flow`` while it sends more work than its share, as RabbitMQ has it."""
+        """The connection's state in listings; ``flow`` while its input exceeds its share of a turn, as in RabbitMQ."""
         phase = self.machine.phase
         if phase is not Phase.OPEN:
             return phase.name.lower()
@@ -84,30 +84,30 @@ class PeerProtocol(Protocol):
 
     @property
     def machine(self) -> Machine:
-        """Who converses with the peer; nobody, once it is gone."""
+        """The connection's state machine; ``GONE`` after the connection is closed."""
         return self.line.machine
 
-    # What a subclass adds
+    # Overridden by subclasses
 
     def on_tick(self) -> None:
-        """Mind what is the protocol's own while the connection is open; called at each tick."""
+        """Do the protocol's periodic work while the connection is open; called at each tick."""
 
     def block(self, reason: str) -> None:
-        """Tell a client that publishes why it has to wait; called again while it does."""
+        """Tell a publishing client that it is blocked; may be called again while it is."""
 
     def unblock(self) -> None:
-        """Tell it that it need not wait any more; called when nobody has to, too."""
+        """Resume publishing; safe to call when not blocked."""
 
     def probe(self) -> None:
-        """Send something without a meaning, if the protocol has it; called now and then while the peer is held back.
+        """Send a frame without effect, if the protocol has one; called every few seconds while the peer is held back.
 
-        The goodbye of a client waits behind what it sent and was not read, but its system answers that it is gone.
+        The peer's close waits behind unread input, but its system answers a write to a closed socket with a reset.
         """
 
-    # What Twisted says
+    # Called by Twisted
 
     def connectionMade(self) -> None:
-        """A peer connected."""
+        """Start serving a connection."""
         transport: Any = self.transport
         transport.setTcpNoDelay(True)
         peer, host = transport.getPeer(), transport.getHost()
@@ -122,33 +122,33 @@ class PeerProtocol(Protocol):
         self.log("connection opened")
 
     def dataReceived(self, data: bytes) -> None:
-        """Bytes came, not from the socket but out of something in between: TLS, WebSocket, a PROXY header."""
+        """Handle bytes that were not read from the socket directly: from TLS, WebSocket or behind a PROXY header."""
         self.line.take(data)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """The peer is gone."""
+        """Release what the connection holds."""
         why = self._end_reason or reason.getErrorMessage()
         self._broker.connections.remove(self)
         vhost, user = self.vhost_name, self.user_name
         try:
             self.machine.lost()
-        except Exception:  # the seam to one peer; the others still need what it held
+        except Exception:  # an error in one connection's end must not affect the others
             self._log.error("internal error", exc_info=True, connection=self.name)
         self.line.cut()
         self._turn.touch()
         self._log.info("connection closed", connection=self.name, user=user, vhost=vhost, reason=why)
 
-    # What the machine asks for
+    # Called by the machine
 
     def log(self, event: str, **details: object) -> None:
-        """Write a line about this connection. The reason of its end is told once, when it is closed."""
+        """Log an event of this connection. The reason of its end is logged once, when it is closed."""
         if "reason" in details:
             self._end_reason = str(details["reason"])
         write = self._log.debug if event == "connection closing" else self._log.info
         write(event, connection=self.name, **details)
 
     def opened(self) -> None:
-        """The connection is in its virtual host."""
+        """Move the connection to the established ones and log it."""
         let_in = getattr(self.transport, "let_in", None)
         if let_in is not None:
             let_in()
@@ -156,36 +156,36 @@ class PeerProtocol(Protocol):
         self.log("connection in use", user=self.user_name, vhost=self.vhost_name)
 
     def hang_up(self) -> None:
-        """Close the transport after what is in the outbox."""
+        """Close the transport after the outbox is sent."""
         self.line.is_ending = True
         self.line.outbox.wake()
 
     def publishing(self) -> None:
-        """The client publishes: from now on it is held back when publishers are."""
+        """Subject the connection to alarms and flow control; called at the client's first publish."""
         self.update_flow_control()
 
     def go_on(self) -> None:
-        """Serve the machine again: it is done with a request that took several turns."""
+        """Continue with the input after a request that took several turns."""
         self.line.resume()
 
-    # What the line asks for
+    # Called by the line
 
     def fail(self) -> None:
-        """End the connection: something of ours broke while serving it."""
+        """End the connection after an internal error."""
         self._log.error("internal error", exc_info=True, connection=self.name)
         try:
             self.machine.fault()
-        except Exception:  # what broke keeps it from ending in order, too
+        except Exception:  # the same error may prevent an orderly close
             self._abort()
 
     def send_ahead(self, frame: bytes) -> None:
-        """Send a frame past everything that waits: a heartbeat, which may come between any two others."""
+        """Send a frame before all waiting output: a heartbeat, which may stand between any two frames."""
         if self.line.wire is not None:
             self.quiet = 0
             self.line.wire.send([frame], len(frame))
 
     def give_up(self, reason: str) -> None:
-        """Drop a peer that is not there any more, or never logs in."""
+        """Abort the connection of a peer that is gone, or does not log in."""
         self.log("connection closing", reason=reason)
         self._abort()
 
@@ -194,34 +194,34 @@ class PeerProtocol(Protocol):
             self.line.stop_listening()
             self.line.wire.abort()
 
-    # What the broker asks of any peer
+    # Called by the broker
 
     @property
     def vhost_name(self) -> str:
-        """The virtual host it is in."""
+        """The name of the virtual host."""
         return self.machine.vhost.name if self.machine.vhost is not None else ""
 
     @property
     def user_name(self) -> str:
-        """Who it is."""
+        """The user's name."""
         return self.machine.user_name
 
     @property
     def octets(self) -> tuple[int, int]:
-        """The bytes that came and that were sent."""
+        """The bytes received and sent."""
         return self.line.octets, 0 if self.line.wire is None else self.line.wire.octets
 
     @property
     def channel_count(self) -> int:
-        """How many channels are open."""
+        """Return the number of open channels."""
         return 0
 
     def channels(self) -> list[ChannelInfo]:
-        """Tell what a listing shows of its channels."""
+        """Return the channels for listings."""
         return []
 
     def facts(self) -> ConnectionInfo:
-        """Tell what a listing shows of it; a subclass replaces what its protocol says better."""
+        """Return the connection for listings; a subclass replaces the fields of its protocol."""
         transport: Any = self.transport
         line, wire = self.line, self.line.wire
         if self._tls is None and wire is not None:
@@ -247,7 +247,7 @@ class PeerProtocol(Protocol):
         )
 
     def force_close(self, reason: str) -> None:
-        """End the connection from this side."""
+        """Close the connection from the server's side."""
         self.machine.force_close(reason)
         self._turn.touch()
 
@@ -256,9 +256,9 @@ class PeerProtocol(Protocol):
         self.machine.fail_confirms()
 
     def update_flow_control(self) -> None:
-        """Stop reading from a publisher while an alarm stands or something is behind; go on afterwards."""
+        """Hold back or release a publisher according to alarms and backlogs."""
         if self.line.wire is None:
-            return  # it was lost a moment ago, by what was done to another
+            return  # it was closed a moment ago, by an action on another connection
         alarms = self._broker.alarms
         if alarms and self.machine.has_published:
             self.block(alarms.reason)
@@ -269,10 +269,11 @@ class PeerProtocol(Protocol):
         self.weigh_reading()
 
     def weigh_reading(self) -> None:
-        """Read from the peer unless it publishes too much, or does not take what it asked for.
+        """Read from the peer unless it publishes too much or does not take its output.
 
-        While the disk is behind, acknowledgements wait as publishes do: they are as much to write. Alarms are for
-        publishers alone, since consumers are who ends them; an archive that is behind is for those who fill it.
+        While the disk is behind, acknowledgements wait as publishes do, because they cause as many writes. Alarms hold
+        back publishers only, since consumers relieve them; an archive that is behind holds back those who publish to
+        it.
         """
         broker, line, machine = self._broker, self.line, self.machine
         must_wait = (
@@ -285,7 +286,7 @@ class PeerProtocol(Protocol):
             line.admit(not must_wait)
 
     def tick(self) -> None:
-        """Mind time limits; called ``TICKS_PER_S`` times a second, maybe once more when the connection is gone."""
+        """Check time limits; called ``TICKS_PER_S`` times a second, possibly once after the connection is closed."""
         if self.line.wire is None:
             return
         phase = self.machine.phase
@@ -306,10 +307,10 @@ class PeerProtocol(Protocol):
             self.on_tick()
 
     def _has_hung_up(self) -> bool:
-        """End a connection that is held back and whose peer is gone; return whether it is.
+        """Abort a connection that is held back and whose peer is gone; return whether it is gone.
 
-        It may hold what the alarm is about. After an orderly goodbye it has a little time: what was sent before it is
-        read if the alarm is cleared soon.
+        Its memory may be the reason of the alarm. After an orderly close it stays for a short time: input sent before
+        the close is read if the alarm is cleared soon.
         """
         if not self._held_ticks:
             keep_alive(self.transport)
@@ -321,11 +322,11 @@ class PeerProtocol(Protocol):
             if self._held_ticks % (_PROBE_S * TICKS_PER_S) == _PROBE_S * TICKS_PER_S - 1:
                 self.probe()
             return False
-        self.give_up("client gone while it was held back")
+        self.give_up("client disconnected while it was held back")
         return True
 
     def _listen_for_silence(self) -> None:
-        """Count the ticks in which nothing went, and nothing came though we listened."""
+        """Count the ticks without output, and without input while the peer is read from."""
         line = self.line
         self.quiet = 0 if line.spoke else self.quiet + 1
         self.silent = 0 if line.heard or not line.is_reading else self.silent + 1

@@ -1,4 +1,4 @@
-"""Listeners behind a proxy: the PROXY header is read first, then the connection is the client's, whatever it speaks."""
+"""Listeners behind a proxy: read the PROXY header, then pass the connection to the protocol."""
 
 from typing import Any, Final
 
@@ -16,9 +16,9 @@ _log: Final = StructuredLog("proxy")
 
 
 class ProxiedProtocol(Protocol):
-    """Reads one PROXY header, then gives the transport away, with the addresses the header names.
+    """Reads one PROXY header, then hands the transport to the protocol, with the addresses in the header.
 
-    Twisted's own wrapper stays between the two for good and knows the addresses only after ``connectionMade``.
+    Twisted's own wrapper stays between the two and sets the addresses only after ``connectionMade``.
     """
 
     def __init__(self, factory: "ProxiedFactory", address: IAddress | None) -> None:
@@ -27,11 +27,11 @@ class ProxiedProtocol(Protocol):
         self._data = b""
 
     def connectionMade(self) -> None:
-        """A proxy connected."""
+        """Start the time limit of the header."""
         self._deadline = self._factory.clock.call_later(self._factory.timeout_s, self._too_late)
 
     def dataReceived(self, data: bytes) -> None:
-        """Bytes came: the header, and perhaps what follows it."""
+        """Handle the bytes of the header, and any that follow it."""
         self._data += data
         try:
             header = parse(self._data)
@@ -43,7 +43,7 @@ class ProxiedProtocol(Protocol):
             self._give_away(header, self._data[header.size :])
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """The proxy went away before it said anything."""
+        """Cancel the time limit: the proxy disconnected before its header was complete."""
         self._deadline.cancel()
 
     def _too_late(self) -> None:
@@ -56,10 +56,10 @@ class ProxiedProtocol(Protocol):
             transport.abortConnection()
             return
         if header.source is not None and header.destination is not None:
-            # the transport itself, so that TLS and the wire's way past it to the socket stay as they are
+            # the transport itself, so that TLS and direct writes to the socket work as usual
             source, destination = _address(header.source), _address(header.destination)
             transport.getPeer, transport.getHost = lambda: source, lambda: destination
-        transport.protocol = client  # who hears from it from now on
+        transport.protocol = client  # receives the input from now on
         client.makeConnection(transport)
         if rest:
             client.dataReceived(rest)
@@ -77,7 +77,7 @@ def _address(pair: tuple[str, int]) -> IPv4Address | IPv6Address:
 
 
 class ProxiedFactory(Factory):
-    """Puts a PROXY header before whatever the ``wrapped`` factory's protocols speak, TLS included."""
+    """Expects a PROXY header before the protocol of the ``wrapped`` factory, TLS included."""
 
     noisy = False
 
@@ -87,5 +87,5 @@ class ProxiedFactory(Factory):
         self.timeout_s = timeout_s
 
     def buildProtocol(self, addr: IAddress | None) -> ProxiedProtocol:
-        """Return what reads the header of a new connection."""
+        """Return the protocol that reads the header of a new connection."""
         return ProxiedProtocol(self, addr)

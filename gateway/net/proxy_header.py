@@ -1,7 +1,7 @@
-"""The header a proxy sends before anything else: whose connection it passes on (PROXY protocol, versions 1 and 2).
+"""Parser of the PROXY protocol header, versions 1 and 2, in which a proxy names the client's addresses.
 
-The clauses are those of https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt. Twisted's own parser wants the
-first sixteen bytes in one read and lets a wrong port out as ``ValueError``, so this one is ours.
+The clauses are those of https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt. Twisted's parser is not used: it
+needs the first sixteen bytes in one read, and raises ``ValueError`` for a wrong port.
 """
 
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from typing import Final
 from gateway.kernel.errors import ProtocolViolation
 
 _V1: Final = b"PROXY "
-_V1_MAX: Final = 107  # the longest line there can be, CRLF included (2.1)
+_V1_MAX: Final = 107  # the longest possible line, CRLF included (2.1)
 _V2: Final = b"\r\n\r\n\0\r\nQUIT\n"
 _V2_HEAD: Final = 16
 
-#: Bytes a header of version 2 may announce: addresses, and what a proxy has to tell beyond them (2.2).
+#: Bytes that a version 2 header may announce: addresses and extensions (2.2).
 _V2_MAX: Final = 4096
 
 _LOCAL, _PROXY = 0x20, 0x21
@@ -28,7 +28,7 @@ _LINE_OVER: Final[dict[bytes, type[IPv4Address] | type[IPv6Address]]] = {b"TCP4"
 
 @dataclass(frozen=True, slots=True)
 class Proxied:
-    """Who connected to whom, each as (host, port); ``None`` when the connection is the proxy's own.
+    """The addresses in the header, each as (host, port); ``None`` when the connection is the proxy's own.
 
     ``size`` is the length of the header in bytes.
     """
@@ -39,23 +39,23 @@ class Proxied:
 
 
 def parse(data: bytes) -> Proxied | None:
-    """Read the header at the start of ``data``; ``None`` as long as it is not complete.
+    """Parse the header at the start of ``data``; return ``None`` while it is incomplete.
 
-    :raises ProtocolViolation: when it is none, or one that makes no sense.
+    :raises ProtocolViolation: when the header is missing or malformed.
     """
     if data[:12] == _V2[: len(data)]:
         return _parse_binary(data)
     if data[:6] == _V1[: len(data)]:
         return _parse_line(data)
-    raise ProtocolViolation("no PROXY header")
+    raise ProtocolViolation("no PROXY header at the start of the connection")
 
 
 def _parse_line(data: bytes) -> Proxied | None:
-    """Read version 1: a line of words (2.1)."""
+    """Parse version 1: a line of words (2.1)."""
     end = data.find(b"\r\n", 0, _V1_MAX)
     if end < 0:
         if len(data) >= _V1_MAX:
-            raise ProtocolViolation("a PROXY line without an end")
+            raise ProtocolViolation("a PROXY line without CRLF")
         return None
     words, size = data[:end].split(b" "), end + 2
     if words[1] == b"UNKNOWN":
@@ -69,11 +69,11 @@ def _parse_line(data: bytes) -> Proxied | None:
             size,
         )
     except (KeyError, ValueError, AddressValueError):
-        raise ProtocolViolation(f"a PROXY line that makes no sense: {data[:end]!r}") from None
+        raise ProtocolViolation(f"malformed PROXY line: {data[:end]!r}") from None
 
 
 def _port(text: bytes) -> int:
-    """Read a port: decimal, without leading zeros. :raises ValueError: for anything else."""
+    """Parse a port: decimal, without leading zeros. :raises ValueError: for anything else."""
     port = int(text)
     if str(port).encode() != text or not 0 <= port <= 65535:
         raise ValueError(text)
@@ -81,16 +81,16 @@ def _port(text: bytes) -> int:
 
 
 def _parse_binary(data: bytes) -> Proxied | None:
-    """Read version 2: a head, addresses, and what else the proxy has to tell, which is passed over (2.2)."""
+    """Parse version 2: a head, addresses, and extensions, which are ignored (2.2)."""
     if len(data) < _V2_HEAD:
         return None
     command, family, size = data[12], data[13], int.from_bytes(data[14:16], "big")
     if command not in (_LOCAL, _PROXY) or size > _V2_MAX:
-        raise ProtocolViolation(f"a PROXY header that makes no sense: {data[:_V2_HEAD].hex()}")
+        raise ProtocolViolation(f"malformed PROXY header: {data[:_V2_HEAD].hex()}")
     end = _V2_HEAD + size
     if len(data) < end:
         return None
-    if command == _LOCAL or family not in _TCP_OVER:  # 2.2: of other families the receiver takes the real addresses
+    if command == _LOCAL or family not in _TCP_OVER:  # 2.2: for other families the receiver uses the real addresses
         return Proxied(None, None, end)
     kind, width = _TCP_OVER[family]
     if size < 2 * width + 4:

@@ -1,4 +1,4 @@
-"""Twisted's epoll reactor around a poll loop of our own, which ends every turn by itself."""
+"""Twisted's epoll reactor with its own poll loop, which ends every turn."""
 
 from time import monotonic as monotonic_s
 from typing import Any, Final
@@ -20,28 +20,28 @@ _log = Logger()
 
 
 class ServerTransport(tcp.Server):
-    """A connection that somebody made to us. It is served after those who were let in, until it is so itself.
+    """An accepted connection, polled at low priority until it has logged in.
 
-    What has a ``ConnectionIO`` is read by that, without a detour through Twisted's classes.
+    If it has a ``ConnectionIO``, that reads the socket directly, without Twisted's classes.
     """
 
     def let_in(self) -> None:
-        """Serve it with the others from now on: its peer said who it is."""
+        """Poll it at normal priority from now on: its client has logged in."""
         self.reactor.login_poller.let_in(self.fileno())
 
     def read_by(self, line: ConnectionIO) -> None:
-        """Have its socket read by a line from now on."""
+        """Let a ``ConnectionIO`` read the socket from now on."""
         line.listen(self.fileno())
         self.reactor.loop.read_by(line, self.fileno())
 
     def connectionLost(self, reason: Any) -> None:
-        """It is over; its descriptor, still its own, will be another's."""
+        """Detach the descriptor, which may be reused, before Twisted closes the connection."""
         self.reactor.loop.read_by_reactor(self.fileno())
         super().connectionLost(reason)
 
 
 class ThrottledPort(tcp.Port):
-    """A listening socket that lets few in at a time."""
+    """A listening port that accepts few connections in one turn."""
 
     def doRead(self) -> None:  # noqa: N802 - Twisted's name
         """Accept connections."""
@@ -55,9 +55,9 @@ class ThrottledPort(tcp.Port):
 
 
 class TurnReactor(StandardReactor):
-    """Ends each ``Turn`` that is due once the events of a poll were served.
+    """A reactor that ends each due ``Turn`` after the events of a poll were served.
 
-    Those who come and those who go are served a few in each turn; ``login_poller`` is where the first wait.
+    Only a few new and a few closed connections are served in each turn; new ones wait in ``login_poller``.
     """
 
     def __init__(self) -> None:
@@ -67,27 +67,27 @@ class TurnReactor(StandardReactor):
         self.use_poller(self.login_poller)
 
     def listenTCP(self, port: int, factory: Any, backlog: int = 50, interface: str = "") -> ThrottledPort:  # noqa: N802 - Twisted's
-        """Take connections at a port."""
+        """Listen at a port."""
         door = ThrottledPort(port, factory, backlog, interface, self)
         door.transport = ServerTransport
         door.startListening()
         return door
 
     def runUntilCurrent(self) -> None:  # noqa: N802 - Twisted's name
-        """Run delayed and threaded calls, then end the turn they belong to."""
+        """Run delayed and threaded calls, then end their turn."""
         started_s = monotonic_s()
         super().runUntilCurrent()
         seconds = monotonic_s() - started_s
         if seconds > 2 * LONG_PART_S:
-            self.loop.watch.part("timers and what threads were done with", seconds)
+            self.loop.watch.part("timers and results of threads", seconds)
         if self.loop.due:
             self.loop.end_turns()
         seconds = monotonic_s() - started_s
-        if seconds > SHORTEST_COUNTED_S:  # it comes between any two turns, and mostly does nothing
+        if seconds > SHORTEST_COUNTED_S:  # called between any two turns, mostly without work
             self.loop.watch.ended(seconds)
 
     def timeout(self) -> Any:
-        """Do not sleep while a turn waits for its end."""
+        """Return 0 while a turn waits for its end, so that the loop does not sleep."""
         return 0 if self.loop.due or self.loop.leaving or self.loop.busy else super().timeout()
 
     def doIteration(self, delay: float | None) -> None:
@@ -95,7 +95,7 @@ class TurnReactor(StandardReactor):
         self.loop.run(delay)
 
     def call_moved_sooner(self) -> None:
-        """Have the loop look at the delayed calls again."""
+        """Let the loop check the delayed calls again."""
         self.loop.soonest = None
 
     def stop(self) -> None:
@@ -104,25 +104,25 @@ class TurnReactor(StandardReactor):
         self.loop.is_stopping = True
 
     def disconnect(self, descriptor: int, why: Any) -> None:
-        """Hear no more of a connection whose socket has nothing more to read."""
+        """Stop polling a connection whose socket has ended."""
         selectable = self.selectable(descriptor)
         if selectable is not None:
             self.selectable_ended(selectable, why, True)
 
     def selectable_ended(self, selectable: Any, *reason: Any) -> None:
-        """Stop watching a connection that ended; ``notify_closed`` notifies it."""
+        """Stop polling a connection that has ended; ``notify_closed`` notifies its protocol."""
         self.removeReader(selectable)  # type: ignore[no-untyped-call]  # Twisted's
         self.removeWriter(selectable)  # type: ignore[no-untyped-call]  # Twisted's
         self.loop.leaving.append((selectable, *reason))
 
     def disconnectAll(self) -> None:  # noqa: N802 - Twisted's name
-        """End all connections, those first that ended by themselves."""
+        """Notify the connections that ended, then end all others."""
         while self.loop.leaving:
             self.notify_closed(MOST_LEAVING)
         super().disconnectAll()
 
     def notify_closed(self, most: int) -> None:
-        """Tell some of the connections that ended, for as long as a turn may be."""
+        """Notify the protocols of some closed connections, for at most ``LONG_TURN_S``."""
         leaving, ends_s = self.loop.leaving, monotonic_s() + LONG_TURN_S
         for _ in range(min(most, len(leaving))):
             if monotonic_s() >= ends_s:
@@ -132,12 +132,12 @@ class TurnReactor(StandardReactor):
                 continue
             try:
                 self.notify_end(*one)
-            except Exception:  # one's fault must not keep the others
-                _log.failure("at the end of a connection")
+            except Exception:  # an error of one connection must not affect the others
+                _log.failure("error at the end of a connection")
 
 
 def install() -> TurnReactor:
-    """Make this the process's reactor."""
+    """Install this reactor as the process's reactor."""
     reactor = TurnReactor()
     installReactor(reactor)  # type: ignore[no-untyped-call]  # Twisted's
     return reactor

@@ -1,7 +1,7 @@
-"""The way out to one peer: the output of a turn goes straight to the socket, what does not fit through the transport.
+"""Output to one peer: a turn's output is written to the socket directly; the rest goes through the transport.
 
-Every ``transport.write`` costs two ``epoll_ctl`` calls and another round of polling; sending at once while nothing
-waits saves both (measured in a fan-out to 100: 11.6 to 3.4 µs per delivery).
+Every ``transport.write`` costs two ``epoll_ctl`` calls and another poll. A direct write while nothing waits saves both
+(measured in a fan-out to 100: 11.6 to 3.4 µs per delivery).
 """
 
 import os
@@ -11,23 +11,22 @@ from typing import Any, Final
 from gateway.net.syscalls import send
 from gateway.net.twisted_private import has_unsent
 
-#: Fewer and larger pieces than this are handed to the socket as they are; joining would copy them first.
+#: Fewer and larger pieces than this are written to the socket one by one; joining would copy them first.
 _GATHER_BELOW: Final = 64
 _GATHER_FROM_BYTES: Final = 32 * 1024
 
-#: A descriptor that is none: nothing is read, and what is sent goes through the transport.
+#: No descriptor: nothing is read, and output goes through the transport.
 NO_DESCRIPTOR: Final = -1
 
 _send: Final = send
 
 
 class SocketWriter:
-    """Sends for one transport, and hears from it when the peer does not keep up: it is the transport's push producer.
+    """Writes to one transport; as its push producer it learns when the transport's buffer is full.
 
-    Tell it to ``forget`` when the transport is gone: the descriptor that it writes to will be another's.
-
-    ``octets`` and ``writes`` count what was sent, for listings.
-    ``congested(True)`` is called when the transport holds more than it wants to, ``congested(False)`` when it drained.
+    Call ``forget`` when the transport is closed, because the descriptor may be reused. ``octets`` and ``writes`` count
+    the output, for listings. ``congested(True)`` is called when the transport's buffer is full, ``congested(False)``
+    when it is empty again.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class SocketWriter:
         except (BlockingIOError, InterruptedError):
             self._hand_over(b"".join(pieces), 0)
         except OSError:
-            self._transport.abortConnection()  # the peer is gone, and nobody may be reading to find out
+            self._transport.abortConnection()  # the peer is gone, and no read may notice it
         else:
             if sent == whole:
                 self.octets += sent
@@ -66,7 +65,9 @@ class SocketWriter:
                 self._hand_over(data or b"".join(pieces), sent)
 
     def _hand_over(self, data: bytes, sent: int) -> None:
-        """Let the transport send what of this the socket did not take; until it has, all goes through it."""
+        """Pass the bytes that the socket did not take to the transport, which sends everything until its buffer is
+        empty.
+        """
         self._is_behind = True
         self.octets += len(data)
         self._transport.write(memoryview(data)[sent:].tobytes() if sent else data)
@@ -77,48 +78,48 @@ class SocketWriter:
         return self._is_behind
 
     def read(self, is_wanted: bool) -> None:
-        """Read from the peer, or let it wait."""
+        """Start or stop reading from the peer."""
         if not is_wanted:
             self._transport.pauseProducing()
         elif not self._transport.disconnecting:
             self._transport.resumeProducing()
 
     def close(self) -> None:
-        """End the output once everything is sent; the peer closes its side when it has read the end.
+        """Close the output side after everything is sent; the peer closes its side when it has read the end.
 
-        Closing both ways at once would reset the connection if the peer still sends, and the reset could overtake
-        our last frame.
+        Closing both sides at once would reset the connection if the peer still sends, and the reset could overtake the
+        last frame.
         """
         self._transport.unregisterProducer()
         if self._descriptor == NO_DESCRIPTOR:
             self._transport.loseConnection()
         else:
             self._transport.loseWriteConnection()
-            self._descriptor = NO_DESCRIPTOR  # what is said after the end must not be noticed as a failure to send
+            self._descriptor = NO_DESCRIPTOR  # a write after the end must not be reported as a failure to send
 
     def forget(self) -> None:
-        """Write to the socket no more."""
+        """Stop writing to the socket directly."""
         self._descriptor = NO_DESCRIPTOR
 
     def abort(self) -> None:
-        """Close the transport now, whatever it still holds."""
+        """Close the transport at once, and drop its buffer."""
         self._transport.abortConnection()
 
-    # What the transport says
+    # Called by the transport
 
     def pauseProducing(self) -> None:
-        """The transport holds enough."""
+        """Report that the transport's buffer is full."""
         self._congested(True)
 
     def resumeProducing(self) -> None:
-        """The transport has room again."""
+        """Report that the transport's buffer is empty."""
         self._congested(False)
 
     def stopProducing(self) -> None:
-        """The transport is gone."""
+        """Do nothing: ``connectionLost`` reports the end."""
 
 
 def _descriptor_of(transport: Any) -> int:
-    """Return where to write past the transport; what TLS or WebSocket has to encode first cannot go there."""
+    """Return the descriptor for direct writes; ``NO_DESCRIPTOR`` for TLS and WebSocket, which encode the data."""
     is_plain = hasattr(transport, "socket") and not hasattr(transport, "getPeerCertificate")
     return transport.fileno() if is_plain else NO_DESCRIPTOR

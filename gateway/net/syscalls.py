@@ -1,7 +1,7 @@
-"""The system calls that every message meets: wait, receive, send, and what time it is.
+"""The system calls made for every message: wait, receive, send and the time.
 
-They are in C where the packages were compiled. The standard library's wrappers take arguments of many kinds and let go
-of the interpreter's lock around calls that never wait. For a small packet that is a good part of its cost
+They are in C if the packages are compiled. The standard library's wrappers accept arguments of many types and release
+the interpreter's lock around calls that never wait. For a small packet that is a large part of its cost
 (docs/adr/0013-system-calls-in-c.md).
 """
 
@@ -18,21 +18,21 @@ try:
 except ImportError:  # run from source
     native = None  # type: ignore[assignment]
 
-#: The most bytes that one call of ``receive`` takes, and the most events that a ``Wait`` tells.
+#: The most bytes that one call of ``receive`` returns, and the most events that one ``Wait`` returns.
 MOST_BYTES: Final = 64 * 1024
 MOST_EVENTS: Final = 128
 
 Wait: TypeAlias = Callable[[float, int], tuple[int, ...] | None]
-"""Waits until the wall clock shows so many seconds, for as many events at most.
+"""Waits until the wall clock shows ``until_s``, for ``most`` events at most.
 
-Returns descriptors and their events in turns, as ``epoll`` has them: those that are there, else the first to come, else
-none, as after a signal. ``None`` says that the time has come; it is said in the end, however many events there are.
-With 0 it looks and does not wait.
+Returns descriptors and their flags alternately: the ready ones, otherwise the first to become ready, otherwise an empty
+tuple, as after a signal. Returns ``None`` when the time has come, eventually even if there are always events. With 0 it
+polls without waiting.
 """
 
 
 def wait_for(poller: epoll) -> Wait:
-    """Return what waits for the descriptors that ``poller`` watches."""
+    """Return a ``Wait`` on the descriptors registered in ``poller``."""
     return partial(_wait, poller) if native is None else native.Waiter(poller.fileno()).wait
 
 
@@ -47,11 +47,11 @@ def _receive(descriptor: int) -> bytes:
     return os.read(descriptor, MOST_BYTES)
 
 
-#: Read what a non-blocking socket has, at most ``MOST_BYTES``; nothing when the peer ended. Raises ``OSError``:
+#: Read from a non-blocking socket, at most ``MOST_BYTES``; empty when the peer closed its side. Raises ``OSError``:
 #: ``BlockingIOError`` when there is nothing yet, others when the connection is broken.
 receive: Final[Callable[[int], bytes]] = _receive if native is None else native.receive
 
-#: Write to a non-blocking socket as much as it takes; return how many bytes that is. Raises ``OSError`` likewise.
+#: Write to a non-blocking socket as much as it takes; return the number of bytes. Raises ``OSError`` likewise.
 send: Final[Callable[[int, bytes], int]] = os.write if native is None else native.send
 
 

@@ -1,4 +1,4 @@
-"""What a TLS handshake came to, told as RabbitMQ tells it."""
+"""The result of a TLS handshake, in RabbitMQ's terms."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from OpenSSL.crypto import X509
 
 from gateway.kernel.broker.connections import TlsInfo
 
-#: OpenSSL's short names of bulk ciphers, in the order they are looked for, as TLS calls them.
+#: OpenSSL's short names of bulk ciphers in the order of the search, and their names in TLS.
 _CIPHERS = {
     "AES128-GCM": "aes_128_gcm",
     "AES256-GCM": "aes_256_gcm",
@@ -27,7 +27,7 @@ _KEY_EXCHANGES = ("ECDHE-RSA", "ECDHE-ECDSA", "DHE-RSA", "DHE-DSS")
 
 
 def tls_facts(transport: Any) -> TlsInfo | None:  # Any: Twisted's interfaces are not types
-    """Return what was agreed on; ``None`` without TLS, or before the handshake is over."""
+    """Return the negotiated parameters; ``None`` without TLS, or before the handshake is complete."""
     if not hasattr(transport, "getPeerCertificate"):
         return None
     connection = transport.getHandle()
@@ -48,9 +48,9 @@ def tls_facts(transport: Any) -> TlsInfo | None:  # Any: Twisted's interfaces ar
 
 
 def cipher_parts(name: str) -> tuple[str, str, str]:
-    """Return key exchange, cipher and hash of a suite that OpenSSL names.
+    """Return key exchange, cipher and hash of an OpenSSL cipher suite name.
 
-    A cipher that authenticates needs no hash, ``aead`` says so; the suites of TLS 1.3 leave the key exchange open.
+    The hash of an authenticated cipher is ``aead``. Suites of TLS 1.3 do not specify the key exchange.
     """
     cipher = next((ours for theirs, ours in _CIPHERS.items() if theirs in name), name.lower())
     hash = "aead" if any(kind in cipher for kind in _WITH_AUTHENTICATION) else name.rpartition("-")[2].lower()
@@ -61,12 +61,12 @@ def cipher_parts(name: str) -> tuple[str, str, str]:
 
 
 def distinguished(name: Any) -> str:
-    """Return a distinguished name as RFC 4514 writes it: the most specific part first, as RabbitMQ does."""
+    """Return a distinguished name in the form of RFC 4514, the most specific part first, as RabbitMQ does."""
     return ",".join(f"{kind.decode()}={value.decode()}" for kind, value in reversed(name.get_components()))
 
 
 def validity(certificate: X509) -> str:
-    """Return from when to when a certificate is good: ``2026-01-01T00:00:00Z - 2027-01-01T00:00:00Z``."""
+    """Return a certificate's period of validity: ``2026-01-01T00:00:00Z - 2027-01-01T00:00:00Z``."""
     ends = certificate.to_cryptography()
     start, end = ends.not_valid_before_utc, ends.not_valid_after_utc
     return f"{start:%Y-%m-%dT%H:%M:%SZ} - {end:%Y-%m-%dT%H:%M:%SZ}"

@@ -14,56 +14,56 @@ from gateway.kernel.journal.journal import Journal
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Speaker:
-    """The server side of a connection, with output to flush. What either step raises is its own affair."""
+    """The server side of a connection, with output to flush. It handles its own exceptions."""
 
     @property
     def who(self) -> str:
-        """What listings call the connection."""
+        """The connection's name in listings."""
         return ""
 
     def wake(self) -> None:
-        """Take part in the end of this turn."""
+        """Schedule a flush at the end of this turn."""
         raise NotImplementedError
 
     def defer_confirms(self) -> None:
-        """Have something to add at the end of this turn."""
+        """Schedule ``end_turn`` at the end of this turn."""
         raise NotImplementedError
 
     def end_turn(self) -> None:
-        """Add what is due only now that the journal was flushed: confirms. Asked of those who owe some."""
+        """Add the confirms that are due after the journal was flushed. Called after ``defer_confirms``."""
         raise NotImplementedError
 
     def flush(self) -> None:
-        """Send what waits."""
+        """Send the waiting output."""
         raise NotImplementedError
 
     def go_on(self) -> bool:
-        """Work on input that the budget of an earlier turn left over; return whether some is left still."""
+        """Continue with the leftover input of an earlier turn; return whether some is still left."""
         raise NotImplementedError
 
     def fail(self) -> None:
-        """End, because an exception came out of one of these; called while it is being handled."""
+        """End the connection, because one of these methods raised. Called while the exception is being handled."""
         raise NotImplementedError
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Schedule:
-    """Whoever knows when the input of a turn is done."""
+    """The part of the event loop that ends turns when their input is served."""
 
     def end_soon(self, turn: "Turn") -> None:
-        """Tell this turn to ``end`` then."""
+        """Call ``end`` of this turn when its input is served."""
         raise NotImplementedError
 
     def go_on_soon(self, turn: "Turn") -> None:
-        """Tell this turn to ``go_on`` after the next look for input."""
+        """Call ``go_on`` of this turn after the next poll."""
         raise NotImplementedError
 
 
 class Turn:
-    """Collects the speakers of a turn; the ``schedule`` has it end once its input is done.
+    """Collects the speakers of a turn; the ``schedule`` ends it when its input is served.
 
-    The ``journal`` hands the turn's changes to the store before anybody speaks of them. ``budget`` is the work that the
-    turn may do. ``is_scheduled`` says that the turn will end already, so that the hot path need not ask for it.
+    The ``journal`` passes the turn's changes to the store before any output is sent. ``budget`` limits the work of the
+    turn. ``is_scheduled``: the turn's end is scheduled, so that the hot path need not call ``touch``.
     """
 
     def __init__(self, journal: Journal, schedule: Schedule) -> None:
@@ -76,33 +76,33 @@ class Turn:
         self.is_scheduled = False
 
     def schedule_flush(self, speaker: Speaker) -> None:
-        """Ask this speaker at the end of the turn. Callers make sure to ask once."""
+        """Flush this speaker at the end of the turn. Call it once per turn and speaker."""
         self._awake.append(speaker)
         if not self.is_scheduled:
             self.touch()
 
     def defer_confirms(self, speaker: Speaker) -> None:
-        """Ask this speaker for confirms, too. Twice does no harm: it has added them by then."""
+        """Collect confirms from this speaker, too. A second call is harmless."""
         self._owing.append(speaker)
         if not self.is_scheduled:
             self.touch()
 
     def touch(self) -> None:
-        """Make sure that this turn ends: something was recorded, or somebody wants to speak."""
+        """Schedule the end of this turn: there are changes to record or output to send."""
         if not self.is_scheduled:
             self.is_scheduled = True
             self._schedule.end_soon(self)
 
     def hold(self, speaker: Speaker) -> None:
-        """Have this speaker ``go_on`` in turns to come. Callers make sure to ask once."""
+        """Let this speaker ``go_on`` in later turns. Call it once per speaker."""
         self._held.append(speaker)
         if len(self._held) == 1:
             self._schedule.go_on_soon(self)
 
     def go_on(self) -> None:
-        """Serve those who were held back, in rotation, for as long as one budget lasts.
+        """Serve the speakers with leftover input in rotation, within one budget.
 
-        They come after everybody else: whoever asks for little waits for one budget of theirs at most.
+        They are served after all others: a connection with little input waits for one of their budgets at most.
         """
         held, budget = self._held, self.budget
         before_s = budget.monotonic_s()
@@ -112,10 +112,10 @@ class Turn:
             try:
                 if speaker.go_on():
                     held.append(speaker)
-            except Exception:  # the seam between peers: one's fault must not keep the others waiting
+            except Exception:  # an error of one connection must not keep the others waiting
                 speaker.fail()
             now_s = budget.monotonic_s()
-            if now_s - before_s > 2 * SLOW_S:  # a whole budget is what each may take
+            if now_s - before_s > 2 * SLOW_S:  # each may use a whole budget
                 budget.on_slow(f"connection {speaker.who}", now_s - before_s)
             before_s = now_s
             if budget.work >= LOOK_EVERY and budget.is_spent():
@@ -127,7 +127,7 @@ class Turn:
             self.touch()
 
     def end(self) -> None:
-        """Flush the journal, then everybody who is awake. Those awakened meanwhile belong to the next turn."""
+        """Flush the journal, then every scheduled speaker. Those scheduled meanwhile belong to the next turn."""
         self.is_scheduled = False
         self.budget.renew()
         self._journal.flush()
@@ -137,7 +137,7 @@ class Turn:
         for speaker in awake:
             try:
                 speaker.flush()
-            except Exception:  # the seam between peers: one's fault must not silence the others
+            except Exception:  # an error of one connection must not stop the others' output
                 speaker.fail()
 
     def _ask_owing(self) -> None:

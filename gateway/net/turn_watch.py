@@ -1,23 +1,23 @@
-"""How long the turns of the loop take, and what made the long ones long."""
+"""Statistics of the loop's turns: their lengths, and the causes of long ones."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
 
-#: A part of a turn that takes longer than this is told by name, in seconds.
+#: A part of a turn that takes longer than this is reported by name, in seconds.
 LONG_PART_S: Final = 0.005
 
-#: A turn that takes longer than this is written to the log, in seconds.
+#: A turn that takes longer than this is logged, in seconds.
 SLOW_TURN_S: Final = 0.1
 
-#: Turns are counted by their length in microseconds: each class is twice the one before.
+#: Turns are counted in classes of length in microseconds; each class is twice as long as the one before.
 _CLASSES: Final = 32
 
 
 class TurnWatch:
-    """Counts turns by length and remembers the longest, since the start and in about the last minute.
+    """Counts turns by length, and remembers the longest since the start and in about the last minute.
 
-    Parts of a turn that took long are told by ``part``: the longest of them is what the turn is blamed on. ``on_slow``
-    is called with the length in seconds and the cause of each turn longer than ``SLOW_TURN_S``.
+    Long parts of a turn are reported with ``part``; the longest of them is the turn's cause. ``on_slow`` is called with
+    the length in seconds and the cause of each turn longer than ``SLOW_TURN_S``.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class TurnWatch:
         self._cause = ""
 
     def part(self, cause: str, seconds: float) -> None:
-        """Note a part of the present turn that took longer than ``LONG_PART_S``."""
+        """Report a part of the present turn that took longer than ``LONG_PART_S``."""
         if seconds > self._part_s:
             self._part_s, self._cause = seconds, cause
 
@@ -52,7 +52,7 @@ class TurnWatch:
             self._part_s, self._cause = 0.0, ""
 
     def look(self) -> None:
-        """Begin a new period for the recent longest turn; called every half a minute."""
+        """Start a new period for the recent longest turn; called every half minute."""
         self._earlier_s, self._recent_s = self._recent_s, 0.0
 
     @property
@@ -61,7 +61,7 @@ class TurnWatch:
         return max(self._recent_s, self._earlier_s)
 
     def quantile_s(self, share: float) -> float:
-        """Return a length that this share of all turns does not exceed: at most twice the least such length."""
+        """Return a length that this share of all turns does not exceed: at most twice the exact quantile."""
         wanted = share * self.turns
         counted = 0
         for number, count in enumerate(self._counts):
@@ -71,7 +71,7 @@ class TurnWatch:
         return self.longest_s
 
     def shown(self) -> Mapping[str, float | int | str]:
-        """Return what listings show; lengths in milliseconds."""
+        """Return the statistics for listings; lengths in milliseconds."""
         return {
             "count": self.turns,
             "p99_ms": round(self.quantile_s(0.99) * 1e3, 3),

@@ -1,7 +1,7 @@
-"""How much memory the broker uses and how much disk is left: measured every few seconds, told to the alarms.
+"""Measures memory use and free disk space every few seconds, and sets the alarms.
 
-The measure is resident memory that is the process's own (``RssAnon``): what the system has to find room for. What was
-freed is part of it until it is given back, so it is given back before the alarm is raised.
+Memory is the process's own resident memory (``RssAnon``), for which the system needs RAM. It includes freed memory
+until that is returned to the system, so it is returned before the alarm is raised.
 """
 
 import os
@@ -14,27 +14,27 @@ from typing import Final
 from gateway.kernel.alarms import Alarms, Resource
 from gateway.net.allocator import give_back
 
-#: How often to look, in seconds; RabbitMQ's vm_memory_monitor looks as often.
+#: Interval of the measurement in seconds, as of RabbitMQ's vm_memory_monitor.
 INTERVAL_S: Final = 2.5
 
-#: How often to look while an alarm stands or is near.
+#: Interval while an alarm is set or memory is near its limit, in seconds.
 SHORT_INTERVAL_S: Final = 0.5
 
-#: The share of the limit above which memory is near it: freed memory is then given back to the system.
+#: The share of the limit above which freed memory is returned to the system.
 NEAR: Final = 0.5
 
-#: Giving back helped if it was so much, in bytes; it takes no more than this share of the time, and is tried at least
-#: so often, in seconds.
+#: Returning memory helped if it freed this many bytes. It takes at most this share of the time, and is tried at least
+#: at this interval, in seconds.
 _WORTH_IT: Final = 32 * 2**20
 _SHARE_OF_TIME: Final = 0.05
 _LONGEST_WAIT_S: Final = 8.0
 
 
 class Watermarks:
-    """Compares what is used with the limits. ``memory_limit`` and ``disk_free_limit`` are in bytes.
+    """Compares memory and disk use with their limits. ``memory_limit`` and ``disk_free_limit`` are in bytes.
 
-    ``collect`` is the last resort before the memory alarm is raised: it frees what only a garbage collection finds, and
-    returns whether it looked.
+    ``collect`` is the last attempt before the memory alarm is raised: it runs a garbage collection, and returns whether
+    it ran.
     """
 
     def __init__(
@@ -62,19 +62,19 @@ class Watermarks:
             self._next_s = now_s + (0 if is_near else INTERVAL_S - SHORT_INTERVAL_S / 2)
 
     def check(self) -> int:
-        """Measure, and raise or clear the alarms; return the bytes of memory used."""
+        """Measure, and set or clear the alarms; return the bytes of memory used."""
         used = self._memory_used()
         self._alarms.set(Resource.MEMORY, used > self.memory_limit, f"{used} of {self.memory_limit} bytes used")
         try:
             free = shutil.disk_usage(self._data).free
         except OSError as error:
-            self._alarms.set(Resource.DISK, True, f"cannot tell how much is free: {error}")
+            self._alarms.set(Resource.DISK, True, f"cannot measure the free space: {error}")
             return used
         self._alarms.set(Resource.DISK, free < self.disk_free_limit, f"{free} of {self.disk_free_limit} bytes free")
         return used
 
     def _memory_used(self) -> int:
-        """Return what is used after what is free was given back, as far as it is worth it."""
+        """Return the memory use after freed memory was returned to the system, if that is worth its time."""
         used = memory_used()
         if used > NEAR * self.memory_limit:
             used = self._relief.after(used, self.memory_limit)
@@ -84,9 +84,9 @@ class Watermarks:
 
 
 class Relief:
-    """Gives freed memory back to the system: often while that helps, more and more seldom while it does not.
+    """Returns freed memory to the system: often while that helps, less and less often while it does not.
 
-    Nothing tells cheaply how much is free inside the heap, so it is tried.
+    There is no cheap way to measure the free memory inside the heap, so it is tried.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Relief:
         self._not_before_s = 0.0
 
     def after(self, used: int, limit: int, *, is_urgent: bool = False) -> int:
-        """Return the bytes of memory used, once freed memory was given back if it is time to try that."""
+        """Return the bytes of memory used, after returning freed memory if that is due."""
         began_s = self._now_s()
         if began_s < self._not_before_s and not is_urgent:
             return used
@@ -122,7 +122,7 @@ def memory_limit(watermark: float | int) -> int:
 
 
 def memory_total() -> int:
-    """Return how much memory this process may use: the machine's, or its control group's if that is less."""
+    """Return the memory this process may use: the machine's, or its control group's if that is less."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
@@ -134,7 +134,7 @@ def memory_total() -> int:
 def memory_used() -> int:
     """Return the bytes of memory this process holds for itself.
 
-    Pages of the store's file are not counted: the system takes them back whenever it needs them.
+    Pages of the store's file are not counted: the system reclaims them when it needs memory.
     """
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon:"):

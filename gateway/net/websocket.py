@@ -1,9 +1,8 @@
-"""A WebSocket before a protocol: the handshake, then messages that carry the protocol's bytes, cut anywhere.
+"""WebSocket in front of a protocol: the handshake, then messages that carry the protocol's bytes, cut anywhere.
 
-wsproto knows WebSocket, as it does for Twisted's own resource, which is not used here (docs/adr/0009): that one chooses
-no subprotocol, collects a message of any size before it passes it on, and leaves a peer that breaks the rules without a
-close code. Here every part of a message goes on as it comes, so the size of frames needs no limit of its own. Pages of
-foreign origins are turned away.
+wsproto implements WebSocket. Twisted's own resource is not used (docs/adr/0009): it chooses no subprotocol, collects
+whole messages of any size, and closes without a close code when the peer breaks the rules. Here each part of a message
+is passed on at once, so that frames need no size limit. Pages of foreign origins are refused.
 """
 
 import re
@@ -43,40 +42,40 @@ _log: Final = StructuredLog("websocket")
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a protocol goes over WebSocket: the names it is asked for by, and whether it may come as text."""
+    """The WebSocket form of a protocol: its subprotocol names, and whether text messages are allowed."""
 
     subprotocols: frozenset[str]
     has_to_be_named: bool
     takes_text: bool
 
 
-#: MQTT-6.0.0-1 (binary only) and MQTT-6.0.0-3 (a client has to offer it); RabbitMQ turns others away likewise.
+#: MQTT-6.0.0-1 (binary only) and MQTT-6.0.0-3 (a client has to offer it); RabbitMQ refuses other clients likewise.
 MQTT: Final = Dialect(frozenset({"mqtt", "mqttv3.1"}), has_to_be_named=True, takes_text=False)
 STOMP: Final = Dialect(frozenset({"v12.stomp", "v11.stomp", "v10.stomp"}), has_to_be_named=False, takes_text=True)
 
 
-#: What bytes make wsproto raise besides its own errors: headers that are no ASCII, names that no IDNA has,
-#: frames after the last one.
+#: Errors that wsproto raises besides its own: for headers that are not ASCII, for names that are not valid IDNA, and
+#: for frames after the last one.
 _FAULTS: Final = (LocalProtocolError, RemoteProtocolError, h11.ProtocolError, ValueError, TypeError, AssertionError)
 
-#: What ends the head of a request.
+#: The end of a request's head.
 _END_OF_HEAD: Final = re.compile(rb"\r?\n\r?\n")
 
-#: Events that one turn serves, so that a flood of small frames keeps nobody waiting (64 KiB hold 11,000 pings).
+#: Events served in one turn, so that a flood of small frames does not delay others (64 KiB hold 11,000 pings).
 MOST_EVENTS: Final = 100
 
-#: Connections of one listener that may wait for their handshake.
+#: Connections of one listener that may be in their handshake.
 MOST_HANDSHAKES: Final = 500
 
-#: How long a peer may take to close its side, in seconds.
+#: Time limit for the peer to close its side, in seconds.
 _LEAVING_S: Final = 10.0
 
-#: Seconds between two lines in the log about refused peers.
+#: Seconds between two log lines about refused peers.
 _LOG_INTERVAL_S: Final = 10.0
 
 
 class WebSocketProtocol(Protocol):
-    """One connection: owns the handshake and the frames, and the protocol that speaks in messages after it."""
+    """One connection: owns the handshake and the frames, and the protocol behind them."""
 
     def __init__(self, factory: "WebSocketFactory", address: IAddress | None) -> None:
         self._factory = factory
@@ -84,7 +83,7 @@ class WebSocketProtocol(Protocol):
         self._websocket = WSConnection(ConnectionType.SERVER)
         self._events: Iterator[Event] = iter(())
         self._messages: MessageTransport | None = None
-        self._client: Any = None  # any protocol of Twisted's
+        self._client: Any = None  # any Twisted protocol
         self._is_working = False
         self._is_scheduled = False
         self._is_over = False
@@ -92,12 +91,12 @@ class WebSocketProtocol(Protocol):
         self._early = b""
 
     def connectionMade(self) -> None:
-        """A peer connected."""
+        """Start the time limit of the handshake."""
         self._deadline = self._factory.clock.call_later(self._factory.timeout_s, self._too_late)
         self._factory.began(self)
 
     def dataReceived(self, data: bytes) -> None:
-        """Bytes came: the handshake, or frames."""
+        """Handle bytes: the handshake, or frames."""
         if self._is_over:
             return
         try:
@@ -111,7 +110,7 @@ class WebSocketProtocol(Protocol):
             self._work()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """The peer is gone."""
+        """Release the connection, and notify the protocol."""
         self._is_over = True
         self._factory.ended(self)
         self._events = iter(())
@@ -123,7 +122,7 @@ class WebSocketProtocol(Protocol):
     # Events
 
     def _work(self) -> None:
-        """Serve what came, some of it in this turn."""
+        """Serve the received events, some of them in this turn."""
         self._is_scheduled = False
         if self._is_working:
             return
@@ -138,7 +137,7 @@ class WebSocketProtocol(Protocol):
             self._work_soon()
 
     def _serve(self) -> bool:
-        """Serve some events; return whether there are no more."""
+        """Serve some events; return whether none are left."""
         for _ in range(MOST_EVENTS):
             if self._is_over:
                 return True
@@ -168,16 +167,16 @@ class WebSocketProtocol(Protocol):
     # The handshake
 
     def _requested(self, request: Request) -> None:
-        """Answer the request, and let the protocol begin if there is nothing against it (RFC 6455, 4.2)."""
+        """Answer the request, and start the protocol if the request is valid (RFC 6455, 4.2)."""
         dialect, transport = self._factory.dialect, self.transport
         origin = next((value for name, value in request.extra_headers if name.lower() == b"origin"), None)
         offered = next((name for name in request.subprotocols if name in dialect.subprotocols), None)
         if request.target.partition("?")[0] != self._factory.path:
-            self._refuse("nothing at this path", RejectConnection(status_code=404))
+            self._refuse("no such path", RejectConnection(status_code=404))
         elif (refusal := self._foreign(request.host, origin)) is not None:
             self._refuse(refusal, RejectConnection(status_code=403))
         elif offered is None and dialect.has_to_be_named:
-            self._refuse("none of the subprotocols asked for is spoken here", RejectConnection(status_code=400))
+            self._refuse("none of the offered subprotocols is supported", RejectConnection(status_code=400))
         else:
             self._send(AcceptConnection(subprotocol=offered))
             self._factory.ended(self)
@@ -191,7 +190,7 @@ class WebSocketProtocol(Protocol):
                 self._early = b""
 
     def _until_frames(self, data: bytes) -> bytes:
-        """Return what of the data belongs to the handshake; frames behind it are kept, which wsproto would drop."""
+        """Return the handshake's part of the data; keep frames behind it, which wsproto would drop."""
         if self._early:
             self._early += data
             return b""
@@ -205,7 +204,7 @@ class WebSocketProtocol(Protocol):
         return data[:at]
 
     def _foreign(self, host: str, origin: bytes | None) -> str | None:
-        """Return what is wrong with the page that asks, ``None`` if nothing is (RFC 6455, 10.2)."""
+        """Return the reason to refuse the page of the request, ``None`` to allow it (RFC 6455, 10.2)."""
         transport: Any = self.transport
         is_local = is_loopback(plain_host(getattr(transport.getHost(), "host", "")))
         page = None if origin is None else origin.decode("latin-1")
@@ -215,7 +214,7 @@ class WebSocketProtocol(Protocol):
         self.give_up("no WebSocket handshake in time")
 
     def give_up(self, reason: str) -> None:
-        """End a connection without a handshake."""
+        """Abort a connection without a handshake."""
         transport: Any = self.transport
         self._is_over = True
         self._deadline.cancel()
@@ -232,7 +231,9 @@ class WebSocketProtocol(Protocol):
         if self._factory.dialect.takes_text:
             self._pass_on(message.data.encode(), is_text=True)
         else:
-            self._refuse("text instead of bytes", CloseConnection(CloseReason.UNSUPPORTED_DATA))
+            self._refuse(
+                "text message, but only binary ones are supported", CloseConnection(CloseReason.UNSUPPORTED_DATA)
+            )
 
     def _pass_on(self, data: bytes, is_text: bool) -> None:
         assert self._messages is not None
@@ -245,7 +246,7 @@ class WebSocketProtocol(Protocol):
         self._messages.pong(ping)
 
     def _close_came(self, close: CloseConnection) -> None:
-        """The peer closes, or answers our close: either way the connection is done with (RFC 6455, 5.5.1)."""
+        """Close after the peer's close, or after its answer to ours (RFC 6455, 5.5.1)."""
         if self._websocket.state is not ConnectionState.CLOSED:
             self._send(CloseConnection(_answerable(close.code)))
         self._leave()
@@ -253,7 +254,7 @@ class WebSocketProtocol(Protocol):
     # Ends
 
     def _misunderstood(self, error: Exception) -> None:
-        """End the connection because of bytes that are no WebSocket's."""
+        """End the connection because of bytes that are not valid WebSocket."""
         hint = error.event_hint if isinstance(error, RemoteProtocolError) else None
         if hint is None and self._websocket.state is ConnectionState.CONNECTING:
             hint = RejectConnection(status_code=400)
@@ -262,7 +263,7 @@ class WebSocketProtocol(Protocol):
         self._refuse(str(error) if isinstance(error, RemoteProtocolError) else "no WebSocket", hint)
 
     def _refuse(self, reason: str, answer: Event | None) -> None:
-        """End the connection because the peer broke the rules; ``answer`` says so if there is a way to say it."""
+        """End the connection because the peer broke the rules; ``answer`` reports it if there is a way to."""
         if answer is not None and self._websocket.state in (ConnectionState.CONNECTING, ConnectionState.OPEN):
             self._send(answer)
         self._log(reason)
@@ -298,11 +299,11 @@ class WebSocketProtocol(Protocol):
 
 
 def _answerable(code: int) -> int:
-    """Return the code that answers a peer's; it may be one that is never sent (RFC 6455, 7.4.1)."""
+    """Return the close code for the answer to a peer's code, which may be one that is never sent (RFC 6455, 7.4.1)."""
     return code if code != CloseReason.NO_STATUS_RCVD else CloseReason.NORMAL_CLOSURE
 
 
-#: What is done about each event; of pongs, which nobody asked for, nothing.
+#: Handlers of each event; pongs are ignored, since no pings are sent.
 _ACTS: Final[Mapping[type[Event], Callable[[WebSocketProtocol, Any], None]]] = {
     Request: WebSocketProtocol._requested,
     BytesMessage: WebSocketProtocol._bytes_came,
@@ -312,12 +313,12 @@ _ACTS: Final[Mapping[type[Event], Callable[[WebSocketProtocol, Any], None]]] = {
 }
 
 
-#: Pages of this host, whatever port they came from.
+#: Pages of this host at any port.
 _OWN_PAGES: Final = OriginRules(any_port=True)
 
 
 class WebSocketFactory(Factory):
-    """Puts a WebSocket before whatever the ``wrapped`` factory's protocols speak. Pages have to obey ``origins``."""
+    """Puts WebSocket in front of the ``wrapped`` factory's protocol. Pages have to satisfy ``origins``."""
 
     noisy = False
 
@@ -340,15 +341,15 @@ class WebSocketFactory(Factory):
         self._handshakes: dict[WebSocketProtocol, None] = {}
 
     def buildProtocol(self, addr: IAddress | None) -> WebSocketProtocol:
-        """Return what shakes hands on a new connection."""
+        """Return the protocol that performs the handshake of a new connection."""
         return WebSocketProtocol(self, addr)
 
     def began(self, connection: WebSocketProtocol) -> None:
-        """A connection waits for its handshake; with too many of them the one that waits longest makes room."""
+        """Register a connection in its handshake; if there are too many, close the oldest."""
         self._handshakes[connection] = None
         if len(self._handshakes) > MOST_HANDSHAKES:
-            next(iter(self._handshakes)).give_up("too many connections without a handshake")
+            next(iter(self._handshakes)).give_up("too many connections in their handshake")
 
     def ended(self, connection: WebSocketProtocol) -> None:
-        """A handshake is over, whatever came of it."""
+        """Unregister a handshake, completed or not."""
         self._handshakes.pop(connection, None)

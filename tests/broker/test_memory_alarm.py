@@ -117,4 +117,4 @@ def test_a_client_that_is_gone_is_noticed_while_it_is_held_back(gateway: Gateway
     eventually(lambda: has_alarm(gateway), "raised", 5)
     peer.close()
     eventually(lambda: not has_alarm(gateway), "cleared", 15)
-    assert gateway.log_has("client gone while it was held back")
+    assert gateway.log_has("client disconnected while it was held back")
