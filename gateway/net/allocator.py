@@ -40,7 +40,7 @@ def tune_allocator() -> None:
         library.mallopt(_ARENA_MAX, _ARENAS)
 
 
-def give_back() -> None:
+def trim_heap() -> None:
     """Return free pages to the system. This takes about 0.3 ms for each megabyte returned."""
     library = _library()
     if library is not None:

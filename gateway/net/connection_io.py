@@ -9,11 +9,11 @@ from typing import Any, Final, Protocol
 from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 
 from gateway.kernel.journal.journal import Journal
-from gateway.net.machine import GONE, Machine
+from gateway.net.machine import CLOSED_MACHINE, Machine
 from gateway.net.outbox import FLOOD, Outbox
 from gateway.net.socket_writer import NO_DESCRIPTOR, SocketWriter
 from gateway.net.syscalls import receive
-from gateway.net.turn import Speaker, Turn
+from gateway.net.turn import Turn, TurnParticipant
 
 _receive: Final = receive
 
@@ -21,7 +21,7 @@ _receive: Final = receive
 _BYTES_A_UNIT: Final = 7
 
 
-class Clockwork(Protocol):
+class ConnectionOwner(Protocol):
     """The other half of the connection, as ``ConnectionIO`` uses it. ``name`` is the connection's name in listings."""
 
     name: str
@@ -30,12 +30,12 @@ class Clockwork(Protocol):
         """End the connection after an internal error. Called while the exception is being handled."""
         ...
 
-    def weigh_reading(self) -> None:
+    def update_reading(self) -> None:
         """Decide again whether to read from the peer."""
         ...
 
 
-class _Stopped:
+class _ClosedOwner:
     """The owner of a connection that is closed (null object)."""
 
     name = "that is over"
@@ -43,54 +43,54 @@ class _Stopped:
     def fail(self) -> None:
         """Do nothing: the connection is closed."""
 
-    def weigh_reading(self) -> None:
+    def update_reading(self) -> None:
         """Do nothing: the connection is closed."""
 
 
-_STOPPED: Final = _Stopped()
+_CLOSED_OWNER: Final = _ClosedOwner()
 
 
-class ConnectionIO(Speaker):
+class ConnectionIO(TurnParticipant):
     """Input and output of one connection.
 
-    ``is_reading``: the peer is read from. ``is_ending``: the connection closes after the outbox is sent. ``heard`` and
-    ``spoke``: bytes were received, and sent, since the flag was last reset. ``octets`` and ``reads`` count the input.
-    ``has_leftover``: received input waits for a later turn; nothing is read until it is handled. ``was_held``: there
-    was such input since the flag was last reset.
+    ``is_reading``: the peer is read from. ``is_ending``: the connection closes after the outbox is sent.
+    ``has_received`` and ``has_sent``: bytes were received, and sent, since the flag was last reset. ``octets`` and
+    ``reads`` count the input. ``has_leftover``: received input waits for a later turn; nothing is read until it is
+    handled. ``was_held``: there was such input since the flag was last reset.
     """
 
     __slots__ = (
-        "_clockwork",
         "_descriptor",
         "_is_awaiting_disk",
         "_is_in_rotation",
         "_is_source_read",
         "_journal",
+        "_owner",
         "_turn",
         "has_leftover",
-        "heard",
+        "has_received",
+        "has_sent",
         "is_ending",
         "is_reading",
         "machine",
         "octets",
         "outbox",
         "reads",
-        "spoke",
         "was_held",
-        "wire",
+        "writer",
     )
 
-    def __init__(self, clockwork: Clockwork, journal: Journal, turn: Turn) -> None:
-        self.machine: Machine = GONE
-        self.outbox: Outbox = GONE.outbox
-        self.wire: SocketWriter | None = None
+    def __init__(self, owner: ConnectionOwner, journal: Journal, turn: Turn) -> None:
+        self.machine: Machine = CLOSED_MACHINE
+        self.outbox: Outbox = CLOSED_MACHINE.outbox
+        self.writer: SocketWriter | None = None
         self.is_reading = True
         self.is_ending = False
-        self.heard = True
-        self.spoke = True
+        self.has_received = True
+        self.has_sent = True
         self.octets = 0
         self.reads = 0
-        self._clockwork = clockwork
+        self._owner = owner
         self._journal = journal
         self._turn = turn
         self._is_awaiting_disk = False
@@ -107,17 +107,17 @@ class ConnectionIO(Speaker):
 
     def cut(self) -> None:
         """Drop all references to the other parts, so that the closed connection leaves no reference cycle."""
-        if self.wire is not None:
-            self.wire.forget()
-            self.wire = None
-        self._clockwork = _STOPPED
+        if self.writer is not None:
+            self.writer.forget()
+            self.writer = None
+        self._owner = _CLOSED_OWNER
         self.stop_listening()
-        self.connect(GONE)
+        self.connect(CLOSED_MACHINE)
 
     @property
-    def who(self) -> str:
+    def connection_name(self) -> str:
         """Return the connection's name in listings."""
-        return self._clockwork.name
+        return self._owner.name
 
     # In
 
@@ -146,14 +146,14 @@ class ConnectionIO(Speaker):
 
     def take(self, data: bytes) -> None:
         """Pass received bytes to the machine."""
-        self.heard = True
+        self.has_received = True
         self.octets += len(data)
         self.reads += 1
         self._turn.budget.work += len(data) >> _BYTES_A_UNIT
         try:
             self.machine.receive(data)
         except Exception:  # an error while serving one peer ends that connection only
-            self._clockwork.fail()
+            self._owner.fail()
         if self.machine.is_held and not self.has_leftover:
             self._hold()
         if not self._turn.is_scheduled and self._journal.has_begun:  # output schedules the turn itself
@@ -198,9 +198,9 @@ class ConnectionIO(Speaker):
     def _read_source(self) -> None:
         """Start or stop reading in the transport. A directly read socket is left alone while input is left over."""
         is_wanted = self.is_reading and not (self.has_leftover and self._descriptor == NO_DESCRIPTOR)
-        if is_wanted != self._is_source_read and self.wire is not None:
+        if is_wanted != self._is_source_read and self.writer is not None:
             self._is_source_read = is_wanted
-            self.wire.read(is_wanted)
+            self.writer.read(is_wanted)
 
     # Out
 
@@ -218,28 +218,28 @@ class ConnectionIO(Speaker):
 
     def flush(self) -> None:
         """Send the output that may be sent now."""
-        outbox, wire = self.outbox, self.wire
+        outbox, writer = self.outbox, self.writer
         outbox.is_awake = False
-        if wire is None:
+        if writer is None:
             return
         if not outbox.is_congested:
             pieces, size = outbox.take(self._journal.watermark)
             if pieces:
-                self.spoke = True
-                wire.send(pieces, size)
-            if outbox.pieces and outbox.awaited:
+                self.has_sent = True
+                writer.send(pieces, size)
+            if outbox.pieces and outbox.awaited_lsn:
                 self._wait_for_disk()
             elif self.is_ending and not outbox.pieces:
                 self.is_ending = False
-                wire.close()
-        if not outbox.is_open and outbox.weigh():
+                writer.close()
+        if not outbox.is_open and outbox.update_is_open():
             self.machine.resume()
         if outbox.size > FLOOD or not self.is_reading:
-            self._clockwork.weigh_reading()
+            self._owner.update_reading()
 
     def fail(self) -> None:
         """End the connection after an internal error."""
-        self._clockwork.fail()
+        self._owner.fail()
 
     def congested(self, is_congested: bool) -> None:
         """Stop deliveries while the transport's buffer is full; called by the socket writer."""
@@ -252,7 +252,7 @@ class ConnectionIO(Speaker):
         """Schedule a flush for when the store is durable up to the next frame's log position."""
         if not self._is_awaiting_disk:
             self._is_awaiting_disk = True
-            self._journal.when_durable(max(self.outbox.awaited, self._journal.pending_lsn), self._disk_caught_up)
+            self._journal.when_durable(max(self.outbox.awaited_lsn, self._journal.pending_lsn), self._disk_caught_up)
 
     def _disk_caught_up(self) -> None:
         self._is_awaiting_disk = False

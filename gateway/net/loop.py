@@ -53,12 +53,12 @@ class Loop(Schedule):
     ``soonest`` is reset when the order of delayed calls changes.
     """
 
-    __slots__ = ("_lines", "_login_poller", "_reactor", "busy", "due", "is_stopping", "leaving", "soonest", "watch")
+    __slots__ = ("_ios", "_login_poller", "_reactor", "busy", "due", "is_stopping", "leaving", "soonest", "watch")
 
     def __init__(self, reactor: Any, login_poller: LoginPoller) -> None:  # Any: Twisted's reactors have no types
         self._reactor = reactor
         self._login_poller = login_poller
-        self._lines: list[ConnectionIO | None] = []  # indexed by descriptor, a small number
+        self._ios: list[ConnectionIO | None] = []  # indexed by descriptor, a small number
         self.leaving: list[tuple[Any, ...]] = []
         self.busy: list[Turn] = []
         self.due: list[Turn] = []
@@ -74,17 +74,17 @@ class Loop(Schedule):
         """Continue with a turn's leftover input after the next poll."""
         self.busy.append(turn)
 
-    def read_by(self, line: ConnectionIO, descriptor: int) -> None:
+    def read_by(self, io: ConnectionIO, descriptor: int) -> None:
         """Let a ``ConnectionIO`` read this socket from now on."""
-        lines = self._lines
-        while len(lines) <= descriptor:
-            lines.append(None)
-        lines[descriptor] = line
+        ios = self._ios
+        while len(ios) <= descriptor:
+            ios.append(None)
+        ios[descriptor] = io
 
     def read_by_reactor(self, descriptor: int) -> None:
         """Let the reactor read this descriptor again; called before the descriptor may be reused."""
-        if descriptor < len(self._lines):
-            self._lines[descriptor] = None
+        if descriptor < len(self._ios):
+            self._ios[descriptor] = None
 
     def run(self, delay_s: float | None) -> None:
         """Serve turns until the reactor itself has work to do.
@@ -153,15 +153,15 @@ class Loop(Schedule):
 
     def _serve_all(self, ready: tuple[int, ...]) -> None:
         """Serve the events: descriptors, each followed by its flags."""
-        lines = self._lines
+        ios = self._ios
         before_s = monotonic_s()
         for at in range(0, len(ready), 2):
             descriptor, event = ready[at], ready[at + 1]
             try:
-                line = lines[descriptor] if event == _READABLE and descriptor < len(lines) else None
-                if line is None:
+                io = ios[descriptor] if event == _READABLE and descriptor < len(ios) else None
+                if io is None:
                     self._serve(descriptor, event)
-                elif (why := line.read()) is not None:
+                elif (why := io.read()) is not None:
                     self._reactor.disconnect(descriptor, why)
             except Exception:  # an error of one connection must not stop the loop; Twisted's own loop does likewise
                 _log.failure("error while serving a connection")
@@ -172,8 +172,8 @@ class Loop(Schedule):
 
     def _blame(self, descriptor: int, seconds: float) -> None:
         """Report a connection that took long to the turn watch."""
-        line = self._lines[descriptor] if descriptor < len(self._lines) else None
-        self.watch.part("listener" if line is None else f"connection {line.who}", seconds)
+        io = self._ios[descriptor] if descriptor < len(self._ios) else None
+        self.watch.part("listener" if io is None else f"connection {io.connection_name}", seconds)
 
     def _blame_ends(self, started_s: float) -> None:
         """Report to the turn watch that notifying closed connections took long."""

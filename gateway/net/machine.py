@@ -6,7 +6,7 @@ from typing import Final, Protocol
 from gateway.access import CertificateSubject
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.outbox import Outbox
-from gateway.net.turn import Speaker
+from gateway.net.turn import TurnParticipant
 
 
 class Phase(Enum):
@@ -115,8 +115,8 @@ class Machine:
         raise NotImplementedError
 
 
-class Mute(Speaker):
-    """A speaker without output (null object)."""
+class NullParticipant(TurnParticipant):
+    """A participant without output (null object)."""
 
     def wake(self) -> None:
         """Do nothing."""
@@ -125,7 +125,7 @@ class Mute(Speaker):
         """Do nothing."""
 
 
-class Gone(Machine):
+class ClosedMachine(Machine):
     """The machine of a closed connection (null object).
 
     It replaces the connection's machine, which breaks the reference cycle between the connection's parts. Memory of
@@ -137,7 +137,7 @@ class Gone(Machine):
         self.has_published = False
         self.is_busy = False
         self.is_held = False
-        self.outbox = Outbox(Mute())
+        self.outbox = Outbox(NullParticipant())
 
     @property
     def phase(self) -> Phase:
@@ -182,4 +182,4 @@ class Gone(Machine):
 
 
 #: The one instance.
-GONE: Final = Gone()
+CLOSED_MACHINE: Final = ClosedMachine()

@@ -3,7 +3,7 @@
 from typing import Final
 
 from gateway.kernel.queueing.consumer import Outlet
-from gateway.net.turn import Speaker
+from gateway.net.turn import TurnParticipant
 
 #: Bytes that may wait for a peer before its consumers are skipped. Larger than one read, so that a consumer as fast as
 #: the publisher is never skipped; small enough that a slow one holds little memory.
@@ -16,16 +16,16 @@ FLOOD: Final = 16 * 1024 * 1024
 class Outbox(Outlet):
     """Owns the pieces to send; each piece is a whole number of frames, or part of a frame written in one go.
 
-    ``wake`` schedules a flush by the ``speaker`` at the end of this turn. The hot path adds to ``pieces`` and ``size``
-    itself. ``size`` is the approximate number of waiting bytes. ``is_open``: deliveries may be added. ``is_full``: no
-    deliveries may be added, because the peer has too many unsettled ones.
+    ``wake`` schedules a flush by the ``participant`` at the end of this turn. The hot path adds to ``pieces`` and
+    ``size`` itself. ``size`` is the approximate number of waiting bytes. ``is_open``: deliveries may be added.
+    ``is_full``: no deliveries may be added, because the peer has too many unsettled ones.
     """
 
-    __slots__ = ("_promises", "_speaker", "is_awake", "is_congested", "is_full", "pieces", "size")
+    __slots__ = ("_participant", "_promises", "is_awake", "is_congested", "is_full", "pieces", "size")
 
-    def __init__(self, speaker: Speaker) -> None:
+    def __init__(self, participant: TurnParticipant) -> None:
         super().__init__()
-        self._speaker = speaker
+        self._participant = participant
         self._promises: list[tuple[int, int]] = []
         self.pieces: list[bytes] = []
         self.size = 0
@@ -55,7 +55,7 @@ class Outbox(Outlet):
         """Schedule a flush at the end of this turn."""
         if not self.is_awake:
             self.is_awake = True
-            self._speaker.wake()
+            self._participant.wake()
 
     def fill(self, is_full: bool) -> None:
         """Stop deliveries, or allow them again from the end of this turn on."""
@@ -65,7 +65,7 @@ class Outbox(Outlet):
 
     def defer_confirms(self) -> None:
         """Schedule a collection of confirms at the end of this turn, before the flush."""
-        self._speaker.defer_confirms()
+        self._participant.defer_confirms()
         self.wake()
 
     def take(self, watermark: int) -> tuple[list[bytes], int]:
@@ -86,11 +86,11 @@ class Outbox(Outlet):
         return pieces, size - self.size
 
     @property
-    def awaited(self) -> int:
+    def awaited_lsn(self) -> int:
         """Return the log position that the next piece waits for; 0 if it waits for none."""
         return self._promises[0][0] if self._promises else 0
 
-    def weigh(self) -> bool:
+    def update_is_open(self) -> bool:
         """Decide again whether deliveries may be added; return whether they may now but could not before."""
         was_open = self.is_open
         self.is_open = not (self.is_congested or self.is_full) and self.size < HIGH_WATER

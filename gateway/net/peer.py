@@ -1,6 +1,6 @@
 """The protocol-independent server side of one connection: transport, time limits and flow control.
 
-A protocol's ``server.py`` derives from ``PeerProtocol``, connects its ``line`` with a machine, and adds heartbeats and
+A protocol's ``server.py`` derives from ``PeerProtocol``, connects its ``io`` with a machine, and adds heartbeats and
 the protocol's part of listings.
 """
 
@@ -21,7 +21,7 @@ from gateway.net.machine import Machine, Phase
 from gateway.net.outbox import FLOOD
 from gateway.net.reactor import ServerTransport
 from gateway.net.socket_writer import SocketWriter
-from gateway.net.tls_info import tls_facts
+from gateway.net.tls_info import tls_info
 from gateway.net.turn import Turn
 
 #: Time limit for the peer's answer to a close, and for taking the last output, in seconds.
@@ -35,10 +35,10 @@ _LINGER_S: Final = 5
 
 
 class PeerProtocol(Protocol):
-    """One connection's transport and timers; ``line`` is its input and output.
+    """One connection's transport and timers; ``io`` is its input and output.
 
-    A subclass connects the line with a machine in its constructor, and may override ``on_tick``, ``block``,
-    ``unblock``, ``facts``, ``channels`` and ``channel_count``.
+    A subclass connects ``io`` with a machine in its constructor, and may override ``on_tick``, ``block``,
+    ``unblock``, ``info``, ``channels`` and ``channel_count``.
 
     Time is counted in ticks, ``TICKS_PER_S`` a second, so that the hot path reads no clock. While the connection is
     open, ``quiet`` and ``silent`` count the ticks in which nothing was sent, and nothing was received.
@@ -59,7 +59,7 @@ class PeerProtocol(Protocol):
         self._turn = turn
         self._log = log
         self._login_timeout_s = login_timeout_s
-        self.line = ConnectionIO(self, broker.journal, turn)
+        self.io = ConnectionIO(self, broker.journal, turn)
         self._age = 0
         self._farewell = 0
         self._held_ticks = 0
@@ -80,12 +80,12 @@ class PeerProtocol(Protocol):
         phase = self.machine.phase
         if phase is not Phase.OPEN:
             return phase.name.lower()
-        return "flow" if self._is_in_flow or self.line.has_leftover else "running"
+        return "flow" if self._is_in_flow or self.io.has_leftover else "running"
 
     @property
     def machine(self) -> Machine:
-        """The connection's state machine; ``GONE`` after the connection is closed."""
-        return self.line.machine
+        """The connection's state machine; ``CLOSED_MACHINE`` after the connection is closed."""
+        return self.io.machine
 
     # Overridden by subclasses
 
@@ -115,15 +115,15 @@ class PeerProtocol(Protocol):
         self._host, self._port = plain_host(host.host), host.port
         self.name = f"{self.peer_host}:{self._peer_port} -> {self._host}:{self._port}"
         self._connected_at_ms = self._broker.clock.wall_ms()
-        self.line.wire = SocketWriter(transport, self.line.congested)
+        self.io.writer = SocketWriter(transport, self.io.congested)
         if isinstance(transport, ServerTransport):
-            transport.read_by(self.line)
+            transport.read_by(self.io)
         self._broker.connections.add(self)
         self.log("connection opened")
 
     def dataReceived(self, data: bytes) -> None:
         """Handle bytes that were not read from the socket directly: from TLS, WebSocket or behind a PROXY header."""
-        self.line.take(data)
+        self.io.take(data)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Release what the connection holds."""
@@ -134,7 +134,7 @@ class PeerProtocol(Protocol):
             self.machine.lost()
         except Exception:  # an error in one connection's end must not affect the others
             self._log.error("internal error", exc_info=True, connection=self.name)
-        self.line.cut()
+        self.io.cut()
         self._turn.touch()
         self._log.info("connection closed", connection=self.name, user=user, vhost=vhost, reason=why)
 
@@ -157,8 +157,8 @@ class PeerProtocol(Protocol):
 
     def hang_up(self) -> None:
         """Close the transport after the outbox is sent."""
-        self.line.is_ending = True
-        self.line.outbox.wake()
+        self.io.is_ending = True
+        self.io.outbox.wake()
 
     def publishing(self) -> None:
         """Subject the connection to alarms and flow control; called at the client's first publish."""
@@ -166,9 +166,9 @@ class PeerProtocol(Protocol):
 
     def go_on(self) -> None:
         """Continue with the input after a request that took several turns."""
-        self.line.resume()
+        self.io.resume()
 
-    # Called by the line
+    # Called by ``io``
 
     def fail(self) -> None:
         """End the connection after an internal error."""
@@ -180,9 +180,9 @@ class PeerProtocol(Protocol):
 
     def send_ahead(self, frame: bytes) -> None:
         """Send a frame before all waiting output: a heartbeat, which may stand between any two frames."""
-        if self.line.wire is not None:
+        if self.io.writer is not None:
             self.quiet = 0
-            self.line.wire.send([frame], len(frame))
+            self.io.writer.send([frame], len(frame))
 
     def give_up(self, reason: str) -> None:
         """Abort the connection of a peer that is gone, or does not log in."""
@@ -190,9 +190,9 @@ class PeerProtocol(Protocol):
         self._abort()
 
     def _abort(self) -> None:
-        if self.line.wire is not None:
-            self.line.stop_listening()
-            self.line.wire.abort()
+        if self.io.writer is not None:
+            self.io.stop_listening()
+            self.io.writer.abort()
 
     # Called by the broker
 
@@ -209,7 +209,7 @@ class PeerProtocol(Protocol):
     @property
     def octets(self) -> tuple[int, int]:
         """The bytes received and sent."""
-        return self.line.octets, 0 if self.line.wire is None else self.line.wire.octets
+        return self.io.octets, 0 if self.io.writer is None else self.io.writer.octets
 
     @property
     def channel_count(self) -> int:
@@ -220,12 +220,12 @@ class PeerProtocol(Protocol):
         """Return the channels for listings."""
         return []
 
-    def facts(self) -> ConnectionInfo:
+    def info(self) -> ConnectionInfo:
         """Return the connection for listings; a subclass replaces the fields of its protocol."""
         transport: Any = self.transport
-        line, wire = self.line, self.line.wire
-        if self._tls is None and wire is not None:
-            self._tls = tls_facts(transport)
+        io, writer = self.io, self.io.writer
+        if self._tls is None and writer is not None:
+            self._tls = tls_info(transport)
         return ConnectionInfo(
             protocol=self.protocol_name,
             state=self.state,
@@ -240,9 +240,9 @@ class PeerProtocol(Protocol):
             frame_max=0,
             channel_max=0,
             timeout_s=0,
-            received=(line.octets, line.reads),
-            sent=(0, 0) if wire is None else (wire.octets, wire.writes),
-            pending=line.outbox.size,
+            received=(io.octets, io.reads),
+            sent=(0, 0) if writer is None else (writer.octets, writer.writes),
+            pending=io.outbox.size,
             tls=self._tls,
         )
 
@@ -257,7 +257,7 @@ class PeerProtocol(Protocol):
 
     def update_flow_control(self) -> None:
         """Hold back or release a publisher according to alarms and backlogs."""
-        if self.line.wire is None:
+        if self.io.writer is None:
             return  # it was closed a moment ago, by an action on another connection
         alarms = self._broker.alarms
         if alarms and self.machine.has_published:
@@ -266,31 +266,31 @@ class PeerProtocol(Protocol):
             self.block("the archive is behind")
         elif not alarms:
             self.unblock()
-        self.weigh_reading()
+        self.update_reading()
 
-    def weigh_reading(self) -> None:
+    def update_reading(self) -> None:
         """Read from the peer unless it publishes too much or does not take its output.
 
         While the disk is behind, acknowledgements wait as publishes do, because they cause as many writes. Alarms hold
         back publishers only, since consumers relieve them; an archive that is behind holds back those who publish to
         it.
         """
-        broker, line, machine = self._broker, self.line, self.machine
+        broker, io, machine = self._broker, self.io, self.machine
         must_wait = (
-            line.outbox.size > FLOOD
+            io.outbox.size > FLOOD
             or (machine.has_published and bool(broker.alarms))
             or self.name in broker.archivists.blocked_publishers
             or (broker.journal.is_backlogged and (machine.has_published or machine.has_unsettled))
         )
-        if line.wire is not None:
-            line.admit(not must_wait)
+        if io.writer is not None:
+            io.admit(not must_wait)
 
     def tick(self) -> None:
         """Check time limits; called ``TICKS_PER_S`` times a second, possibly once after the connection is closed."""
-        if self.line.wire is None:
+        if self.io.writer is None:
             return
         phase = self.machine.phase
-        self._is_in_flow, self.line.was_held = self.line.was_held, self.line.has_leftover
+        self._is_in_flow, self.io.was_held = self.io.was_held, self.io.has_leftover
         if phase is Phase.LEAVING:
             self._farewell += 1
             if self._farewell > _FAREWELL_S * TICKS_PER_S:
@@ -301,9 +301,9 @@ class PeerProtocol(Protocol):
                 self.give_up("handshake timeout")
         else:
             self._listen_for_silence()
-            if not self.line.is_reading and self._has_hung_up():
+            if not self.io.is_reading and self._has_hung_up():
                 return
-            self._held_ticks = 0 if self.line.is_reading else self._held_ticks + 1
+            self._held_ticks = 0 if self.io.is_reading else self._held_ticks + 1
             self.on_tick()
 
     def _has_hung_up(self) -> bool:
@@ -315,8 +315,8 @@ class PeerProtocol(Protocol):
         if not self._held_ticks:
             keep_alive(self.transport)
         hang_up = hang_up_of(self.transport)
-        has_come = self.line.octets != self._octets_seen
-        self._octets_seen = self.line.octets
+        has_come = self.io.octets != self._octets_seen
+        self._octets_seen = self.io.octets
         self._gone_ticks = self._gone_ticks + 1 if hang_up and not has_come else 0
         if not hang_up & BROKEN and self._gone_ticks <= _LINGER_S * TICKS_PER_S:
             if self._held_ticks % (_PROBE_S * TICKS_PER_S) == _PROBE_S * TICKS_PER_S - 1:
@@ -327,7 +327,7 @@ class PeerProtocol(Protocol):
 
     def _listen_for_silence(self) -> None:
         """Count the ticks without output, and without input while the peer is read from."""
-        line = self.line
-        self.quiet = 0 if line.spoke else self.quiet + 1
-        self.silent = 0 if line.heard or not line.is_reading else self.silent + 1
-        line.heard = line.spoke = False
+        io = self.io
+        self.quiet = 0 if io.has_sent else self.quiet + 1
+        self.silent = 0 if io.has_received or not io.is_reading else self.silent + 1
+        io.has_received = io.has_sent = False

@@ -29,10 +29,10 @@ class ServerTransport(tcp.Server):
         """Poll it at normal priority from now on: its client has logged in."""
         self.reactor.login_poller.let_in(self.fileno())
 
-    def read_by(self, line: ConnectionIO) -> None:
+    def read_by(self, io: ConnectionIO) -> None:
         """Let a ``ConnectionIO`` read the socket from now on."""
-        line.listen(self.fileno())
-        self.reactor.loop.read_by(line, self.fileno())
+        io.listen(self.fileno())
+        self.reactor.loop.read_by(io, self.fileno())
 
     def connectionLost(self, reason: Any) -> None:
         """Detach the descriptor, which may be reused, before Twisted closes the connection."""

@@ -73,7 +73,7 @@ class SocketWriter:
         self._transport.write(memoryview(data)[sent:].tobytes() if sent else data)
 
     def _lags(self) -> bool:
-        """Whether the transport still holds some of what it was handed."""
+        """Return whether the transport's buffer holds data."""
         self._is_behind = has_unsent(self._transport)
         return self._is_behind
 

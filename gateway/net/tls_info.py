@@ -26,7 +26,7 @@ _WITH_AUTHENTICATION = ("gcm", "ccm", "poly1305")
 _KEY_EXCHANGES = ("ECDHE-RSA", "ECDHE-ECDSA", "DHE-RSA", "DHE-DSS")
 
 
-def tls_facts(transport: Any) -> TlsInfo | None:  # Any: Twisted's interfaces are not types
+def tls_info(transport: Any) -> TlsInfo | None:  # Any: Twisted's interfaces are not types
     """Return the negotiated parameters; ``None`` without TLS, or before the handshake is complete."""
     if not hasattr(transport, "getPeerCertificate"):
         return None

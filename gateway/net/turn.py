@@ -13,11 +13,11 @@ from gateway.kernel.journal.journal import Journal
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Speaker:
+class TurnParticipant:
     """The server side of a connection, with output to flush. It handles its own exceptions."""
 
     @property
-    def who(self) -> str:
+    def connection_name(self) -> str:
         """The connection's name in listings."""
         return ""
 
@@ -60,7 +60,7 @@ class Schedule:
 
 
 class Turn:
-    """Collects the speakers of a turn; the ``schedule`` ends it when its input is served.
+    """Collects the participants of a turn; the ``schedule`` ends it when its input is served.
 
     The ``journal`` passes the turn's changes to the store before any output is sent. ``budget`` limits the work of the
     turn. ``is_scheduled``: the turn's end is scheduled, so that the hot path need not call ``touch``.
@@ -69,21 +69,21 @@ class Turn:
     def __init__(self, journal: Journal, schedule: Schedule) -> None:
         self._journal = journal
         self._schedule = schedule
-        self._awake: list[Speaker] = []
-        self._owing: list[Speaker] = []
-        self._held: deque[Speaker] = deque()
+        self._awake: list[TurnParticipant] = []
+        self._owing: list[TurnParticipant] = []
+        self._held: deque[TurnParticipant] = deque()
         self.budget = journal.budget
         self.is_scheduled = False
 
-    def schedule_flush(self, speaker: Speaker) -> None:
-        """Flush this speaker at the end of the turn. Call it once per turn and speaker."""
-        self._awake.append(speaker)
+    def schedule_flush(self, participant: TurnParticipant) -> None:
+        """Flush this participant at the end of the turn. Call it once per turn and speaker."""
+        self._awake.append(participant)
         if not self.is_scheduled:
             self.touch()
 
-    def defer_confirms(self, speaker: Speaker) -> None:
-        """Collect confirms from this speaker, too. A second call is harmless."""
-        self._owing.append(speaker)
+    def defer_confirms(self, participant: TurnParticipant) -> None:
+        """Collect confirms from this participant, too. A second call is harmless."""
+        self._owing.append(participant)
         if not self.is_scheduled:
             self.touch()
 
@@ -93,14 +93,14 @@ class Turn:
             self.is_scheduled = True
             self._schedule.end_soon(self)
 
-    def hold(self, speaker: Speaker) -> None:
-        """Let this speaker ``go_on`` in later turns. Call it once per speaker."""
-        self._held.append(speaker)
+    def hold(self, participant: TurnParticipant) -> None:
+        """Let this participant ``go_on`` in later turns. Call it once per participant."""
+        self._held.append(participant)
         if len(self._held) == 1:
             self._schedule.go_on_soon(self)
 
     def go_on(self) -> None:
-        """Serve the speakers with leftover input in rotation, within one budget.
+        """Serve the participants with leftover input in rotation, within one budget.
 
         They are served after all others: a connection with little input waits for one of their budgets at most.
         """
@@ -108,15 +108,15 @@ class Turn:
         before_s = budget.monotonic_s()
         budget.renew()
         for _ in range(len(held)):
-            speaker = held.popleft()
+            participant = held.popleft()
             try:
-                if speaker.go_on():
-                    held.append(speaker)
+                if participant.go_on():
+                    held.append(participant)
             except Exception:  # an error of one connection must not keep the others waiting
-                speaker.fail()
+                participant.fail()
             now_s = budget.monotonic_s()
             if now_s - before_s > 2 * SLOW_S:  # each may use a whole budget
-                budget.on_slow(f"connection {speaker.who}", now_s - before_s)
+                budget.on_slow(f"connection {participant.connection_name}", now_s - before_s)
             before_s = now_s
             if budget.work >= LOOK_EVERY and budget.is_spent():
                 break
@@ -127,23 +127,23 @@ class Turn:
             self.touch()
 
     def end(self) -> None:
-        """Flush the journal, then every scheduled speaker. Those scheduled meanwhile belong to the next turn."""
+        """Flush the journal, then every scheduled participant. Those scheduled meanwhile belong to the next turn."""
         self.is_scheduled = False
         self.budget.renew()
         self._journal.flush()
         awake, self._awake = self._awake, []
         if self._owing:
             self._ask_owing()
-        for speaker in awake:
+        for participant in awake:
             try:
-                speaker.flush()
+                participant.flush()
             except Exception:  # an error of one connection must not stop the others' output
-                speaker.fail()
+                participant.fail()
 
     def _ask_owing(self) -> None:
         owing, self._owing = self._owing, []
-        for speaker in owing:
+        for participant in owing:
             try:
-                speaker.end_turn()
+                participant.end_turn()
             except Exception:  # as above
-                speaker.fail()
+                participant.fail()

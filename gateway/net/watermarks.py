@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.kernel.alarms import Alarms, Resource
-from gateway.net.allocator import give_back
+from gateway.net.allocator import trim_heap
 
 #: Interval of the measurement in seconds, as of RabbitMQ's vm_memory_monitor.
 INTERVAL_S: Final = 2.5
@@ -92,11 +92,11 @@ class Relief:
     def __init__(
         self,
         now_s: Callable[[], float] = time.monotonic,
-        give_back: Callable[[], None] = give_back,
+        trim_heap: Callable[[], None] = trim_heap,
         measure: Callable[[], int] = lambda: memory_used(),
     ) -> None:
         self._now_s = now_s
-        self._give_back = give_back
+        self._trim_heap = trim_heap
         self._measure = measure
         self._wait_s = SHORT_INTERVAL_S
         self._not_before_s = 0.0
@@ -106,7 +106,7 @@ class Relief:
         began_s = self._now_s()
         if began_s < self._not_before_s and not is_urgent:
             return used
-        self._give_back()
+        self._trim_heap()
         ended_s = self._now_s()
         left = self._measure()
         longest_s = SHORT_INTERVAL_S if used > limit else _LONGEST_WAIT_S

@@ -169,7 +169,7 @@ class Channel:
         if self._confirms is not None:
             self._confirms.fail()
 
-    def facts(self) -> ChannelInfo:
+    def info(self) -> ChannelInfo:
         """Tell what a listing shows of it."""
         publisher, prefetch, channel_counters = (
             self._publisher,

@@ -21,7 +21,7 @@ from gateway.kernel.queueing.consumer import Resumption
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.machine import Driver, Machine, Phase
 from gateway.net.outbox import Outbox
-from gateway.net.turn import Speaker
+from gateway.net.turn import TurnParticipant
 from gateway_amqp.channel import ACK, PUBLISH, Channel
 from gateway_amqp.channels import Channels
 from gateway_amqp.content import BODY, FRAME_END, FRAME_HEAD, HEADER, HEARTBEAT, METHOD, whole_content
@@ -61,9 +61,9 @@ HEARTBEAT_FRAME: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 class Connection(Machine):
     """One client's conversation. Owns its channels and its outbox."""
 
-    def __init__(self, settings: AmqpContext, driver: Driver, speaker: Speaker) -> None:
+    def __init__(self, settings: AmqpContext, driver: Driver, participant: TurnParticipant) -> None:
         self.settings = settings
-        self.outbox = Outbox(speaker)
+        self.outbox = Outbox(participant)
         self.state = State.GREETING
         self.identity = PeerIdentity(settings)
         self.heartbeat_s = 0
@@ -130,9 +130,9 @@ class Connection(Machine):
         """What both sides agreed on: the largest frame in bytes, and how many channels."""
         return self._frame_max, self._channels.limit
 
-    def channel_facts(self) -> list[ChannelInfo]:
+    def channel_infos(self) -> list[ChannelInfo]:
         """Tell what a listing shows of the open channels."""
-        return [channel.facts() for channel in self._channels.open_by_number.values()]
+        return [channel.info() for channel in self._channels.open_by_number.values()]
 
     def has_capability(self, name: str) -> bool:
         """Whether the client announced a capability."""

@@ -24,12 +24,12 @@ class AmqpServer(PeerProtocol):
 
     def __init__(self, settings: AmqpContext, turn: Turn) -> None:
         super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
-        self.line.connect(Connection(settings, self, self.line))
+        self.io.connect(Connection(settings, self, self.io))
 
     @property
     def connection(self) -> Connection:
-        """The machine while the peer is there. The line alone keeps it, so that a lost connection leaves no cycle."""
-        machine = self.line.machine
+        """The machine while the peer is there. Only ``io`` refers to it, so that a lost connection leaves no cycle."""
+        machine = self.io.machine
         assert isinstance(machine, Connection)
         return machine
 
@@ -65,7 +65,7 @@ class AmqpServer(PeerProtocol):
     @property
     def state(self) -> str:
         """The state of the connection by the name RabbitMQ gives it."""
-        machine = self.line.machine
+        machine = self.io.machine
         if not isinstance(machine, Connection):  # a list that takes several turns may ask after the end
             return super().state
         if machine.state is not State.OPEN:
@@ -75,22 +75,22 @@ class AmqpServer(PeerProtocol):
     @property
     def channel_count(self) -> int:
         """How many channels are open."""
-        machine = self.line.machine
+        machine = self.io.machine
         return machine.channel_count if isinstance(machine, Connection) else 0
 
     def channels(self) -> list[ChannelInfo]:
         """Tell what a listing shows of its channels."""
-        machine = self.line.machine
-        return machine.channel_facts() if isinstance(machine, Connection) else []
+        machine = self.io.machine
+        return machine.channel_infos() if isinstance(machine, Connection) else []
 
-    def facts(self) -> ConnectionInfo:
+    def info(self) -> ConnectionInfo:
         """Tell what a listing shows of it."""
-        machine = self.line.machine
+        machine = self.io.machine
         if not isinstance(machine, Connection):
-            return super().facts()
+            return super().info()
         frame_max, channel_max = machine.limits
         return replace(
-            super().facts(),
+            super().info(),
             auth_mechanism=machine.identity.mechanism,
             client_properties=machine.identity.client_properties,
             frame_max=frame_max,

@@ -13,7 +13,7 @@ from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.errors import ProtocolViolation, Refused
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.machine import Driver, Machine, Phase
-from gateway.net.turn import Speaker
+from gateway.net.turn import TurnParticipant
 from gateway_mqtt.codec.data_types import LARGEST_PACKET, require_minimal
 from gateway_mqtt.codec.decoding import check_flags, connect_version, decode_auth, decode_connect
 from gateway_mqtt.codec.encoding import connack, disconnect
@@ -61,10 +61,10 @@ class Connection(Machine):
 
     __deletable__ = ["opening"]  # mypyc requires this for ``del``
 
-    def __init__(self, settings: MqttContext, driver: Driver, speaker: Speaker) -> None:
+    def __init__(self, settings: MqttContext, driver: Driver, participant: TurnParticipant) -> None:
         self.settings = settings
         self.driver = driver
-        self.outbox = self.packet_outbox = PacketOutbox(speaker)
+        self.outbox = self.packet_outbox = PacketOutbox(participant)
         self.state = State.GREETING
         self.version = 0
         self.keep_alive_s = 0

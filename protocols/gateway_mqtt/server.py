@@ -30,13 +30,13 @@ class MqttServer(PeerProtocol):
 
     def __init__(self, settings: MqttContext, turn: Turn) -> None:
         super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
-        self.line.connect(Connection(settings, self, self.line))
+        self.io.connect(Connection(settings, self, self.io))
         self._meter = settings.meter
 
     @property
     def connection(self) -> Connection:
-        """The connection. Only the line refers to it, so that a lost connection leaves no reference cycle."""
-        machine = self.line.machine
+        """The connection. Only ``io`` refers to it, so that a lost connection leaves no reference cycle."""
+        machine = self.io.machine
         assert isinstance(machine, Connection)
         return machine
 
@@ -62,7 +62,7 @@ class MqttServer(PeerProtocol):
     def tick(self) -> None:
         """Check time limits and delayed refusals."""
         super().tick()
-        machine = self.line.machine
+        machine = self.io.machine
         if isinstance(machine, Connection):  # the tick may have ended it
             machine.opening.tick()
 
@@ -72,9 +72,9 @@ class MqttServer(PeerProtocol):
         if limit_s and self.silent > 1.5 * limit_s * TICKS_PER_S:
             self.connection.time_out()
 
-    def facts(self) -> ConnectionInfo:
+    def info(self) -> ConnectionInfo:
         """Return the connection's data for listings."""
-        machine, said = self.line.machine, super().facts()
+        machine, said = self.io.machine, super().info()
         if not isinstance(machine, Connection):  # a listing that takes several turns may call this after the end
             return said
         client_id = machine.opening.client_id

@@ -15,7 +15,7 @@ from gateway.kernel.errors import GatewayError, PreconditionFailed, ProtocolViol
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.machine import Driver, Machine, Phase
 from gateway.net.outbox import Outbox
-from gateway.net.turn import Speaker
+from gateway.net.turn import TurnParticipant
 from gateway_stomp.conversation import Conversation
 from gateway_stomp.decoder import FrameDecoder
 from gateway_stomp.errors import StompError, error_of
@@ -35,10 +35,10 @@ _LARGE_FRAME: Final = 64 * 1024
 class Connection(Machine):
     """One client's conversation. Owns its outbox; ``conversation`` is what it has once it is in its virtual host."""
 
-    def __init__(self, settings: StompContext, driver: Driver, speaker: Speaker) -> None:
+    def __init__(self, settings: StompContext, driver: Driver, participant: TurnParticipant) -> None:
         self.settings = settings
         self.driver = driver
-        self.outbox = Outbox(speaker)
+        self.outbox = Outbox(participant)
         self.state = State.GREETING
         self.has_published = False
         self.is_busy = False
@@ -79,9 +79,9 @@ class Connection(Machine):
         """Whether deliveries wait for the client's acknowledgement."""
         return self.conversation is not None and self.conversation.subscribing.unsettled > 0
 
-    def channel_facts(self) -> list[ChannelInfo]:
+    def channel_infos(self) -> list[ChannelInfo]:
         """Tell what a listing shows in place of channels."""
-        return [] if self.conversation is None else [self.conversation.facts()]
+        return [] if self.conversation is None else [self.conversation.info()]
 
     # Bytes
 

@@ -38,7 +38,7 @@ class Conversation:
         self.publishing.close()
         self.scope.vhost.release(self.scope.host)
 
-    def facts(self) -> ChannelInfo:
+    def info(self) -> ChannelInfo:
         """Tell what a listing shows of it in place of a channel."""
         channel_counters, publishing = self.scope.channel_counters, self.publishing
         if not self.subscribing.unsettled:

@@ -26,12 +26,12 @@ class StompServer(PeerProtocol):
 
     def __init__(self, settings: StompContext, turn: Turn) -> None:
         super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
-        self.line.connect(Connection(settings, self, self.line))
+        self.io.connect(Connection(settings, self, self.io))
 
     @property
     def connection(self) -> Connection:
-        """The machine while the peer is there. The line alone keeps it, so that a lost connection leaves no cycle."""
-        machine = self.line.machine
+        """The machine while the peer is there. Only ``io`` refers to it, so that a lost connection leaves no cycle."""
+        machine = self.io.machine
         assert isinstance(machine, Connection)
         return machine
 
@@ -55,14 +55,14 @@ class StompServer(PeerProtocol):
 
     def channels(self) -> list[ChannelInfo]:
         """Tell what a listing shows in place of channels; a list that takes several turns may ask after the end."""
-        machine = self.line.machine
-        return machine.channel_facts() if isinstance(machine, Connection) else []
+        machine = self.io.machine
+        return machine.channel_infos() if isinstance(machine, Connection) else []
 
-    def facts(self) -> ConnectionInfo:
+    def info(self) -> ConnectionInfo:
         """Tell what a listing shows of it."""
-        machine = self.line.machine
+        machine = self.io.machine
         if not isinstance(machine, Connection):
-            return super().facts()
+            return super().info()
         opening, conversation = machine.opening, machine.conversation
         protocol = self.protocol_name if conversation is None else opening.version.protocol
         properties: dict[str, Value] = {"product": "STOMP client"}
@@ -71,7 +71,7 @@ class StompServer(PeerProtocol):
         if opening.client_id:
             properties["client_id"] = opening.client_id
         return replace(
-            super().facts(),
+            super().info(),
             protocol=f"Web {protocol}" if isinstance(self.transport, MessageTransport) else protocol,
             auth_mechanism=opening.mechanism,
             client_properties=properties,

@@ -58,7 +58,7 @@ def test_descriptors_that_run_out_refuse_newcomers_and_nobody_else(gateway: Gate
                 refused += 1
         assert 80 < refused < 180
         line = gateway.log_has("connection refused: no file descriptors are left")
-        assert gateway.log.count("connection refused, no file descriptors") == 1, line
+        assert gateway.log.count("connection refused: no file descriptors") == 1, line
         channel.basic_publish("", "q", b"still works")
     deadline = time.monotonic() + 10
     while True:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.net.tls_info import cipher_parts, tls_facts
+from gateway.net.tls_info import cipher_parts, tls_info
 
 SUITES = [
     ("TLS_AES_256_GCM_SHA384", ("any", "aes_256_gcm", "aead")),
@@ -22,4 +22,4 @@ def test_a_suite_has_three_parts(name: str, parts: tuple[str, str, str]) -> None
 
 
 def test_a_transport_without_tls_has_nothing_to_tell() -> None:
-    assert tls_facts(object()) is None
+    assert tls_info(object()) is None

@@ -35,7 +35,7 @@ def test_a_lost_connection_may_be_asked_and_ticked(server: Any, gateway: Any) ->
     assert list(met) == []
     far_end.getPeer = far_end.getHost = None  # type: ignore[assignment,method-assign]  # as one without its socket
     assert (list(peer.channels()), peer.channel_count, peer.user_name, peer.vhost_name) == ([], 0, "", "")
-    assert peer.facts().peer_port == 50_000
+    assert peer.info().peer_port == 50_000
     peer.tick()
     peer.update_flow_control()
     assert peer not in house.broker.connections

@@ -23,9 +23,9 @@ class Parrot(Machine):
     ``work 3`` is three turns' work, and is said when it is done.
     """
 
-    def __init__(self, driver: Driver, speaker: Any) -> None:
+    def __init__(self, driver: Driver, participant: Any) -> None:
         self.driver = driver
-        self.outbox = Outbox(speaker)
+        self.outbox = Outbox(participant)
         self.has_published = False
         self.is_held = False
         self.is_busy = False
@@ -92,8 +92,8 @@ class ParrotServer(PeerProtocol):
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway.broker, gateway.turn, StructuredLog("parrot"), LOGIN_TIMEOUT_S)
-        self.parrot = Parrot(self, self.line)
-        self.line.connect(self.parrot)
+        self.parrot = Parrot(self, self.io)
+        self.io.connect(self.parrot)
 
 
 class Transport(StringTransport):
@@ -237,11 +237,11 @@ def test_the_broker_reaches_the_machine(peer: Peer) -> None:
 
 def test_a_listing_shows_who_it_is_and_what_went_by(peer: Peer) -> None:
     peer.say(b"12345")
-    facts = peer.server.facts()
+    facts = peer.server.info()
     assert (facts.protocol, facts.state, facts.is_tls) == ("Parrot 1", "entering", False)
     assert (facts.peer_host, facts.peer_port) == ("192.168.1.1", 54321)
     assert (facts.received, facts.sent) == ((5, 1), (5, 1))
     assert peer.server.name == "192.168.1.1:54321 -> 10.0.0.1:12345"
     assert (peer.server.user_name, peer.server.vhost_name, peer.server.channel_count) == ("polly", "", 0)
     peer.machine.way = Phase.OPEN
-    assert peer.server.facts().state == "running"
+    assert peer.server.info().state == "running"

@@ -105,7 +105,7 @@ def test_who_does_not_log_in_is_cut_off_in_time() -> None:
 def test_what_a_listing_shows() -> None:
     gateway = Gateway()
     peer = opened("5000,7000", gateway)
-    facts = peer.facts()
+    facts = peer.info()
     assert (facts.protocol, facts.state, facts.timeout_s) == ("STOMP 1.2", "running", 5)
     assert facts.auth_mechanism == "PLAIN"
     told = {"product": "STOMP client", "session": "session-token-1", "client_id": "robot"}
@@ -118,5 +118,5 @@ def test_what_a_listing_shows() -> None:
 
 
 def test_before_it_is_open_it_has_no_version() -> None:
-    facts = Peer(Gateway()).facts()
+    facts = Peer(Gateway()).info()
     assert (facts.protocol, facts.state) == ("STOMP", "entering")

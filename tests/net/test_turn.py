@@ -36,7 +36,7 @@ class Events(list[str]):
         self.append("journal")
 
 
-class Speaker(turns.Speaker):
+class TurnParticipant(turns.TurnParticipant):
     def __init__(self, name: str, events: Events, awaken_in: str = "") -> None:
         self.name = name
         self.events = events
@@ -58,16 +58,16 @@ class Speaker(turns.Speaker):
             speak(self.events, self)
 
 
-def speak(events: Events, speaker: Speaker) -> None:
-    """Have a speaker say something at the end of the turn, confirms among it."""
-    events.turn.schedule_flush(speaker)
-    events.turn.defer_confirms(speaker)
+def speak(events: Events, participant: TurnParticipant) -> None:
+    """Have a participant say something at the end of the turn, confirms among it."""
+    events.turn.schedule_flush(participant)
+    events.turn.defer_confirms(participant)
 
 
 def test_the_journal_goes_first_and_nobody_is_sent_to_before_all_ended_their_turn() -> None:
     events = Events()
     for name in "ab":
-        speak(events, Speaker(name, events))
+        speak(events, TurnParticipant(name, events))
     assert events == []
     events.turn.end()
     assert events == ["journal", "a.end_turn", "b.end_turn", "a.flush", "b.flush"]
@@ -75,18 +75,18 @@ def test_the_journal_goes_first_and_nobody_is_sent_to_before_all_ended_their_tur
 
 def test_who_owes_nothing_is_not_asked_for_it() -> None:
     events = Events()
-    events.turn.schedule_flush(Speaker("a", events))
-    speak(events, Speaker("b", events))
+    events.turn.schedule_flush(TurnParticipant("a", events))
+    speak(events, TurnParticipant("b", events))
     events.turn.end()
     assert events == ["journal", "b.end_turn", "a.flush", "b.flush"]
 
 
 @pytest.mark.parametrize("act", [Turn.schedule_flush, Turn.defer_confirms])
-def test_a_turn_is_scheduled_once(act: Callable[[Turn, Speaker], None]) -> None:
+def test_a_turn_is_scheduled_once(act: Callable[[Turn, TurnParticipant], None]) -> None:
     events = Events()
-    act(events.turn, Speaker("a", events))
+    act(events.turn, TurnParticipant("a", events))
     events.turn.touch()
-    act(events.turn, Speaker("b", events))
+    act(events.turn, TurnParticipant("b", events))
     assert len(events.schedule.turns) == 1
 
 
@@ -96,7 +96,7 @@ def test_a_turn_that_nobody_touched_is_not_scheduled() -> None:
 
 def test_an_ended_turn_asks_nobody_twice() -> None:
     events = Events()
-    speak(events, Speaker("a", events))
+    speak(events, TurnParticipant("a", events))
     events.turn.end()
     events.clear()
     events.turn.end()
@@ -106,7 +106,7 @@ def test_an_ended_turn_asks_nobody_twice() -> None:
 def test_who_is_awakened_while_a_turn_ends_belongs_to_the_next() -> None:
     for moment in ("end_turn", "flush"):
         events = Events()
-        speak(events, Speaker("a", events, awaken_in=moment))
+        speak(events, TurnParticipant("a", events, awaken_in=moment))
         events.turn.end()
         assert events == ["journal", "a.end_turn", "a.flush"]
         assert len(events.schedule.turns) == 2
@@ -114,7 +114,7 @@ def test_who_is_awakened_while_a_turn_ends_belongs_to_the_next() -> None:
         assert events[3:] == ["journal", "a.end_turn", "a.flush"]
 
 
-class Broken(Speaker):
+class Broken(TurnParticipant):
     """Breaks at one of the two steps."""
 
     def _say(self, what: str) -> None:
@@ -127,14 +127,14 @@ class Broken(Speaker):
 def test_a_broken_speaker_is_told_and_the_others_are_served(step: str) -> None:
     events = Events()
     speak(events, Broken(step, events))
-    speak(events, Speaker("b", events))
+    speak(events, TurnParticipant("b", events))
     events.turn.end()
     assert f"{step}.fail" in events
     assert events[-1] == "b.flush"
     assert "b.end_turn" in events
 
 
-class Worker(turns.Speaker):
+class Worker(turns.TurnParticipant):
     """Has work for so many shares, each of which takes ``seconds`` and is ``work`` units."""
 
     def __init__(self, name: str, events: Events, shares: int, seconds: float = TURN_S, work: int = 1000) -> None:

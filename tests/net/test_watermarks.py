@@ -22,14 +22,14 @@ class Memory:
         self.takes_s = 0.0
         self.tries = 0
 
-    def give_back(self) -> None:
+    def trim_heap(self) -> None:
         self.tries += 1
         self.used -= self.free
         self.free = 0
         self.now_s += self.takes_s
 
     def relief(self) -> Relief:
-        return Relief(lambda: self.now_s, self.give_back, lambda: self.used)
+        return Relief(lambda: self.now_s, self.trim_heap, lambda: self.used)
 
 
 def test_what_is_free_is_given_back_and_not_counted() -> None:

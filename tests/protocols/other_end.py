@@ -76,8 +76,8 @@ class OtherEnd(Generic[Spoken, Heard]):
         self._is_reading = True
         self._house = house
         self._heard: list[Heard] = []
-        self.line = ConnectionIO(self, house.broker.journal, house.turn)
-        self.line.wire = SocketWriter(Transport(self), self.line.congested)
+        self.io = ConnectionIO(self, house.broker.journal, house.turn)
+        self.io.writer = SocketWriter(Transport(self), self.io.congested)
 
     @property
     def is_reading(self) -> bool:
@@ -87,7 +87,7 @@ class OtherEnd(Generic[Spoken, Heard]):
     @is_reading.setter
     def is_reading(self, is_reading: bool) -> None:
         self._is_reading = is_reading
-        self.line.congested(not is_reading)
+        self.io.congested(not is_reading)
 
     def take(self, data: bytes) -> None:
         """Hear what was sent."""
@@ -100,7 +100,7 @@ class OtherEnd(Generic[Spoken, Heard]):
     def join(self, machine: Spoken) -> None:
         """Be one of the broker's connections."""
         self.machine = machine
-        self.line.connect(machine)
+        self.io.connect(machine)
         self._house.broker.connections.add(self)
 
     def go_on(self) -> None:
@@ -112,7 +112,7 @@ class OtherEnd(Generic[Spoken, Heard]):
         """The transport breaks."""
         self._house.broker.connections.remove(self)
         self.machine.lost()
-        self.line.cut()
+        self.io.cut()
         self._house.settle()
 
     # What a subclass adds
@@ -136,8 +136,8 @@ class OtherEnd(Generic[Spoken, Heard]):
         self.log_lines.append((event, details))
 
     def hang_up(self) -> None:
-        self.line.is_ending = True
-        self.line.outbox.wake()
+        self.io.is_ending = True
+        self.io.outbox.wake()
 
     def opened(self) -> None:
         self._house.broker.connections.entered(self)
@@ -145,12 +145,12 @@ class OtherEnd(Generic[Spoken, Heard]):
     def publishing(self) -> None:
         self.update_flow_control()
 
-    # What the line asks for
+    # Called by ``io``
 
     def fail(self) -> None:
-        raise AssertionError("something broke on the line")
+        raise AssertionError("an internal error occurred")
 
-    def weigh_reading(self) -> None:
+    def update_reading(self) -> None:
         pass
 
     # What the broker asks of any peer

@@ -109,7 +109,7 @@ class Peer(Protocol):
         """How many channels are open."""
         ...
 
-    def facts(self) -> ConnectionInfo:
+    def info(self) -> ConnectionInfo:
         """Tell what a listing shows of it."""
         ...
 

@@ -44,7 +44,7 @@ def exchange_counts(exchange: Exchange) -> Counts:
 
 def octets(peer: Peer) -> Counts:
     """Return how many bytes a connection received and sent."""
-    facts = peer.facts()
+    facts = peer.info()
     return {"recv_oct": facts.received[0], "send_oct": facts.sent[0]}
 
 

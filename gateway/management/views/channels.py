@@ -30,12 +30,12 @@ class OpenChannel(NamedTuple):
     @property
     def origin(self) -> Origin:
         """Where it is, as consumers tell it."""
-        return Origin(self.peer.name, self.facts.number, self.peer.user_name, self.peer.facts().protocol)
+        return Origin(self.peer.name, self.facts.number, self.peer.user_name, self.peer.info().protocol)
 
 
 def connection_view(call: Call, peer: Peer) -> Fields:
     """Return a connection."""
-    facts, counts = peer.facts(), octets(peer)
+    facts, counts = peer.info(), octets(peer)
     fields = with_rates(counts, counts, call.trend(key_of(peer)), OCTETS) | tls_fields(facts.tls)
     name = facts.client_properties.get("connection_name")
     if isinstance(name, str):
@@ -73,7 +73,7 @@ def connection_view(call: Call, peer: Peer) -> Fields:
 def channel_view(call: Call, channel: OpenChannel) -> Fields:
     """Return a channel."""
     peer, facts = channel
-    connection, key = peer.facts(), channel_key(channel.peer, facts.number)
+    connection, key = peer.info(), channel_key(channel.peer, facts.number)
     counts = channel_counts(facts)
     idle_since_ms = call.context.statistics.idle_since_ms(key)
     fields: Fields = {

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gateway.net.outbox import Outbox
-from gateway.net.turn import Speaker
+from gateway.net.turn import TurnParticipant
 
 
 class PacketOutbox(Outbox):
@@ -11,8 +11,8 @@ class PacketOutbox(Outbox):
 
     __slots__ = ("packets",)
 
-    def __init__(self, speaker: Speaker) -> None:
-        super().__init__(speaker)
+    def __init__(self, participant: TurnParticipant) -> None:
+        super().__init__(participant)
         self.packets = 0
 
     def write(self, frame: bytes) -> None:

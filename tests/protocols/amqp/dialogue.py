@@ -95,7 +95,7 @@ class Peer(OtherEnd[Connection, Heard]):
         self.gateway = gateway
         self._octets = 0
         self._ear = FrameReader()
-        self.join(Connection(gateway.settings, self, self.line))
+        self.join(Connection(gateway.settings, self, self.io))
 
     # What a test does
 
@@ -158,7 +158,7 @@ class Peer(OtherEnd[Connection, Heard]):
     def channel_count(self) -> int:
         return self.machine.channel_count
 
-    def facts(self) -> ConnectionInfo:
+    def info(self) -> ConnectionInfo:
         address = ("127.0.0.1", 5672, "127.0.0.1", 50000)
         return ConnectionInfo(
             "AMQP 0-9-1",
@@ -175,7 +175,7 @@ class Peer(OtherEnd[Connection, Heard]):
         )
 
     def channels(self) -> list[ChannelInfo]:
-        return self.machine.channel_facts()
+        return self.machine.channel_infos()
 
     def update_flow_control(self) -> None:
         alarms = self.gateway.broker.alarms

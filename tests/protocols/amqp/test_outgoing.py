@@ -7,7 +7,7 @@ from pamqp.base import Frame
 
 from gateway.kernel.messages.message import Message, Properties
 from gateway.net.outbox import HIGH_WATER, Outbox
-from gateway.net.turn import Speaker
+from gateway.net.turn import TurnParticipant
 from gateway_amqp.deliveries import DeliveryWriter
 from gateway_amqp.header import AMQP
 from gateway_amqp.properties import encode_properties
@@ -16,7 +16,7 @@ FRAME_MAX = 4096
 ROOM = FRAME_MAX - 8
 
 
-class Woken(Speaker):
+class Woken(TurnParticipant):
     def __init__(self) -> None:
         self.count = 0
 
@@ -49,10 +49,10 @@ def test_what_promises_durability_waits_for_it_and_what_is_behind_waits_too() ->
     outbox.write(b"behind")
     outbox.promise(5)
     outbox.write(b"five")
-    assert (outbox.awaited, outbox.take(2)) == (3, ([b"before"], 6))
-    assert (outbox.awaited, outbox.take(2)) == (3, ([], 0))
-    assert (outbox.take(4), outbox.awaited) == (([b"three", b"behind"], 11), 5)
-    assert (outbox.take(5), outbox.awaited, outbox.size) == (([b"five"], 4), 0, 0)
+    assert (outbox.awaited_lsn, outbox.take(2)) == (3, ([b"before"], 6))
+    assert (outbox.awaited_lsn, outbox.take(2)) == (3, ([], 0))
+    assert (outbox.take(4), outbox.awaited_lsn) == (([b"three", b"behind"], 11), 5)
+    assert (outbox.take(5), outbox.awaited_lsn, outbox.size) == (([b"five"], 4), 0, 0)
 
 
 def test_a_promise_may_be_made_for_what_was_written_already() -> None:
@@ -72,18 +72,18 @@ def test_a_promise_may_be_made_for_what_was_written_already() -> None:
 def test_an_outbox_closes_at_high_water_and_says_when_it_opens_again() -> None:
     outbox = Outbox(Woken())
     outbox.write(bytes(HIGH_WATER))
-    assert (outbox.weigh(), outbox.is_open) == (False, False)
+    assert (outbox.update_is_open(), outbox.is_open) == (False, False)
     outbox.take(0)
-    assert (outbox.weigh(), outbox.is_open) == (True, True)
-    assert outbox.weigh() is False
+    assert (outbox.update_is_open(), outbox.is_open) == (True, True)
+    assert outbox.update_is_open() is False
 
 
 def test_a_congested_outbox_stays_closed_though_it_is_empty() -> None:
     outbox = Outbox(Woken())
     outbox.is_congested = True
-    assert (outbox.weigh(), outbox.is_open) == (False, False)
+    assert (outbox.update_is_open(), outbox.is_open) == (False, False)
     outbox.is_congested = False
-    assert (outbox.weigh(), outbox.is_open) == (True, True)
+    assert (outbox.update_is_open(), outbox.is_open) == (True, True)
 
 
 def content(channel: int, method: Frame, properties: commands.Basic.Properties, body: bytes) -> bytes:

@@ -96,7 +96,7 @@ class Client(OtherEnd[Connection, Heard]):
         self.welcome = Heard("nothing")
         self.backlog: list[str] = []
         self._ear = FrameReader(version)
-        self.join(Connection(gateway.settings, self, self.line))
+        self.join(Connection(gateway.settings, self, self.io))
 
     # What a test does
 
@@ -169,7 +169,7 @@ class Client(OtherEnd[Connection, Heard]):
         """What stands for the end of the connection."""
         return CLOSED
 
-    def facts(self) -> ConnectionInfo:
+    def info(self) -> ConnectionInfo:
         address = ("127.0.0.1", 1883, "127.0.0.1", 50000)
         return ConnectionInfo("MQTT", "running", *address, False, 0, "", {}, 0, 0, 60, (0, 0), (0, 0))
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.net.machine import GONE
+from gateway.net.machine import CLOSED_MACHINE
 from tests.garbage import collect
 from tests.protocols.mqtt.dialogue import Client, Gateway
 
@@ -25,7 +25,7 @@ def no_collector() -> Iterator[None]:
 def leave(client: Client) -> None:
     """The transport is gone, and whoever moved its bytes lets go of the machine."""
     client.lose()
-    client.machine = GONE  # type: ignore[assignment]  # as ``PeerProtocol`` does, to which any machine is good
+    client.machine = CLOSED_MACHINE  # type: ignore[assignment]  # as ``PeerProtocol`` does, to which any machine is good
 
 
 @pytest.mark.parametrize("version", [4, 5])

@@ -157,7 +157,7 @@ class Client(OtherEnd[Connection, Heard]):
         self.version = version
         self.welcome = Heard("nothing")
         self._unread = b""
-        self.join(Connection(gateway.settings, self, self.line))
+        self.join(Connection(gateway.settings, self, self.io))
 
     # What a test does
 
@@ -223,12 +223,12 @@ class Client(OtherEnd[Connection, Heard]):
         """What stands for the end of the connection."""
         return CLOSED
 
-    def facts(self) -> ConnectionInfo:
+    def info(self) -> ConnectionInfo:
         address = ("127.0.0.1", 61613, "127.0.0.1", 50000)
         return ConnectionInfo("STOMP", "running", *address, False, 0, "", {}, 0, 0, 60, (0, 0), (0, 0))
 
     def channels(self) -> list[ChannelInfo]:
-        return self.machine.channel_facts()
+        return self.machine.channel_infos()
 
     def tick(self) -> None:
         self.machine.mind_consumers()
