@@ -30,7 +30,7 @@ class LoginPoller:
         """The descriptor that is reported when a connection in the inner epoll is ready."""
         return self._newcomers.fileno()
 
-    def let_in(self, descriptor: int) -> None:
+    def promote(self, descriptor: int) -> None:
         """Move a descriptor to the outer epoll; harmless when it is there already."""
         flags = self._flags_of.pop(descriptor, None)
         if flags is not None:

@@ -9,7 +9,7 @@ from wsproto.utilities import LocalProtocolError
 from zope.interface import implementer  # type: ignore[import-untyped]
 
 #: Attributes that a protocol over WebSocket may use of the connection below, unchanged.
-_PASSED_ON: Final = ("getPeer", "getHost", "setTcpNoDelay", "abortConnection", "getPeerCertificate", "let_in")
+_PASSED_ON: Final = ("getPeer", "getHost", "setTcpNoDelay", "abortConnection", "getPeerCertificate", "promote")
 
 
 class MessageTransport:

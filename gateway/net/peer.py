@@ -149,9 +149,9 @@ class PeerProtocol(Protocol):
 
     def opened(self) -> None:
         """Move the connection to the established ones and log it."""
-        let_in = getattr(self.transport, "let_in", None)
-        if let_in is not None:
-            let_in()
+        promote = getattr(self.transport, "let_in", None)
+        if promote is not None:
+            promote()
         self._broker.connections.entered(self)
         self.log("connection in use", user=self.user_name, vhost=self.vhost_name)
 

@@ -25,9 +25,9 @@ class ServerTransport(tcp.Server):
     If it has a ``ConnectionIO``, that reads the socket directly, without Twisted's classes.
     """
 
-    def let_in(self) -> None:
+    def promote(self) -> None:
         """Poll it at normal priority from now on: its client has logged in."""
-        self.reactor.login_poller.let_in(self.fileno())
+        self.reactor.login_poller.promote(self.fileno())
 
     def read_by(self, io: ConnectionIO) -> None:
         """Let a ``ConnectionIO`` read the socket from now on."""

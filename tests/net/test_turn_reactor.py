@@ -151,7 +151,7 @@ def test_who_was_let_in_is_served_before_the_many_who_were_not() -> None:
     def then():
         if len(guests) == COUNT:
             guests.append(None)
-            guests[-2].transport.let_in()
+            guests[-2].transport.promote()
             for client in clients[:-1]: client.send(b"login")
             clients[-1].send(b"ping")
         if b"ping" in heard:
@@ -170,7 +170,7 @@ def test_those_who_leave_together_are_seen_off_a_few_in_each_turn_and_all_in_the
     counts = []
     def then():
         if len(guests) < COUNT: return
-        for guest in guests: guest.transport.let_in()
+        for guest in guests: guest.transport.promote()
         for client in clients: client.close()
         clients.clear()
         counts.append(len(lost))
