@@ -1,1 +1,3 @@
-"""The tests: a package by declaration, so that no installed package of this name (gmqtt brings one) comes first."""
+"""The tests, declared as a package, so that no installed package named ``tests`` is imported instead (gmqtt has
+one).
+"""

@@ -1,13 +1,13 @@
-"""Clocks for tests of long work: time passes while work is done, because the work looks at the clock."""
+"""A clock for tests of long work: it advances each time the work reads it."""
 
 from gateway.testing.clock import FakeClock
 
-#: How long the work between two looks at the clock takes, in seconds.
+#: Duration of the work between two reads of the clock, in seconds.
 LOOK_S = 0.001
 
 
 class TickingClock(FakeClock):
-    """Each look at ``monotonic_s`` takes a millisecond while the clock ``is_ticking``."""
+    """Each read of ``monotonic_s`` takes a millisecond while the clock ``is_ticking``."""
 
     def __init__(self, is_ticking: bool = True) -> None:
         super().__init__()
@@ -19,5 +19,5 @@ class TickingClock(FakeClock):
         return super().monotonic_s() + self._spent_s
 
     def pass_without_calls(self, seconds: float) -> None:
-        """Let time pass as a busy reactor does: calls that fall due are made by the next ``advance``."""
+        """Advance as a busy reactor does: calls that fall due are made by the next ``advance``."""
         self._now_s += seconds

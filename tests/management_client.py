@@ -11,7 +11,7 @@ _LOGIN: Final = "Basic " + base64.b64encode(b"guest:guest").decode()
 
 
 def request(gateway: Gateway, method: str, path: str, fields: Any = None) -> Any:
-    """Make a request below ``/api/``; return what the JSON of the answer says, ``None`` for none."""
+    """Make a request below ``/api/``; return the decoded JSON, ``None`` for an empty answer."""
     host, port = gateway.addresses["management"]
     content = None if fields is None else json.dumps(fields).encode()
     headers = {"Authorization": _LOGIN, "Content-Type": "application/json"}
@@ -22,10 +22,10 @@ def request(gateway: Gateway, method: str, path: str, fields: Any = None) -> Any
 
 
 def put(gateway: Gateway, path: str, fields: Any) -> None:
-    """Make or change something."""
+    """Send a PUT request."""
     request(gateway, "PUT", path, fields)
 
 
 def get(gateway: Gateway, path: str) -> Any:
-    """Ask for something."""
+    """Send a GET request."""
     return request(gateway, "GET", path)

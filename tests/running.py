@@ -1,4 +1,4 @@
-"""A gateway as a child process: started, asked, killed or stopped, and started again on the same data."""
+"""A gateway as a child process, which can be stopped or killed and restarted on the same data."""
 
 import resource
 import signal
@@ -14,7 +14,7 @@ from tests.interop.broker import PROJECT, Broker
 
 HOST: Final = "127.0.0.1"
 
-#: What listens unless told not to, without a certificate and with one.
+#: The listeners that are enabled by default, without a certificate and with one.
 LISTENERS: Final = ("amqp", "management", "mqtt", "web_mqtt", "stomp", "web_stomp")
 TLS_LISTENERS: Final = ("amqps", "mqtts", "stomps")
 
@@ -23,10 +23,10 @@ STOP_TIMEOUT_S: Final = 10.0
 
 
 class Gateway:
-    """One data directory, and the child process that serves it while there is one.
+    """One data directory, and the child process that serves it.
 
-    Each start takes free ports, read from what the gateway prints. The log of all starts is in one file. ``options``
-    are further words of its command line, ``environment`` takes the place of the variables of the tests.
+    Each start uses free ports, read from the gateway's output. The log of all starts is in one file. ``options``
+    are added to the command line, ``environment`` replaces the environment of the tests.
     """
 
     def __init__(self, directory: Path, *settings: str) -> None:
@@ -41,31 +41,31 @@ class Gateway:
         self._log = directory / "gateway.log"
         self._child: subprocess.Popen[bytes] | None = None
 
-    # Starting and ending
+    # Start and stop
 
     def start(self, *settings: str) -> "Gateway":
-        """Start it and wait until it listens; ``settings`` hold for this start alone."""
-        assert self._child is None, "it runs already"
+        """Start it and wait until it listens; ``settings`` apply only to this start."""
+        assert self._child is None, "the gateway is already running"
         self._spawn(settings)
         return self.wait_until_ready()
 
     def wait_until_ready(self) -> "Gateway":
-        """Wait until it prints what listens where."""
+        """Wait until it prints its listeners."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while "is running" not in self.output or not self.output.endswith("\n"):
-            assert self.child.poll() is None, f"exited with code {self.child.returncode}:\n{self.log}"
+            assert self.child.poll() is None, f"the gateway exited with code {self.child.returncode}:\n{self.log}"
             assert time.monotonic() < deadline, f"does not start:\n{self.log}"
             time.sleep(0.01)
         self.addresses = dict(_addresses(self.output))
         return self
 
     def run_to_end(self, *settings: str) -> int:
-        """Start it expecting that it ends by itself; return the exit code."""
+        """Start it and wait for its exit; return the exit code."""
         self._spawn(settings)
         return self._wait(START_TIMEOUT_S)
 
     def kill(self) -> None:
-        """End it as a power cut ends a process: SIGKILL."""
+        """Kill it with SIGKILL, as a power failure would."""
         self.child.kill()
         self._wait(STOP_TIMEOUT_S)
 
@@ -80,7 +80,7 @@ class Gateway:
         return self.start(*settings)
 
     def end(self) -> None:
-        """Make sure that no process is left."""
+        """Ensure that no process is left."""
         if self._child is not None:
             self.kill()
 
@@ -105,31 +105,31 @@ class Gateway:
             child.wait()
             raise AssertionError(f"it took more than {timeout_s} s to end:\n{self.log}") from None
 
-    # What is known of it
+    # State
 
     @property
     def child(self) -> "subprocess.Popen[bytes]":
         """The running process."""
-        assert self._child is not None, "it does not run"
+        assert self._child is not None, "the gateway is not running"
         return self._child
 
     @property
     def broker(self) -> Broker:
-        """Where its AMQP listener is, as the default user."""
+        """The address of its AMQP listener, with the default user."""
         return Broker(*self.addresses["amqp"], pid=self.child.pid)
 
     @property
     def output(self) -> str:
-        """What the present run printed on its standard output."""
+        """The standard output of the current run."""
         return self._output.read_text(errors="replace")
 
     @property
     def log(self) -> str:
-        """What all runs wrote on their standard error streams."""
+        """The standard error output of all runs."""
         return self._log.read_text(errors="replace")
 
     def log_has(self, text: str, timeout_s: float = 10.0) -> str:
-        """Wait for a line of the log that holds ``text``, and return it."""
+        """Wait for a log line that contains ``text``, and return it."""
         deadline = time.monotonic() + timeout_s
         while True:
             for line in self.log.splitlines():
@@ -139,15 +139,15 @@ class Gateway:
             time.sleep(0.02)
 
     def resident_memory(self) -> int:
-        """The bytes of memory that it occupies (RSS)."""
+        """The resident memory in bytes (RSS)."""
         return self._status("VmRSS")
 
     def private_memory(self) -> int:
-        """The bytes of memory that it holds for itself, without pages of files."""
+        """The private memory in bytes, without pages of files."""
         return self._status("RssAnon")
 
     def limit_files(self, size: int | None) -> None:
-        """Let no file of it grow beyond ``size``, as a full disk would; ``None`` makes room again."""
+        """Limit the size of its files to ``size``, as a full disk would; ``None`` removes the limit."""
         _, hard = resource.prlimit(self.child.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(self.child.pid, resource.RLIMIT_FSIZE, (hard if size is None else size, hard))
 
@@ -155,12 +155,12 @@ class Gateway:
         for line in Path(f"/proc/{self.child.pid}/status").read_text().splitlines():
             if line.startswith(f"{name}:"):
                 return int(line.split()[1]) * 1024
-        raise AssertionError(f"the system does not tell {name}")
+        raise AssertionError(f"/proc has no {name}")
 
 
 @contextmanager
 def gateway_in(directory: Path, *settings: str) -> Iterator[Gateway]:
-    """Run a gateway for as long as the block lasts. It may end in the block, and start again."""
+    """Run a gateway within the block. It may be stopped and restarted in the block."""
     gateway = Gateway(directory, *settings)
     try:
         yield gateway.start()
@@ -170,7 +170,7 @@ def gateway_in(directory: Path, *settings: str) -> Iterator[Gateway]:
 
 @contextmanager
 def running_gateway(directory: Path, *settings: str) -> Iterator[Broker]:
-    """Run a gateway for as long as the block lasts; stopping it by SIGTERM must succeed."""
+    """Run a gateway within the block; stopping it with SIGTERM must succeed."""
     with gateway_in(directory, *settings) as gateway:
         yield gateway.broker
         exit_code = gateway.stop()
@@ -178,7 +178,7 @@ def running_gateway(directory: Path, *settings: str) -> Iterator[Broker]:
 
 
 def _addresses(output: str) -> Iterator[tuple[str, tuple[str, int]]]:
-    """Yield what listens where, from lines such as ``amqp   127.0.0.1:5672``."""
+    """Yield the listeners, from lines such as ``amqp 127.0.0.1:5672``."""
     for line in output.splitlines():
         words = line.split()
         if line.startswith("  ") and len(words) == 2 and words[1].startswith(f"{HOST}:"):

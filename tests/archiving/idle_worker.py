@@ -1,4 +1,4 @@
-"""A worker that does nothing by itself: a test looks at what it is asked, and answers."""
+"""A worker that records requests and answers them only when a test says so."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +31,7 @@ class IdleWorker:
 
 
 class FilingStore(MemoryStore):
-    """The memory engine, with segments in files, once they are ``put_into`` a directory."""
+    """The memory engine, with segments in files after ``put_into``."""
 
     directory: Path | None = None
 

@@ -1,4 +1,4 @@
-"""From sealed segments of streams to requests for Arrow files: of streams that are read as columns, each once."""
+"""Arrow files of sealed stream segments: requested once each, for streams that are read in columnar form."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from tests.archiving.idle_worker import FilingStore, IdleWorker
 
 
 class Reader:
-    """A broker with a stream, and who has it encoded."""
+    """A broker with a stream and its encoder."""
 
     def __init__(self, directory: Path, *, wants_all: bool = False) -> None:
         self.directory = directory
@@ -29,7 +29,7 @@ class Reader:
         return stream
 
     def seal(self, stream: Stream, times: int = 1) -> None:
-        """Let the stream have sealed segments of one message each."""
+        """Give the stream sealed segments of one message each."""
         for _ in range(times):
             vhost = self.broker.vhost
             vhost.publish(vhost.default_exchange, Message("", stream.name, header_of(), b"body"))
@@ -43,7 +43,7 @@ class Reader:
         return [Path(head["path"]).name[-8 - 20 : -7] for head in self.worker.heads]
 
     def encode(self) -> None:
-        """Do what the worker is asked, and answer."""
+        """Do the requested work and answer."""
         arrow_path(Path(self.worker.heads[-1]["path"])).write_bytes(b"")
         self.worker.answer()
 
@@ -55,12 +55,12 @@ def reader(tmp_path: Path) -> Reader:
     return reader
 
 
-def test_a_stream_that_nobody_reads_is_not_encoded(reader: Reader) -> None:
+def test_a_stream_without_columnar_readers_is_not_encoded(reader: Reader) -> None:
     reader.seal(reader.declare(), 3)
     assert reader.worker.asked == []
 
 
-def test_a_stream_that_is_read_is_encoded_one_segment_at_a_time_and_goes_on_so(reader: Reader) -> None:
+def test_the_segments_of_a_read_stream_are_encoded_one_at_a_time(reader: Reader) -> None:
     stream = reader.declare()
     reader.seal(stream, 2)
     for _ in range(3):
@@ -86,7 +86,7 @@ def test_every_stream_is_encoded_if_all_are_wanted(tmp_path: Path) -> None:
     assert reader.worker.heads[-1]["queue"] == "after"
 
 
-def test_after_a_restart_a_stream_that_was_read_is_still_wanted_and_nothing_is_made_twice(tmp_path: Path) -> None:
+def test_after_a_restart_only_missing_files_of_a_read_stream_are_encoded(tmp_path: Path) -> None:
     first = Reader(tmp_path)
     stream = first.declare()
     first.seal(stream, 3)
@@ -99,7 +99,7 @@ def test_after_a_restart_a_stream_that_was_read_is_still_wanted_and_nothing_is_m
     assert [Path(head["path"]) for head in first.worker.heads] == [first.path(stream, 0), first.path(stream, 2)]
 
 
-def test_a_segment_in_no_file_yet_is_looked_for_again(reader: Reader) -> None:
+def test_a_segment_not_yet_in_a_file_is_polled(reader: Reader) -> None:
     stream = reader.declare()
     reader.encoding.want(stream)
     reader.store.directory = None
@@ -119,7 +119,7 @@ def test_a_segment_that_cannot_be_encoded_is_tried_again(reader: Reader) -> None
     assert len(reader.worker.asked) == 2
 
 
-def test_a_file_of_a_segment_that_is_gone_meanwhile_goes_too(reader: Reader) -> None:
+def test_the_arrow_file_of_a_segment_truncated_meanwhile_is_removed(reader: Reader) -> None:
     stream = reader.declare()
     reader.encoding.want(stream)
     reader.seal(stream)
@@ -129,7 +129,7 @@ def test_a_file_of_a_segment_that_is_gone_meanwhile_goes_too(reader: Reader) -> 
     assert not path.exists()
 
 
-def test_a_deleted_stream_is_not_encoded_any_more(reader: Reader) -> None:
+def test_a_deleted_stream_is_no_longer_encoded(reader: Reader) -> None:
     stream = reader.declare()
     reader.encoding.want(stream)
     reader.seal(stream, 2)
@@ -138,10 +138,11 @@ def test_a_deleted_stream_is_not_encoded_any_more(reader: Reader) -> None:
     assert len(reader.worker.asked) == 1
 
 
-# ---- For somebody who waits -----------------------------------------------------------------------------------------
+# ---- Urgent requests
+# ------------------------------------------------------------------------------------------------
 
 
-def test_who_waits_for_a_segment_goes_first_and_hears_when_it_is_there(reader: Reader) -> None:
+def test_an_urgent_segment_is_encoded_first_and_its_caller_is_notified(reader: Reader) -> None:
     stream, told = reader.declare(), []
     reader.seal(stream, 3)
     reader.encoding.encode_now(stream, stream.segments[2], told.append)
@@ -154,7 +155,7 @@ def test_who_waits_for_a_segment_goes_first_and_hears_when_it_is_there(reader: R
     assert told == [True, True]
 
 
-def test_what_is_there_or_cannot_be_is_told_at_once(reader: Reader) -> None:
+def test_an_existing_or_impossible_file_is_reported_immediately(reader: Reader) -> None:
     stream, told = reader.declare(), []
     reader.seal(stream)
     arrow_path(reader.path(stream, 0)).write_bytes(b"")
@@ -164,7 +165,7 @@ def test_what_is_there_or_cannot_be_is_told_at_once(reader: Reader) -> None:
     assert told == [True, False]
 
 
-def test_a_failure_is_told_to_who_waits(reader: Reader) -> None:
+def test_a_failure_is_reported_to_the_waiting_caller(reader: Reader) -> None:
     stream, told = reader.declare(), []
     reader.seal(stream)
     reader.encoding.encode_now(stream, stream.segments[0], told.append)

@@ -1,4 +1,4 @@
-"""From sealed segments of archives to requests for files: one at a time, in order, until each is done."""
+"""Parquet files of sealed archive segments: requested one at a time, in order, with retries."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from tests.archiving.idle_worker import FilingStore, IdleWorker
 
 
 class Office:
-    """A broker whose queues are archived in segments of one message, and who has files made of them."""
+    """A broker whose queues are archived in segments of one message, with its archive writer."""
 
     def __init__(self, tmp_path: Path, *, has_files: bool = True) -> None:
         self.store = FilingStore()
@@ -53,7 +53,7 @@ def office(tmp_path: Path) -> Office:
     return office
 
 
-def test_a_segment_is_asked_for_by_its_path_and_let_go_when_it_is_filed(office: Office, tmp_path: Path) -> None:
+def test_a_segment_is_requested_by_path_and_truncated_when_written(office: Office, tmp_path: Path) -> None:
     archive = office.publish("orders")
     [head] = office.worker.heads
     assert head["path"] == str(tmp_path / f"{archive.record.id}-{0:020}.chunks")
@@ -66,7 +66,7 @@ def test_a_segment_is_asked_for_by_its_path_and_let_go_when_it_is_filed(office: 
     assert (len(archive.log), office.told(), office.touched) == (0, ["archive.filed"], 1)
 
 
-def test_one_segment_is_filed_at_a_time_in_order_and_no_archive_starves(office: Office) -> None:
+def test_segments_are_written_one_at_a_time_in_order_and_no_archive_starves(office: Office) -> None:
     for queue in ("a", "a", "a", "b"):
         office.publish(queue)
     order = []
@@ -77,7 +77,7 @@ def test_one_segment_is_filed_at_a_time_in_order_and_no_archive_starves(office: 
     assert len(office.worker.asked) == 4
 
 
-def test_a_segment_that_the_store_has_in_no_file_yet_is_looked_for_again(tmp_path: Path) -> None:
+def test_a_segment_not_yet_in_a_file_is_polled(tmp_path: Path) -> None:
     office = Office(tmp_path)
     office.publish("orders")
     office.broker.advance(POLL_INTERVAL_S)
@@ -87,7 +87,7 @@ def test_a_segment_that_the_store_has_in_no_file_yet_is_looked_for_again(tmp_pat
     assert len(office.worker.asked) == 1
 
 
-def test_what_cannot_be_filed_is_tried_again_and_others_go_on(office: Office) -> None:
+def test_a_failed_write_is_retried_and_other_archives_proceed(office: Office) -> None:
     failing = office.publish("failing")
     office.publish("fine")
     office.worker.answer("the disk is full")
@@ -101,7 +101,7 @@ def test_what_cannot_be_filed_is_tried_again_and_others_go_on(office: Office) ->
     assert not failing.waiting
 
 
-def test_without_files_a_segment_goes_by_the_pipe_in_parts(tmp_path: Path) -> None:
+def test_without_files_a_segment_is_sent_by_pipe_in_parts(tmp_path: Path) -> None:
     office = Office(tmp_path, has_files=False)
     office.broker.kernel.archivists.rules = ArchiveRules(segment_size=3 * PART_SIZE)
     for _ in range(4):
@@ -119,7 +119,7 @@ def test_without_files_a_segment_goes_by_the_pipe_in_parts(tmp_path: Path) -> No
     assert [end for _, end in parts[:-1]] == [begin for begin, _ in parts[1:]]
 
 
-def test_an_archive_whose_virtual_host_goes_is_not_filed_any_more(office: Office) -> None:
+def test_the_archive_of_a_deleted_virtual_host_is_no_longer_written(office: Office) -> None:
     office.publish("a")
     office.publish("b")
     office.broker.kernel.delete_vhost("/")

@@ -1,4 +1,4 @@
-"""Certificates for the tests of TLS: an authority, and what it signs."""
+"""A certificate authority for the tests of TLS."""
 
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 
 
 class Authority:
-    """Signs certificates, and keeps them with their keys as PEM files in a directory."""
+    """Signs certificates and stores them with their keys as PEM files in a directory."""
 
     def __init__(self, directory: Path, name: str = "authority") -> None:
         self._directory = directory
@@ -21,7 +21,7 @@ class Authority:
         self.certificate = self._written(f"{name}.pem", certificate.public_bytes(serialization.Encoding.PEM))
 
     def sign(self, common_name: str) -> tuple[Path, Path]:
-        """Return the files of a new certificate, good for 127.0.0.1 too, and of its key."""
+        """Return the files of a new certificate, valid for 127.0.0.1 too, and of its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = self._signed(_named(common_name), key.public_key(), is_authority=False)
         private = key.private_bytes(

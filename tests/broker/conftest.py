@@ -1,4 +1,4 @@
-"""Whole-process tests: a gateway as a child, real sockets, stock clients."""
+"""Tests of the whole process: a gateway as a child process, real sockets, existing clients."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,7 +15,7 @@ from tests.running import Gateway
 
 @pytest.fixture
 def gateway(tmp_path: Path) -> Iterator[Gateway]:
-    """A gateway that is not started yet; whatever runs when the test ends is killed."""
+    """Yield a gateway that is not started yet; a process still running at the end of the test is killed."""
     gateway = Gateway(tmp_path)
     yield gateway
     gateway.end()
@@ -26,9 +26,9 @@ Connect = Callable[..., BlockingConnection]
 
 @pytest.fixture
 def connect(gateway: Gateway) -> Iterator[Connect]:
-    """Open pika connections to the gateway of the test, or to the one that is given.
+    """Return a function that opens pika connections to the gateway of the test or to a given one.
 
-    When the test ends the gateway is killed, then they are closed.
+    At the end of the test the gateway is killed before the connections are closed.
     """
     opened: list[BlockingConnection] = []
 
@@ -37,7 +37,7 @@ def connect(gateway: Gateway) -> Iterator[Connect]:
         return opened[-1]
 
     yield open_connection
-    gateway.end()  # else a connection that is blocked would wait for the answer to its close
+    gateway.end()  # otherwise a blocked connection would wait for the reply to its close
     for connection in opened:
         with suppress(AMQPError):
             connection.close()

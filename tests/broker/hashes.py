@@ -1,4 +1,4 @@
-"""Users whose passwords are hashed in each way RabbitMQ knows: base64 of a salt and the digest of salt and password."""
+"""Users with every password hash that RabbitMQ supports: base64 of a salt and the digest of salt and password."""
 
 import base64
 import hashlib
@@ -7,12 +7,12 @@ from typing import Final
 
 SALT: Final = b"\x90\x8d\xc6\x0a"
 
-#: User to algorithm; the password of each is its name followed by ``'s secret``.
+#: User to algorithm; the password of each user is the name followed by ``'s secret``.
 USERS: Final = {"by-sha256": "sha256", "by-sha512": "sha512", "by-md5": "md5"}
 
 
 def definitions() -> str:
-    """Return a definitions file with these users, who may do anything in the default virtual host."""
+    """Return definitions of these users, with all permissions in the default virtual host."""
     users = [
         {
             "name": user,

@@ -1,4 +1,4 @@
-"""A store with many queues, filled without a broker process, so that a start takes some time."""
+"""A store with many queues, written without a broker process, which makes the next start slow."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ _STEP = 5_000
 
 
 def fill(data: Path, queues: int) -> None:
-    """Put the user guest, and durable queues ``q0``, ``q1``, ... with a binding each into a new data directory."""
+    """Create a data directory with the user guest and durable queues ``q0``, ``q1``, ... with one binding each."""
     data.mkdir(mode=0o700)
     store = LmdbStore(data, call_in_kernel=lambda call: None)
     user = UserRecord("guest", hash_password("guest"), DEFAULT_ALGORITHM, ["administrator"], {})

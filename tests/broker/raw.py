@@ -1,4 +1,4 @@
-"""AMQP by hand, for tests that must be fast, or rude: frames put together once and sent as bytes."""
+"""AMQP by prebuilt bytes, for tests that need speed or send invalid sequences."""
 
 import socket
 import struct
@@ -12,7 +12,7 @@ def frame(method: bytes, channel: int = 0) -> bytes:
     return struct.pack(">BHI", 1, channel, len(method)) + method + b"\xce"
 
 
-#: A whole login, sent at once: start-ok, tune-ok, open of the virtual host, open of channel 1.
+#: A whole login in one write: start-ok, tune-ok, open of the virtual host, open of channel 1.
 LOGIN: Final = HEADER + b"".join(
     (
         frame(b"\x00\x0a\x00\x0b" + bytes(4) + b"\x05PLAIN" + b"\x00\x00\x00\x0c\x00guest\x00guest" + b"\x05en_US"),
@@ -21,7 +21,7 @@ LOGIN: Final = HEADER + b"".join(
         frame(b"\x00\x14\x00\x0a\x00", channel=1),
     )
 )
-#: An exclusive queue of the broker's naming, and a consumer on it.
+#: An exclusive server-named queue with a consumer.
 QUEUE_AND_CONSUMER: Final = frame(b"\x00\x32\x00\x0a\x00\x00\x00\x04" + bytes(4), channel=1) + frame(
     b"\x00\x3c\x00\x14\x00\x00\x00\x00\x00" + bytes(4), channel=1
 )
@@ -33,17 +33,17 @@ DECLARED: Final = b"\x00\x32\x00\x0b"
 
 
 def heard(peer: socket.socket, answer: bytes) -> bytes:
-    """Read until the broker has said this; return all it said."""
+    """Read until the broker has sent this answer; return everything received."""
     said = b""
     while answer not in said:
         data = peer.recv(65536)
-        assert data, "the broker hung up"
+        assert data, "the broker closed the connection"
         said += data
     return said
 
 
 def declare(queue: str) -> bytes:
-    """Declare a durable queue; the answer comes when it, and all before it, is on disk."""
+    """Declare a durable queue; declare-ok arrives when the declaration is on disk."""
     return frame(b"\x00\x32\x00\x0a\x00\x00" + _short(queue) + b"\x02" + bytes(4), channel=1)
 
 
@@ -55,12 +55,12 @@ def publish(queue: str, body: bytes) -> bytes:
 
 
 def consume(queue: str) -> bytes:
-    """Consume without acknowledgements, under the tag ``c``."""
+    """Consume without acknowledgements, with the tag ``c``."""
     return frame(b"\x00\x3c\x00\x14\x00\x00" + _short(queue) + b"\x01c" + b"\x02" + bytes(4), channel=1)
 
 
 def delivery_size(queue: str, body: bytes) -> int:
-    """Return how many bytes a delivery has: to the tag ``c``, of a message with a delivery mode and nothing else."""
+    """Return the size of a delivery to the tag ``c``, of a message with only a delivery mode."""
     method = 4 + len(_short("c")) + 8 + 1 + len(_short("")) + len(_short(queue))
     return 8 + method + 8 + 15 + 8 + len(body)
 

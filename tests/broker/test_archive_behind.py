@@ -1,4 +1,4 @@
-"""A worker that does not keep up: who publishes into the archive waits, and nobody else; what waits can be seen."""
+"""A slow columnar worker: only publishers into the archive are blocked, and the backlog is visible."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ __all__ = ["connect", "gateway"]
 SETTINGS = ("archive.segment_size=64KiB", "archive.max_backlog=1MiB", "archive.segment_age_s=1")
 BODY = bytes(10_000)
 
-#: More than may wait, with what is under way on the socket.
+#: More than the archive may buffer, including the data in the socket buffers.
 TOO_MUCH = 20_000_000
 
 
@@ -38,7 +38,7 @@ def archive(gateway: Gateway) -> dict[str, Any]:
     return found
 
 
-def test_who_fills_an_archive_waits_for_the_worker_and_nobody_else(gateway: Gateway, connect: Connect) -> None:
+def test_only_publishers_into_a_full_archive_are_blocked(gateway: Gateway, connect: Connect) -> None:
     gateway.start(*SETTINGS)
     put(gateway, "policies/%2F/keep", {"pattern": "^kept$", "apply-to": "queues", "definition": {"archive": True}})
     filling = connect()
@@ -56,8 +56,8 @@ def test_who_fills_an_archive_waits_for_the_worker_and_nobody_else(gateway: Gate
     while not blocked:
         kept.basic_publish("", "kept", BODY)
         filling.process_data_events(0.005)
-    assert blocked == ["the archive is behind"]
-    wait_until(lambda: archive(gateway)["held_back"], "nobody is held back")
+    assert blocked == ["the archive has a backlog"]
+    wait_until(lambda: archive(gateway)["held_back"], "no publisher is blocked")
     assert archive(gateway)["waiting_bytes"] > 2**20
 
     free = connect().channel()
@@ -71,7 +71,7 @@ def test_who_fills_an_archive_waits_for_the_worker_and_nobody_else(gateway: Gate
     deadline = time.monotonic() + 20
     while not unblocked:
         filling.process_data_events(0.05)
-        assert time.monotonic() < deadline, "it has to wait for ever"
+        assert time.monotonic() < deadline, "the publisher stays blocked"
     kept.basic_publish("", "kept", BODY)
-    wait_until(lambda: not archive(gateway)["waiting_bytes"], "it is never through")
+    wait_until(lambda: not archive(gateway)["waiting_bytes"], "the publisher is not unblocked")
     assert not archive(gateway)["held_back"]

@@ -1,4 +1,4 @@
-"""From clients of three protocols to files: what is published is in the table, with both engines, and its trace."""
+"""Archive files of messages from three protocols and of their trace, with both storage engines."""
 
 import time
 from collections.abc import Callable

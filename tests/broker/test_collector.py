@@ -1,4 +1,4 @@
-"""Garbage is collected in bounded pieces: what grows old is frozen, and young cycles are freed."""
+"""Garbage collection in bounded pieces: old objects are frozen, young cycles are freed."""
 
 import gc
 import weakref
@@ -10,7 +10,7 @@ from gateway.node.garbage_collector import FULL_INTERVAL_S, GarbageCollector
 
 
 class Node:
-    """One end of a cycle."""
+    """One object of a cycle."""
 
     def __init__(self) -> None:
         self.me = self
@@ -43,7 +43,7 @@ def grow(objects: int) -> list[list[int]]:
     return [[number] for number in range(objects)]
 
 
-def test_no_collection_walks_more_than_some_objects(collector: GarbageCollector) -> None:
+def test_no_collection_traverses_more_than_a_bounded_number_of_objects(collector: GarbageCollector) -> None:
     kept = []
     full: list[int] = []
     gc.callbacks.append(lambda phase, info: full.append(len(gc.get_objects(2))) if info["generation"] == 2 else None)
@@ -59,7 +59,7 @@ def test_no_collection_walks_more_than_some_objects(collector: GarbageCollector)
     assert collector.longest_ms > 0
 
 
-def test_cycles_that_die_young_are_freed(collector: GarbageCollector) -> None:
+def test_young_cycles_are_freed(collector: GarbageCollector) -> None:
     references = []
     kept = []
     for _ in range(8):
@@ -69,7 +69,7 @@ def test_cycles_that_die_young_are_freed(collector: GarbageCollector) -> None:
     assert [reference() for reference in references[:4]] == [None] * 4
 
 
-def test_a_frozen_cycle_is_freed_when_everything_is_collected(collector: GarbageCollector, time: Time) -> None:
+def test_a_frozen_cycle_is_freed_by_a_full_collection(collector: GarbageCollector, time: Time) -> None:
     node = Node()
     reference = weakref.ref(node)
     gc.freeze()
@@ -82,7 +82,7 @@ def test_a_frozen_cycle_is_freed_when_everything_is_collected(collector: Garbage
     assert collector.full_collections == 1
 
 
-def test_everything_is_collected_at_most_once_a_minute(collector: GarbageCollector, time: Time) -> None:
+def test_full_collections_run_at_most_once_a_minute(collector: GarbageCollector, time: Time) -> None:
     time.now_s += FULL_INTERVAL_S
     assert collector.collect_all()
     assert not collector.collect_all()

@@ -1,4 +1,4 @@
-"""What the first start puts into an empty store, and the second leaves as it is."""
+"""The defaults that the first start writes into an empty store and that later starts keep."""
 
 from pathlib import Path
 from typing import cast
@@ -12,7 +12,7 @@ from tests.running import Gateway
 
 
 def entity(data: Path, kind: type[Entity]) -> Entity:
-    """Return the one entity of a kind in the store of a gateway that is stopped."""
+    """Return the single entity of a kind in the store of a stopped gateway."""
     store = LmdbStore(data, call_in_kernel=lambda call: None)
     try:
         entities = [change.entity for change in store.recover() if isinstance(change, Put)]
@@ -22,7 +22,7 @@ def entity(data: Path, kind: type[Entity]) -> Entity:
     return only
 
 
-def test_the_default_user_can_log_in_by_its_password_and_by_scram(gateway: Gateway) -> None:
+def test_the_default_user_can_log_in_with_its_password_and_with_scram(gateway: Gateway) -> None:
     gateway.start("default_pass=secret").stop()
     user = cast(UserRecord, entity(gateway.data, UserRecord))
     credential = ScramCredential.parse(user.scram_sha_256)
@@ -31,7 +31,7 @@ def test_the_default_user_can_log_in_by_its_password_and_by_scram(gateway: Gatew
     assert scram_credential("secret", credential.salt) == credential
 
 
-def test_a_secret_is_drawn_once_for_each_store(gateway: Gateway, tmp_path: Path) -> None:
+def test_each_store_has_its_own_secret(gateway: Gateway, tmp_path: Path) -> None:
     gateway.start().stop()
     first = cast(SecretRecord, entity(gateway.data, SecretRecord))
     assert (first.name, len(first.value)) == ("scram", 32)

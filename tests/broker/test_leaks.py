@@ -1,4 +1,4 @@
-"""What clients leave behind is given back: connections, channels, consumers, queues, whatever way they end."""
+"""Resources of clients are released however their connections end: connections, channels, consumers, queues."""
 
 import socket
 import struct
@@ -15,8 +15,8 @@ from tests.interop.broker import Broker
 from tests.interop.pika_client import fetch, parameters
 from tests.running import Gateway
 
-#: What may stay although nothing is left: caches that fill, memory the allocator keeps for the next use, and objects
-#: that refer to each other, of which Python collects many at a time; peaks are compared, each of several collections.
+#: Allowed growth: caches that fill, memory the allocator reuses, and reference cycles that Python collects in
+#: batches. Peaks over several collections are compared.
 TOLERANCE: Final = 3 * 2**20
 
 Visit = Callable[[Broker], None]
@@ -47,7 +47,7 @@ def silent(broker: Broker) -> None:
 
 
 def growth(gateway: Gateway, visit: Callable[[], None], visits: int) -> int:
-    """Return by how many bytes the broker's memory peaks higher in a second series of visits than in a first."""
+    """Return by how many bytes the peak of the broker's memory grows in a second series of visits."""
 
     def peak() -> int:
         return max(_memory_after(gateway, visit, visits // 20) for _ in range(20))
@@ -100,7 +100,7 @@ def test_messages_leave_nothing_behind(gateway: Gateway, connect: Connect) -> No
     assert growth(gateway, visit, 60) < TOLERANCE
 
 
-def test_exclusive_queues_are_gone_with_their_connection(gateway: Gateway, connect: Connect) -> None:
+def test_exclusive_queues_are_deleted_with_their_connection(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     watching = connect()
     with pika.BlockingConnection(parameters(gateway.broker)) as connection:

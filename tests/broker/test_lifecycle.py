@@ -1,4 +1,4 @@
-"""Starting: what is printed, what stops the start, in one line and with which exit code."""
+"""The start: its output, and the errors that prevent it, each in one line and with its exit code."""
 
 import socket
 import subprocess
@@ -20,7 +20,7 @@ UNAVAILABLE: Final = 69
 
 
 def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run the command line to its end."""
+    """Run the command line until it exits."""
     return subprocess.run(
         [sys.executable, "-m", "gateway", *arguments],
         cwd=PROJECT,
@@ -33,17 +33,17 @@ def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 def complaint(gateway: Gateway) -> str:
-    """Return the one line that says why the gateway did not start."""
+    """Return the one line with the reason why the gateway did not start."""
     lines = [line for line in gateway.log.splitlines() if line.startswith("gateway: ")]
     assert len(lines) == 1, gateway.log
     assert "Traceback" not in gateway.log
     return lines[0].removeprefix("gateway: ")
 
 
-# What is printed
+# Output
 
 
-def test_it_prints_what_listens_where_and_what_to_try(gateway: Gateway) -> None:
+def test_the_start_prints_the_listeners_and_a_first_command(gateway: Gateway) -> None:
     gateway.start()
     lines = gateway.output.splitlines()
     port = gateway.addresses["amqp"][1]
@@ -57,13 +57,13 @@ def test_it_prints_what_listens_where_and_what_to_try(gateway: Gateway) -> None:
     assert all(f"amqp://guest:guest@127.0.0.1:{port}/%2F " in line for line in lines[8:])
 
 
-def test_port_0_is_a_free_port_that_is_printed(gateway: Gateway, connect: Connect) -> None:
+def test_port_0_selects_a_free_port_and_prints_it(gateway: Gateway, connect: Connect) -> None:
     gateway.start("amqp.port=0")
     assert gateway.addresses["amqp"][1] > 1023
     assert connect().is_open
 
 
-def test_a_listener_that_is_off_does_not_listen(gateway: Gateway) -> None:
+def test_a_disabled_listener_does_not_listen(gateway: Gateway) -> None:
     gateway.start(*(f"{listener}.port=off" for listener in LISTENERS))
     assert gateway.addresses == {}
     assert gateway.stop() == 0
@@ -76,7 +76,7 @@ def test_overrides_reach_the_broker(gateway: Gateway, connect: Connect) -> None:
     assert (tuned.heartbeat, tuned.frame_max, tuned.channel_max) == (7, 8192, 3)
 
 
-def test_what_a_file_says_an_override_changes(gateway: Gateway, tmp_path: Path) -> None:
+def test_an_override_changes_a_setting_of_the_file(gateway: Gateway, tmp_path: Path) -> None:
     file = tmp_path / "gateway.toml"
     file.write_text("[amqp]\nheartbeat_s = 5\nframe_max = 4096\n")
     checked = command("check", "--config", str(file), "--set", "amqp.heartbeat_s=6")
@@ -85,7 +85,7 @@ def test_what_a_file_says_an_override_changes(gateway: Gateway, tmp_path: Path) 
     assert checked.stderr == ""
 
 
-def test_check_says_what_is_wrong_and_starts_nothing(tmp_path: Path) -> None:
+def test_check_prints_the_errors_and_starts_nothing(tmp_path: Path) -> None:
     file = tmp_path / "gateway.toml"
     file.write_text('bind = "localhost"\n[amqp]\nport = 70000\n')
     checked = command("check", "--config", str(file), "--data", str(tmp_path / "data"))
@@ -95,10 +95,10 @@ def test_check_says_what_is_wrong_and_starts_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-# What stops the start
+# Errors at the start
 
 
-def test_a_port_in_use(gateway: Gateway) -> None:
+def test_a_port_in_use_stops_the_start(gateway: Gateway) -> None:
     with socket.create_server((HOST, 0)) as taken:
         port = taken.getsockname()[1]
         assert gateway.run_to_end(f"amqp.port={port}") == CONFIGURATION
@@ -106,7 +106,7 @@ def test_a_port_in_use(gateway: Gateway) -> None:
     assert gateway.output == ""
 
 
-def test_a_data_directory_in_use(gateway: Gateway, tmp_path: Path) -> None:
+def test_a_data_directory_in_use_stops_the_start(gateway: Gateway, tmp_path: Path) -> None:
     gateway.start()
     second = Gateway(tmp_path / "second", f"data={gateway.data}")
     second.data = gateway.data
@@ -116,14 +116,14 @@ def test_a_data_directory_in_use(gateway: Gateway, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["/proc/gateway", "file/data"])
-def test_a_data_directory_that_cannot_be_made(place: str, gateway: Gateway, tmp_path: Path) -> None:
+def test_a_data_directory_that_cannot_be_created_stops_the_start(place: str, gateway: Gateway, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     gateway.data = tmp_path / place
     assert gateway.run_to_end() == UNAVAILABLE
     assert complaint(gateway).startswith(f"the data directory {gateway.data} cannot be used: ")
 
 
-def test_a_store_that_is_none(gateway: Gateway) -> None:
+def test_an_invalid_store_stops_the_start(gateway: Gateway) -> None:
     gateway.data.mkdir()
     (gateway.data / "data.mdb").write_bytes(b"not a store" * 1000)
     assert gateway.run_to_end() == UNAVAILABLE
@@ -141,7 +141,7 @@ def test_a_broken_plugin_does_not_stop_the_start(gateway: Gateway, tmp_path: Pat
     assert connect().is_open
 
 
-def test_a_plugin_directory_that_others_may_write_to(gateway: Gateway, tmp_path: Path) -> None:
+def test_a_plugin_directory_writable_by_others_stops_the_start(gateway: Gateway, tmp_path: Path) -> None:
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     plugins.chmod(0o777)
@@ -149,14 +149,14 @@ def test_a_plugin_directory_that_others_may_write_to(gateway: Gateway, tmp_path:
     assert complaint(gateway).startswith(f"plugins_dir: {plugins} must belong to root or to the user of the broker")
 
 
-def test_definitions_that_cannot_be_applied(gateway: Gateway, tmp_path: Path) -> None:
+def test_definitions_that_cannot_be_applied_stop_the_start(gateway: Gateway, tmp_path: Path) -> None:
     file = tmp_path / "definitions.json"
     file.write_text('{"queues": [{"name": "q", "vhost": "absent"}]}')
     assert gateway.run_to_end(f"load_definitions={file}") == CONFIGURATION
     assert complaint(gateway).startswith(f"{file}: ")
 
 
-def test_a_log_file_that_cannot_be_written(gateway: Gateway) -> None:
+def test_a_log_file_that_cannot_be_written_stops_the_start(gateway: Gateway) -> None:
     assert gateway.run_to_end("log.file=/proc/none/gateway.log") == CONFIGURATION
     assert complaint(gateway).startswith("log.file: ")
 
@@ -164,7 +164,7 @@ def test_a_log_file_that_cannot_be_written(gateway: Gateway) -> None:
 # Definitions and users
 
 
-def test_users_with_hashes_of_every_kind_log_in(gateway: Gateway, connect: Connect, tmp_path: Path) -> None:
+def test_users_with_every_kind_of_hash_can_log_in(gateway: Gateway, connect: Connect, tmp_path: Path) -> None:
     file = tmp_path / "definitions.json"
     file.write_text(definitions())
     gateway.start(f"load_definitions={file}")
@@ -174,7 +174,7 @@ def test_users_with_hashes_of_every_kind_log_in(gateway: Gateway, connect: Conne
             connect(credentials=pika.PlainCredentials(user, "wrong"))
 
 
-def test_the_example_of_definitions_is_loaded_and_used(gateway: Gateway, connect: Connect) -> None:
+def test_the_example_definitions_can_be_loaded_and_used(gateway: Gateway, connect: Connect) -> None:
     gateway.start(f"load_definitions={PROJECT}/etc/definitions.json")
     channel = connect(virtual_host="shop", credentials=pika.PlainCredentials("orders", "orders-demo")).channel()
     channel.confirm_delivery()
@@ -184,7 +184,7 @@ def test_the_example_of_definitions_is_loaded_and_used(gateway: Gateway, connect
     assert channel.basic_get("orders.unrouted")[2] == b"nobody asked"
 
 
-def test_definitions_are_applied_again_without_harm(gateway: Gateway, connect: Connect) -> None:
+def test_definitions_can_be_applied_again(gateway: Gateway, connect: Connect) -> None:
     definitions = f"load_definitions={PROJECT}/etc/definitions.json"
     gateway.start(definitions)
     assert gateway.stop() == 0
@@ -202,6 +202,6 @@ def test_the_default_user_and_virtual_host_are_those_of_the_settings(tmp_path: P
             pika.BlockingConnection(parameters(gateway.broker))
 
 
-def test_a_user_that_is_no_loopback_user_may_be_guest_too(gateway: Gateway, connect: Connect) -> None:
+def test_a_user_outside_loopback_users_may_be_named_guest(gateway: Gateway, connect: Connect) -> None:
     gateway.start("loopback_users=[]")
     assert connect().is_open

@@ -1,4 +1,4 @@
-"""What strangers can make of the log: no secret in it, and no more than a little of it."""
+"""Log entries caused by unauthenticated clients: no secrets, and a bounded number of lines."""
 
 import socket
 
@@ -18,7 +18,7 @@ SECRETS = [
 
 
 def said(gateway: Gateway, data: bytes) -> bytes:
-    """Send these bytes to the STOMP listener; return everything that is answered until it closes the connection."""
+    """Send these bytes to the STOMP listener; return all answers until it closes the connection."""
     answer = b""
     with socket.create_connection(gateway.addresses["stomp"], timeout=20) as client:
         client.sendall(data)
@@ -28,7 +28,7 @@ def said(gateway: Gateway, data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("data", SECRETS)
-def test_the_log_has_no_secret_that_a_client_misplaced(gateway: Gateway, data: bytes) -> None:
+def test_secrets_in_the_wrong_place_are_not_logged(gateway: Gateway, data: bytes) -> None:
     gateway.start("log.level=debug")
     assert b"ERROR\n" in said(gateway, data)
     gateway.log_has("connection closed")

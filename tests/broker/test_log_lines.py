@@ -1,4 +1,4 @@
-"""What the log says of connections: who, from where, into which virtual host, and why it ended; never a password."""
+"""Log entries of connections: user, address, virtual host and reason of the end; never a password."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def about(gateway: Gateway, connection: BlockingConnection) -> list[str]:
     return [line for line in gateway.log.splitlines() if name in line]
 
 
-def test_a_connection_has_a_line_for_each_step(gateway: Gateway, connect: Connect) -> None:
+def test_each_step_of_a_connection_is_logged(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     lines = about(gateway, connect())
     steps = [line for line in lines if any(event in line for event in EVENTS)]
@@ -35,7 +35,7 @@ def test_a_connection_has_a_line_for_each_step(gateway: Gateway, connect: Connec
     assert re.search(r'user=guest vhost=/ reason="closed by the client: 200 Normal shutdown"$', steps[3])
 
 
-def test_json_lines_are_objects_with_the_same_facts(gateway: Gateway, connect: Connect) -> None:
+def test_json_lines_are_objects_with_the_same_fields(gateway: Gateway, connect: Connect) -> None:
     gateway.start("log.format=json")
     about(gateway, connect())
     entries: list[dict[str, Any]] = [json.loads(line) for line in gateway.log.splitlines()]
@@ -47,7 +47,7 @@ def test_json_lines_are_objects_with_the_same_facts(gateway: Gateway, connect: C
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", entry["time"]) for entry in entries)
 
 
-def test_an_error_says_what_the_client_was_told(gateway: Gateway, connect: Connect) -> None:
+def test_an_error_is_logged_as_it_was_sent_to_the_client(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     channel = connect().channel()
     with pytest.raises(ChannelClosedByBroker) as closed:
@@ -55,7 +55,7 @@ def test_an_error_says_what_the_client_was_told(gateway: Gateway, connect: Conne
     assert closed.value.reply_text in gateway.log_has("channel error")
 
 
-def test_a_connection_that_breaks_off_has_a_last_line(gateway: Gateway) -> None:
+def test_a_lost_connection_has_a_last_line(gateway: Gateway) -> None:
     gateway.start()
     connection = pika.BlockingConnection(parameters(gateway.broker))
     connection._impl._transport._sock.shutdown(socket.SHUT_RDWR)

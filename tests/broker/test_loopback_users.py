@@ -1,4 +1,4 @@
-"""``guest`` may come from this machine alone, whatever the password: the connection machine with a peer from afar."""
+"""``guest`` may log in only from this machine, whatever the password. The peer addresses are simulated."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.protocols.amqp.dialogue import Gateway, Peer, start_ok
 
 
 @pytest.mark.parametrize("host", ["192.0.2.7", "2001:db8::7"])
-def test_guest_is_refused_from_afar(host: str) -> None:
+def test_guest_is_refused_from_a_remote_address(host: str) -> None:
     peer = Peer(Gateway(), host)
     peer.send(PROTOCOL_HEADER)
     peer.send(start_ok("\0guest\0guest"))
@@ -17,13 +17,13 @@ def test_guest_is_refused_from_afar(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_guest_may_come_from_here(host: str) -> None:
+def test_guest_may_log_in_from_a_loopback_address(host: str) -> None:
     peer = Peer(Gateway(), host)
     peer.open()
     assert (peer.user_name, peer.vhost_name) == ("guest", "/")
 
 
-def test_another_user_may_come_from_afar() -> None:
+def test_another_user_may_log_in_from_a_remote_address() -> None:
     gateway = Gateway()
     gateway.add_user("orders", "secret", "/")
     peer = Peer(gateway, "192.0.2.7")

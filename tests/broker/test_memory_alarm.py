@@ -1,4 +1,4 @@
-"""The memory alarm goes when its cause is gone: clients that left are noticed, and what was freed is given back."""
+"""The memory alarm is cleared when its cause is gone: disconnected clients are noticed and memory is returned."""
 
 import socket
 import struct
@@ -37,7 +37,7 @@ def connected(gateway: Gateway, channels: int = 1) -> socket.socket:
 
 
 def half_a_message(channel: int, size: int) -> bytes:
-    """A publish of which the last byte is missing."""
+    """Return the frames of a publish without its last byte."""
     method = frame(b"\x00\x3c\x00\x28\x00\x00\x00\x04none\x00", channel)
     header = struct.pack(">HHQHB", 60, 0, size, 0x1000, 1)
     parts = [method, struct.pack(">BHI", 2, channel, len(header)) + header + b"\xce"]
@@ -50,7 +50,7 @@ def half_a_message(channel: int, size: int) -> bytes:
 
 
 def message(queue: bytes, body: bytes) -> bytes:
-    """A whole transient message."""
+    """Return the frames of a transient message."""
     method = frame(b"\x00\x3c\x00\x28\x00\x00\x00" + bytes((len(queue),)) + queue + b"\x00", 1)
     header = struct.pack(">HHQHB", 60, 0, len(body), 0x1000, 1)
     framed = struct.pack(">BHI", 2, 1, len(header)) + header + b"\xce"
@@ -64,7 +64,7 @@ def send_until_held_back(peer: socket.socket, what: bytes, most: int) -> None:
             peer.sendall(what)
 
 
-def test_the_alarm_goes_after_many_unacknowledged_messages_were_acknowledged(gateway: Gateway) -> None:
+def test_the_alarm_is_cleared_after_many_messages_are_acknowledged(gateway: Gateway) -> None:
     gateway.start("memory_high_watermark=200MiB")
     publisher, consumer = connected(gateway), connected(gateway)
     consumer.sendall(frame(b"\x00\x32\x00\x0a\x00\x00\x01q\x00" + bytes(4), 1))
@@ -81,7 +81,7 @@ def test_the_alarm_goes_after_many_unacknowledged_messages_were_acknowledged(gat
     send_until_held_back(publisher, message(b"q", bytes(10_000)), 25_000)
     eventually(lambda: has_alarm(gateway), "raised", 10)
     deadline = time.monotonic() + 10
-    while has_alarm(gateway):  # what the broker had read before the alarm goes on being delivered
+    while has_alarm(gateway):  # data that the broker read before the alarm is still delivered
         consumer.sendall(frame(b"\x00\x3c\x00\x50" + bytes(8) + b"\x01", 1))
         assert time.monotonic() < deadline, f"not cleared, {read[0]} bytes delivered"
         time.sleep(0.5)
@@ -90,7 +90,7 @@ def test_the_alarm_goes_after_many_unacknowledged_messages_were_acknowledged(gat
     reader.join(10)
 
 
-def test_memory_goes_back_to_the_system_once_unfinished_bodies_are_gone(gateway: Gateway) -> None:
+def test_memory_is_returned_to_the_system_after_unfinished_bodies_are_dropped(gateway: Gateway) -> None:
     gateway.start("memory_high_watermark=300MiB", "amqp.heartbeat_s=0", "amqp.max_held_size=1GiB")
     before = gateway.private_memory()
     peers = []
@@ -98,17 +98,17 @@ def test_memory_goes_back_to_the_system_once_unfinished_bodies_are_gone(gateway:
         peer = connected(gateway, channels=9)
         peers.append(peer)
         peer.settimeout(1.5)
-        with suppress(TimeoutError):  # it is held back
+        with suppress(TimeoutError):  # the publisher is blocked
             for channel in range(1, 9):
                 peer.sendall(half_a_message(channel, 15 * MIB))
     assert gateway.private_memory() > before + 200 * MIB
     for peer in peers:
         peer.close()
-    eventually(lambda: gateway.private_memory() < 160 * MIB, "given back", 15)  # nothing is, below half of the mark
+    eventually(lambda: gateway.private_memory() < 160 * MIB, "given back", 15)  # no publisher is blocked below half of the watermark
     eventually(lambda: not has_alarm(gateway), "cleared", 2)
 
 
-def test_a_client_that_is_gone_is_noticed_while_it_is_held_back(gateway: Gateway) -> None:
+def test_a_disconnected_client_is_noticed_while_it_is_blocked(gateway: Gateway) -> None:
     gateway.start("memory_high_watermark=150MiB", "amqp.heartbeat_s=0", "amqp.max_held_size=1GiB")
     peer = connected(gateway)
     peer.sendall(frame(b"\x00\x5a\x00\x0a", 1))  # tx.select

@@ -1,4 +1,4 @@
-"""Secrets in every place where clients put them, rightly or not: none of them is in the log, at any level."""
+"""Secrets in every field that clients fill, in valid and invalid places: no log level writes them."""
 
 import json
 import socket
@@ -22,7 +22,7 @@ def talking(gateway: Gateway) -> Gateway:
 
 
 def tell(gateway: Gateway, listener: str, *messages: bytes) -> bytes:
-    """Send messages, each after an answer to the last; return all that is heard until nothing more comes."""
+    """Send messages, each after the answer to the last; return all answers until no more arrive."""
     heard = b""
     with socket.create_connection(gateway.addresses[listener], timeout=0.7) as peer:
         for message in messages:
@@ -135,7 +135,7 @@ def test_http(talking: Gateway) -> None:
 
 
 def require_silence(gateway: Gateway) -> None:
-    """Insist that no secret is in the log, which did tell of what happened."""
+    """Assert that no secret is in the log, which must have recorded the event."""
     assert gateway.stop() == 0
     log = gateway.log
     assert "debug" in log or "warning" in log

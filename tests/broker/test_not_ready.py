@@ -1,4 +1,4 @@
-"""While a broker with much to recover starts, each port tells clients so within a second, and a signal stops it."""
+"""During a long recovery each port answers within a second that the broker is not ready, and a signal stops it."""
 
 import json
 import shutil
@@ -19,16 +19,16 @@ from tests.running import HOST, Gateway
 
 QUEUES = 60_000
 
-#: How long a port may take to answer, in seconds: a second, and room for a busy machine.
+#: Maximum time until an answer, in seconds: one second, plus a margin for a busy machine.
 ANSWER_S = 3.0
 
-#: What every answer says.
+#: The beginning of every answer.
 STARTING = "the broker is starting, "
 
 
 @pytest.fixture(scope="module")
 def many_queues(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory whose recovery takes some seconds."""
+    """Return a data directory whose recovery takes some seconds."""
     data = tmp_path_factory.mktemp("many") / "data"
     fill(data, QUEUES)
     return data
@@ -36,7 +36,7 @@ def many_queues(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def ports(gateway: Gateway, many_queues: Path) -> dict[str, int]:
-    """The ports of a gateway that was just started on that data, and recovers."""
+    """Return the ports of a gateway that has just started on that data and recovers."""
     shutil.copytree(many_queues, gateway.data)
     ports = {name: free_port() for name in ("amqp", "mqtt", "stomp", "management")}
     gateway._spawn(tuple(f"{name}.port={port}" for name, port in ports.items()))
@@ -52,7 +52,7 @@ def ports(gateway: Gateway, many_queues: Path) -> dict[str, int]:
 
 
 def exchange(port: int, request: bytes) -> bytes:
-    """Send bytes and return the answer up to the end of the connection, or of the first second of silence."""
+    """Send bytes; return the answer up to the end of the connection, or until a second without data."""
     with socket.create_connection((HOST, port), timeout=ANSWER_S) as peer:
         peer.sendall(request)
         answer = b""
@@ -62,7 +62,7 @@ def exchange(port: int, request: bytes) -> bytes:
 
 
 def health(port: int) -> tuple[int, str | None, dict[str, object]]:
-    """Ask for a health check; return status, ``Retry-After`` and body."""
+    """Request a health check; return status, ``Retry-After`` and body."""
     connection = HTTPConnection(HOST, port, timeout=ANSWER_S)
     connection.request("GET", "/api/health/checks/ready-to-serve-clients")
     response = connection.getresponse()
@@ -95,13 +95,13 @@ def test_each_port_answers_that_the_broker_is_not_ready(
         client.loop(0.1)
     assert codes == [(0x88, True)]
 
-    assert gateway.output == "", "it is announced before it is ready"
+    assert gateway.output == "", "the listeners are announced before the broker is ready"
     gateway.log_has("recovered", timeout_s=60)
     gateway.wait_until_ready()
     assert connect().channel().queue_declare(f"q{QUEUES - 1}", passive=True).method.message_count == 0
 
 
-def test_pika_connects_when_the_broker_is_ready_if_it_may_try_again(gateway: Gateway, ports: dict[str, int]) -> None:
+def test_pika_connects_with_retries_when_the_broker_is_ready(gateway: Gateway, ports: dict[str, int]) -> None:
     parameters = pika.ConnectionParameters(HOST, ports["amqp"], connection_attempts=100, retry_delay=0.5)
     connection = pika.BlockingConnection(parameters)
     assert connection.channel().queue_declare("q0", passive=True).method.queue == "q0"

@@ -1,4 +1,4 @@
-"""Plugins of the operator's own, from a file to a client, as the documentation tells it."""
+"""An operator's own plugins, from the file to the client, as the documentation describes."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ PAGE = PROJECT / "docs" / "plugins" / "exchange-type.md"
 
 
 def example(name: str) -> str:
-    """Return the code on the page whose first line names it."""
+    """Return the code block on the page whose first line has this name."""
     found = re.search(
         rf"^```(?:python|toml)\n# {re.escape(name)}\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL
     )
@@ -32,7 +32,7 @@ def plugins_dir(tmp_path: Path) -> Path:
     return directory
 
 
-def test_the_client_of_the_page_runs_as_the_page_says(gateway: Gateway, plugins_dir: Path, tmp_path: Path) -> None:
+def test_the_example_client_of_the_page_prints_the_output_on_the_page(gateway: Gateway, plugins_dir: Path, tmp_path: Path) -> None:
     gateway.start(f"plugins_dir={plugins_dir}", 'vhosts."/".plugins.modulus={}')
     port = gateway.addresses["amqp"][1]
     client = tmp_path / "orders.py"
@@ -43,7 +43,7 @@ def test_the_client_of_the_page_runs_as_the_page_says(gateway: Gateway, plugins_
     waiting = [int(count) for count in re.findall(r"orders-\d: (\d) waiting", done.stdout)]
     assert len(waiting) == 3
     assert sum(waiting) == 6
-    # alice ordered three times, bob twice, carol once, and each customer's orders are together
+    # alice ordered three times, bob twice, carol once, and each customer's orders are consecutive
     assert sorted(waiting) in ([0, 0, 6], [0, 1, 5], [0, 2, 4], [0, 3, 3], [1, 2, 3])
 
 
@@ -61,7 +61,7 @@ def test_exchanges_of_the_type_are_recovered(gateway: Gateway, connect: Connect,
     assert channel.basic_get("q")[2] == b"an order"
 
 
-def test_a_virtual_host_that_does_not_enable_the_plugin_has_not_the_type(
+def test_a_virtual_host_without_the_plugin_does_not_have_its_type(
     gateway: Gateway, connect: Connect, plugins_dir: Path
 ) -> None:
     gateway.start(f"plugins_dir={plugins_dir}")
@@ -70,7 +70,7 @@ def test_a_virtual_host_that_does_not_enable_the_plugin_has_not_the_type(
     assert closed.value.reply_code == 503
 
 
-def test_without_its_plugin_an_exchange_is_inert_and_publishing_to_it_is_refused(
+def test_without_its_plugin_an_exchange_is_inert_and_refuses_publishes(
     gateway: Gateway, connect: Connect, plugins_dir: Path
 ) -> None:
     gateway.start(f"plugins_dir={plugins_dir}", 'vhosts."/".plugins.modulus={}')
@@ -107,7 +107,7 @@ def test_inert_exchanges_and_plugins_are_listed(gateway: Gateway, connect: Conne
     connect().channel().queue_declare("q", exclusive=True)
 
 
-def test_a_missing_plugin_keeps_everybody_out_of_its_virtual_host_and_no_other(
+def test_a_missing_plugin_closes_only_its_own_virtual_host(
     gateway: Gateway, connect: Connect
 ) -> None:
     gateway.start('vhosts."/".plugins.gone={}', "vhosts.other.tracing=false")

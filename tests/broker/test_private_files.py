@@ -1,4 +1,4 @@
-"""What the broker keeps is for its own user: directories 0700, files 0600, also those that were there before."""
+"""Access rights of the broker's files: directories 0700, files 0600, including existing ones."""
 
 import stat
 import subprocess
@@ -14,13 +14,13 @@ STREAM = {"x-queue-type": "stream", "x-stream-max-segment-size-bytes": 65_536}
 
 
 def open_to_others(directory: Path) -> list[str]:
-    """Return what in a tree the group or others may touch."""
+    """Return the files and directories that the group or others may access."""
     entries = [directory, *directory.rglob("*")]
     return [f"{stat.filemode(entry.stat().st_mode)} {entry}" for entry in entries if entry.stat().st_mode & 0o077]
 
 
 def fill(gateway: Gateway, connect: Connect) -> None:
-    """Make messages, a stream with files, and spilled contents."""
+    """Create messages, a stream with files, and spilled contents."""
     channel = connect().channel()
     channel.queue_declare("q", durable=True)
     channel.queue_declare("log", durable=True, arguments=STREAM)
@@ -30,7 +30,7 @@ def fill(gateway: Gateway, connect: Connect) -> None:
         channel.basic_publish("", "q", bytes(2000), pika.BasicProperties(delivery_mode=2))
 
 
-def test_nothing_in_the_data_directory_or_a_backup_is_for_others(
+def test_the_data_directory_and_a_backup_are_closed_to_others(
     gateway: Gateway, connect: Connect, tmp_path: Path
 ) -> None:
     gateway.start()
@@ -44,7 +44,7 @@ def test_nothing_in_the_data_directory_or_a_backup_is_for_others(
     assert (copy / "data.mdb").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_directory_that_was_open_to_others_is_made_private_and_said_so_once(
+def test_an_open_directory_is_made_private_and_logged_once(
     gateway: Gateway, connect: Connect
 ) -> None:
     gateway.start()

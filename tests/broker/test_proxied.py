@@ -1,4 +1,4 @@
-"""Behind a proxy a connection is its client's: in the log, in listings, and for users of this machine alone."""
+"""Behind a proxy, a connection has the address of its client: in the log, in listings, and for loopback users."""
 
 import json
 import socket
@@ -47,7 +47,7 @@ def test_a_listing_shows_the_client_and_not_the_proxy(proxied: Gateway) -> None:
 
 
 @pytest.mark.parametrize("header", [AFAR_V1, AFAR_V2], ids=["v1", "v2"])
-def test_guest_is_refused_when_the_client_is_afar_though_the_proxy_is_here(proxied: Gateway, header: bytes) -> None:
+def test_guest_is_refused_for_a_remote_client_behind_a_local_proxy(proxied: Gateway, header: bytes) -> None:
     with connected(proxied) as peer:
         peer.sendall(header + LOGIN)
         assert CHANNEL_OPEN_OK not in everything(peer)
@@ -64,7 +64,7 @@ def test_a_connection_of_the_proxy_itself_keeps_its_addresses(proxied: Gateway) 
         proxied.log_has(f"{own[0]}:{own[1]} ->")
 
 
-def test_a_header_may_come_byte_by_byte(proxied: Gateway) -> None:
+def test_a_header_may_arrive_byte_by_byte(proxied: Gateway) -> None:
     with connected(proxied) as peer:
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for octet in HERE_V1:
@@ -74,14 +74,14 @@ def test_a_header_may_come_byte_by_byte(proxied: Gateway) -> None:
         heard(peer, CHANNEL_OPEN_OK)
 
 
-def test_who_sends_no_header_is_cut_off(proxied: Gateway) -> None:
+def test_a_connection_without_a_header_is_closed(proxied: Gateway) -> None:
     with connected(proxied) as peer:
         peer.sendall(LOGIN)
         assert everything(peer) == b""
     assert "no PROXY header" in proxied.log_has("proxy connection refused")
 
 
-def test_without_the_setting_a_header_is_no_greeting(gateway: Gateway) -> None:
+def test_without_the_setting_a_header_is_not_accepted(gateway: Gateway) -> None:
     gateway.start()
     with connected(gateway) as peer:
         peer.sendall(HERE_V1 + LOGIN)
@@ -102,7 +102,7 @@ def test_the_header_comes_before_tls(gateway: Gateway, tmp_path: Path) -> None:
 
 
 def everything(peer: socket.socket) -> bytes:
-    """Read until the broker closes."""
+    """Read until the broker closes the connection."""
     said = b""
     try:
         while data := peer.recv(65536):
@@ -113,7 +113,7 @@ def everything(peer: socket.socket) -> bytes:
 
 
 def listed(gateway: Gateway, what: str) -> Any:  # Any: JSON
-    """Ask the management API; wait for the first entry."""
+    """Query the management API until the first entry appears."""
     host, port = gateway.addresses["management"]
     request = urllib.request.Request(f"http://{host}:{port}/api/{what}")
     request.add_header("Authorization", "Basic " + b64encode(b"guest:guest").decode())

@@ -1,4 +1,4 @@
-"""What signals do to a running broker: stop it, reload it, have it dump what it is at; none of the others ends it."""
+"""Signals to a running broker: stop, reload and dump; no other signal ends it."""
 
 import signal
 import socket
@@ -44,7 +44,7 @@ def configured(gateway: Gateway, text: str) -> Path:
 
 @pytest.fixture
 def stuck(gateway: Gateway, connect: Connect) -> Gateway:
-    """A gateway whose reactor is in a minute of Python work."""
+    """Return a gateway whose reactor is blocked by a minute of Python code."""
     plugins = gateway.directory / "plugins"
     plugins.mkdir(mode=0o755)
     (plugins / "stuck.py").write_text(STUCK)
@@ -63,7 +63,7 @@ def stuck(gateway: Gateway, connect: Connect) -> Gateway:
 # Stopping
 
 
-def test_a_signal_before_it_is_ready_ends_it_without_a_traceback(gateway: Gateway) -> None:
+def test_a_signal_during_the_start_ends_the_process_without_a_traceback(gateway: Gateway) -> None:
     for delay_s in (0.5, 1.0, 1.5, 2.0, 2.5):
         gateway._spawn(())
         time.sleep(delay_s)  # somewhere in the start
@@ -71,7 +71,7 @@ def test_a_signal_before_it_is_ready_ends_it_without_a_traceback(gateway: Gatewa
         assert "Traceback" not in gateway.log
 
 
-def test_it_stops_although_the_reactor_is_stuck(stuck: Gateway) -> None:
+def test_the_process_stops_although_the_reactor_is_blocked(stuck: Gateway) -> None:
     began = time.monotonic()
     assert stuck.stop() == 70
     assert time.monotonic() - began < 9
@@ -79,15 +79,15 @@ def test_it_stops_although_the_reactor_is_stuck(stuck: Gateway) -> None:
     assert 'stuck.py", line' in stuck.log
 
 
-def test_a_second_signal_ends_a_stuck_reactor_at_once(stuck: Gateway) -> None:
+def test_a_second_signal_ends_a_blocked_process_immediately(stuck: Gateway) -> None:
     stuck.child.send_signal(signal.SIGTERM)
-    time.sleep(1.2)  # the first one's chance
+    time.sleep(1.2)  # the time for the first signal to act
     began = time.monotonic()
     assert stuck.stop() == 70
-    assert time.monotonic() - began < 3, "after the first signal alone it takes some four seconds more"
+    assert time.monotonic() - began < 3, "after the first signal alone it takes about four more seconds"
 
 
-def test_a_second_signal_does_not_disturb_a_stop_that_goes_on(gateway: Gateway, connect: Connect) -> None:
+def test_a_second_signal_does_not_disturb_an_orderly_stop(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     connect()
     gateway.child.send_signal(signal.SIGTERM)
@@ -95,11 +95,11 @@ def test_a_second_signal_does_not_disturb_a_stop_that_goes_on(gateway: Gateway, 
     assert gateway.stop() == 0
 
 
-# Signals that do not end it
+# Signals that do not end the process
 
 
 @pytest.mark.parametrize("number", [signal.SIGPIPE, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP])
-def test_these_do_not_end_it_and_disconnect_nobody(number: signal.Signals, gateway: Gateway, connect: Connect) -> None:
+def test_other_signals_neither_end_the_process_nor_disconnect_clients(number: signal.Signals, gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     connection = connect()
     gateway.child.send_signal(number)
@@ -112,7 +112,7 @@ def test_these_do_not_end_it_and_disconnect_nobody(number: signal.Signals, gatew
     assert gateway.stop() == 0
 
 
-def test_a_dump_shows_where_a_stuck_reactor_is(stuck: Gateway) -> None:
+def test_a_dump_shows_the_stack_of_a_blocked_reactor(stuck: Gateway) -> None:
     stuck.child.send_signal(signal.SIGUSR1)
     stuck.log_has('stuck.py", line')
     stuck.log_has("info dump")
@@ -121,7 +121,7 @@ def test_a_dump_shows_where_a_stuck_reactor_is(stuck: Gateway) -> None:
 # Reloading
 
 
-def test_a_reload_applies_what_is_live_and_names_what_needs_a_restart(gateway: Gateway, connect: Connect) -> None:
+def test_a_reload_applies_live_settings_and_lists_those_that_need_a_restart(gateway: Gateway, connect: Connect) -> None:
     file = configured(gateway, 'memory_high_watermark = 0.5\n[log]\nlevel = "info"\n[amqp]\nheartbeat_s = 60\n')
     gateway.start()
     old = connect()
@@ -144,7 +144,7 @@ def test_a_reload_applies_what_is_live_and_names_what_needs_a_restart(gateway: G
         ("[log]\nfile = '/proc/no/such/file'\nlevel = 'debug'\n", "log.file: must be a file"),
     ],
 )
-def test_a_broken_file_changes_nothing_and_says_so(gateway: Gateway, text: str, reason: str, connect: Connect) -> None:
+def test_a_reload_of_an_invalid_file_changes_nothing_and_logs_the_reason(gateway: Gateway, text: str, reason: str, connect: Connect) -> None:
     file = configured(gateway, "")
     gateway.start()
     file.write_text(text)
@@ -155,18 +155,18 @@ def test_a_broken_file_changes_nothing_and_says_so(gateway: Gateway, text: str, 
     assert gateway.stop() == 0
 
 
-def test_a_log_file_that_was_moved_is_opened_anew(gateway: Gateway) -> None:
+def test_a_log_file_that_was_moved_is_reopened(gateway: Gateway) -> None:
     log = gateway.directory / "own.log"
     gateway.start(f"log.file={log}")
     log.rename(log.with_suffix(".1"))
     gateway.child.send_signal(signal.SIGHUP)
     deadline = time.monotonic() + 10
     while not (log.exists() and "reloaded" in log.read_text()):
-        assert time.monotonic() < deadline, "the log file is not opened anew"
+        assert time.monotonic() < deadline, "the log file is not reopened"
         time.sleep(0.02)
     gateway.child.send_signal(signal.SIGUSR2)
     while "Current thread" not in log.read_text():
-        assert time.monotonic() < deadline, "the dump went elsewhere"
+        assert time.monotonic() < deadline, "the dump was written to another file"
         time.sleep(0.02)
 
 
@@ -181,7 +181,7 @@ def served_certificate(gateway: Gateway) -> bytes:
         return wrapped.getpeercert(binary_form=True) or b""
 
 
-def test_a_reload_takes_new_certificates_and_disconnects_nobody(gateway: Gateway, tmp_path: Path) -> None:
+def test_a_reload_takes_new_certificates_and_keeps_connections_open(gateway: Gateway, tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     certificate, key = authority.sign("server")
     gateway.start(f"tls.certificate={certificate}", f"tls.key={key}")

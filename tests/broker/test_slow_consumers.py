@@ -1,4 +1,4 @@
-"""A consumer that does not read for a while: it is passed over, and goes on where it was when it reads again."""
+"""A consumer that stops reading for a while is skipped, and continues where it stopped."""
 
 import socket
 import time
@@ -14,7 +14,7 @@ MESSAGES: Final = 400
 BODY: Final = bytes(50_000)
 
 
-def test_a_consumer_that_pauses_gets_everything(gateway: Gateway, connect: Connect) -> None:
+def test_a_consumer_that_pauses_receives_everything(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     channel = connect().channel()
     channel.queue_declare("q")
@@ -25,10 +25,10 @@ def test_a_consumer_that_pauses_gets_everything(gateway: Gateway, connect: Conne
         peer.sendall(LOGIN + consume("q"))
         said = heard(peer, CONSUMING)
         time.sleep(0.3)
-        assert channel.queue_declare("q", passive=True).method.message_count > MESSAGES // 4, "all of it is on its way"
+        assert channel.queue_declare("q", passive=True).method.message_count > MESSAGES // 4, "everything is already sent"
         rest = MESSAGES * delivery_size("q", BODY) - len(said.split(CONSUMING, 1)[1]) + len(b"\x01c\xce")
         while rest > 0:
             data = peer.recv(1 << 16)
-            assert data, "the broker hung up"
+            assert data, "the broker closed the connection"
             rest -= len(data)
     assert channel.queue_declare("q", passive=True).method.message_count == 0

@@ -1,4 +1,4 @@
-"""A soak of some seconds: every activity of ``make soak`` runs, and the account is whole. Memory is judged by hours."""
+"""A short soak with every activity of ``make soak``. Memory growth is checked only by long runs."""
 
 import csv
 import subprocess
@@ -10,7 +10,7 @@ from benchmarks.soak.operators import OPERATED
 from benchmarks.soak.traffic import STEADY
 from tests.interop.broker import PROJECT
 
-#: Long enough for a round of all activities but the reload, which comes every half a minute.
+#: Long enough for one round of every activity except the reload, which runs every half minute.
 HOURS = 8 / 3600
 
 

@@ -1,4 +1,4 @@
-"""While the broker starts, clients wait at its ports; file descriptors that run out refuse newcomers alone."""
+"""Clients wait at the ports while the broker starts; exhausted file descriptors refuse only new connections."""
 
 import resource
 import socket
@@ -41,7 +41,7 @@ def test_clients_wait_while_the_broker_starts(gateway: Gateway) -> None:
         assert peer.recv(1) == b"\x01"
 
 
-def test_descriptors_that_run_out_refuse_newcomers_and_nobody_else(gateway: Gateway, connect: Connect) -> None:
+def test_exhausted_descriptors_refuse_only_new_connections(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     channel = connect().channel()
     channel.queue_declare("q", durable=True)
@@ -66,11 +66,11 @@ def test_descriptors_that_run_out_refuse_newcomers_and_nobody_else(gateway: Gate
             assert connect().is_open
             break
         except Exception:
-            assert time.monotonic() < deadline, "newcomers are refused although there is room"
+            assert time.monotonic() < deadline, "new connections are refused although descriptors are free"
     assert "Traceback" not in gateway.log
 
 
-def test_the_limit_of_descriptors_is_raised_to_what_the_system_allows(gateway: Gateway) -> None:
+def test_the_limit_of_descriptors_is_raised_to_the_maximum_allowed(gateway: Gateway) -> None:
     gateway.start()
     soft, hard = resource.prlimit(gateway.child.pid, resource.RLIMIT_NOFILE)
     assert soft == hard or soft == 2**20

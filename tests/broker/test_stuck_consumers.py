@@ -1,4 +1,4 @@
-"""A consumer that does not settle, in a broker with a real clock."""
+"""A consumer that does not acknowledge, in a broker with a real clock."""
 
 import pytest
 from pika.exceptions import ChannelClosedByBroker
@@ -7,7 +7,7 @@ from tests.broker.conftest import Connect
 from tests.running import Gateway
 
 
-def test_a_stuck_consumer_loses_its_channel_and_the_message_goes_to_another(gateway: Gateway, connect: Connect) -> None:
+def test_a_consumer_timeout_closes_the_channel_and_requeues_the_message(gateway: Gateway, connect: Connect) -> None:
     gateway.start("queues.consumer_timeout_ms=1000")
     connection = connect()
     channel = connection.channel()
@@ -25,8 +25,8 @@ def test_a_stuck_consumer_loses_its_channel_and_the_message_goes_to_another(gate
     assert (body, method.redelivered) == (b"m", True)
 
 
-def test_old_arguments_bring_one_warning_for_each_queue(gateway: Gateway, connect: Connect) -> None:
-    """R46."""
+def test_deprecated_arguments_cause_one_warning_for_each_queue(gateway: Gateway, connect: Connect) -> None:
+    """The deprecated arguments of a queue are logged once, on declaration."""
     gateway.start()
     channel = connect().channel()
     for _ in range(2):

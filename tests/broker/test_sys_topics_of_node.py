@@ -1,4 +1,4 @@
-"""``$SYS/broker`` of a whole gateway: told by the clock of its reactor, or not at all."""
+"""``$SYS/broker`` topics of a whole gateway, published by the reactor's clock or disabled."""
 
 import socket
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ CONNACK = b"\x20\x02\x00\x00"
 
 @contextmanager
 def subscribed(gateway: Gateway, filter: str) -> Iterator[socket.socket]:
-    """Connect and subscribe, and let what is retained come."""
+    """Connect, subscribe, and wait for the retained messages."""
     with socket.create_connection(gateway.addresses["mqtt"], timeout=10) as line:
         line.sendall(FOUR.connect("curious"))
         heard(line, CONNACK)
@@ -22,7 +22,7 @@ def subscribed(gateway: Gateway, filter: str) -> Iterator[socket.socket]:
         yield line
 
 
-def test_a_node_tells_of_itself_from_the_start_and_again_with_each_interval(gateway: Gateway) -> None:
+def test_sys_topics_are_published_at_the_start_and_at_each_interval(gateway: Gateway) -> None:
     gateway.start("mqtt.sys_interval_s=1")
     with subscribed(gateway, "$SYS/broker/version") as line:
         heard(line, f"gateway version {VERSION}".encode())
@@ -30,7 +30,7 @@ def test_a_node_tells_of_itself_from_the_start_and_again_with_each_interval(gate
         heard(line, FOUR.publish("$SYS/broker/clients/total", b"1"))
 
 
-def test_a_node_that_is_told_to_says_nothing(gateway: Gateway) -> None:
+def test_sys_topics_can_be_disabled(gateway: Gateway) -> None:
     gateway.start("mqtt.sys_interval_s=0")
     with subscribed(gateway, "$SYS/#") as line:
         heard(line, b"\x90\x03\x00\x01\x00")

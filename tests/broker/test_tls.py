@@ -1,4 +1,4 @@
-"""The TLS listener: encrypted logins, client certificates, and peers that speak no TLS."""
+"""The TLS listener: encrypted logins, client certificates, and clients that do not use TLS."""
 
 import os
 import socket
@@ -31,7 +31,7 @@ def authority(tmp_path: Path) -> Authority:
 
 @pytest.fixture
 def settings(authority: Authority, gateway: Gateway) -> list[str]:
-    """What turns the listener on, without client certificates."""
+    """Return the settings of the listener, without client certificates."""
     certificate, key = authority.sign("broker")
     definitions = gateway.directory / "definitions.json"
     definitions.write_text(DEFINITIONS)
@@ -45,7 +45,7 @@ def settings(authority: Authority, gateway: Gateway) -> list[str]:
 
 
 def client_context(authority: Authority, common_name: str | None = None) -> ssl.SSLContext:
-    """Return what a client trusts, and its certificate if it has one."""
+    """Return a client's trust store, with its certificate if it has one."""
     context = ssl.create_default_context(cafile=str(authority.certificate))
     if common_name is not None:
         context.load_cert_chain(*map(str, authority.sign(common_name)))
@@ -69,7 +69,7 @@ def connected(
 
 
 def round_trip(connection: BlockingConnection) -> bool:
-    """Publish a message of many TLS records, fetch it, and tell whether it is the same."""
+    """Publish a message of many TLS records, fetch it, and return whether it is the same."""
     channel = connection.channel()
     queue = channel.queue_declare("", exclusive=True).method.queue
     channel.confirm_delivery()
@@ -78,13 +78,13 @@ def round_trip(connection: BlockingConnection) -> bool:
     return fetch(channel, queue, 1) == [body]
 
 
-def test_plain_passwords_go_through_tls(gateway: Gateway, authority: Authority, settings: list[str]) -> None:
+def test_plain_passwords_are_accepted_over_tls(gateway: Gateway, authority: Authority, settings: list[str]) -> None:
     gateway.start(*settings)
     with connected(gateway, client_context(authority)) as connection:
         assert round_trip(connection)
 
 
-def test_a_consumer_gets_a_long_queue_through_tls(gateway: Gateway, authority: Authority, settings: list[str]) -> None:
+def test_a_consumer_gets_a_long_queue_over_tls(gateway: Gateway, authority: Authority, settings: list[str]) -> None:
     gateway.start(*settings)
     with connected(gateway, client_context(authority)) as connection:
         channel = connection.channel()
@@ -96,7 +96,7 @@ def test_a_consumer_gets_a_long_queue_through_tls(gateway: Gateway, authority: A
     assert got == [number.to_bytes(4, "big") for number in range(300)]
 
 
-def test_a_client_certificate_logs_its_common_name_in(
+def test_a_client_certificate_logs_in_as_its_common_name(
     gateway: Gateway, authority: Authority, settings: list[str]
 ) -> None:
     gateway.start(*settings, "tls.verify=required", BY_COMMON_NAME)
@@ -106,7 +106,7 @@ def test_a_client_certificate_logs_its_common_name_in(
     assert "user=orders" in gateway.log_has("connection authenticated")
 
 
-def test_a_client_certificate_logs_its_distinguished_name_in_unless_told_otherwise(
+def test_a_client_certificate_logs_in_as_its_distinguished_name_by_default(
     gateway: Gateway, authority: Authority, settings: list[str]
 ) -> None:
     gateway.start(*settings, "tls.verify=required")
@@ -115,14 +115,14 @@ def test_a_client_certificate_logs_its_distinguished_name_in_unless_told_otherwi
         assert round_trip(connection)
 
 
-def test_a_certificate_of_no_user_is_refused(gateway: Gateway, authority: Authority, settings: list[str]) -> None:
+def test_a_certificate_of_an_unknown_user_is_refused(gateway: Gateway, authority: Authority, settings: list[str]) -> None:
     gateway.start(*settings, "tls.verify=required", BY_COMMON_NAME)
     with pytest.raises(ProbableAuthenticationError):
         connected(gateway, client_context(authority, "stranger"), pika.credentials.ExternalCredentials())
     assert "mechanism=EXTERNAL" in gateway.log_has("authentication refused")
 
 
-def test_a_password_does_where_certificates_are_optional(
+def test_a_password_is_sufficient_where_certificates_are_optional(
     gateway: Gateway, authority: Authority, settings: list[str]
 ) -> None:
     gateway.start(*settings, "tls.verify=optional")
@@ -130,7 +130,7 @@ def test_a_password_does_where_certificates_are_optional(
         assert round_trip(connection)
 
 
-def test_nobody_without_a_certificate_gets_in_where_they_are_required(
+def test_clients_without_a_certificate_are_refused_where_one_is_required(
     gateway: Gateway, authority: Authority, settings: list[str], tmp_path: Path
 ) -> None:
     gateway.start(*settings, "tls.verify=required")
@@ -144,7 +144,7 @@ def test_nobody_without_a_certificate_gets_in_where_they_are_required(
 
 
 def mechanisms_at(gateway: Gateway, context: ssl.SSLContext) -> bytes:
-    """Return the first frame of the broker, which names the mechanisms."""
+    """Return the first frame of the broker, which lists the mechanisms."""
     host, port = gateway.addresses["amqps"]
     with context.wrap_socket(socket.create_connection((host, port), timeout=5), server_hostname=host) as secure:
         secure.sendall(b"AMQP\x00\x00\x09\x01")
@@ -152,7 +152,7 @@ def mechanisms_at(gateway: Gateway, context: ssl.SSLContext) -> bytes:
 
 
 @pytest.mark.parametrize(("verify", "is_offered"), [("off", False), ("optional", True), ("required", True)])
-def test_external_is_offered_where_certificates_are_asked_for(
+def test_external_is_offered_where_certificates_are_requested(
     verify: str, is_offered: bool, gateway: Gateway, authority: Authority, settings: list[str]
 ) -> None:
     gateway.start(*settings, f"tls.verify={verify}")
@@ -174,7 +174,7 @@ def test_an_old_version_of_tls_is_refused(gateway: Gateway, authority: Authority
     [b"AMQP\x00\x00\x09\x01", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff" + bytes(70_000), b"\x16\x03\x01"],
     ids=["AMQP without TLS", "HTTP", "a bad TLS record", "half a TLS record"],
 )
-def test_a_peer_that_speaks_no_tls_disturbs_nobody(
+def test_a_client_without_tls_does_not_disturb_others(
     bytes_sent: bytes, gateway: Gateway, authority: Authority, settings: list[str]
 ) -> None:
     gateway.start(*settings, "amqp.login_timeout_s=1")
@@ -188,7 +188,7 @@ def test_a_peer_that_speaks_no_tls_disturbs_nobody(
 
 
 def _all_from(peer: socket.socket) -> bytes:
-    """Read until the broker hangs up, which it must."""
+    """Read until the broker closes the connection, which it must do."""
     heard = b""
     try:
         while data := peer.recv(4096):
@@ -198,7 +198,7 @@ def _all_from(peer: socket.socket) -> bytes:
     return heard
 
 
-def test_a_certificate_that_is_none_stops_the_start_with_one_line(gateway: Gateway, tmp_path: Path) -> None:
+def test_an_invalid_certificate_stops_the_start_with_one_line(gateway: Gateway, tmp_path: Path) -> None:
     for name in ("certificate.pem", "key.pem"):
         (tmp_path / name).write_text("nothing of the kind")
     settings = (f"tls.certificate={tmp_path}/certificate.pem", f"tls.key={tmp_path}/key.pem", "amqps.port=0")

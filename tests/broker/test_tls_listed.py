@@ -1,4 +1,4 @@
-"""What the management API tells of connections through TLS: protocol, cipher, and the client's certificate."""
+"""TLS connections in the management API: protocol, cipher, and the client's certificate."""
 
 import json
 import re
@@ -20,7 +20,7 @@ WITHOUT: Final = dict.fromkeys(
 
 
 def listed(gateway: Gateway) -> Any:
-    """The one connection that there is."""
+    """Return the listed connection, which must be the only one."""
     host, port = gateway.addresses["management"]
     request = Request(f"http://{host}:{port}/api/connections")
     request.add_header("Authorization", f"Basic {b64encode(b'guest:guest').decode()}")
@@ -30,7 +30,7 @@ def listed(gateway: Gateway) -> Any:
 
 
 def shown(gateway: Gateway, listener: str, context: ssl.SSLContext | None) -> Any:
-    """What is told of a connection while it is open."""
+    """Return the listing of a connection while it is open."""
     host, port = gateway.addresses[listener]
     options = None if context is None else pika.SSLOptions(context, host)
     connection = pika.BlockingConnection(pika.ConnectionParameters(host, port, ssl_options=options, socket_timeout=5))

@@ -1,4 +1,4 @@
-"""RabbitMQ's firehose, switched on by a setting, seen by a client."""
+"""RabbitMQ's firehose, enabled by a setting, as a client sees it."""
 
 from collections.abc import Callable
 from itertools import permutations
@@ -16,7 +16,7 @@ TRACE = "amq.rabbitmq.trace"
 TRACED = 'vhosts."/".tracing=true'
 
 
-def test_what_is_published_and_delivered_is_copied(gateway: Gateway, connect: Connect) -> None:
+def test_published_and_delivered_messages_are_copied(gateway: Gateway, connect: Connect) -> None:
     gateway.start(TRACED)
     channel = connect().channel()
     channel.queue_declare("q")
@@ -39,7 +39,7 @@ def test_what_is_published_and_delivered_is_copied(gateway: Gateway, connect: Co
     assert delivered["redelivered"] == 0
 
 
-def test_nothing_is_copied_unless_it_is_switched_on(gateway: Gateway, connect: Connect) -> None:
+def test_nothing_is_copied_unless_tracing_is_enabled(gateway: Gateway, connect: Connect) -> None:
     gateway.start(TRACED)
     gateway.stop()
     gateway.start('vhosts."/".tracing=false')
@@ -53,7 +53,7 @@ def test_nothing_is_copied_unless_it_is_switched_on(gateway: Gateway, connect: C
 
 
 def switch(gateway: Gateway, is_on: bool) -> None:
-    """Turn tracing on or off, as ``trace_on`` and ``trace_off`` do."""
+    """Enable or disable tracing, as ``trace_on`` and ``trace_off`` do."""
     put(gateway, "vhosts/%2F", {"tracing": is_on})
 
 
@@ -77,7 +77,7 @@ def set_policy(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize("bind", [bind_queue, bind_through_an_exchange], ids=["to a queue", "to an exchange"])
-def test_copies_come_whatever_the_order_of_binding_and_tracing(gateway: Gateway, connect: Connect, bind: Bind) -> None:
+def test_copies_arrive_whether_binding_or_tracing_came_first(gateway: Gateway, connect: Connect, bind: Bind) -> None:
     gateway.start()
     channel = connect().channel()
     channel.confirm_delivery()
@@ -89,7 +89,7 @@ def test_copies_come_whatever_the_order_of_binding_and_tracing(gateway: Gateway,
     }
     for order in permutations(steps):
         channel.queue_declare("trace")
-        channel.basic_publish("", "q", b"before")  # what publishers remember of their way must not outlast the change
+        channel.basic_publish("", "q", b"before")  # cached routes of publishers must not outlast the change
         for step in order:
             steps[step]()
         assert is_empty(channel, "trace")
@@ -106,7 +106,7 @@ def test_copies_come_whatever_the_order_of_binding_and_tracing(gateway: Gateway,
         channel.queue_delete("trace")
 
 
-def test_copies_end_with_tracing_and_begin_again(gateway: Gateway, connect: Connect) -> None:
+def test_copies_stop_with_tracing_and_start_again(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     channel = connect().channel()
     channel.confirm_delivery()

@@ -1,7 +1,8 @@
-"""The firehose copies what clients of each protocol publish and get; its queue is bound before tracing is on.
+"""The firehose copies published and delivered messages of each protocol; its queue is bound before tracing is
+enabled.
 
-RabbitMQ puts the same headers on every copy. A client of MQTT or STOMP opens no channel: its copies name the channel
-that RabbitMQ names, 0 for MQTT and 1 for STOMP.
+RabbitMQ puts the same headers on every copy. MQTT and STOMP clients open no channel: their copies have the channel
+number that RabbitMQ uses, 0 for MQTT and 1 for STOMP.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from tests.running import Gateway
 
 TRACE = "amq.rabbitmq.trace"
 
-#: What RabbitMQ tells of a message in the headers of both kinds of copies, and of each kind besides.
+#: The headers RabbitMQ sets on both kinds of copies, and those of each kind.
 COMMON = {"exchange_name", "routing_keys", "properties", "node", "vhost", "connection", "channel", "user"}
 PUBLISHED = COMMON | {"routed_queues"}
 DELIVERED = COMMON | {"redelivered"}
@@ -67,7 +68,7 @@ def mqtt_client(server: StompServer) -> Iterator[Callable[..., Paho]]:
 
 @pytest.fixture
 def copies(gateway: Gateway, amqp: BlockingChannel) -> Callable[[int], list[Copy]]:
-    """Bind a queue to the trace exchange, then turn tracing on; return what fetches the next copies."""
+    """Bind a queue to the trace exchange, then enable tracing; return a function that fetches the next copies."""
     amqp.queue_declare("trace", exclusive=True)
     amqp.queue_bind("trace", TRACE, "#")
     put(gateway, "vhosts/%2F", {"tracing": True})
@@ -94,7 +95,7 @@ def keys_and_bodies(copies: list[Copy]) -> list[tuple[str, bytes]]:
     return [(copy.routing_key, copy.body) for copy in copies]
 
 
-def test_a_message_of_amqp_is_copied(amqp: BlockingChannel, copies: Copies) -> None:
+def test_an_amqp_message_is_copied(amqp: BlockingChannel, copies: Copies) -> None:
     amqp.queue_declare("q", exclusive=True)
     amqp.queue_bind("q", "amq.topic", "a.*")
     said = pika.BasicProperties(content_type="text/plain", delivery_mode=2, priority=3, headers={"a": 1})
@@ -116,7 +117,7 @@ def test_a_message_of_amqp_is_copied(amqp: BlockingChannel, copies: Copies) -> N
         }
 
 
-def test_a_message_of_mqtt_is_copied(mqtt_client: Callable[..., Paho], copies: Copies) -> None:
+def test_an_mqtt_message_is_copied(mqtt_client: Callable[..., Paho], copies: Copies) -> None:
     publisher, subscriber = mqtt_client(V311, "publisher"), mqtt_client(V5, "subscriber")
     subscriber.subscribe("a/+", qos=1)
     publisher.publish("a/b", b"seen", qos=1)
@@ -134,7 +135,7 @@ def test_a_message_of_mqtt_is_copied(mqtt_client: Callable[..., Paho], copies: C
     assert published.headers["connection"] != delivered.headers["connection"]
 
 
-def test_a_message_of_mqtt_without_a_subscriber_is_copied(mqtt_client: Callable[..., Paho], copies: Copies) -> None:
+def test_an_mqtt_message_without_a_subscriber_is_copied(mqtt_client: Callable[..., Paho], copies: Copies) -> None:
     mqtt_client(V5, "publisher").publish("nobody/listens", b"lost")
     (published,) = copies(1)
     assert (published.routing_key, published.body) == ("publish.amq.topic", b"lost")
@@ -143,7 +144,7 @@ def test_a_message_of_mqtt_without_a_subscriber_is_copied(mqtt_client: Callable[
     assert published.headers["properties"]["delivery_mode"] == 1
 
 
-def test_a_message_of_stomp_is_copied(stomp_client: Stomp, copies: Copies) -> None:
+def test_a_stomp_message_is_copied(stomp_client: Stomp, copies: Copies) -> None:
     stomp_client.subscribe("/queue/q")
     stomp_client.send("/queue/q", b"seen", content_type="text/plain", persistent="true", colour="blue")
     assert stomp_client.bodies(1) == [b"seen"]

@@ -1,4 +1,4 @@
-"""MQTT over WebSocket, with TLS and behind a proxy: a whole gateway, and who is turned away."""
+"""MQTT over WebSocket, with TLS and behind a proxy, at a whole gateway; and the refused connections."""
 
 import socket
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests.broker.test_tls import client_context
 from tests.net.web_client import WebClient
 from tests.running import Gateway
 
-#: CONNECT of MQTT 3.1.1 as ``web``, with a clean session and without a name: whoever that stands for.
+#: CONNECT of MQTT 3.1.1 with client id ``web``, clean session and no user name.
 CONNECT = b"\x10\x0f\x00\x04MQTT\x04\x02\x00\x3c\x00\x03web"
 ACCEPTED = b"\x20\x02\x00\x00"
 SUBSCRIBE = b"\x82\x06\x00\x01\x00\x01t\x00"
@@ -31,7 +31,7 @@ def connected(gateway: Gateway, header: bytes = b"", origin: str = "") -> Iterat
 
 
 def converse(client: WebClient) -> None:
-    """Log in, subscribe, and hear what is published."""
+    """Log in, subscribe, and receive a published message."""
     client.say(CONNECT)
     client.hear_until(ACCEPTED)
     client.say(SUBSCRIBE)
@@ -40,13 +40,13 @@ def converse(client: WebClient) -> None:
     client.hear_until(PUBLISH)
 
 
-def test_mqtt_goes_through_a_websocket(gateway: Gateway) -> None:
+def test_mqtt_works_over_a_websocket(gateway: Gateway) -> None:
     gateway.start()
     with connected(gateway) as client:
         converse(client)
 
 
-def test_6_0_0_2_packets_may_be_cut_and_joined_as_messages_please(gateway: Gateway) -> None:
+def test_6_0_0_2_packets_may_be_split_and_joined_by_messages(gateway: Gateway) -> None:
     gateway.start()
     with connected(gateway) as client:
         for octet in CONNECT + SUBSCRIBE[:3]:
@@ -55,14 +55,14 @@ def test_6_0_0_2_packets_may_be_cut_and_joined_as_messages_please(gateway: Gatew
         client.hear_until(PUBLISH)
 
 
-def test_6_0_0_1_text_is_the_end(gateway: Gateway) -> None:
+def test_6_0_0_1_a_text_message_closes_the_connection(gateway: Gateway) -> None:
     gateway.start()
     with connected(gateway) as client:
         client.send(TextMessage("text"))
         assert client.hear_to_the_close() == (b"", 1003)
 
 
-def test_it_goes_through_tls(gateway: Gateway, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_mqtt_works_over_a_websocket_with_tls(gateway: Gateway, tmp_path_factory: pytest.TempPathFactory) -> None:
     authority = Authority(tmp_path_factory.mktemp("authority"))
     certificate, key = authority.sign("broker")
     gateway.start(
@@ -75,7 +75,7 @@ def test_it_goes_through_tls(gateway: Gateway, tmp_path_factory: pytest.TempPath
         converse(WebClient(wrapped, "mqtt"))
 
 
-def test_an_anonymous_client_is_where_its_proxy_says(gateway: Gateway) -> None:
+def test_an_anonymous_client_has_the_address_that_its_proxy_reports(gateway: Gateway) -> None:
     gateway.start("web_mqtt.proxy_protocol=true", "mqtt.failed_login_delay_s=0")
     with connected(gateway, HERE) as client:
         converse(client)
@@ -91,7 +91,7 @@ def refused(client: WebClient) -> bool:
     return heard[:3] == b"\x20\x02\x00" and heard[3] == 5
 
 
-def test_an_anonymous_client_is_no_web_page(gateway: Gateway) -> None:
+def test_anonymous_web_pages_are_refused(gateway: Gateway) -> None:
     gateway.start("mqtt.failed_login_delay_s=0")
     with connected(gateway, origin="http://localhost") as client:
         assert refused(client)
@@ -99,7 +99,7 @@ def test_an_anonymous_client_is_no_web_page(gateway: Gateway) -> None:
         converse(client)
 
 
-def test_a_setting_lets_anonymous_web_pages_in(gateway: Gateway) -> None:
+def test_a_setting_permits_anonymous_web_pages(gateway: Gateway) -> None:
     gateway.start("mqtt.anonymous_from_pages=true")
     with connected(gateway, origin="http://localhost") as client:
         converse(client)

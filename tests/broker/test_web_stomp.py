@@ -1,4 +1,4 @@
-"""STOMP over WebSocket, with TLS and behind a proxy: a whole gateway, text and bytes, and who a certificate lets in."""
+"""STOMP over WebSocket, with TLS and behind a proxy, at a whole gateway: text and bytes, and login by certificate."""
 
 import socket
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def connected(gateway: Gateway, subprotocol: str = "v12.stomp", header: bytes = 
 
 
 def hear_text_until(client: WebClient, wanted: str) -> str:
-    """Read until the messages of text hold this; any other message fails."""
+    """Read until the text messages contain this; any other message fails the test."""
     heard = ""
     while wanted not in heard:
         for event in client.hear():
@@ -56,7 +56,7 @@ def test_bytes_are_answered_by_bytes(gateway: Gateway) -> None:
         assert b"content-length:2" in client.hear_until(b"\xff\xfe\0")
 
 
-def test_frames_may_be_cut_and_joined_as_messages_please(gateway: Gateway) -> None:
+def test_frames_may_be_split_and_joined_by_messages(gateway: Gateway) -> None:
     gateway.start()
     with connected(gateway) as client:
         for letter in CONNECT:
@@ -65,7 +65,7 @@ def test_frames_may_be_cut_and_joined_as_messages_please(gateway: Gateway) -> No
         hear_text_until(client, "hé\0")
 
 
-def test_an_error_comes_before_the_close(gateway: Gateway) -> None:
+def test_an_error_is_sent_before_the_close(gateway: Gateway) -> None:
     gateway.start()
     with connected(gateway) as client:
         client.send(TextMessage(CONNECT + "NONSENSE\n\n\0"))
@@ -76,7 +76,7 @@ def test_an_error_comes_before_the_close(gateway: Gateway) -> None:
         assert "message:Bad command" in heard
 
 
-def test_it_goes_through_tls_where_a_certificate_lets_clients_in(
+def test_a_certificate_logs_in_over_a_websocket_with_tls(
     gateway: Gateway, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     authority = Authority(tmp_path_factory.mktemp("authority"))
@@ -111,7 +111,7 @@ def test_it_goes_through_tls_where_a_certificate_lets_clients_in(
         assert wrapped.recv(4096).startswith(b"CONNECTED\n")
 
 
-def test_a_default_user_is_where_its_proxy_says(gateway: Gateway) -> None:
+def test_a_default_user_has_the_address_that_its_proxy_reports(gateway: Gateway) -> None:
     gateway.start(
         "stomp.proxy_protocol=true",
         "stomp.default_user=guest",

@@ -1,4 +1,4 @@
-"""Messages of every protocol as chunks of a stream, and what comes of them."""
+"""Messages of every protocol as stream chunks, and their conversion to rows."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ MIDNIGHT_MS = NOON_MS + 43_200_000
 
 
 def amqp(properties: Properties | None = None) -> Header:
-    """Return a header as a client of AMQP would send it."""
+    """Return a header as an AMQP client sends it."""
     return AMQP.header(encode_properties(properties or Properties()))
 
 
@@ -43,5 +43,5 @@ def rows(chunks: Sequence[bytes], first: int = 0, end: int = 1 << 60) -> list[di
 
 
 def read_stream(data: bytes) -> pa.Table:
-    """Return what an Arrow reader makes of a stream."""
+    """Return the table that an Arrow reader gets from a stream."""
     return pa.ipc.open_stream(data).read_all()

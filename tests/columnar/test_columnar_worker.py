@@ -1,4 +1,4 @@
-"""The worker as a process: what it is asked by frames, and that it ends with the broker."""
+"""The columnar worker as a process: requests and answers in frames, and its end."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ SAYS = {"kind": "queue", "name": "q", "queue": "q"}
 
 
 class Worker:
-    """The process, and the frames it answers."""
+    """The process and its frames."""
 
     def __init__(self) -> None:
         command = [sys.executable, "-m", "gateway.columnar.encoding.worker"]
@@ -58,13 +58,13 @@ def table(directory: Path, **asked: Any) -> dict[str, Any]:
     return head | {"stem": "queue-q-1", "says": SAYS, "path": None} | asked
 
 
-def test_chunks_become_an_arrow_stream(worker: Worker) -> None:
+def test_chunks_are_converted_to_an_arrow_stream(worker: Worker) -> None:
     chunks = chunk([message(b"%d" % number) for number in range(10)])
     answer = worker.ask({"do": "arrow", **PLACE, "from": 2, "to": 5}, chunks)
     assert read_stream(answer.payload)["body"].to_pylist() == [b"2", b"3", b"4"]
 
 
-def test_a_segment_becomes_a_file_beside_its_chunks(worker: Worker, tmp_path: Path) -> None:
+def test_a_segment_is_converted_to_a_file_beside_its_chunks(worker: Worker, tmp_path: Path) -> None:
     path = tmp_path / f"{7:020}.chunks"
     path.write_bytes(chunk([message()] * 10, first=7))
     answer = worker.ask({"do": "segment", **PLACE, "path": str(path)})
@@ -107,12 +107,12 @@ def test_a_trace_is_a_table_of_events(worker: Worker, tmp_path: Path) -> None:
     ],
     ids=["unknown", "empty", "no file", "torn chunks"],
 )
-def test_a_failure_is_an_answer_in_words(worker: Worker, asked: dict[str, Any]) -> None:
+def test_a_failure_is_answered_as_text(worker: Worker, asked: dict[str, Any]) -> None:
     assert worker.ask(asked, chunk([message()])[:-1]).head["error"]
     assert worker.ask({"do": "arrow", **PLACE, "from": 0, "to": 1}, chunk([message()])).head.get("error") is None
 
 
-def test_the_worker_ends_with_its_input_and_not_by_ctrl_c() -> None:
+def test_the_worker_ends_with_its_input_and_ignores_ctrl_c() -> None:
     worker = Worker()
     worker.ask({"do": "arrow", **PLACE, "from": 0, "to": 0})
     worker.process.send_signal(signal.SIGINT)

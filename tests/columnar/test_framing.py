@@ -1,4 +1,4 @@
-"""Frames between the broker and its worker, however the bytes are cut."""
+"""Frames between the broker and its worker, for any split of the bytes."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ FRAMES = st.lists(st.builds(Frame, HEADS, st.binary(max_size=50)), max_size=5)
 
 
 @given(frames=FRAMES, cuts=st.lists(st.integers(0, 500), max_size=10))
-def test_how_the_bytes_are_cut_never_matters(frames: list[Frame], cuts: list[int]) -> None:
+def test_frames_are_the_same_for_any_split_of_the_bytes(frames: list[Frame], cuts: list[int]) -> None:
     data = b"".join(encode_frame(*frame) for frame in frames)
     ends = sorted({*(min(cut, len(data)) for cut in cuts), len(data)})
     reader, found, begin = FrameReader(), [], 0

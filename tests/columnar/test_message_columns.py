@@ -1,4 +1,4 @@
-"""What a message says in which column, whichever protocol it came by."""
+"""The columns of messages from every protocol."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -30,27 +30,29 @@ def headers_of(headers: dict[str, Value]) -> dict[str, Any]:
     return row(plain_header(Properties(headers=headers)))
 
 
-# ---- Where it lies --------------------------------------------------------------------------------------------------
+# ---- Position and time
+# ----------------------------------------------------------------------------------------------
 
 
-def test_a_row_says_where_its_message_lies_and_since_when() -> None:
+def test_a_row_has_the_position_and_store_time_of_its_message() -> None:
     second = rows([chunk([message(b"one"), message(b"two")], first=7)])[1]
     assert (second["vhost"], second["queue"], second["partition"], second["offset"]) == ("/", "q", 0, 8)
     assert second["timestamp"] == datetime.fromtimestamp((NOON_MS + 1) / 1000, UTC)
     assert (second["exchange"], second["routing_key"], second["body"]) == ("exchange", "key", b"two")
 
 
-def test_rows_of_several_chunks_follow_each_other_and_only_the_offsets_asked_for_are_there() -> None:
+def test_rows_of_several_chunks_are_consecutive_and_limited_to_the_requested_offsets() -> None:
     chunks = [chunk([message()] * 5, first=0) + chunk([message()] * 5, first=5), chunk([message()] * 5, first=10)]
     assert [row["offset"] for row in rows(chunks)] == list(range(15))
     assert [row["offset"] for row in rows(chunks, 3, 12)] == list(range(3, 12))
     assert rows(chunks, 15, 20) == []
 
 
-# ---- What it says, by protocol --------------------------------------------------------------------------------------
+# ---- Envelopes, by protocol
+# -----------------------------------------------------------------------------------------
 
 
-def test_amqp_properties_have_a_column_each() -> None:
+def test_each_amqp_property_has_a_column() -> None:
     said = Properties(
         content_type="text/plain",
         content_encoding="gzip",
@@ -77,7 +79,7 @@ def test_amqp_properties_have_a_column_each() -> None:
     assert (found["client_id"], found["mqtt"], found["x_death"], found["redelivered"]) == (None, None, None, False)
 
 
-def test_what_amqp_consumers_must_not_see_is_in_no_column() -> None:
+def test_headers_hidden_from_amqp_consumers_are_in_no_column() -> None:
     found = row(amqp(Properties(headers={"BCC": ["secret"], "open": "yes"})))
     assert found["headers"] == {"open": "yes"}
     assert "secret" not in found["headers_json"]
@@ -88,7 +90,7 @@ def test_what_amqp_consumers_must_not_see_is_in_no_column() -> None:
     [(REVERSIBLE, "home/room.1/temp"), (LOSSY, "home/room/1/temp")],
     ids=["reversible", "lossy"],
 )
-def test_an_mqtt_message_tells_its_topic_client_and_quality(mapping: Any, topic: str) -> None:
+def test_an_mqtt_message_has_its_topic_client_and_qos(mapping: Any, topic: str) -> None:
     header = mqtt_header(1, True, False, "sensor-1", b"", mapping=mapping)
     found = row(header, mapping.routing_key("home/room.1/temp"))
     assert found["mqtt"] == {"topic": topic, "qos": 1, "retain": True}
@@ -101,7 +103,7 @@ def test_a_stomp_message_has_its_headers() -> None:
     assert found["headers"]["colour"] == "red"
 
 
-def test_a_header_that_nobody_can_read_costs_its_columns_and_not_the_message() -> None:
+def test_a_header_that_cannot_be_decoded_leaves_its_columns_null() -> None:
     class Unknown(type(PLAIN)):  # type: ignore[misc]  # a format of a gateway yet to come
         name = "future"
 
@@ -133,11 +135,11 @@ def test_a_header_that_nobody_can_read_costs_its_columns_and_not_the_message() -
     ],
     ids=repr,
 )
-def test_a_header_is_text_in_the_map(value: Value, text: str | None) -> None:
+def test_the_header_map_holds_text(value: Value, text: str | None) -> None:
     assert headers_of({"h": value})["headers"] == {"h": text}
 
 
-def test_the_json_of_headers_gives_every_value_back() -> None:
+def test_the_json_of_headers_restores_every_value() -> None:
     headers: dict[str, Value] = {
         "text": "ä€", "lone": "\ud800", "bytes": b"\x00\xff", "number": 2**40, "real": float("inf"), "none": None,
         "decimal": Decimal("1.10"), "time": datetime(2024, 1, 1, tzinfo=UTC), "list": [1, {"$": "x"}], "truth": True,
@@ -145,7 +147,7 @@ def test_the_json_of_headers_gives_every_value_back() -> None:
     assert loads(headers_of(headers)["headers_json"].encode()) == headers
 
 
-def test_a_dead_letter_has_its_chain_of_deaths() -> None:
+def test_a_dead_letter_has_its_x_death_entries() -> None:
     first = plain_header(
         Properties(headers=headers_after_death(message(), "orders", DeathReason.EXPIRED, 1_700_000_000))
     )
@@ -159,7 +161,7 @@ def test_a_dead_letter_has_its_chain_of_deaths() -> None:
 
 
 @pytest.mark.parametrize("nonsense", ["text", 5, ["text", 5], [{}], [{"count": "x", "time": 1, "routing-keys": "k"}]])
-def test_what_a_client_calls_x_death_breaks_nothing(nonsense: Value) -> None:
+def test_a_malformed_x_death_header_is_tolerated(nonsense: Value) -> None:
     deaths = headers_of({"x-death": nonsense})["x_death"]
     assert all(value is None for death in deaths for value in death.values())
 
@@ -167,7 +169,7 @@ def test_what_a_client_calls_x_death_breaks_nothing(nonsense: Value) -> None:
 # ---- Batches --------------------------------------------------------------------------------------------------------
 
 
-def test_messages_alike_and_messages_unlike_come_out_in_their_order() -> None:
+def test_messages_with_equal_and_different_envelopes_keep_their_order() -> None:
     kinds = [amqp(Properties(message_id=str(number))) for number in (1, 2, 3)]
     order = [0, 0, 1, 2, 1, 0, 2]
     found = rows([chunk([message(str(index).encode(), kinds[kind]) for index, kind in enumerate(order)])])
@@ -175,7 +177,7 @@ def test_messages_alike_and_messages_unlike_come_out_in_their_order() -> None:
     assert [row["body"] for row in found] == [str(index).encode() for index in range(len(order))]
 
 
-def test_a_batch_has_no_more_rows_and_hardly_more_bytes_than_it_may() -> None:
+def test_a_batch_is_bounded_in_rows_and_bytes() -> None:
     assert [piece.batch.num_rows for piece in pieces([chunk([message(b"")] * (MOST_ROWS + 1))])] == [MOST_ROWS, 1]
     large = [message(bytes(MOST_BYTES // 2))] * 5
     assert [piece.batch.num_rows for piece in pieces([chunk(large)])] == [2, 2, 1]
@@ -187,7 +189,7 @@ def test_a_batch_ends_at_midnight() -> None:
     assert (after.first, after.end, after.first_ms) == (2, 4, MIDNIGHT_MS)
 
 
-def test_every_batch_has_the_very_schema() -> None:
+def test_every_batch_has_exactly_the_schema() -> None:
     by_mqtt = message(header=mqtt_header(0, False, False, "c", b""))
     for piece in pieces([chunk([message()] * 3), chunk([by_mqtt], first=3)]):
         assert piece.batch.schema.equals(MESSAGES, check_metadata=True)

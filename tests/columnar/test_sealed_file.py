@@ -1,4 +1,4 @@
-"""The file of a sealed segment: an Arrow stream any range of which is copied out by its index."""
+"""The file of a sealed segment: an Arrow stream from which any range can be copied by its index."""
 
 from pathlib import Path
 
@@ -22,13 +22,13 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def copied(file: SealedFile, batches: tuple[SealedBatch, ...]) -> bytes:
-    """Copy out what a reader is sent."""
+    """Return the bytes that a reader is sent."""
     data = file.path.read_bytes()
     slices = [data[batch.position : batch.position + batch.size] for batch in batches]
     return b"".join([data[: file.schema_size], *slices, END_OF_STREAM])
 
 
-def test_the_whole_file_is_an_arrow_stream_as_it_stands(path: Path) -> None:
+def test_the_whole_file_is_a_valid_arrow_stream(path: Path) -> None:
     assert read_stream(path.read_bytes())["offset"].to_pylist() == list(range(FIRST, FIRST + COUNT))
 
 
@@ -46,7 +46,7 @@ def test_the_whole_file_is_an_arrow_stream_as_it_stands(path: Path) -> None:
         (FIRST + 5, FIRST + 5, [0]),
     ],
 )
-def test_a_range_lies_in_batches_that_are_a_stream(path: Path, first: int, end: int, batches: list[int]) -> None:
+def test_the_batches_of_a_range_form_a_valid_stream(path: Path, first: int, end: int, batches: list[int]) -> None:
     file = SealedFile.read(path)
     assert file is not None
     chosen = file.batches_between(first, end)
@@ -58,13 +58,13 @@ def test_a_range_lies_in_batches_that_are_a_stream(path: Path, first: int, end: 
     assert wanted <= set(table["offset"].to_pylist())
 
 
-def test_the_index_tells_where_the_rows_end(path: Path) -> None:
+def test_the_index_has_the_end_of_the_rows(path: Path) -> None:
     file = SealedFile.read(path)
     assert file is not None
     assert file.end == FIRST + COUNT
 
 
-def test_a_file_that_is_torn_anywhere_is_no_such_file(path: Path, tmp_path: Path) -> None:
+def test_a_truncated_file_is_rejected(path: Path, tmp_path: Path) -> None:
     data = path.read_bytes()
     torn = tmp_path / "torn.arrow"
     for size in (0, 1, 7, 8, 100, len(data) // 2, len(data) - 1):
@@ -74,13 +74,13 @@ def test_a_file_that_is_torn_anywhere_is_no_such_file(path: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("index", [b"", b"{}", b"[]", b"nonsense", b'{"schema":1,"batches":[[1,2]]}'])
-def test_an_index_that_makes_no_sense_is_none(tmp_path: Path, index: bytes) -> None:
+def test_an_inconsistent_index_is_rejected(tmp_path: Path, index: bytes) -> None:
     foreign = tmp_path / "foreign.arrow"
     foreign.write_bytes(index + len(index).to_bytes(4) + b"GWAI")
     assert SealedFile.read(foreign) is None
 
 
-def test_a_stream_of_nothing_has_the_schema() -> None:
+def test_an_empty_stream_has_the_schema() -> None:
     assert read_stream(arrow_stream([])).schema == MESSAGES
 
 

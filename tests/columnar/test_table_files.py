@@ -1,4 +1,4 @@
-"""The Parquet files of a table: one for each day, named by the manifest, written once however often it is asked for."""
+"""The Parquet files of a table: one for each day, listed in the manifest, written once despite repeated requests."""
 
 import json
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ def day_of(table: Path) -> Path:
     return day_directory(table, "/", date(2023, 11, 14))
 
 
-def test_a_file_has_the_rows_and_the_manifest_has_the_file(tmp_path: Path) -> None:
+def test_a_file_has_the_rows_and_is_listed_in_the_manifest(tmp_path: Path) -> None:
     [name] = written(tmp_path, pieces([chunk([message()] * 10, first=5)]))
     assert name == f"vhost=%2F/date=2023-11-14/{STEM}-{5:020}-{15:020}.parquet"
     table = pq.ParquetFile(tmp_path / name).read()
@@ -40,7 +40,7 @@ def test_a_file_has_the_rows_and_the_manifest_has_the_file(tmp_path: Path) -> No
     }  # fmt: skip
 
 
-def test_what_crosses_midnight_becomes_a_file_for_each_day(tmp_path: Path) -> None:
+def test_rows_on_both_sides_of_midnight_are_written_to_one_file_for_each_day(tmp_path: Path) -> None:
     one, other = written(tmp_path, pieces([chunk([message()] * 10, at_ms=MIDNIGHT_MS - 4)]))
     assert one == f"vhost=%2F/date=2023-11-14/{STEM}-{0:020}-{4:020}.parquet"
     assert other == f"vhost=%2F/date=2023-11-15/{STEM}-{4:020}-{10:020}.parquet"
@@ -55,8 +55,8 @@ def test_writing_again_changes_nothing(tmp_path: Path) -> None:
     assert len(list(lines(day_of(tmp_path)))) == 1
 
 
-def test_a_file_without_its_line_is_written_anew(tmp_path: Path) -> None:
-    """A crash between the two leaves the file; the next one puts the same in its place and says so."""
+def test_a_file_without_its_manifest_line_is_written_again(tmp_path: Path) -> None:
+    """A crash between the two leaves the file; the next run writes the same file and adds its line."""
     found = pieces([chunk([message()] * 10)])
     [name] = written(tmp_path, found)
     (tmp_path / name).write_bytes(b"torn")
@@ -66,7 +66,7 @@ def test_a_file_without_its_line_is_written_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", [{"replaces": True}, {"replaces": False}])
-def test_what_a_compaction_replaced_does_not_come_back(tmp_path: Path, line: dict[str, bool]) -> None:
+def test_files_replaced_by_a_compaction_are_not_written_again(tmp_path: Path, line: dict[str, bool]) -> None:
     found = pieces([chunk([message()] * 10)])
     [name] = written(tmp_path, found)
     if line["replaces"]:
@@ -77,7 +77,7 @@ def test_what_a_compaction_replaced_does_not_come_back(tmp_path: Path, line: dic
     assert not (tmp_path / name).exists()
 
 
-def test_torn_and_foreign_lines_are_passed_over_and_the_next_line_is_whole(tmp_path: Path) -> None:
+def test_torn_and_invalid_lines_are_skipped_and_the_next_line_is_complete(tmp_path: Path) -> None:
     manifest = tmp_path / NAME
     manifest.write_bytes(b'{"file":"a"}\nnonsense\n[1]\n{"no":"file"}\n\xff\xfe\n{"file":"torn')
     append_line(tmp_path, {"file": "b", "replaces": ["c", 5]})
@@ -86,7 +86,7 @@ def test_torn_and_foreign_lines_are_passed_over_and_the_next_line_is_whole(tmp_p
     assert json.loads(manifest.read_bytes().splitlines()[-1])["file"] == "b"
 
 
-def test_a_manifest_is_read_on_and_what_others_append_is_seen(tmp_path: Path) -> None:
+def test_a_manifest_is_read_incrementally_including_lines_of_others(tmp_path: Path) -> None:
     known = KnownNames()
     assert known.names_in(tmp_path) == set()
     append_line(tmp_path, {"file": "a"})
@@ -98,13 +98,13 @@ def test_a_manifest_is_read_on_and_what_others_append_is_seen(tmp_path: Path) ->
     assert known.names_in(tmp_path) == {"a", "b"}
 
 
-def test_one_who_remembers_writes_no_file_twice(tmp_path: Path) -> None:
+def test_a_file_in_the_cache_of_names_is_not_written_again(tmp_path: Path) -> None:
     known, found = KnownNames(), pieces([chunk([message()] * 10)])
     assert written(tmp_path, found, known) == written(tmp_path, found, known)
     assert len(list(lines(day_of(tmp_path)))) == 1
 
 
-def test_foreign_files_disturb_nobody_and_what_was_half_written_is_swept(tmp_path: Path) -> None:
+def test_unknown_files_are_ignored_and_partial_files_are_removed(tmp_path: Path) -> None:
     directory = day_of(tmp_path)
     directory.mkdir(parents=True)
     half = directory / ".queue-q-1-0-5.parquet.123.tmp"
@@ -122,11 +122,11 @@ def test_foreign_files_disturb_nobody_and_what_was_half_written_is_swept(tmp_pat
     ("name", "path"),
     [("/", "%2F"), ("_hidden", "_hidden"), ("a.b", "a.b"), ("", ""), ("ä b", "%C3%A4%20b"), ("..", "..")],
 )
-def test_names_are_written_so_that_no_path_is_left_in_them(name: str, path: str) -> None:
+def test_names_are_encoded_so_that_they_contain_no_path(name: str, path: str) -> None:
     assert shortened(name) == path
 
 
-def test_long_names_stay_apart_and_fit_into_a_file_name() -> None:
+def test_long_names_stay_distinct_and_fit_into_a_file_name() -> None:
     names = [shortened("ß" * 120 + end) for end in ("1", "2")]
     assert len(set(names)) == 2
     assert all(len(name) < 160 for name in names)

@@ -1,4 +1,4 @@
-"""Fuzzing by hand: ``make fuzz ARGS="--only stomp --seconds 60"``. An hour for each port if not told otherwise."""
+"""Fuzzing by hand: ``make fuzz ARGS="--only stomp --seconds 60"``. The default is one hour for each port."""
 
 import argparse
 import os
@@ -13,27 +13,27 @@ from tests.fuzz.fuzzing import SETTINGS, Harm, Report, fuzz, replay
 from tests.fuzz.ports import PORTS
 from tests.running import gateway_in
 
-#: What an innocent client may have to wait, in seconds.
+#: Longest wait of the probe client, in seconds.
 _LONGEST_S = 0.1
 
-#: What may be added to the memory of the first minute, in bytes.
+#: Allowed growth after the memory of the first minute, in bytes.
 _MOST_GROWTH = 64 * 2**20
 
 
 def main() -> int:
-    """Fuzz every port; return 0 when all is well."""
+    """Fuzz every port; return 0 on success."""
     options = _options()
     names = options.only or list(PORTS)
     if len(names) == 1:
         return int(not _fuzzed(options, names[0]))
-    # a process each: what gives way once cannot take its share back
+    # One process each, because a process cannot raise its priority again.
     with ThreadPoolExecutor(options.jobs) as pool:
         codes = list(pool.map(partial(_fuzzed_apart, options), names))
     return max(codes)
 
 
 def _fuzzed_apart(options: argparse.Namespace, name: str) -> int:
-    """Fuzz one port in a process of its own; return its exit code."""
+    """Fuzz one port in its own process; return its exit code."""
     command = [sys.executable, "-m", "tests.fuzz", "--only", name, "--seconds", str(options.seconds)]
     command += ["--seed", options.seed, "--nice", str(options.nice)]
     if options.replay:
@@ -42,7 +42,7 @@ def _fuzzed_apart(options: argparse.Namespace, name: str) -> int:
 
 
 def _fuzzed(options: argparse.Namespace, name: str) -> bool:
-    """Fuzz one port and print what came of it; return whether all is well."""
+    """Fuzz one port and print the results; return whether it passed."""
     port = PORTS[name]
     with tempfile.TemporaryDirectory() as directory, gateway_in(Path(directory), *SETTINGS) as gateway:
         try:
@@ -63,9 +63,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser("make fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=3600.0, help="how long each port is fuzzed")
     parser.add_argument("--only", action="append", choices=sorted(PORTS), help="fuzz this port; may be repeated")
-    parser.add_argument("--seed", default=os.urandom(4).hex(), help="what all sessions follow from")
-    parser.add_argument("--jobs", type=int, default=1, help="how many ports are fuzzed at the same time")
-    parser.add_argument("--nice", type=int, default=0, help="how far what sends the sessions gives way to the others")
+    parser.add_argument("--seed", default=os.urandom(4).hex(), help="seed of all sessions")
+    parser.add_argument("--jobs", type=int, default=1, help="number of ports fuzzed at the same time")
+    parser.add_argument("--nice", type=int, default=0, help="niceness of the process that sends the sessions")
     parser.add_argument("--replay", type=int, nargs=2, metavar=("FIRST", "END"), help="send these sessions once")
     return parser.parse_args()
 
@@ -73,7 +73,7 @@ def _options() -> argparse.Namespace:
 def _problems(report: Report) -> list[str]:
     problems = []
     if report.longest_own_s > _LONGEST_S:
-        problems.append(f"the innocent client waited {report.longest_own_s * 1000:.0f} ms")
+        problems.append(f"the probe client waited {report.longest_own_s * 1000:.0f} ms")
     if report.at_end > report.after_start + _MOST_GROWTH:
         problems.append(f"memory grew from {report.after_start >> 20} to {report.at_end >> 20} MiB")
     return problems

@@ -1,4 +1,4 @@
-"""A gateway under mutated sessions, with an innocent client beside them."""
+"""A gateway under mutated sessions, with a probe client beside them."""
 
 import os
 import socket
@@ -22,31 +22,31 @@ from tests.fuzz.ports import Port
 from tests.management_client import get, put, request
 from tests.running import Gateway
 
-#: Settings of a gateway that is fuzzed: logins that fail delay none, so that the sessions get as far as they can.
+#: Settings of the fuzzed gateway: failed logins are not delayed, so that sessions proceed quickly.
 SETTINGS: Final = ("login.max_delay_ms=0", "log.lines_per_s=5")
 
-#: Connections left open without a word.
+#: Connections left open and idle.
 _MOST_LINGERING: Final = 50
 
-#: Sessions between two looks at the log, and at the process.
+#: Sessions between two checks of the log and the process.
 _LOOK_EVERY: Final = 50
 
-#: Seconds after which everything that the sessions made is deleted.
+#: Seconds after which everything that the sessions created is deleted.
 _EMPTY_EVERY_S: Final = 20.0
 
-#: What no input may bring into the log.
+#: Text that no input may cause in the log.
 _FAULTS: Final = ("Traceback", "internal error", "fault contained")
 
 
 class Harm(AssertionError):
-    """The mutated sessions did harm."""
+    """The mutated sessions caused a failure."""
 
 
 @dataclass
 class Report:
-    """What one port went through. Memory is in bytes; ``after_start`` was measured after the first part.
+    """The results of one port. Memory is in bytes; ``after_start`` was measured after the first part.
 
-    ``turns`` is what the gateway says of its own turns: where these are short, it was the machine that was busy.
+    ``turns`` are the gateway's statistics of its own turns: if these are short, the machine was busy.
     """
 
     listener: str
@@ -59,16 +59,16 @@ class Report:
 
     @property
     def longest(self) -> Wait:
-        """The innocent client's longest wait."""
+        """The longest wait of the probe client."""
         return max(self.waits, key=lambda wait: wait.all_s)
 
     @property
     def longest_own_s(self) -> float:
-        """The innocent client's longest wait without what it waited for a processor, in seconds."""
+        """The longest wait of the probe client without waits for a processor, in seconds."""
         return max(wait.own_s for wait in self.waits)
 
     def quantile_s(self, share: float) -> float:
-        """The wait that this share of all waits is below, in seconds."""
+        """Return a quantile of the waits, in seconds."""
         return sorted(wait.all_s for wait in self.waits)[int(share * (len(self.waits) - 1))]
 
     def __str__(self) -> str:
@@ -84,18 +84,18 @@ class Report:
 
 
 def give_way(niceness: int) -> None:
-    """Take only what time the others leave: Linux shares by session first, then by niceness."""
+    """Use only the processor time that others leave: Linux divides it by session first, then by niceness."""
     os.nice(niceness)
-    with suppress(OSError):  # a session of its own already, or no such groups
+    with suppress(OSError):  # already a session leader, or no autogroups
         os.setsid()
     with suppress(OSError):
         Path("/proc/self/autogroup").write_text(str(min(niceness, 19)))
 
 
 def furnish(gateway: Gateway) -> None:
-    """Make the user and the virtual host of the mutated sessions.
+    """Create the user and the virtual host of the mutated sessions.
 
-    The user logs in once, so that the gateway remembers the password: logins take no time afterwards.
+    The user logs in once, so that the gateway caches the password and later logins take no time.
     """
     put(gateway, f"users/{USER}", {"password": PASSWORD, "tags": "policymaker,monitoring"})
     empty(gateway)
@@ -103,7 +103,7 @@ def furnish(gateway: Gateway) -> None:
 
 
 def empty(gateway: Gateway) -> None:
-    """Delete everything that the mutated sessions made, and let them begin anew."""
+    """Delete everything that the mutated sessions created."""
     with suppress(HTTPError):
         request(gateway, "DELETE", f"vhosts/{VHOST}")
     put(gateway, f"vhosts/{VHOST}", {})
@@ -111,9 +111,9 @@ def empty(gateway: Gateway) -> None:
 
 
 def fuzz(gateway: Gateway, port: Port, seconds: float, seed: str, first: int = 0, niceness: int = 0) -> Report:
-    """Send mutated sessions for so long; return what they did to others. :raises Harm: when the gateway takes harm.
+    """Send mutated sessions for this time; return the report. :raises Harm: if the gateway fails.
 
-    With ``niceness`` the sessions are sent in what time the gateway and the innocent client leave.
+    With ``niceness`` the sessions use only the processor time that the gateway and the probe client leave.
     """
     furnish(gateway)
     report = Report(port.listener, seed)
@@ -143,7 +143,7 @@ def fuzz(gateway: Gateway, port: Port, seconds: float, seed: str, first: int = 0
 
 
 def said(address: Address, data: bytes) -> bytes:
-    """Send all of this on one connection; return what is answered until the other side is quiet, or hangs up."""
+    """Send data on one connection; return the answers until the peer is silent or closes the connection."""
     answer = b""
     with socket.create_connection(address, timeout=5) as peer, suppress(OSError):
         peer.sendall(data)
@@ -154,7 +154,7 @@ def said(address: Address, data: bytes) -> bytes:
 
 
 def _memory(gateway: Gateway, fuzzer: "_Fuzzer") -> int:
-    """Return what the gateway holds once everything of the mutated sessions is gone."""
+    """Return the gateway's memory after everything of the mutated sessions is deleted."""
     fuzzer.hang_up()
     empty(gateway)
     smallest = gateway.resident_memory()
@@ -165,7 +165,7 @@ def _memory(gateway: Gateway, fuzzer: "_Fuzzer") -> int:
 
 
 def _look(gateway: Gateway, report: Report, first: int, innocent: Innocent | None = None) -> None:
-    """See whether all is well."""
+    """Check the process, the log and the probe client."""
     last = first + report.sessions
     where = f"{report.listener}, seed {report.seed}, sessions {max(first, last - 2 * _LOOK_EVERY)} to {last}"
     if (code := gateway.child.poll()) is not None:
@@ -174,11 +174,11 @@ def _look(gateway: Gateway, report: Report, first: int, innocent: Innocent | Non
         at = min(gateway.log.index(fault) for fault in _FAULTS if fault in gateway.log)
         raise Harm(f"{where}: a fault in the log\n{gateway.log[max(0, at - 500) : at + 4000]}")
     if innocent is not None and (failure := innocent.failure) is not None:
-        raise Harm(f"{where}: the innocent client failed\n{failure}\n{gateway.log[-2000:]}")
+        raise Harm(f"{where}: the probe client failed\n{failure}\n{gateway.log[-2000:]}")
 
 
 class _Fuzzer:
-    """Sends mutated sessions, each on a connection of its own, and ends these in every way there is."""
+    """Sends mutated sessions, one connection each, and ends them in every possible way."""
 
     def __init__(self, gateway: Gateway, port: Port, seed: str) -> None:
         self._gateway = gateway
@@ -191,7 +191,7 @@ class _Fuzzer:
         random = Random(f"end of {self._seed}:{number}")
         peer = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         peer.settimeout(2.0)
-        with suppress(OSError):  # the gateway may hang up, and stop reading, at any time
+        with suppress(OSError):  # the gateway may close the connection or stop reading at any time
             peer.connect(self._gateway.addresses[self._port.listener])
             for piece in mutated((*self._port.sessions, *self._port.strangers), self._seed, number):
                 peer.sendall(piece)
@@ -204,7 +204,7 @@ class _Fuzzer:
 
     def _end(self, peer: socket.socket, way: int) -> None:
         with suppress(OSError):
-            if way == 0:  # the rest of a conversation never comes
+            if way == 0:  # the rest of the session never arrives
                 self._lingering.append(peer)
                 if len(self._lingering) > _MOST_LINGERING:
                     self._lingering.popleft().close()
@@ -218,14 +218,14 @@ class _Fuzzer:
         peer.close()
 
     def hang_up(self) -> None:
-        """Close everything that is open."""
+        """Close all open connections."""
         for peer in self._lingering:
             peer.close()
         self._lingering.clear()
 
 
 def replay(gateway: Gateway, port: Port, seed: str, numbers: Iterable[int]) -> None:
-    """Send these sessions again. :raises Harm: when the gateway takes harm."""
+    """Send these sessions again. :raises Harm: if the gateway fails."""
     furnish(gateway)
     report = Report(port.listener, seed)
     innocent = Innocent(port.listener, gateway.addresses[port.listener], gateway.child.pid)

@@ -1,4 +1,4 @@
-"""Innocent clients: each sends a message, waits until it comes back, and measures how long that took."""
+"""Probe clients: each sends a message, waits until it returns, and measures the round trip."""
 
 import socket
 import time
@@ -15,15 +15,15 @@ Address = tuple[str, int]
 
 _LOGIN: Final = "Basic " + b64encode(b"guest:guest").decode()
 
-#: How long one round trip may take before the client gives up, in seconds.
+#: Longest round trip before the client fails, in seconds.
 PATIENCE_S: Final = 60.0
 
 
 class Wire(Protocol):
-    """What bytes go out by, and come back."""
+    """A connection for bytes."""
 
     def send(self, data: bytes) -> None:
-        """Send all of it."""
+        """Send all of the data."""
         ...
 
     def receive(self) -> bytes:
@@ -44,7 +44,7 @@ class Plain:
     def receive(self) -> bytes:
         data = self._socket.recv(65_536)
         if not data:
-            raise ConnectionError("the broker hung up on a healthy client")
+            raise ConnectionError("the broker closed the connection of a healthy client")
         return data
 
 
@@ -78,7 +78,7 @@ class Web:
 
 
 class Healthy:
-    """One innocent client of a protocol; ``ask`` sends a message and returns when it came back."""
+    """A probe client of a protocol; ``ask`` sends a message and returns when it has come back."""
 
     def __init__(self, wire: Wire, ask: Callable[[Wire, int], None]) -> None:
         self._wire = wire
@@ -86,7 +86,7 @@ class Healthy:
         self._count = 0
 
     def round_trip_s(self) -> float:
-        """Return how long one round trip took, in seconds."""
+        """Return the duration of one round trip, in seconds."""
         self._count += 1
         started = time.perf_counter()
         self._ask(self._wire, self._count)
@@ -100,7 +100,7 @@ def _until(wire: Wire, marker: bytes) -> None:
 
 
 def stomp(wire: Wire) -> Healthy:
-    """Return a STOMP client on a queue of its own."""
+    """Return a STOMP client on its own queue."""
     wire.send(stomp_seeds.frame("STOMP", "accept-version:1.2", "host:/", "login:guest", "passcode:guest"))
     _until(wire, b"CONNECTED")
     wire.send(stomp_seeds.frame("SUBSCRIBE", "id:0", "destination:/topic/healthy", "receipt:s"))
@@ -115,7 +115,7 @@ def stomp(wire: Wire) -> Healthy:
 
 
 def mqtt(wire: Wire) -> Healthy:
-    """Return an MQTT client that is subscribed to what it publishes."""
+    """Return an MQTT client that subscribes to its own messages."""
     wire.send(mqtt_seeds.connect("healthy", user="guest", password="guest"))
     _until(wire, b"\x20\x02")
     wire.send(mqtt_seeds.packet(0x82, b"\0\x01" + mqtt_seeds.text("healthy") + b"\0"))
@@ -147,7 +147,7 @@ class _Amqp(Healthy):
 
 
 class _Http(Healthy):
-    """A client that asks who it is, on a connection of its own each time as `curl` does."""
+    """A client that requests ``/whoami``, with a new connection each time, as `curl` does."""
 
     def __init__(self, address: Address) -> None:
         self._address = address

@@ -1,8 +1,8 @@
-"""An innocent client in a process of its own, so that what mutates sessions takes no time from it.
+"""A probe client in its own process, so that the mutation of sessions takes no time from it.
 
-``python -m tests.fuzz.innocent LISTENER HOST PORT PID`` says ``ready`` once it had an answer, makes round trips until
-its standard input ends, and prints as JSON how long each took, and how much of that both sides waited for a processor.
-PID is the gateway's.
+``python -m tests.fuzz.probe LISTENER HOST PORT PID`` prints ``ready`` after its first answer, makes round trips
+until its standard input ends, and prints as JSON the duration of each, and how long both sides waited for a
+processor. PID is the gateway's.
 """
 
 import json
@@ -20,25 +20,27 @@ from tests.interop.broker import PROJECT
 #: Seconds between two round trips.
 _PAUSE_S: Final = 0.02
 
-#: How long it may take to end, in seconds.
+#: Longest time until it ends, in seconds.
 _END_TIMEOUT_S: Final = 90.0
 
 
 @dataclass(frozen=True)
 class Wait:
-    """One round trip in seconds; ``starved_s`` of it the gateway or the client waited for a processor."""
+    """One round trip in seconds; ``starved_s`` is the part in which the gateway or the client waited for a
+    processor.
+    """
 
     all_s: float
     starved_s: float
 
     @property
     def own_s(self) -> float:
-        """What was no fault of the machine."""
+        """The wait without the time spent waiting for a processor."""
         return max(self.all_s - self.starved_s, 0.0)
 
 
 class Innocent:
-    """The process of one innocent client, from its first answer on."""
+    """The process of one probe client, after its first answer."""
 
     def __init__(self, listener: str, address: Address, pid: int) -> None:
         host, port = address
@@ -48,17 +50,17 @@ class Innocent:
         )
         assert self._process.stdout is not None
         if self._process.stdout.readline() != "ready\n":
-            raise AssertionError(f"the innocent client did not start:\n{self._process.communicate()[1]}")
+            raise AssertionError(f"the probe client did not start:\n{self._process.communicate()[1]}")
 
     @property
     def failure(self) -> str | None:
-        """Why it ended before it was told to; ``None`` while it runs."""
+        """The reason why it ended early; ``None`` while it runs."""
         if self._process.poll() is None:
             return None
         return self._process.communicate()[1] or f"it ended with code {self._process.returncode}"
 
     def stop(self) -> list[Wait]:
-        """End it; return its waits, none when it failed."""
+        """End it; return its waits, none if it failed."""
         if self._process.poll() is not None:
             return []
         try:
@@ -83,10 +85,10 @@ def main() -> int:
 
 
 def _starved_s(process: str) -> float:
-    """Return how long the first thread of a process has been ready to run and did not, in seconds."""
+    """Return how long the first thread of a process was ready to run without a processor, in seconds."""
     try:
         return int(Path(f"/proc/{process}/schedstat").read_text().split()[1]) / 1e9
-    except OSError:  # the system does not tell, or the process is gone
+    except OSError:  # the system does not provide this, or the process ended
         return 0.0
 
 

@@ -80,7 +80,7 @@ SESSIONS: Final[tuple[Session, ...]] = (
     (connect("fuzz-4"), _SUBSCRIBE, publish("fuzz/r", b"", retain=True), _DISCONNECT),
 )
 
-#: Sessions that end before they are let in.
+#: Sessions that end before their login.
 STRANGERS: Final[tuple[Session, ...]] = (
     (
         connect("", level=5, properties=b"\x15" + text("SCRAM-SHA-256") + b"\x16" + text("n,,n=a,r=b")),

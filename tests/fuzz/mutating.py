@@ -1,6 +1,6 @@
-"""Mutations of sessions. A session is the frames a client sends, in order; a mutated one is what is written, in pieces.
+"""Mutations of sessions. A session is the sequence of a client's frames; a mutated one is a sequence of writes.
 
-Everything follows from one seed and a number, so that a session that did harm can be sent again.
+Everything follows from one seed and a number, so that a failing session can be sent again.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 #: The frames of a client, in order.
 Session: TypeAlias = Sequence[bytes]
 
-#: Bytes that mean something to some protocol, or to none.
+#: Bytes with a meaning in some protocol, or in none.
 TOKENS: Final = (
     b"\0",
     b"\n",
@@ -43,18 +43,18 @@ TOKENS: Final = (
     b"\xff" * 300,
 )
 
-#: The most bytes a mutated session has: it is to be odd, not large.
+#: Longest mutated session in bytes: it should be unusual, not large.
 LARGEST: Final = 256 * 1024
 
 
 def mutated(sessions: Sequence[Session], seed: str, number: int) -> list[bytes]:
-    """Return the pieces of the mutated session of this number."""
+    """Return the writes of the mutated session of this number."""
     random = Random(f"{seed}:{number}")
     frames = list(random.choice(sessions))
     for _ in range(random.choice((0, 1, 1, 1, 2, 3))):
         frames = random.choice(_OF_FRAMES)(random, frames, sessions)
     data = b"".join(frames)[:LARGEST]
-    # what comes first is looked at most, so half of the changes are to the later frames alone
+    # the first frames are checked most, so half of the changes affect only the later frames
     kept = 0 if random.random() < 0.5 or len(frames) < 2 else len(b"".join(frames[: random.randrange(1, len(frames))]))
     for _ in range(random.choice((0, 1, 1, 2, 4, 8))):
         data = data[:kept] + random.choice(_OF_BYTES)(random, data[kept:])

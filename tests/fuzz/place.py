@@ -1,4 +1,4 @@
-"""Where mutated sessions log in: a virtual host and a user of their own, which the fuzzer empties now and then."""
+"""The virtual host and the user of mutated sessions, which the fuzzer recreates regularly."""
 
 from typing import Final
 

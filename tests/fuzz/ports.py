@@ -1,4 +1,4 @@
-"""What can be fuzzed: for each port the listener, the sessions that are mutated and the innocent client beside them."""
+"""The fuzzed ports: for each the listener, the sessions to mutate and the probe client."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,8 @@ from tests.fuzz.mutating import Session
 class Port:
     """One port: ``listener`` is its name in the settings.
 
-    ``sessions`` are let in, which the answer shows by the bytes ``accepted``; ``strangers`` are not. Both are mutated.
+    ``sessions`` log in, after which the answer contains the bytes ``accepted``; ``strangers`` do not. Both are
+    mutated.
     """
 
     listener: str
@@ -34,4 +35,4 @@ PORTS: Final[Mapping[str, Port]] = {
         Port("management", http_seeds.SESSIONS, b"HTTP/1.1 2", healthy.over_http),
     )
 }
-"""Every port by the name of its listener. A new one needs sessions and a healthy client, nothing else."""
+"""Every port by the name of its listener. A new one needs only sessions and a probe client."""

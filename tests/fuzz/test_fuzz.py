@@ -1,4 +1,4 @@
-"""A few seconds of mutated sessions on each port; ``make fuzz`` does it for an hour each, with strict limits."""
+"""A few seconds of mutated sessions on each port; ``make fuzz`` runs for an hour each, with strict limits."""
 
 from pathlib import Path
 
@@ -11,13 +11,13 @@ from tests.running import gateway_in
 
 SECONDS = 6.0
 
-#: Generous, for slow machines that do something else besides.
+#: Generous, for slow or busy machines.
 LONGEST_S = 5.0
 MOST_GROWTH = 150 * 2**20
 
 
 @pytest.mark.parametrize("port", PORTS.values(), ids=PORTS)
-def test_mutated_sessions_harm_nobody(port: Port, tmp_path: Path) -> None:
+def test_mutated_sessions_do_not_affect_the_gateway_or_other_clients(port: Port, tmp_path: Path) -> None:
     with gateway_in(tmp_path, *SETTINGS) as gateway:
         report = fuzz(gateway, port, SECONDS, seed="make test")
         assert gateway.stop() == 0
@@ -36,8 +36,8 @@ def test_sessions_follow_from_seed_and_number(port: Port) -> None:
 
 
 @pytest.mark.parametrize("port", PORTS.values(), ids=PORTS)
-def test_the_sessions_that_are_mutated_are_good_ones(port: Port, tmp_path: Path) -> None:
-    """A session that is refused at once shows little: each of them gets past its login."""
+def test_the_unmutated_sessions_are_accepted(port: Port, tmp_path: Path) -> None:
+    """Sessions that are refused immediately would test little: each one must get past its login."""
     with gateway_in(tmp_path, *SETTINGS) as gateway:
         furnish(gateway)
         for session in port.sessions:

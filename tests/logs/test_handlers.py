@@ -1,4 +1,4 @@
-"""Lines that cannot be written are dropped and counted; nothing else is disturbed."""
+"""Lines that cannot be written are dropped and counted, without other effects."""
 
 import logging
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def logger() -> Iterator[logging.Logger]:
     logger.handlers.clear()
 
 
-def test_what_a_full_disk_cannot_take_is_counted_and_told_once(
+def test_lines_lost_on_a_full_disk_are_counted_and_reported_once(
     logger: logging.Logger, capsys: pytest.CaptureFixture[str]
 ) -> None:
     disk = Disk()
@@ -50,7 +50,7 @@ def test_what_a_full_disk_cannot_take_is_counted_and_told_once(
     assert capsys.readouterr().err == ""
 
 
-def test_a_file_that_cannot_be_opened_anew_disturbs_nobody(logger: logging.Logger, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_reopened_raises_no_error(logger: logging.Logger, tmp_path: Path) -> None:
     directory = tmp_path / "logs"
     directory.mkdir()
     logger.addHandler(DroppingFile(directory / "own.log"))

@@ -1,4 +1,4 @@
-"""A log entry is one line, for people or for programs, whatever its values hold."""
+"""A log entry is one line, for people or for programs, whatever its values are."""
 
 import io
 import json
@@ -33,7 +33,7 @@ def started(**settings: object) -> io.StringIO:
     return stream
 
 
-def test_an_entry_for_people() -> None:
+def test_an_entry_in_text_format() -> None:
     stream = started()
     StructuredLog("amqp").info("connection authenticated", peer="127.0.0.1:3456", user="guest", vhost="/")
     line = stream.getvalue()
@@ -44,7 +44,7 @@ def test_an_entry_for_people() -> None:
     )
 
 
-def test_an_entry_for_programs() -> None:
+def test_an_entry_in_json_format() -> None:
     stream = started(format="json")
     StructuredLog("amqp").warning("connection closed", peer="::1", channels=3, reason=None)
     entry = json.loads(stream.getvalue())
@@ -70,7 +70,7 @@ def test_values_are_quoted_where_they_would_be_ambiguous(value: object, written:
 
 
 @pytest.mark.parametrize("format", ["text", "json"])
-def test_no_value_makes_a_second_line_or_a_colour(format: str) -> None:
+def test_no_value_adds_a_second_line_or_a_colour(format: str) -> None:
     stream = started(format=format)
     StructuredLog("x").info(f"event {NASTY}", value=NASTY)
     assert len(stream.getvalue().splitlines()) == 1
@@ -85,7 +85,7 @@ def test_secrets_are_not_written(format: str, name: str) -> None:
     assert "s3cret" not in stream.getvalue()
 
 
-def test_bound_fields_come_with_every_entry() -> None:
+def test_bound_fields_are_in_every_entry() -> None:
     stream = started()
     log = StructuredLog("x").bind(connection="c1").bind(vhost="/")
     log.info("one", vhost="shop")
@@ -105,7 +105,7 @@ def test_entries_below_the_level_are_not_written() -> None:
 
 
 @pytest.mark.parametrize("format", ["text", "json"])
-def test_an_exception_comes_along_and_cannot_pass_for_an_entry(format: str) -> None:
+def test_a_traceback_is_included_and_cannot_be_mistaken_for_an_entry(format: str) -> None:
     stream = started(format=format)
     try:
         raise RuntimeError("broken\n2026-01-01 00:00:00.000 info forged")
@@ -118,20 +118,20 @@ def test_an_exception_comes_along_and_cannot_pass_for_an_entry(format: str) -> N
     assert "failed" in head
 
 
-def test_other_libraries_come_out_in_the_same_form() -> None:
+def test_records_of_other_libraries_have_the_same_format() -> None:
     stream = started()
     logging.getLogger("other").warning("disk %s", "full")
     assert stream.getvalue().endswith(" warning disk full\n")
 
 
-def test_what_twisted_says_is_in_the_log() -> None:
+def test_twisted_events_are_in_the_log() -> None:
     stream = started()
     log = Logger("test", observer=LogPublisher(STDLibLogObserver()))  # type: ignore[arg-type]  # zope.interface
     log.error("factory {name} failed", name="f")
     assert stream.getvalue().endswith(" error factory f failed\n")
 
 
-def test_the_log_goes_to_a_file_and_follows_when_it_is_moved(tmp_path: Path) -> None:
+def test_a_log_file_is_reopened_after_it_was_moved(tmp_path: Path) -> None:
     file = tmp_path / "gateway.log"
     start_logging(LogSettings(file=file))
     StructuredLog("x").info("one")
@@ -146,18 +146,18 @@ def test_a_file_that_cannot_be_opened_is_a_configuration_error(tmp_path: Path) -
         start_logging(LogSettings(file=tmp_path / "none" / "gateway.log"))
 
 
-def test_starting_again_replaces_the_first() -> None:
+def test_starting_again_replaces_the_first_configuration() -> None:
     first, second = started(), started()
     StructuredLog("x").info("once")
     assert first.getvalue() == ""
     assert second.getvalue().count("once") == 1
 
 
-# What a client can make of the log
+# Bounds on what a client can write
 
 
 @pytest.mark.parametrize("format", ["text", "json"])
-def test_a_line_has_a_bounded_length_whatever_a_client_sent(format: str) -> None:
+def test_the_length_of_a_line_is_bounded(format: str) -> None:
     stream = started(format=format)
     StructuredLog("x").warning("authentication refused", user="u" * 60_000, reason=["r" * 60_000])
     assert len(stream.getvalue()) < 1_500
@@ -165,7 +165,7 @@ def test_a_line_has_a_bounded_length_whatever_a_client_sent(format: str) -> None
 
 
 @pytest.mark.parametrize("format", ["text", "json"])
-def test_a_traceback_has_a_bounded_length(format: str) -> None:
+def test_the_length_of_a_traceback_is_bounded(format: str) -> None:
     stream = started(format=format)
 
     def deep(depth: int) -> None:
@@ -181,7 +181,7 @@ def test_a_traceback_has_a_bounded_length(format: str) -> None:
     assert "more lines" in stream.getvalue()
 
 
-def test_lines_of_one_kind_beyond_the_rate_are_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_of_one_kind_beyond_the_rate_are_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = started(lines_per_s=2)
     clock = [1000.0]
     monkeypatch.setattr("time.time", lambda: clock[0])
@@ -203,7 +203,7 @@ def test_other_kinds_of_lines_are_written_meanwhile() -> None:
     assert (stream.getvalue().count("refused"), stream.getvalue().count("opened")) == (1, 11)
 
 
-def test_what_is_told_of_users_is_never_left_out() -> None:
+def test_lines_about_authenticated_users_are_never_dropped() -> None:
     stream = started(lines_per_s=1)
     for number in range(100):
         StructuredLog("x").info("connection in use", user="guest", connection=number)

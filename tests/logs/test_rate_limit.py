@@ -1,4 +1,4 @@
-"""Lines of one kind are limited; what was left out is counted in the next that passes."""
+"""Rate limits of one kind of lines; the number of dropped lines is in the next one."""
 
 from gateway.kernel.events import Event
 from gateway.kernel.faults import FAULT
@@ -23,14 +23,14 @@ def test_each_kind_has_its_burst_in_each_interval() -> None:
     assert [limit.passes("a") for _ in range(3)] == [2, 0, None]
 
 
-def test_kinds_without_end_take_bounded_memory() -> None:
+def test_an_unlimited_number_of_kinds_takes_bounded_memory() -> None:
     limit = RateLimit(1, 10.0, Time())
     for number in range(5000):
         limit.passes(number)
     assert len(limit._buckets) <= 1000
 
 
-def test_a_fault_that_repeats_is_one_line_a_minute(caplog: object) -> None:
+def test_a_repeated_fault_is_logged_once_a_minute(caplog: object) -> None:
     time = Time()
     log = EventLog(RateLimit(1, 60.0, time))
     fault = Event(FAULT, "/", "odd", {"kind": "route", "plugin": "fickle", "place": "f.py:3"})

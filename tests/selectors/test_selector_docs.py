@@ -1,4 +1,4 @@
-"""The page about selectors says what is so: what it shows parses, and what it names is there."""
+"""The documentation of selectors: its examples parse, and its list of operators, fields and limits is complete."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,7 @@ SHOWN = [
 
 
 @pytest.mark.parametrize("text", SHOWN)
-def test_what_the_page_shows_is_a_selector(text: str) -> None:
+def test_the_examples_of_the_page_are_selectors(text: str) -> None:
     assert Selector.parse(text).text == text
 
 
@@ -32,6 +32,6 @@ def test_the_page_names_every_field() -> None:
     assert named == {*FIELDS, "JMSXDeliveryCount", "JMSRedelivered"}
 
 
-def test_the_page_names_the_bounds() -> None:
+def test_the_page_has_the_limits() -> None:
     assert f"at most {MAX_LENGTH} characters" in PAGE
     assert f"at most {MAX_DEPTH} deep" in PAGE

@@ -1,4 +1,4 @@
-"""Whatever is written and whatever was sent: a selector agrees with the definition, or is refused as one."""
+"""Properties of selectors for any input: they agree with the definition, or are refused as selectors."""
 
 import operator
 import re
@@ -179,12 +179,13 @@ def test_like_agrees_with_the_definition(pattern: str, text: str) -> None:
 
 
 @given(pieces=st.lists(st.sampled_from(["%", "_", "!%", "!_", "!!", "a"])), text=st.text("a%_!", max_size=8))
-def test_what_is_escaped_stands_for_itself(pieces: list[str], text: str) -> None:
+def test_escaped_characters_are_literal(pieces: list[str], text: str) -> None:
     regex = "".join({"%": ".*", "_": "."}.get(piece) or re.escape(piece[-1]) for piece in pieces)
     assert like_pattern("".join(pieces), "!")(text) is bool(re.fullmatch(regex, text, re.DOTALL))
 
 
-# ---- Anything at all ------------------------------------------------------------------------------------------------
+# ---- Arbitrary input
+# ------------------------------------------------------------------------------------------------
 
 WORDS = st.sampled_from(
     ["a", "b", "é", "AND", "or", "NOT", "BETWEEN", "IN", "LIKE", "ESCAPE", "IS", "NULL", "TRUE", "hyphenated_props:",
@@ -207,7 +208,7 @@ def tried(parse: Callable[[], Selector]) -> Selector | SelectorError:
 
 
 @given(text=ANY_TEXT, headers=st.dictionaries(st.sampled_from(["a", "b"]), ANY_VALUE), converts_text=st.booleans())
-def test_nothing_but_its_own_error_is_raised(text: str, headers: dict[str, Value], converts_text: bool) -> None:
+def test_arbitrary_text_raises_only_selector_errors(text: str, headers: dict[str, Value], converts_text: bool) -> None:
     parsed = tried(lambda: Selector.parse(text, converts_text=converts_text))
     if isinstance(parsed, SelectorError):
         assert 0 <= parsed.position <= len(text)
@@ -222,7 +223,7 @@ ANY_TERM = st.text() | st.lists(PARTS).map("".join) | st.lists(PARTS).map(lambda
 
 
 @given(term=ANY_TERM, headers=st.dictionaries(st.just("a"), ANY_VALUE))
-def test_nothing_but_its_own_error_is_raised_for_a_term(term: str, headers: dict[str, Value]) -> None:
+def test_an_arbitrary_term_raises_only_selector_errors(term: str, headers: dict[str, Value]) -> None:
     parsed = tried(lambda: Selector.parse_term(term))
     if isinstance(parsed, SelectorError):
         assert 0 <= parsed.position <= len(term)
@@ -231,21 +232,21 @@ def test_nothing_but_its_own_error_is_raised_for_a_term(term: str, headers: dict
 
 
 @given(tree=conditions, headers=st.dictionaries(st.sampled_from(NAMES), ANY_VALUE))
-def test_every_message_can_be_asked_for(tree: Tree, headers: dict[str, Value]) -> None:
+def test_every_message_can_be_evaluated(tree: Tree, headers: dict[str, Value]) -> None:
     for converts_text in (False, True):
         selector = Selector.parse(written(tree), converts_text=converts_text)
         assert isinstance(selector.matches(Properties(headers=headers)), bool)
 
 
 @pytest.mark.parametrize("pattern", ["%a" * 4000 + "b", "%_a" * 4000 + "b", "%" + "_a" * 4000 + "%b", "%" * 8000])
-def test_no_pattern_makes_a_long_text_take_long(pattern: str) -> None:
+def test_no_pattern_takes_long_for_a_long_text(pattern: str) -> None:
     selector, message = Selector.parse(f"text LIKE '{pattern}'"), Properties(headers={"text": "a" * 100_000})
     start = process_time()
     selector.matches(message)
     assert process_time() - start < 2
 
 
-def test_no_arithmetic_makes_long_numbers() -> None:
+def test_no_arithmetic_creates_long_numbers() -> None:
     selector = Selector.parse("*".join(["a"] * 4000) + " > 0")
     start = process_time()
     assert not selector.matches(Properties(headers={"a": 2**62}))

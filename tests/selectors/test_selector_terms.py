@@ -1,4 +1,4 @@
-"""Selectors as RabbitMQ's JMS client sends them, compiled to Erlang terms: they say the same as their text."""
+"""Selectors compiled to Erlang terms by RabbitMQ's JMS client: equivalent to their text."""
 
 import pytest
 
@@ -33,7 +33,7 @@ TERMS = [
 
 
 @pytest.mark.parametrize(("term", "matches"), TERMS, ids=[row[0] for row in TERMS])
-def test_what_a_term_says_of_a_message(term: str, matches: bool) -> None:
+def test_a_term_matches_like_its_text(term: str, matches: bool) -> None:
     assert Selector.parse_term(term).matches(MESSAGE) is matches
 
 
@@ -55,11 +55,11 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("term", "reason"), REFUSED, ids=[row[0][:40] for row in REFUSED])
-def test_what_is_wrong_with_a_term_is_told(term: str, reason: str) -> None:
+def test_an_invalid_term_is_refused_with_reason_and_position(term: str, reason: str) -> None:
     with pytest.raises(SelectorError) as refused:
         Selector.parse_term(term)
     assert str(refused.value) == reason
 
 
-def test_a_term_of_a_hundred_levels_is_read_and_asked() -> None:
+def test_a_term_of_a_hundred_levels_is_parsed_and_evaluated() -> None:
     assert Selector.parse_term("{'not'," * 100 + "'true'" + "}" * 100).matches(MESSAGE)

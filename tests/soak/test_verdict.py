@@ -1,4 +1,4 @@
-"""What a soak is judged by: growth, loss, failures, waits and what is left behind. Each judgement is able to fail."""
+"""The limits of a soak: growth, loss, failures, waits and leftovers. Each limit can fail."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,7 +33,9 @@ REST = Sample(
 
 
 def hours(change: Callable[[Sample, float], Sample] = lambda sample, hour: sample) -> list[Sample]:
-    """Return the samples of two hours, every 10 s; ``change`` says how each differs, with the hours since the start."""
+    """Return two hours of samples, every 10 s; ``change`` returns the differences of each, given the hours since
+    the start.
+    """
     seconds = [10.0 * number for number in range(1, 721)]
     return [change(replace(REST, second=second), second / HOUR) for second in seconds]
 
@@ -42,7 +44,7 @@ def unmet(samples: list[Sample], after: Sample = REST, failures: tuple[str, ...]
     return [finding.name for finding in findings(REST, samples, after, failures) if not finding.is_met]
 
 
-def test_a_broker_that_holds_still_meets_all() -> None:
+def test_a_stable_broker_meets_all_limits() -> None:
     assert unmet(hours()) == []
 
 
@@ -56,34 +58,34 @@ def test_a_broker_that_holds_still_meets_all() -> None:
         ("disk", 40.0, "data directory: rise an hour"),
     ],
 )
-def test_a_figure_that_rises_is_told(field: str, per_hour: float, told: str) -> None:
+def test_a_rising_figure_is_reported(field: str, per_hour: float, told: str) -> None:
     rising = hours(lambda sample, hour: replace(sample, **{field: getattr(sample, field) + per_hour * hour}))
     assert unmet(rising) == [told]
 
 
-def test_growth_while_warming_up_is_not_judged() -> None:
+def test_growth_during_warm_up_is_ignored() -> None:
     assert unmet(hours(lambda sample, hour: replace(sample, in_use=55.0 + min(hour, 1 / 6) * 60))) == []
 
 
-def test_single_samples_that_stick_out_are_no_growth() -> None:
+def test_single_outliers_are_not_growth() -> None:
     samples = hours()
     samples[-20:] = [replace(sample, in_use=500.0) for sample in samples[-20:]]
     assert slope_per_hour(samples, lambda sample: sample.in_use) == 0.0
 
 
-def test_too_few_samples_show_nothing() -> None:
+def test_too_few_samples_prove_nothing() -> None:
     assert "memory in use: rise an hour" in unmet(hours()[:3])
 
 
-def test_a_lost_message_is_told() -> None:
+def test_a_lost_message_is_reported() -> None:
     assert unmet(hours(), replace(REST, arrived=999)) == ["confirmed messages lost"]
 
 
-def test_a_round_that_failed_is_told() -> None:
+def test_a_failed_round_is_reported() -> None:
     assert unmet(hours(), failures=("queues: Miscounted",)) == ["rounds that failed"]
 
 
-def test_a_long_wait_is_told_unless_it_was_for_a_processor() -> None:
+def test_a_long_wait_is_reported_unless_it_was_for_a_processor() -> None:
     samples = hours()
     assert unmet([*samples, replace(samples[-1], wait_longest=250.0, wait_longest_own=10.0)]) == []
     late = [*samples, replace(samples[-1], wait_longest=250.0, wait_longest_own=120.0)]
@@ -91,11 +93,11 @@ def test_a_long_wait_is_told_unless_it_was_for_a_processor() -> None:
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_what_is_left_behind_is_told(name: str) -> None:
+def test_leftovers_are_reported(name: str) -> None:
     assert unmet(hours(), replace(REST, **{name: 4})) == ["left behind at the end"]
 
 
-def test_waits_are_summed_up_with_and_without_those_for_a_processor() -> None:
+def test_waits_are_summarised_with_and_without_those_for_a_processor() -> None:
     waits = [Wait(120.0, 115.0), *[Wait(2.0, 0.0)] * 98, Wait(8.0, 0.0)]
     assert summary(waits) == {"count": 100, "p99": 120.0, "longest": 120.0, "longest_own": 8.0}
     assert summary([]) == {"count": 0, "p99": 0.0, "longest": 0.0, "longest_own": 0.0}
@@ -110,14 +112,14 @@ def test_waits_are_summed_up_with_and_without_those_for_a_processor() -> None:
     ],
     ids=["lost", "strange", "doubled"],
 )
-def test_the_ledger_tells_what_does_not_add_up(came: list[bytes], told: str, arrived: int) -> None:
+def test_the_ledger_reports_missing_and_unexpected_messages(came: list[bytes], told: str, arrived: int) -> None:
     ledger = Ledger()
     with pytest.raises(Miscounted, match=told):
         ledger.settle("queues", [b"1", b"2"], came)
     assert (ledger.all_confirmed, ledger.all_arrived) == (2, arrived)
 
 
-def test_the_ledger_counts_what_adds_up_in_any_order() -> None:
+def test_the_ledger_counts_matches_in_any_order() -> None:
     ledger = Ledger()
     ledger.settle("queues", [b"1", b"2"], [b"2", b"1"])
     ledger.ended("queues")
