@@ -54,7 +54,7 @@ class Gateway:
         deadline = time.monotonic() + START_TIMEOUT_S
         while "is running" not in self.output or not self.output.endswith("\n"):
             assert self.child.poll() is None, f"the gateway exited with code {self.child.returncode}:\n{self.log}"
-            assert time.monotonic() < deadline, f"does not start:\n{self.log}"
+            assert time.monotonic() < deadline, f"the gateway does not start:\n{self.log}"
             time.sleep(0.01)
         self.addresses = dict(_addresses(self.output))
         return self

@@ -12,25 +12,25 @@ class IdleWorker:
     """Stands in for ``WorkerProcess``."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[Head, bytes, bool]] = []
+        self.requested: list[tuple[Head, bytes, bool]] = []
         self._answered: list[Callable[[WorkerAnswer], None]] = []
 
     def ask(
         self, head: Head, payload: bytes, answered: Callable[[WorkerAnswer], None], *, is_urgent: bool = False
     ) -> None:
-        self.asked.append((head, payload, is_urgent))
+        self.requested.append((head, payload, is_urgent))
         self._answered.append(answered)
 
     @property
     def heads(self) -> list[Head]:
-        return [head for head, _, _ in self.asked]
+        return [head for head, _, _ in self.requested]
 
     def answer(self, error: str | None = None) -> None:
         """Answer the oldest request."""
         self._answered.pop(0)(WorkerAnswer({"files": ["a.parquet"]}, b"", error))
 
 
-class FilingStore(MemoryStore):
+class SegmentFileStore(MemoryStore):
     """The memory engine, with segments in files after ``put_into``."""
 
     directory: Path | None = None

@@ -32,14 +32,14 @@ CLOSED: Final = b"\x00\x0a\x00\x33"
 DECLARED: Final = b"\x00\x32\x00\x0b"
 
 
-def heard(peer: socket.socket, answer: bytes) -> bytes:
+def read_until(peer: socket.socket, answer: bytes) -> bytes:
     """Read until the broker has sent this answer; return everything received."""
-    said = b""
-    while answer not in said:
+    received = b""
+    while answer not in received:
         data = peer.recv(65536)
         assert data, "the broker closed the connection"
-        said += data
-    return said
+        received += data
+    return received
 
 
 def declare(queue: str) -> bytes:

@@ -10,7 +10,7 @@ import pika
 import pytest
 
 from tests.broker.conftest import Connect
-from tests.broker.raw import CLOSE, CLOSED, CONSUMING, HEADER, LOGIN, QUEUE_AND_CONSUMER, frame, heard
+from tests.broker.raw import CLOSE, CLOSED, CONSUMING, HEADER, LOGIN, QUEUE_AND_CONSUMER, frame, read_until
 from tests.interop.broker import Broker
 from tests.interop.pika_client import fetch, parameters
 from tests.running import Gateway
@@ -25,22 +25,22 @@ Visit = Callable[[Broker], None]
 def orderly(broker: Broker) -> None:
     with socket.create_connection((broker.host, broker.port), timeout=5) as peer:
         peer.sendall(LOGIN + QUEUE_AND_CONSUMER)
-        heard(peer, CONSUMING)
+        read_until(peer, CONSUMING)
         peer.sendall(CLOSE)
-        heard(peer, CLOSED)
+        read_until(peer, CLOSED)
 
 
 def abrupt(broker: Broker) -> None:
     """Reset the connection in the middle of a publish."""
     with socket.create_connection((broker.host, broker.port), timeout=5) as peer:
         peer.sendall(LOGIN + QUEUE_AND_CONSUMER)
-        heard(peer, CONSUMING)
+        read_until(peer, CONSUMING)
         peer.sendall(frame(b"\x00\x3c\x00\x28\x00\x00\x00\x04none\x00", channel=1)[:-3])
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 def silent(broker: Broker) -> None:
-    """Say hello and go away."""
+    """Send the protocol header and disconnect."""
     with socket.create_connection((broker.host, broker.port), timeout=5) as peer:
         peer.sendall(HEADER)
         peer.recv(4096)

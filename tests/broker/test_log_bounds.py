@@ -17,7 +17,7 @@ SECRETS = [
 ]
 
 
-def said(gateway: Gateway, data: bytes) -> bytes:
+def answer_to(gateway: Gateway, data: bytes) -> bytes:
     """Send these bytes to the STOMP listener; return all answers until it closes the connection."""
     answer = b""
     with socket.create_connection(gateway.addresses["stomp"], timeout=20) as client:
@@ -30,7 +30,7 @@ def said(gateway: Gateway, data: bytes) -> bytes:
 @pytest.mark.parametrize("data", SECRETS)
 def test_secrets_in_the_wrong_place_are_not_logged(gateway: Gateway, data: bytes) -> None:
     gateway.start("log.level=debug")
-    assert b"ERROR\n" in said(gateway, data)
+    assert b"ERROR\n" in answer_to(gateway, data)
     gateway.log_has("connection closed")
     assert "S3cret-word" not in gateway.log
 
@@ -40,6 +40,6 @@ def test_many_refused_logins_with_long_names_write_little(gateway: Gateway) -> N
     name = b"n" * 30_000
     before = len(gateway.log)
     for _ in range(200):
-        assert b"Access refused" in said(gateway, b"CONNECT\nlogin:%b\npasscode:x\n\n\0" % name)
+        assert b"Access refused" in answer_to(gateway, b"CONNECT\nlogin:%b\npasscode:x\n\n\0" % name)
     gateway.log_has("authentication refused")
     assert len(gateway.log) - before < 200_000

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from tests.broker.raw import LOGIN, frame, heard
+from tests.broker.raw import LOGIN, frame, read_until
 from tests.management_client import get
 from tests.running import Gateway
 
@@ -29,14 +29,14 @@ def has_alarm(gateway: Gateway) -> bool:
 def connected(gateway: Gateway, channels: int = 1) -> socket.socket:
     peer = socket.create_connection(gateway.addresses["amqp"], timeout=20)
     peer.sendall(LOGIN)
-    heard(peer, OPENED)
+    read_until(peer, OPENED)
     for channel in range(2, channels + 1):
         peer.sendall(frame(b"\x00\x14\x00\x0a\x00", channel))
-        heard(peer, OPENED)
+        read_until(peer, OPENED)
     return peer
 
 
-def half_a_message(channel: int, size: int) -> bytes:
+def incomplete_message(channel: int, size: int) -> bytes:
     """Return the frames of a publish without its last byte."""
     method = frame(b"\x00\x3c\x00\x28\x00\x00\x00\x04none\x00", channel)
     header = struct.pack(">HHQHB", 60, 0, size, 0x1000, 1)
@@ -57,7 +57,7 @@ def message(queue: bytes, body: bytes) -> bytes:
     return method + framed + struct.pack(">BHI", 3, 1, len(body)) + body + b"\xce"
 
 
-def send_until_held_back(peer: socket.socket, what: bytes, most: int) -> None:
+def send_until_blocked(peer: socket.socket, what: bytes, most: int) -> None:
     peer.settimeout(1.5)
     with suppress(TimeoutError):
         for _ in range(most):
@@ -68,7 +68,7 @@ def test_the_alarm_is_cleared_after_many_messages_are_acknowledged(gateway: Gate
     gateway.start("memory_high_watermark=200MiB")
     publisher, consumer = connected(gateway), connected(gateway)
     consumer.sendall(frame(b"\x00\x32\x00\x0a\x00\x00\x01q\x00" + bytes(4), 1))
-    heard(consumer, b"\x00\x32\x00\x0b")
+    read_until(consumer, b"\x00\x32\x00\x0b")
     consumer.sendall(frame(b"\x00\x3c\x00\x14\x00\x00\x01q\x01c\x00" + bytes(4), 1))
     read = [0]
 
@@ -78,7 +78,7 @@ def test_the_alarm_is_cleared_after_many_messages_are_acknowledged(gateway: Gate
 
     reader = threading.Thread(target=take, daemon=True)
     reader.start()
-    send_until_held_back(publisher, message(b"q", bytes(10_000)), 25_000)
+    send_until_blocked(publisher, message(b"q", bytes(10_000)), 25_000)
     eventually(lambda: has_alarm(gateway), "raised", 10)
     deadline = time.monotonic() + 10
     while has_alarm(gateway):  # data that the broker read before the alarm is still delivered
@@ -100,11 +100,12 @@ def test_memory_is_returned_to_the_system_after_unfinished_bodies_are_dropped(ga
         peer.settimeout(1.5)
         with suppress(TimeoutError):  # the publisher is blocked
             for channel in range(1, 9):
-                peer.sendall(half_a_message(channel, 15 * MIB))
+                peer.sendall(incomplete_message(channel, 15 * MIB))
     assert gateway.private_memory() > before + 200 * MIB
     for peer in peers:
         peer.close()
-    eventually(lambda: gateway.private_memory() < 160 * MIB, "given back", 15)  # no publisher is blocked below half of the watermark
+    # Below half of the watermark no publisher is blocked.
+    eventually(lambda: gateway.private_memory() < 160 * MIB, "given back", 15)
     eventually(lambda: not has_alarm(gateway), "cleared", 2)
 
 
@@ -112,8 +113,8 @@ def test_a_disconnected_client_is_noticed_while_it_is_blocked(gateway: Gateway) 
     gateway.start("memory_high_watermark=150MiB", "amqp.heartbeat_s=0", "amqp.max_held_size=1GiB")
     peer = connected(gateway)
     peer.sendall(frame(b"\x00\x5a\x00\x0a", 1))  # tx.select
-    heard(peer, b"\x00\x5a\x00\x0b")
-    send_until_held_back(peer, message(b"none", bytes(100_000)), 5000)
+    read_until(peer, b"\x00\x5a\x00\x0b")
+    send_until_blocked(peer, message(b"none", bytes(100_000)), 5000)
     eventually(lambda: has_alarm(gateway), "raised", 5)
     peer.close()
     eventually(lambda: not has_alarm(gateway), "cleared", 15)

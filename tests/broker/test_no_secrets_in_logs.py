@@ -23,16 +23,16 @@ def talking(gateway: Gateway) -> Gateway:
 
 def tell(gateway: Gateway, listener: str, *messages: bytes) -> bytes:
     """Send messages, each after the answer to the last; return all answers until no more arrive."""
-    heard = b""
+    read_until = b""
     with socket.create_connection(gateway.addresses[listener], timeout=0.7) as peer:
         for message in messages:
             with suppress(OSError):
                 peer.sendall(message)
-                heard += peer.recv(65536)
+                read_until += peer.recv(65536)
         with suppress(OSError):
             while data := peer.recv(65536):
-                heard += data
-    return heard
+                read_until += data
+    return read_until
 
 
 def amqp_start_ok(mechanism: str, response: bytes) -> bytes:

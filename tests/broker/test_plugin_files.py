@@ -32,7 +32,7 @@ def plugins_dir(tmp_path: Path) -> Path:
     return directory
 
 
-def test_the_example_client_of_the_page_prints_the_output_on_the_page(gateway: Gateway, plugins_dir: Path, tmp_path: Path) -> None:
+def test_the_example_client_prints_the_output_on_the_page(gateway: Gateway, plugins_dir: Path, tmp_path: Path) -> None:
     gateway.start(f"plugins_dir={plugins_dir}", 'vhosts."/".plugins.modulus={}')
     port = gateway.addresses["amqp"][1]
     client = tmp_path / "orders.py"
@@ -107,9 +107,7 @@ def test_inert_exchanges_and_plugins_are_listed(gateway: Gateway, connect: Conne
     connect().channel().queue_declare("q", exclusive=True)
 
 
-def test_a_missing_plugin_closes_only_its_own_virtual_host(
-    gateway: Gateway, connect: Connect
-) -> None:
+def test_a_missing_plugin_closes_only_its_own_virtual_host(gateway: Gateway, connect: Connect) -> None:
     gateway.start('vhosts."/".plugins.gone={}', "vhosts.other.tracing=false")
     gateway.log_has("virtual host refuses all logins")
     with pytest.raises(AMQPConnectionError):

@@ -44,9 +44,7 @@ def test_the_data_directory_and_a_backup_are_closed_to_others(
     assert (copy / "data.mdb").stat().st_mode & 0o777 == 0o600
 
 
-def test_an_open_directory_is_made_private_and_logged_once(
-    gateway: Gateway, connect: Connect
-) -> None:
+def test_an_open_directory_is_made_private_and_logged_once(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     fill(gateway, connect)
     gateway.stop()

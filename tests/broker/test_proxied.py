@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.broker.certificates import Authority
-from tests.broker.raw import CLOSE, CLOSED, LOGIN, heard
+from tests.broker.raw import CLOSE, CLOSED, LOGIN, read_until
 from tests.broker.test_tls import client_context
 from tests.running import Gateway
 
@@ -37,13 +37,13 @@ def connected(gateway: Gateway, listener: str = "amqp") -> socket.socket:
 def test_a_listing_shows_the_client_and_not_the_proxy(proxied: Gateway) -> None:
     with connected(proxied) as peer:
         peer.sendall(HERE_V1 + LOGIN)
-        heard(peer, CHANNEL_OPEN_OK)
+        read_until(peer, CHANNEL_OPEN_OK)
         (connection,) = listed(proxied, "connections")
         assert (connection["peer_host"], connection["peer_port"]) == ("127.0.0.7", 40000)
         assert (connection["host"], connection["port"]) == ("127.0.0.1", 5672)
         assert connection["name"] == "127.0.0.7:40000 -> 127.0.0.1:5672"
         peer.sendall(CLOSE)
-        heard(peer, CLOSED)
+        read_until(peer, CLOSED)
 
 
 @pytest.mark.parametrize("header", [AFAR_V1, AFAR_V2], ids=["v1", "v2"])
@@ -60,7 +60,7 @@ def test_a_connection_of_the_proxy_itself_keeps_its_addresses(proxied: Gateway) 
     with connected(proxied) as peer:
         own = peer.getsockname()
         peer.sendall(LOCAL_V2 + LOGIN)
-        heard(peer, CHANNEL_OPEN_OK)
+        read_until(peer, CHANNEL_OPEN_OK)
         proxied.log_has(f"{own[0]}:{own[1]} ->")
 
 
@@ -71,7 +71,7 @@ def test_a_header_may_arrive_byte_by_byte(proxied: Gateway) -> None:
             peer.sendall(bytes([octet]))
             time.sleep(0.002)
         peer.sendall(LOGIN)
-        heard(peer, CHANNEL_OPEN_OK)
+        read_until(peer, CHANNEL_OPEN_OK)
 
 
 def test_a_connection_without_a_header_is_closed(proxied: Gateway) -> None:
@@ -96,7 +96,7 @@ def test_the_header_comes_before_tls(gateway: Gateway, tmp_path: Path) -> None:
         plain.sendall(HERE_V1)
         with client_context(authority).wrap_socket(plain, server_hostname="127.0.0.1") as peer:
             peer.sendall(LOGIN)
-            heard(peer, CHANNEL_OPEN_OK)
+            read_until(peer, CHANNEL_OPEN_OK)
             (connection,) = listed(gateway, "connections")
             assert (connection["peer_host"], connection["ssl"]) == ("127.0.0.7", True)
 

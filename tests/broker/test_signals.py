@@ -99,7 +99,7 @@ def test_a_second_signal_does_not_disturb_an_orderly_stop(gateway: Gateway, conn
 
 
 @pytest.mark.parametrize("number", [signal.SIGPIPE, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP])
-def test_other_signals_neither_end_the_process_nor_disconnect_clients(number: signal.Signals, gateway: Gateway, connect: Connect) -> None:
+def test_other_signals_do_not_end_the_process(number: signal.Signals, gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     connection = connect()
     gateway.child.send_signal(number)
@@ -144,7 +144,7 @@ def test_a_reload_applies_live_settings_and_lists_those_that_need_a_restart(gate
         ("[log]\nfile = '/proc/no/such/file'\nlevel = 'debug'\n", "log.file: must be a file"),
     ],
 )
-def test_a_reload_of_an_invalid_file_changes_nothing_and_logs_the_reason(gateway: Gateway, text: str, reason: str, connect: Connect) -> None:
+def test_a_reload_of_an_invalid_file_is_refused(gateway: Gateway, text: str, reason: str, connect: Connect) -> None:
     file = configured(gateway, "")
     gateway.start()
     file.write_text(text)

@@ -7,7 +7,7 @@ from typing import Final
 import pika
 
 from tests.broker.conftest import Connect
-from tests.broker.raw import CONSUMING, LOGIN, consume, delivery_size, heard
+from tests.broker.raw import CONSUMING, LOGIN, consume, delivery_size, read_until
 from tests.running import Gateway
 
 MESSAGES: Final = 400
@@ -23,10 +23,11 @@ def test_a_consumer_that_pauses_receives_everything(gateway: Gateway, connect: C
     channel.queue_declare("q", passive=True)
     with socket.create_connection(gateway.addresses["amqp"], timeout=10) as peer:
         peer.sendall(LOGIN + consume("q"))
-        said = heard(peer, CONSUMING)
+        received = read_until(peer, CONSUMING)
         time.sleep(0.3)
-        assert channel.queue_declare("q", passive=True).method.message_count > MESSAGES // 4, "everything is already sent"
-        rest = MESSAGES * delivery_size("q", BODY) - len(said.split(CONSUMING, 1)[1]) + len(b"\x01c\xce")
+        unsent = channel.queue_declare("q", passive=True).method.message_count
+        assert unsent > MESSAGES // 4, "everything is already sent"
+        rest = MESSAGES * delivery_size("q", BODY) - len(received.split(CONSUMING, 1)[1]) + len(b"\x01c\xce")
         while rest > 0:
             data = peer.recv(1 << 16)
             assert data, "the broker closed the connection"

@@ -106,7 +106,7 @@ def test_a_client_certificate_logs_in_as_its_common_name(
     assert "user=orders" in gateway.log_has("connection authenticated")
 
 
-def test_a_client_certificate_logs_in_as_its_distinguished_name_by_default(
+def test_a_client_certificate_logs_in_as_its_subject_by_default(
     gateway: Gateway, authority: Authority, settings: list[str]
 ) -> None:
     gateway.start(*settings, "tls.verify=required")
@@ -115,7 +115,7 @@ def test_a_client_certificate_logs_in_as_its_distinguished_name_by_default(
         assert round_trip(connection)
 
 
-def test_a_certificate_of_an_unknown_user_is_refused(gateway: Gateway, authority: Authority, settings: list[str]) -> None:
+def test_a_certificate_of_no_user_is_refused(gateway: Gateway, authority: Authority, settings: list[str]) -> None:
     gateway.start(*settings, "tls.verify=required", BY_COMMON_NAME)
     with pytest.raises(ProbableAuthenticationError):
         connected(gateway, client_context(authority, "stranger"), pika.credentials.ExternalCredentials())
@@ -130,7 +130,7 @@ def test_a_password_is_sufficient_where_certificates_are_optional(
         assert round_trip(connection)
 
 
-def test_clients_without_a_certificate_are_refused_where_one_is_required(
+def test_a_client_without_a_required_certificate_is_refused(
     gateway: Gateway, authority: Authority, settings: list[str], tmp_path: Path
 ) -> None:
     gateway.start(*settings, "tls.verify=required")
@@ -181,21 +181,21 @@ def test_a_client_without_tls_does_not_disturb_others(
     with connected(gateway, client_context(authority)) as bystander:
         with socket.create_connection(gateway.addresses["amqps"], timeout=8) as peer:
             peer.sendall(bytes_sent)
-            heard = _all_from(peer)
-        assert b"AMQP" not in heard
+            read_until = _all_from(peer)
+        assert b"AMQP" not in read_until
         assert round_trip(bystander)
     assert "Traceback" not in gateway.log
 
 
 def _all_from(peer: socket.socket) -> bytes:
     """Read until the broker closes the connection, which it must do."""
-    heard = b""
+    read_until = b""
     try:
         while data := peer.recv(4096):
-            heard += data
+            read_until += data
     except ConnectionResetError:
         pass
-    return heard
+    return read_until
 
 
 def test_an_invalid_certificate_stops_the_start_with_one_line(gateway: Gateway, tmp_path: Path) -> None:

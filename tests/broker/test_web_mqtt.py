@@ -81,14 +81,14 @@ def test_an_anonymous_client_has_the_address_that_its_proxy_reports(gateway: Gat
         converse(client)
     with connected(gateway, AFAR) as client:
         client.say(CONNECT)
-        heard, code = client.hear_to_the_close()
-        assert (heard[:2], heard[3] in (4, 5), code) == (b"\x20\x02", True, 1000)
+        read_until, code = client.hear_to_the_close()
+        assert (read_until[:2], read_until[3] in (4, 5), code) == (b"\x20\x02", True, 1000)
 
 
 def refused(client: WebClient) -> bool:
     client.say(CONNECT)
-    heard, _ = client.hear_to_the_close()
-    return heard[:3] == b"\x20\x02\x00" and heard[3] == 5
+    read_until, _ = client.hear_to_the_close()
+    return read_until[:3] == b"\x20\x02\x00" and read_until[3] == 5
 
 
 def test_anonymous_web_pages_are_refused(gateway: Gateway) -> None:

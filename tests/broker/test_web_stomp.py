@@ -25,14 +25,14 @@ def connected(gateway: Gateway, subprotocol: str = "v12.stomp", header: bytes = 
         yield WebClient(line, subprotocol)
 
 
-def hear_text_until(client: WebClient, wanted: str) -> str:
+def read_text_until(client: WebClient, wanted: str) -> str:
     """Read until the text messages contain this; any other message fails the test."""
-    heard = ""
-    while wanted not in heard:
+    read_until = ""
+    while wanted not in read_until:
         for event in client.hear():
             assert isinstance(event, TextMessage), event
-            heard += event.data
-    return heard
+            read_until += event.data
+    return read_until
 
 
 @pytest.mark.parametrize("subprotocol", ["v10.stomp", "v11.stomp", "v12.stomp"])
@@ -40,11 +40,11 @@ def test_text_is_answered_by_text(gateway: Gateway, subprotocol: str) -> None:
     gateway.start()
     with connected(gateway, subprotocol) as client:
         client.send(TextMessage(CONNECT))
-        assert "version:1.2" in hear_text_until(client, "CONNECTED")
+        assert "version:1.2" in read_text_until(client, "CONNECTED")
         client.send(TextMessage(SUBSCRIBE))
-        hear_text_until(client, "receipt-id:r")
+        read_text_until(client, "receipt-id:r")
         client.send(TextMessage(SEND))
-        assert "content-length:3" in hear_text_until(client, "hé\0")
+        assert "content-length:3" in read_text_until(client, "hé\0")
 
 
 def test_bytes_are_answered_by_bytes(gateway: Gateway) -> None:
@@ -62,18 +62,18 @@ def test_frames_may_be_split_and_joined_by_messages(gateway: Gateway) -> None:
         for letter in CONNECT:
             client.send(TextMessage(letter))
         client.send(TextMessage(SUBSCRIBE + "\n\n" + SEND))
-        hear_text_until(client, "hé\0")
+        read_text_until(client, "hé\0")
 
 
 def test_an_error_is_sent_before_the_close(gateway: Gateway) -> None:
     gateway.start()
     with connected(gateway) as client:
         client.send(TextMessage(CONNECT + "NONSENSE\n\n\0"))
-        heard, events = "", []
+        read_until, events = "", []
         while not any(isinstance(event, CloseConnection) for event in events):
             events = client.hear()
-            heard += "".join(event.data for event in events if isinstance(event, TextMessage))
-        assert "message:Bad command" in heard
+            read_until += "".join(event.data for event in events if isinstance(event, TextMessage))
+        assert "message:Bad command" in read_until
 
 
 def test_a_certificate_logs_in_over_a_websocket_with_tls(

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from tests.fuzz.fuzzing import SETTINGS, Harm, Report, fuzz, replay
+from tests.fuzz.fuzzing import SETTINGS, GatewayFailure, Report, fuzz, replay
 from tests.fuzz.ports import PORTS
 from tests.running import gateway_in
 
@@ -50,7 +50,7 @@ def _fuzzed(options: argparse.Namespace, name: str) -> bool:
                 replay(gateway, port, options.seed, range(*options.replay))
                 return True
             report = fuzz(gateway, port, options.seconds, options.seed, niceness=options.nice)
-        except Harm as harm:
+        except GatewayFailure as harm:
             print(f"FAILED {harm}", flush=True)
             return False
         slow = [line for line in gateway.log.splitlines() if "took long" in line]

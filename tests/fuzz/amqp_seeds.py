@@ -5,7 +5,7 @@ from typing import Final
 from pamqp import base, body, commands, frame, header
 
 from tests.fuzz.mutating import Session
-from tests.fuzz.place import PASSWORD, USER, VHOST
+from tests.fuzz.sandbox import PASSWORD, USER, VHOST
 
 _CAPABILITIES: Final = {"capabilities": {"consumer_cancel_notify": True, "basic.nack": True}, "product": "fuzz"}
 

@@ -14,11 +14,11 @@ from typing import Any, Final
 from urllib.error import HTTPError
 
 from tests.fuzz import http_seeds
-from tests.fuzz.healthy import Address
-from tests.fuzz.innocent import Innocent, Wait
 from tests.fuzz.mutating import mutated
-from tests.fuzz.place import PASSWORD, USER, VHOST
 from tests.fuzz.ports import Port
+from tests.fuzz.probe import ProbeProcess, Wait
+from tests.fuzz.probe_clients import Address
+from tests.fuzz.sandbox import PASSWORD, USER, VHOST
 from tests.management_client import get, put, request
 from tests.running import Gateway
 
@@ -29,16 +29,16 @@ SETTINGS: Final = ("login.max_delay_ms=0", "log.lines_per_s=5")
 _MOST_LINGERING: Final = 50
 
 #: Sessions between two checks of the log and the process.
-_LOOK_EVERY: Final = 50
+_CHECK_EVERY: Final = 50
 
 #: Seconds after which everything that the sessions created is deleted.
-_EMPTY_EVERY_S: Final = 20.0
+_RECREATE_EVERY_S: Final = 20.0
 
 #: Text that no input may cause in the log.
 _FAULTS: Final = ("Traceback", "internal error", "fault contained")
 
 
-class Harm(AssertionError):
+class GatewayFailure(AssertionError):
     """The mutated sessions caused a failure."""
 
 
@@ -83,7 +83,7 @@ class Report:
         return f"{self.listener:<11}{self.sessions:>9} sessions   {waits}   {turns}   {memory}   seed {self.seed}"
 
 
-def give_way(niceness: int) -> None:
+def lower_priority(niceness: int) -> None:
     """Use only the processor time that others leave: Linux divides it by session first, then by niceness."""
     os.nice(niceness)
     with suppress(OSError):  # already a session leader, or no autogroups
@@ -92,17 +92,17 @@ def give_way(niceness: int) -> None:
         Path("/proc/self/autogroup").write_text(str(min(niceness, 19)))
 
 
-def furnish(gateway: Gateway) -> None:
+def create_account(gateway: Gateway) -> None:
     """Create the user and the virtual host of the mutated sessions.
 
     The user logs in once, so that the gateway caches the password and later logins take no time.
     """
     put(gateway, f"users/{USER}", {"password": PASSWORD, "tags": "policymaker,monitoring"})
-    empty(gateway)
-    assert b" 200 " in said(gateway.addresses["management"], http_seeds.request("GET", "/api/whoami"))
+    recreate_vhost(gateway)
+    assert b" 200 " in answer_to(gateway.addresses["management"], http_seeds.request("GET", "/api/whoami"))
 
 
-def empty(gateway: Gateway) -> None:
+def recreate_vhost(gateway: Gateway) -> None:
     """Delete everything that the mutated sessions created."""
     with suppress(HTTPError):
         request(gateway, "DELETE", f"vhosts/{VHOST}")
@@ -111,38 +111,38 @@ def empty(gateway: Gateway) -> None:
 
 
 def fuzz(gateway: Gateway, port: Port, seconds: float, seed: str, first: int = 0, niceness: int = 0) -> Report:
-    """Send mutated sessions for this time; return the report. :raises Harm: if the gateway fails.
+    """Send mutated sessions for this time; return the report. :raises GatewayFailure: if the gateway fails.
 
     With ``niceness`` the sessions use only the processor time that the gateway and the probe client leave.
     """
-    furnish(gateway)
+    create_account(gateway)
     report = Report(port.listener, seed)
-    innocent = Innocent(port.listener, gateway.addresses[port.listener], gateway.child.pid)
+    probe = ProbeProcess(port.listener, gateway.addresses[port.listener], gateway.child.pid)
     if niceness:
-        give_way(niceness)
+        lower_priority(niceness)
     started, emptied = time.monotonic(), time.monotonic()
     fuzzer = _Fuzzer(gateway, port, seed)
     try:
         while (now := time.monotonic()) < started + seconds:
             fuzzer.send(first + report.sessions)
             report.sessions += 1
-            if report.sessions % _LOOK_EVERY == 0:
-                _look(gateway, report, first, innocent)
-            if now > emptied + _EMPTY_EVERY_S:
+            if report.sessions % _CHECK_EVERY == 0:
+                _check(gateway, report, first, probe)
+            if now > emptied + _RECREATE_EVERY_S:
                 emptied = now
-                empty(gateway)
+                recreate_vhost(gateway)
             if not report.after_start and now > started + min(60.0, seconds / 3):
                 report.after_start = _memory(gateway, fuzzer)
-        _look(gateway, report, first, innocent)
+        _check(gateway, report, first, probe)
     finally:
-        report.waits = innocent.stop()
+        report.waits = probe.stop()
     report.at_end = _memory(gateway, fuzzer)
     report.turns = get(gateway, "nodes")[0].get("turns", {})
-    _look(gateway, report, first)
+    _check(gateway, report, first)
     return report
 
 
-def said(address: Address, data: bytes) -> bytes:
+def answer_to(address: Address, data: bytes) -> bytes:
     """Send data on one connection; return the answers until the peer is silent or closes the connection."""
     answer = b""
     with socket.create_connection(address, timeout=5) as peer, suppress(OSError):
@@ -155,8 +155,8 @@ def said(address: Address, data: bytes) -> bytes:
 
 def _memory(gateway: Gateway, fuzzer: "_Fuzzer") -> int:
     """Return the gateway's memory after everything of the mutated sessions is deleted."""
-    fuzzer.hang_up()
-    empty(gateway)
+    fuzzer.close_all()
+    recreate_vhost(gateway)
     smallest = gateway.resident_memory()
     for _ in range(5):
         time.sleep(0.2)
@@ -164,17 +164,17 @@ def _memory(gateway: Gateway, fuzzer: "_Fuzzer") -> int:
     return smallest
 
 
-def _look(gateway: Gateway, report: Report, first: int, innocent: Innocent | None = None) -> None:
+def _check(gateway: Gateway, report: Report, first: int, probe: ProbeProcess | None = None) -> None:
     """Check the process, the log and the probe client."""
     last = first + report.sessions
-    where = f"{report.listener}, seed {report.seed}, sessions {max(first, last - 2 * _LOOK_EVERY)} to {last}"
+    where = f"{report.listener}, seed {report.seed}, sessions {max(first, last - 2 * _CHECK_EVERY)} to {last}"
     if (code := gateway.child.poll()) is not None:
-        raise Harm(f"{where}: the process ended with code {code}\n{gateway.log[-4000:]}")
+        raise GatewayFailure(f"{where}: the process ended with code {code}\n{gateway.log[-4000:]}")
     if any(fault in gateway.log for fault in _FAULTS):
         at = min(gateway.log.index(fault) for fault in _FAULTS if fault in gateway.log)
-        raise Harm(f"{where}: a fault in the log\n{gateway.log[max(0, at - 500) : at + 4000]}")
-    if innocent is not None and (failure := innocent.failure) is not None:
-        raise Harm(f"{where}: the probe client failed\n{failure}\n{gateway.log[-2000:]}")
+        raise GatewayFailure(f"{where}: a fault in the log\n{gateway.log[max(0, at - 500) : at + 4000]}")
+    if probe is not None and (failure := probe.failure) is not None:
+        raise GatewayFailure(f"{where}: the probe client failed\n{failure}\n{gateway.log[-2000:]}")
 
 
 class _Fuzzer:
@@ -217,7 +217,7 @@ class _Fuzzer:
                 peer.recv(65_536)
         peer.close()
 
-    def hang_up(self) -> None:
+    def close_all(self) -> None:
         """Close all open connections."""
         for peer in self._lingering:
             peer.close()
@@ -225,16 +225,16 @@ class _Fuzzer:
 
 
 def replay(gateway: Gateway, port: Port, seed: str, numbers: Iterable[int]) -> None:
-    """Send these sessions again. :raises Harm: if the gateway fails."""
-    furnish(gateway)
+    """Send these sessions again. :raises GatewayFailure: if the gateway fails."""
+    create_account(gateway)
     report = Report(port.listener, seed)
-    innocent = Innocent(port.listener, gateway.addresses[port.listener], gateway.child.pid)
+    probe = ProbeProcess(port.listener, gateway.addresses[port.listener], gateway.child.pid)
     fuzzer = _Fuzzer(gateway, port, seed)
     try:
         for number in numbers:
             fuzzer.send(number)
             report.sessions = number + 1
             time.sleep(0.05)
-            _look(gateway, report, 0, innocent)
+            _check(gateway, report, 0, probe)
     finally:
-        innocent.stop()
+        probe.stop()

@@ -5,7 +5,7 @@ from base64 import b64encode
 from typing import Final
 
 from tests.fuzz.mutating import Session
-from tests.fuzz.place import PASSWORD, USER, VHOST
+from tests.fuzz.sandbox import PASSWORD, USER, VHOST
 
 AUTHORIZATION: Final = "Basic " + b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 
@@ -41,7 +41,7 @@ SESSIONS: Final[tuple[Session, ...]] = (
         request("POST", f"/api/queues/{VHOST}/fuzz.q/get", _GET),
         request("GET", f"/api/queues/{VHOST}?page=1&page_size=10&name=fuzz&use_regex=true&sort=name"),
         request("DELETE", f"/api/queues/{VHOST}/fuzz.q/contents"),
-        request("DELETE", f"/api/queues/{VHOST}/fuzz.q?if-empty=true"),
+        request("DELETE", f"/api/queues/{VHOST}/fuzz.q?if-recreate_vhost=true"),
     ),
     (
         request("GET", "/api/overview"),

@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.fuzz.mutating import Session
-from tests.fuzz.place import PASSWORD, USER, VHOST
+from tests.fuzz.sandbox import PASSWORD, USER, VHOST
 
 
 def packet(first: int, payload: bytes) -> bytes:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tests.fuzz import amqp_seeds, healthy, http_seeds, mqtt_seeds, stomp_seeds, web_seeds
-from tests.fuzz.healthy import Address, Healthy
+from tests.fuzz import amqp_seeds, http_seeds, mqtt_seeds, probe_clients, stomp_seeds, web_seeds
 from tests.fuzz.mutating import Session
+from tests.fuzz.probe_clients import Address, ProbeClient
 
 
 @dataclass(frozen=True)
@@ -20,19 +20,19 @@ class Port:
     listener: str
     sessions: tuple[Session, ...]
     accepted: bytes
-    healthy: Callable[[Address], Healthy]
+    probe: Callable[[Address], ProbeClient]
     strangers: tuple[Session, ...] = ()
 
 
 PORTS: Final[Mapping[str, Port]] = {
     port.listener: port
     for port in (
-        Port("stomp", stomp_seeds.SESSIONS, b"CONNECTED", healthy.over_stomp),
-        Port("amqp", amqp_seeds.SESSIONS, b"\0\x14\0\x0b", healthy.over_amqp),
-        Port("mqtt", mqtt_seeds.SESSIONS, b"\x90", healthy.over_mqtt, mqtt_seeds.STRANGERS),
-        Port("web_stomp", web_seeds.STOMP_SESSIONS, b"CONNECTED", healthy.over_web_stomp, web_seeds.STRANGERS),
-        Port("web_mqtt", web_seeds.MQTT_SESSIONS, b"\x90", healthy.over_web_mqtt, web_seeds.STRANGERS),
-        Port("management", http_seeds.SESSIONS, b"HTTP/1.1 2", healthy.over_http),
+        Port("stomp", stomp_seeds.SESSIONS, b"CONNECTED", probe_clients.over_stomp),
+        Port("amqp", amqp_seeds.SESSIONS, b"\0\x14\0\x0b", probe_clients.over_amqp),
+        Port("mqtt", mqtt_seeds.SESSIONS, b"\x90", probe_clients.over_mqtt, mqtt_seeds.STRANGERS),
+        Port("web_stomp", web_seeds.STOMP_SESSIONS, b"CONNECTED", probe_clients.over_web_stomp, web_seeds.STRANGERS),
+        Port("web_mqtt", web_seeds.MQTT_SESSIONS, b"\x90", probe_clients.over_web_mqtt, web_seeds.STRANGERS),
+        Port("management", http_seeds.SESSIONS, b"HTTP/1.1 2", probe_clients.over_http),
     )
 }
 """Every port by the name of its listener. A new one needs only sessions and a probe client."""

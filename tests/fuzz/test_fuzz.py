@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.fuzzing import SETTINGS, furnish, fuzz, said
+from tests.fuzz.fuzzing import SETTINGS, answer_to, create_account, fuzz
 from tests.fuzz.mutating import LARGEST, mutated
 from tests.fuzz.ports import PORTS, Port
 from tests.running import gateway_in
@@ -39,7 +39,7 @@ def test_sessions_follow_from_seed_and_number(port: Port) -> None:
 def test_the_unmutated_sessions_are_accepted(port: Port, tmp_path: Path) -> None:
     """Sessions that are refused immediately would test little: each one must get past its login."""
     with gateway_in(tmp_path, *SETTINGS) as gateway:
-        furnish(gateway)
+        create_account(gateway)
         for session in port.sessions:
-            answer = said(gateway.addresses[port.listener], b"".join(session))
+            answer = answer_to(gateway.addresses[port.listener], b"".join(session))
             assert port.accepted in answer, (session[0], answer[:300])

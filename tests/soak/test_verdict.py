@@ -33,9 +33,7 @@ REST = Sample(
 
 
 def hours(change: Callable[[Sample, float], Sample] = lambda sample, hour: sample) -> list[Sample]:
-    """Return two hours of samples, every 10 s; ``change`` returns the differences of each, given the hours since
-    the start.
-    """
+    """Return two hours of samples, every 10 s; ``change`` adjusts each, given the hours since the start."""
     seconds = [10.0 * number for number in range(1, 721)]
     return [change(replace(REST, second=second), second / HOUR) for second in seconds]
 

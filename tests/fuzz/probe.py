@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.fuzz.healthy import Address
 from tests.fuzz.ports import PORTS
+from tests.fuzz.probe_clients import Address
 from tests.interop.broker import PROJECT
 
 #: Seconds between two round trips.
@@ -39,12 +39,12 @@ class Wait:
         return max(self.all_s - self.starved_s, 0.0)
 
 
-class Innocent:
+class ProbeProcess:
     """The process of one probe client, after its first answer."""
 
     def __init__(self, listener: str, address: Address, pid: int) -> None:
         host, port = address
-        command = [sys.executable, "-m", "tests.fuzz.innocent", listener, host, str(port), str(pid)]
+        command = [sys.executable, "-m", "tests.fuzz.probe", listener, host, str(port), str(pid)]
         self._process = subprocess.Popen(
             command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -73,7 +73,7 @@ class Innocent:
 def main() -> int:
     """Make round trips until standard input ends."""
     listener, host, port, pid = sys.argv[1:]
-    client = PORTS[listener].healthy((host, int(port)))
+    client = PORTS[listener].probe((host, int(port)))
     waits = [(client.round_trip_s(), 0.0)]
     print("ready", flush=True)
     while not select.select([sys.stdin], [], [], _PAUSE_S)[0]:

@@ -26,7 +26,6 @@ def test_a_consumer_timeout_closes_the_channel_and_requeues_the_message(gateway:
 
 
 def test_deprecated_arguments_cause_one_warning_for_each_queue(gateway: Gateway, connect: Connect) -> None:
-    """The deprecated arguments of a queue are logged once, on declaration."""
     gateway.start()
     channel = connect().channel()
     for _ in range(2):

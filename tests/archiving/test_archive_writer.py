@@ -12,14 +12,14 @@ from gateway.kernel.messages.chunks import chunk_heads
 from gateway.kernel.messages.message import Message
 from gateway.testing import MemoryBroker
 from gateway.testing.broker import header_of
-from tests.archiving.idle_worker import FilingStore, IdleWorker
+from tests.archiving.idle_worker import IdleWorker, SegmentFileStore
 
 
-class Office:
+class ArchivingBroker:
     """A broker whose queues are archived in segments of one message, with its archive writer."""
 
     def __init__(self, tmp_path: Path, *, has_files: bool = True) -> None:
-        self.store = FilingStore()
+        self.store = SegmentFileStore()
         self.broker = MemoryBroker(self.store)
         self.worker = IdleWorker()
         self.events: list[Event] = []
@@ -42,86 +42,92 @@ class Office:
         self.broker.commit()
         return next(archive for archive in vhost.archives if archive.record.name == queue)
 
-    def told(self) -> list[str]:
+    def archive_events(self) -> list[str]:
         return [event.name for event in self.events if event.name in ("archive.filed", "archive.failed")]
 
 
 @pytest.fixture
-def office(tmp_path: Path) -> Office:
-    office = Office(tmp_path)
-    office.store.put_into(tmp_path)
-    return office
+def archiving(tmp_path: Path) -> ArchivingBroker:
+    archiving = ArchivingBroker(tmp_path)
+    archiving.store.put_into(tmp_path)
+    return archiving
 
 
-def test_a_segment_is_requested_by_path_and_truncated_when_written(office: Office, tmp_path: Path) -> None:
-    archive = office.publish("orders")
-    [head] = office.worker.heads
+def test_a_segment_is_requested_by_path_and_truncated_when_written(archiving: ArchivingBroker, tmp_path: Path) -> None:
+    archive = archiving.publish("orders")
+    [head] = archiving.worker.heads
     assert head["path"] == str(tmp_path / f"{archive.record.id}-{0:020}.chunks")
     assert (head["do"], head["kind"], head["vhost"], head["queue"]) == ("table", "messages", "/", "orders")
     assert (head["from"], head["to"], head["table"]) == (0, 1, str(tmp_path / "archive"))
     assert head["stem"] == f"queue-orders-{archive.record.since_ms}"
     assert {"kind": "queue", "name": "orders", "queue": "orders"}.items() <= head["says"].items()
     assert len(archive.log) == 1
-    office.worker.answer()
-    assert (len(archive.log), office.told(), office.touched) == (0, ["archive.filed"], 1)
+    archiving.worker.answer()
+    assert (len(archive.log), archiving.archive_events(), archiving.touched) == (
+        0,
+        ["archive.filed"],
+        1,
+    )
 
 
-def test_segments_are_written_one_at_a_time_in_order_and_no_archive_starves(office: Office) -> None:
+def test_segments_are_written_one_at_a_time_in_order_and_no_archive_starves(
+    archiving: ArchivingBroker,
+) -> None:
     for queue in ("a", "a", "a", "b"):
-        office.publish(queue)
+        archiving.publish(queue)
     order = []
     for _ in range(4):
-        order.append((office.worker.heads[-1]["queue"], office.worker.heads[-1]["from"]))
-        office.worker.answer()
+        order.append((archiving.worker.heads[-1]["queue"], archiving.worker.heads[-1]["from"]))
+        archiving.worker.answer()
     assert order == [("a", 0), ("a", 1), ("b", 0), ("a", 2)]
-    assert len(office.worker.asked) == 4
+    assert len(archiving.worker.requested) == 4
 
 
 def test_a_segment_not_yet_in_a_file_is_polled(tmp_path: Path) -> None:
-    office = Office(tmp_path)
-    office.publish("orders")
-    office.broker.advance(POLL_INTERVAL_S)
-    assert office.worker.asked == []
-    office.store.put_into(tmp_path)
-    office.broker.advance(POLL_INTERVAL_S)
-    assert len(office.worker.asked) == 1
+    archiving = ArchivingBroker(tmp_path)
+    archiving.publish("orders")
+    archiving.broker.advance(POLL_INTERVAL_S)
+    assert archiving.worker.requested == []
+    archiving.store.put_into(tmp_path)
+    archiving.broker.advance(POLL_INTERVAL_S)
+    assert len(archiving.worker.requested) == 1
 
 
-def test_a_failed_write_is_retried_and_other_archives_proceed(office: Office) -> None:
-    failing = office.publish("failing")
-    office.publish("fine")
-    office.worker.answer("the disk is full")
-    assert office.worker.heads[-1]["queue"] == "fine"
-    office.worker.answer()
-    assert office.told() == ["archive.failed", "archive.filed"]
+def test_a_failed_write_is_retried_and_other_archives_proceed(archiving: ArchivingBroker) -> None:
+    failing = archiving.publish("failing")
+    archiving.publish("fine")
+    archiving.worker.answer("the disk is full")
+    assert archiving.worker.heads[-1]["queue"] == "fine"
+    archiving.worker.answer()
+    assert archiving.archive_events() == ["archive.failed", "archive.filed"]
     assert len(failing.waiting) == 1
-    office.broker.advance(RETRY_DELAY_S)
-    assert office.worker.heads[-1]["queue"] == "failing"
-    office.worker.answer()
+    archiving.broker.advance(RETRY_DELAY_S)
+    assert archiving.worker.heads[-1]["queue"] == "failing"
+    archiving.worker.answer()
     assert not failing.waiting
 
 
 def test_without_files_a_segment_is_sent_by_pipe_in_parts(tmp_path: Path) -> None:
-    office = Office(tmp_path, has_files=False)
-    office.broker.kernel.archivists.rules = ArchiveRules(segment_size=3 * PART_SIZE)
+    archiving = ArchivingBroker(tmp_path, has_files=False)
+    archiving.broker.kernel.archivists.rules = ArchiveRules(segment_size=3 * PART_SIZE)
     for _ in range(4):
-        archive = office.publish("orders", bytes(PART_SIZE - 1000))
+        archive = archiving.publish("orders", bytes(PART_SIZE - 1000))
     parts = []
     while archive.waiting:
-        head, payload, _ = office.worker.asked[-1]
+        head, payload, _ = archiving.worker.requested[-1]
         assert head["path"] is None
         [*_, last] = chunk_heads(payload)
         assert last.end >= head["to"]
         parts.append((head["from"], head["to"]))
-        office.worker.answer()
+        archiving.worker.answer()
     assert parts[0][0] == 0
     assert parts[-1][1] == archive.log.first == 4
     assert [end for _, end in parts[:-1]] == [begin for begin, _ in parts[1:]]
 
 
-def test_the_archive_of_a_deleted_virtual_host_is_no_longer_written(office: Office) -> None:
-    office.publish("a")
-    office.publish("b")
-    office.broker.kernel.delete_vhost("/")
-    office.worker.answer()
-    assert (len(office.worker.asked), office.told()) == (1, [])
+def test_the_archive_of_a_deleted_virtual_host_is_no_longer_written(archiving: ArchivingBroker) -> None:
+    archiving.publish("a")
+    archiving.publish("b")
+    archiving.broker.kernel.delete_vhost("/")
+    archiving.worker.answer()
+    assert (len(archiving.worker.requested), archiving.archive_events()) == (1, [])

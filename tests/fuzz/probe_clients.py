@@ -27,7 +27,7 @@ class Wire(Protocol):
         ...
 
     def receive(self) -> bytes:
-        """Wait for bytes; return what came, never nothing."""
+        """Wait for bytes and return them, at least one."""
         ...
 
 
@@ -44,7 +44,7 @@ class Plain:
     def receive(self) -> bytes:
         data = self._socket.recv(65_536)
         if not data:
-            raise ConnectionError("the broker closed the connection of a healthy client")
+            raise ConnectionError("the broker closed the connection of a probe client")
         return data
 
 
@@ -77,7 +77,7 @@ class Web:
             self._came += self._wire.receive()
 
 
-class Healthy:
+class ProbeClient:
     """A probe client of a protocol; ``ask`` sends a message and returns when it has come back."""
 
     def __init__(self, wire: Wire, ask: Callable[[Wire, int], None]) -> None:
@@ -99,54 +99,54 @@ def _until(wire: Wire, marker: bytes) -> None:
         came = came[-len(marker) :] + wire.receive()
 
 
-def stomp(wire: Wire) -> Healthy:
+def stomp(wire: Wire) -> ProbeClient:
     """Return a STOMP client on its own queue."""
     wire.send(stomp_seeds.frame("STOMP", "accept-version:1.2", "host:/", "login:guest", "passcode:guest"))
     _until(wire, b"CONNECTED")
-    wire.send(stomp_seeds.frame("SUBSCRIBE", "id:0", "destination:/topic/healthy", "receipt:s"))
+    wire.send(stomp_seeds.frame("SUBSCRIBE", "id:0", "destination:/topic/probe", "receipt:s"))
     _until(wire, b"receipt-id:s")
 
     def ask(wire: Wire, number: int) -> None:
-        body = b"healthy-%d." % number
-        wire.send(stomp_seeds.frame("SEND", "destination:/topic/healthy", body=body))
+        body = b"probe-%d." % number
+        wire.send(stomp_seeds.frame("SEND", "destination:/topic/probe", body=body))
         _until(wire, body)
 
-    return Healthy(wire, ask)
+    return ProbeClient(wire, ask)
 
 
-def mqtt(wire: Wire) -> Healthy:
+def mqtt(wire: Wire) -> ProbeClient:
     """Return an MQTT client that subscribes to its own messages."""
-    wire.send(mqtt_seeds.connect("healthy", user="guest", password="guest"))
+    wire.send(mqtt_seeds.connect("probe", user="guest", password="guest"))
     _until(wire, b"\x20\x02")
-    wire.send(mqtt_seeds.packet(0x82, b"\0\x01" + mqtt_seeds.text("healthy") + b"\0"))
+    wire.send(mqtt_seeds.packet(0x82, b"\0\x01" + mqtt_seeds.text("probe") + b"\0"))
     _until(wire, b"\x90\x03")
 
     def ask(wire: Wire, number: int) -> None:
-        body = b"healthy-%d." % number
-        wire.send(mqtt_seeds.publish("healthy", body))
+        body = b"probe-%d." % number
+        wire.send(mqtt_seeds.publish("probe", body))
         _until(wire, body)
 
-    return Healthy(wire, ask)
+    return ProbeClient(wire, ask)
 
 
-class _Amqp(Healthy):
+class _Amqp(ProbeClient):
     """An AMQP client that publishes and gets."""
 
     def __init__(self, address: Address) -> None:
         credentials = pika.PlainCredentials("guest", "guest")
         parameters = pika.ConnectionParameters(*address, credentials=credentials, heartbeat=0)
         self._channel = pika.BlockingConnection(parameters).channel()
-        self._channel.queue_declare("healthy", exclusive=True)
+        self._channel.queue_declare("probe", exclusive=True)
 
     def round_trip_s(self) -> float:
         started = time.perf_counter()
-        self._channel.basic_publish("", "healthy", b"hi")
-        while self._channel.basic_get("healthy", auto_ack=True)[0] is None:
+        self._channel.basic_publish("", "probe", b"hi")
+        while self._channel.basic_get("probe", auto_ack=True)[0] is None:
             pass
         return time.perf_counter() - started
 
 
-class _Http(Healthy):
+class _Http(ProbeClient):
     """A client that requests ``/whoami``, with a new connection each time, as `curl` does."""
 
     def __init__(self, address: Address) -> None:
@@ -163,25 +163,25 @@ class _Http(Healthy):
         return time.perf_counter() - started
 
 
-def over_stomp(address: Address) -> Healthy:
+def over_stomp(address: Address) -> ProbeClient:
     return stomp(Plain(address))
 
 
-def over_web_stomp(address: Address) -> Healthy:
+def over_web_stomp(address: Address) -> ProbeClient:
     return stomp(Web(address, "v12.stomp"))
 
 
-def over_mqtt(address: Address) -> Healthy:
+def over_mqtt(address: Address) -> ProbeClient:
     return mqtt(Plain(address))
 
 
-def over_web_mqtt(address: Address) -> Healthy:
+def over_web_mqtt(address: Address) -> ProbeClient:
     return mqtt(Web(address, "mqtt"))
 
 
-def over_amqp(address: Address) -> Healthy:
+def over_amqp(address: Address) -> ProbeClient:
     return _Amqp(address)
 
 
-def over_http(address: Address) -> Healthy:
+def over_http(address: Address) -> ProbeClient:
     return _Http(address)
