@@ -5,10 +5,11 @@ from gateway.kernel.journal.records import ENTITY_BY_KIND
 
 
 def test_each_kind_of_record_can_be_restored() -> None:
-    assert set(RESTORE) == set(ENTITY_BY_KIND)
+    built_in = {kind for kind, entity in ENTITY_BY_KIND.items() if entity.__module__.startswith("gateway.")}
+    assert set(RESTORE) == built_in  # other tests define kinds of their own
 
 
 def test_each_kind_is_registered_with_the_class_that_carries_its_fields() -> None:
     for kind, entity in ENTITY_BY_KIND.items():
         assert entity.kind == kind
-        assert "__slots__" in vars(entity)
+        assert "__slots__" in vars(entity)  # the class that the decorator made last
