@@ -24,7 +24,7 @@ from gateway.kernel.journal.changes import (
 from gateway.kernel.journal.records import VhostRecord
 from gateway.kernel.messages.message import Message
 from gateway.testing.store_session import message_with, queue_record, vhost_record
-from gateway.testing.store_streams import line, segment
+from gateway.testing.store_streams import segment, stream_message
 from gateway_lmdb import LmdbStore
 
 PER_TURN = 5
@@ -57,7 +57,7 @@ def of_stream(number: int) -> list[Change]:
     """Append five messages to a stream; every twelve turns seal a segment, and let go of the one before four others."""
     offsets = of_turn(number - 1)
     changes: list[Change] = [Put(queue_record(STREAM))]
-    changes += [line(STREAM, offset, SIZES[offset % len(SIZES)]) for offset in offsets]
+    changes += [stream_message(STREAM, offset, SIZES[offset % len(SIZES)]) for offset in offsets]
     size = PER_SEGMENT * PER_TURN
     if offsets.stop % size == 0:
         changes.append(Sealed(segment(STREAM, offsets.stop - size, offsets.stop)))

@@ -20,7 +20,7 @@ from gateway.kernel.journal.changes import (
 )
 from gateway.kernel.messages.chunks import entries
 from gateway.testing.store_session import entities_in, message_with, queue_record, vhost_record
-from gateway.testing.store_streams import line, segment
+from gateway.testing.store_streams import segment, stream_message
 from gateway_lmdb import LmdbStore, compaction
 from gateway_lmdb.compaction import CompactionProgress
 from gateway_memory import MemoryStore
@@ -111,7 +111,7 @@ class Life:
     def _log(self) -> list[Change]:
         changes: list[Change] = []
         for _ in range(self._chance.randrange(20)):
-            changes.append(line(STREAM, self._end, 200))
+            changes.append(stream_message(STREAM, self._end, 200))
             self._end += 1
         if self._end - self._sealed > 60:
             changes.append(Sealed(segment(STREAM, self._sealed, self._end)))

@@ -14,7 +14,7 @@ from gateway.kernel.errors import StorageError
 from gateway.kernel.journal.changes import Change, Lsn, Put, Sealed, Truncated
 from gateway.kernel.messages.chunks import chunk_heads, entries
 from gateway.testing.store_session import StoreSession, queue_record, segments_in
-from gateway.testing.store_streams import line, read_all, segment
+from gateway.testing.store_streams import read_all, segment, stream_message
 from gateway_lmdb import LmdbStore, sealer, segment_files
 from gateway_lmdb.backup import back_up
 from tests.storage.places import LmdbPlace
@@ -34,7 +34,7 @@ def session(place: LmdbPlace) -> StoreSession:
 
 def sealing(first: int, end: int, size: int = 1000) -> list[Change]:
     """Return the changes of a segment of stream 1."""
-    lines = [line(1, offset, size) for offset in range(first, end)]
+    lines = [stream_message(1, offset, size) for offset in range(first, end)]
     return [Put(queue_record(1)), *lines, Sealed(segment(1, first, end))]
 
 
@@ -68,9 +68,9 @@ def chunks_in_table(place: LmdbPlace) -> int:
 
 def test_a_sealed_segment_moves_into_a_file_of_large_chunks(place: LmdbPlace, session: StoreSession) -> None:
     for offset in range(600):
-        session.append(Put(queue_record(1)), line(1, offset, 1000))
+        session.append(Put(queue_record(1)), stream_message(1, offset, 1000))
         session.settle()
-    session.append(Sealed(segment(1, 0, 600)), line(1, 600))
+    session.append(Sealed(segment(1, 0, 600)), stream_message(1, 600))
     rest(session)
     assert names(place) == [f"{0:020}.chunks"]
     data = (directory(place) / f"{0:020}.chunks").read_bytes()
@@ -97,7 +97,7 @@ def test_a_crash_between_the_name_of_a_file_and_its_record_costs_nothing(
     monkeypatch.setattr(session.store, "_filed", lambda filed: None)
     assert isinstance(session.store, LmdbStore)
     monkeypatch.setattr(session.store._sealer, "_filed", lambda filed: None)
-    session.append(*sealing(0, 300), line(1, 300))
+    session.append(*sealing(0, 300), stream_message(1, 300))
     rest(session)
     assert names(place) == [f"{0:020}.chunks"]
     assert session.store.segment_path(1, 0) is None
@@ -267,7 +267,7 @@ def test_the_first_files_of_a_copy_may_be_missing(place: LmdbPlace, session: Sto
 def test_a_copy_of_the_store_has_the_files_of_streams(
     place: LmdbPlace, session: StoreSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_linked: bool
 ) -> None:
-    session.append(*sealing(0, 300), line(1, 300))
+    session.append(*sealing(0, 300), stream_message(1, 300))
     rest(session)
     if not is_linked:
 
@@ -281,7 +281,7 @@ def test_a_copy_of_the_store_has_the_files_of_streams(
 
 
 def test_a_backup_has_the_files_of_streams(place: LmdbPlace, session: StoreSession, tmp_path: Path) -> None:
-    session.append(*sealing(0, 300), line(1, 300))
+    session.append(*sealing(0, 300), stream_message(1, 300))
     rest(session)
     session.store.close()
     size = back_up(place.path, tmp_path / "copy")

@@ -31,7 +31,7 @@ from gateway.testing.store_session import (
     segments_in,
     vhost_record,
 )
-from gateway.testing.store_streams import line
+from gateway.testing.store_streams import stream_message
 from gateway_lmdb import LmdbStore
 from gateway_memory import MemoryStore
 from tests.effort import examples
@@ -115,7 +115,9 @@ class Engines(RuleBasedStateMachine):
         parts = self.segments[stream] or [StreamSegment(stream, 0, 0, 0, 0, 0, is_sealed=False)]
         end = parts[-1].end + len(sizes)
         changes: list[Change] = [Put(queue_record(stream))]
-        changes += [line(stream, offset, size) for offset, size in zip(range(parts[-1].end, end), sizes, strict=True)]
+        changes += [
+            stream_message(stream, offset, size) for offset, size in zip(range(parts[-1].end, end), sizes, strict=True)
+        ]
         parts[-1] = replace(parts[-1], end=end)
         if seals and parts[-1].first < end:
             parts[-1] = replace(parts[-1], is_sealed=True, first_ms=end, last_ms=end, size_bytes=9, bloom=b"bloom")
