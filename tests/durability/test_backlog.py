@@ -5,7 +5,7 @@ import time
 from typing import Final
 
 from tests.broker.conftest import Connect
-from tests.broker.raw import CONSUMING, DECLARED, LOGIN, consume, declare, delivery_size, heard, publish
+from tests.broker.raw import CONSUMING, DECLARED, LOGIN, consume, declare, delivery_size, publish, read_until
 from tests.running import Gateway
 
 MESSAGES: Final = 100_000
@@ -20,12 +20,12 @@ def filled(gateway: Gateway) -> None:
     """Publish the backlog, and wait until it is on disk."""
     with socket.create_connection(gateway.addresses["amqp"], timeout=60) as peer:
         peer.sendall(LOGIN + declare("q"))
-        heard(peer, DECLARED)
+        read_until(peer, DECLARED)
         some = publish("q", BODY) * AT_ONCE
         for _ in range(MESSAGES // AT_ONCE):
             peer.sendall(some)
         peer.sendall(declare("after"))
-        heard(peer, DECLARED)
+        read_until(peer, DECLARED)
 
 
 def drained(gateway: Gateway) -> float:
@@ -34,7 +34,7 @@ def drained(gateway: Gateway) -> float:
         began = time.monotonic()
         peer.sendall(LOGIN + consume("q"))
         rest = MESSAGES * delivery_size("q", BODY)
-        said = heard(peer, CONSUMING)
+        said = read_until(peer, CONSUMING)
         rest -= len(said.split(CONSUMING, 1)[1]) - len(b"\x01c\xce")
         first_s = time.monotonic() - began
         while rest > 0:
