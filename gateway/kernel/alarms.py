@@ -1,4 +1,4 @@
-"""Resources that run low. While any alarm stands, publishers are held back and consumers are not."""
+"""Resource alarms. While any alarm is raised, publishers are blocked and consumers are not."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 
 class Resource(Enum):
-    """What can run low; the value is RabbitMQ's reason in ``connection.blocked``."""
+    """A resource that can run low; the value is RabbitMQ's reason in ``connection.blocked``."""
 
     MEMORY = "low on memory"
     DISK = "low on disk"
@@ -17,7 +17,7 @@ AlarmListener: TypeAlias = Callable[[], None]
 
 
 class Alarms:
-    """The alarms that stand, and who is told when the first is raised and the last is cleared."""
+    """The raised alarms; listeners are called whenever the set changes."""
 
     def __init__(self) -> None:
         self._standing: dict[Resource, str] = {}
@@ -28,16 +28,16 @@ class Alarms:
 
     @property
     def standing(self) -> dict[Resource, str]:
-        """The resources that are low, each with what was measured."""
+        """The resources that are low, each with the measured values."""
         return dict(self._standing)
 
     @property
     def reason(self) -> str:
-        """Why publishers wait, as ``connection.blocked`` tells them."""
+        """The reason for blocking publishers, as ``connection.blocked`` reports it."""
         return " & ".join(resource.value for resource in self._standing)
 
     def subscribe(self, listener: AlarmListener) -> None:
-        """Call ``listener`` whenever the set of standing alarms changes."""
+        """Call ``listener`` whenever the set of raised alarms changes."""
         self._listeners.append(listener)
 
     def set(self, resource: Resource, is_low: bool, detail: str = "") -> None:

@@ -1,29 +1,29 @@
-"""The work that one turn of the event loop may do, so that no client waits for the work of another.
+"""The work budget of one turn of the event loop, so that no client waits long for the work of another.
 
-Work is charged in units of about a microsecond, by whatever does more of it than the bytes of a request suggest: a
-message that goes to many queues, a route that is looked up anew. Once enough units came together, the clock decides: a
-look at it costs as much as a tenth of a small message, so there is none for each.
+Work is charged in units of about a microsecond, by operations that cost more than the size of a request suggests:
+routing to many queues, a route that is not cached. The clock is read only after a number of units, because reading it
+costs a tenth of a small message.
 """
 
 from collections.abc import Callable
 from typing import Final
 
-#: How long a turn may work for requests at hand before it ends and others are served, in seconds.
+#: The time a turn may spend on pending requests before the loop serves other connections, in seconds.
 TURN_S: Final = 0.005
 
-#: Units of work between two looks at the clock.
+#: Units of work between two readings of the clock.
 LOOK_EVERY: Final = 128
 
-#: What takes longer than this at a stretch is told by name, in seconds.
+#: Work that runs longer than this without a pause is reported by name, in seconds.
 SLOW_S: Final = 0.005
 
 
 class TurnBudget:
-    """What is left of the present turn.
+    """The remaining budget of the current turn.
 
-    ``work`` counts the units since the last look at the clock. The hot path adds to it, and asks ``is_spent`` once it
-    reached ``LOOK_EVERY``. The time of a turn begins with its first look. ``on_slow`` is called with whatever took
-    longer than ``SLOW_S`` at a stretch, and its seconds.
+    ``work`` counts the units since the clock was last read. The hot path adds to it, and calls ``is_spent`` once it
+    reaches ``LOOK_EVERY``. The time of a turn starts with its first reading. ``on_slow`` is called with the cause and
+    the seconds of work that ran longer than ``SLOW_S``.
     """
 
     __slots__ = ("_ends_s", "monotonic_s", "on_slow", "work")
@@ -35,7 +35,7 @@ class TurnBudget:
         self.work = 0
 
     def is_spent(self) -> bool:
-        """Look at the clock: whether the turn has worked for as long as it may."""
+        """Read the clock; return whether the turn has used up its time."""
         self.work = 0
         now_s = self.monotonic_s()
         if not self._ends_s:
@@ -44,6 +44,6 @@ class TurnBudget:
         return now_s >= self._ends_s
 
     def renew(self) -> None:
-        """Begin the next turn."""
+        """Start the next turn."""
         self.work = 0
         self._ends_s = 0.0

@@ -1,35 +1,35 @@
-"""The clock of a node: time, calls at a later time, and long work in short pieces, so that no client waits for it."""
+"""The clock of a node: time, scheduled calls, and long jobs in short slices, so that clients do not wait for them."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
-#: How long the long work of a node may go on at a stretch, in seconds; all of its jobs share one slice.
+#: The length of a slice, which all long jobs of a node share, in seconds.
 SLICE_S: Final = 0.005
 
-#: How long jobs wait for the store before they look again, in seconds.
+#: The time between two checks whether jobs may run, while the store is busy, in seconds.
 PAUSE_S: Final = 0.005
 
 
 class Timer(Protocol):
-    """A call that was scheduled and may still be cancelled."""
+    """A scheduled call that can be cancelled."""
 
     def cancel(self) -> None:
-        """Cancel the call. Harmless when it was made already."""
+        """Cancel the call; harmless after it was made."""
         ...
 
 
 class Clock(Protocol):
-    """Time, calls at a later time, and ``background``: the long jobs of the node that lives by this clock."""
+    """Time, scheduled calls, and ``background``: the long jobs of the node."""
 
     background: "Background"
 
     def wall_ms(self) -> int:
-        """Milliseconds since the epoch, as a calendar would show."""
+        """Milliseconds since the epoch."""
         ...
 
     def monotonic_s(self) -> float:
-        """Seconds that never run backwards; only differences mean something."""
+        """Seconds that never decrease; only differences are meaningful."""
         ...
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer:
@@ -38,10 +38,10 @@ class Clock(Protocol):
 
 
 class Background:
-    """The long jobs of one node. They take turns: each gets one slice, and then the next job does.
+    """The long jobs of one node, served round robin: one job runs per slice, then the next one.
 
-    A job yields after each step. While ``is_paused`` returns True no job gets a slice, because the store has too much
-    to write. ``on_slice`` is called with the name of a job that used up a slice, and the seconds that it took.
+    A job yields after each step. While ``is_paused`` returns True, because the store has too much to write, no job
+    runs. ``on_slice`` is called with the name of a job that used up a slice, and its seconds.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -52,23 +52,23 @@ class Background:
         self.on_slice: Callable[[str, float], None] = lambda job, seconds: None
 
     def __len__(self) -> int:
-        """How many jobs wait for their next slice."""
+        """The number of unfinished jobs."""
         return len(self._jobs)
 
     def add(self, work: Iterator[None]) -> None:
-        """Do the first slice of some work now, unless other work waits, and the rest in turns to come."""
+        """Run the first slice of a job now, unless other jobs wait; the rest runs in later turns."""
         self._jobs.append(work)
-        if len(self._jobs) == 1 and not self._is_working:  # else the next call is due already
+        if len(self._jobs) == 1 and not self._is_working:  # else a call is already scheduled
             self._work()
 
     def add_later(self, work: Iterator[None]) -> None:
-        """Do some work in turns to come: of the many timers of one moment none may do its part at once."""
+        """Run a job in later turns only, so that many timers that expire together do not share one turn."""
         self._jobs.append(work)
         if len(self._jobs) == 1 and not self._is_working:
             self._clock.call_later(0, self._work)
 
     def _work(self) -> None:
-        """Give the jobs one slice together."""
+        """Run jobs for one slice."""
         if self.is_paused():
             self._clock.call_later(PAUSE_S, self._work)
             return
@@ -82,13 +82,13 @@ class Background:
                     self._jobs.append(work)
                     self.on_slice(_name_of(work), self._clock.monotonic_s() - starts_s)
                     break
-        finally:  # a job that raises is over; the others go on
+        finally:  # a job that raises is removed; the others continue
             self._is_working = False
             if self._jobs:
                 self._clock.call_later(0, self._work)
 
     def _is_done(self, work: Iterator[None], ends_s: float) -> bool:
-        """Do the steps of a job until the slice ends; return whether none are left."""
+        """Run the steps of a job until the slice ends; return whether the job is finished."""
         return all(self._clock.monotonic_s() < ends_s for _ in work)
 
 

@@ -1,9 +1,9 @@
-"""A word for mypyc, which makes machine code of the kernel; to whoever runs the source it says nothing.
+"""``mypyc_attr``, which has no effect when the source is not compiled.
 
-``mypyc_attr`` says of a class that ones which are not compiled, such as a test's, may derive from it
-(``allow_interpreted_subclasses``); that no cycle goes through it, so that the collector need not know it (``acyclic``);
-or that the memory of the last one to go is the next one's (``free_list_len``). The package that has it comes with mypy,
-which a running broker does without.
+mypyc compiles the kernel to machine code. ``mypyc_attr`` allows interpreted classes, such as a test's, to derive from a
+compiled one (``allow_interpreted_subclasses``); excludes a class from garbage collection because it is never part of a
+cycle (``acyclic``); or reuses the memory of freed instances (``free_list_len``). The package with the real one comes
+with mypy, which a running broker does not need.
 """
 
 from typing import TYPE_CHECKING
@@ -16,5 +16,5 @@ try:
 except ImportError:
 
     def mypyc_attr(*words: str, **attributes: object) -> "Callable[[type], type]":  # type: ignore[misc]
-        """Return the class as it is."""
+        """Return the class unchanged."""
         return lambda cls: cls

@@ -1,19 +1,18 @@
-"""How many messages went where, since the start: plain numbers that only grow, read now and then by whoever lists them.
+"""Message counters since the start of the node: numbers that only grow.
 
-Counting costs one addition a message. Rates are the reader's business: it compares what it reads with what it read
-last.
+Counting costs one addition a message. Readers compute rates from the differences between two readings.
 """
 
 from typing import Final
 
-#: What is counted of a queue or a channel, by RabbitMQ's names. ``deliver`` and ``get`` wait to be settled.
+#: The counters of a queue or a channel, by RabbitMQ's names. ``deliver`` and ``get`` require acknowledgements.
 COUNTED: Final = ("publish", "deliver", "deliver_no_ack", "get", "get_no_ack", "get_empty", "ack", "redeliver")
 
 
 class Counters:
-    """The messages of one queue or channel, and what became of them. Whoever moves a message counts it.
+    """The message counters of one queue or channel.
 
-    ``dropped`` are those that a queue's limit had no room for.
+    ``dropped`` counts the messages that a queue's length limit dropped or rejected.
     """
 
     __slots__ = (*COUNTED, "dropped")
@@ -30,17 +29,17 @@ class Counters:
         self.dropped = 0
 
     def add(self, other: "Counters") -> None:
-        """Take over the counts of somebody who is gone, so that sums never shrink."""
+        """Add the counts of a deleted object, so that totals never decrease."""
         for name in COUNTED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.dropped += other.dropped
 
 
 class Traffic:
-    """The messages of a virtual host that no queue accounts for, and what its deleted queues and exchanges counted.
+    """The counters of a virtual host that belong to no queue, and the totals of its deleted queues and exchanges.
 
-    ``published`` were taken from publishers; ``unroutable`` of them reached no queue, and of those ``returned`` went
-    back; ``confirmed`` were answered. ``departed`` sums up the queues that are gone.
+    ``published`` were accepted from publishers; ``unroutable`` of them reached no queue, and ``returned`` of those were
+    sent back; ``confirmed`` were confirmed. ``departed`` is the total of the deleted queues.
     """
 
     __slots__ = ("confirmed", "departed", "published", "returned", "unroutable")
@@ -53,7 +52,7 @@ class Traffic:
         self.departed = Counters()
 
     def add(self, other: "Traffic") -> None:
-        """Take over the counts of a virtual host that is gone."""
+        """Add the counts of a deleted virtual host."""
         self.published += other.published
         self.unroutable += other.unroutable
         self.returned += other.returned
@@ -62,7 +61,7 @@ class Traffic:
 
 
 class Weight:
-    """How many messages there are of some kind, and the bytes of their bodies."""
+    """A number of messages and the total size of their bodies."""
 
     __slots__ = ("bytes", "count")
 
@@ -71,12 +70,12 @@ class Weight:
         self.bytes = bytes
 
     def put(self, bytes: int) -> None:
-        """Count one more."""
+        """Add one message."""
         self.count += 1
         self.bytes += bytes
 
     def take(self, bytes: int) -> None:
-        """Count one less."""
+        """Subtract one message."""
         self.count -= 1
         self.bytes -= bytes
 

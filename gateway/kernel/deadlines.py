@@ -1,6 +1,6 @@
-"""Many deadlines on one timer: what is due at the same moment is done in slices, so that no client waits for all of it.
+"""Many deadlines on one timer; those due at the same moment run in slices, so that clients do not wait for all of them.
 
-Ten thousand clients that vanish together leave ten thousand sessions that expire together, and as many wills.
+Ten thousand clients that disconnect together leave ten thousand sessions that expire together, and as many wills.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from gateway.kernel.clock import Clock, Timer
 
-#: Deadlines that were moved or dropped stay in the heap until there are more of them than of others, and than this.
+#: Moved or dropped deadlines stay in the heap until they outnumber both the others and this number.
 _STALE: Final = 64
 
 
 class Deadlines:
-    """Owns one deadline for each key. ``due(key)`` is called once it has passed, no earlier."""
+    """Owns one deadline for each key; calls ``due(key)`` once it has passed, never earlier."""
 
     def __init__(self, clock: "Clock", due: Callable[[str], None]) -> None:
         self._clock = clock
@@ -30,7 +30,7 @@ class Deadlines:
         return len(self._at_by_key)
 
     def set(self, key: str, delay_s: float) -> None:
-        """Let a key be due after a delay, in place of an earlier deadline of it."""
+        """Set the deadline of a key, replacing an earlier one."""
         at_s = self._clock.monotonic_s() + max(0.0, delay_s)
         self._at_by_key[key] = at_s
         if len(self._heap) > 2 * len(self._at_by_key) + _STALE:
@@ -41,14 +41,14 @@ class Deadlines:
         self._wind()
 
     def drop(self, key: str) -> None:
-        """Forget the deadline of a key; harmless when it has none."""
+        """Cancel the deadline of a key; harmless when it has none."""
         self._at_by_key.pop(key, None)
         if not self._at_by_key:
             self._heap.clear()
             self._stop()
 
     def _wind(self) -> None:
-        """Make sure that the timer rings at the first deadline."""
+        """Set the timer to the first deadline."""
         if self._is_working or not self._heap:
             return
         at_s = self._heap[0][0]
@@ -69,7 +69,9 @@ class Deadlines:
         self._clock.background.add(self._settle(self._rings_at_s))
 
     def _settle(self, rang_at_s: float) -> Iterator[None]:
-        """Tell each key that is due; yield after each. What the timer rang for is, however the clock rounds."""
+        """Call ``due`` for each key that is due; yield after each. The timer's own deadline counts, despite clock
+        rounding.
+        """
         try:
             while self._heap and self._heap[0][0] <= max(rang_at_s, self._clock.monotonic_s()):
                 at_s, key = heappop(self._heap)
@@ -77,6 +79,6 @@ class Deadlines:
                     del self._at_by_key[key]
                     self._due(key)
                     yield
-        finally:  # what a call raises is its own affair; the others keep their deadlines
+        finally:  # if a call raises, the other keys keep their deadlines
             self._is_working = False
             self._wind()

@@ -1,8 +1,8 @@
-"""What can go wrong, by whose fault: one tree that every adapter translates in one table."""
+"""The errors that the gateway raises, as one tree; each adapter maps them to its protocol in one table."""
 
 
 class GatewayError(Exception):
-    """Anything the gateway itself raises on purpose."""
+    """The base of all errors that the gateway raises intentionally."""
 
 
 class ConfigurationError(GatewayError):
@@ -10,23 +10,23 @@ class ConfigurationError(GatewayError):
 
 
 class StorageError(GatewayError):
-    """The store cannot go on, or holds something this version cannot read."""
+    """The store cannot continue, or holds data that this version cannot read."""
 
 
 class UnreadableRecord(StorageError):
-    """A record of the store does not hold what it should; it is set aside, and everything else goes on."""
+    """A record of the store has invalid content; it is set aside, and recovery continues."""
 
 
 class ProtocolViolation(GatewayError):
-    """The peer broke the rules of its protocol; its connection ends."""
+    """The peer violated its protocol; its connection is closed."""
 
 
 class Refused(GatewayError):
-    """The request was understood and declined; the connection may live on."""
+    """The request was understood and refused; the connection may continue."""
 
 
 class AccessRefused(Refused):
-    """The principal lacks the permission, or the name is reserved."""
+    """The user lacks the permission, or the name is reserved."""
 
 
 class NotFound(Refused):
@@ -42,16 +42,16 @@ class PreconditionFailed(Refused):
 
 
 class NotAllowed(Refused):
-    """Forbidden whoever asks: an unknown virtual host, a reused consumer tag, a limit reached."""
+    """Forbidden for every user: an unknown virtual host, a reused consumer tag, a limit that is reached."""
 
 
 class CommandInvalid(Refused):
-    """The request cannot be carried out as it stands: an unknown exchange type, say."""
+    """The request cannot be executed, for example because of an unknown exchange type."""
 
 
 class NotImplementedHere(Refused):
-    """A part of the protocol that this broker, like RabbitMQ, leaves out."""
+    """A part of the protocol that this broker, like RabbitMQ, does not implement."""
 
 
 class InternalError(Refused):
-    """The broker's own fault; the request could not be finished."""
+    """A fault in the broker; the request was not completed."""

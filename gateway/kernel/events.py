@@ -1,4 +1,4 @@
-"""What happened to the entities of the broker, told to whoever listens: listings, metrics, logs."""
+"""Events about the entities of the broker, for listings, metrics and logs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened. ``name`` is RabbitMQ's (``queue.created``), ``vhost`` empty where none is concerned."""
+    """One event. ``name`` is RabbitMQ's (``queue.created``), ``vhost`` is empty for events outside a virtual host."""
 
     name: str
     vhost: str = ""
@@ -19,9 +19,9 @@ Listener: TypeAlias = Callable[[Event], None]
 
 
 class Events:
-    """Passes each event to every listener, in the order they came. Not for messages: those have tracers.
+    """Passes each event to every listener, in order. Not for messages: those have tracers.
 
-    ``on_fault`` is called with what a listener raises.
+    ``on_fault`` is called with exceptions of listeners.
     """
 
     def __init__(self) -> None:
@@ -29,15 +29,15 @@ class Events:
         self.on_fault: Callable[[Exception], None] | None = None
 
     def subscribe(self, listener: Listener) -> None:
-        """Call ``listener`` with each event from now on."""
+        """Call ``listener`` with each later event."""
         self._listeners = (*self._listeners, listener)
 
     def emit(self, event: Event) -> None:
-        """Call every listener; one that raises does not keep the others from being called."""
+        """Call every listener; an exception in one does not affect the others."""
         for listener in self._listeners:
             try:
                 listener(event)
-            except Exception as error:  # what happened has happened, whoever could not be told
+            except Exception as error:  # a listener's fault must not undo the change it reports
                 if self.on_fault is None:
                     raise
                 self.on_fault(error)

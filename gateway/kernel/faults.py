@@ -1,10 +1,10 @@
-"""Unexpected exceptions that were contained: counted by kind, and told as an event with the place they came from.
+"""Unexpected exceptions that were contained: counted by kind, and reported as an event with their source location.
 
-A fault costs what was asked of the part that failed, and nothing else: a timer is set again, a turn ends, a message
-that could not be routed is unroutable.
+A fault affects only the operation that failed: a timer is set again, a turn ends, a message that could not be routed
+counts as unroutable.
 
-Calls into plugins are guarded with ``except BaseException``: a plugin may call ``sys.exit`` or let a cancelled task's
-exception out, and neither may end the broker. Signals do not raise exceptions here.
+Calls into plugins are guarded with ``except BaseException``: a plugin may call ``sys.exit`` or raise a cancelled task's
+exception, and neither may stop the broker. Signals do not raise exceptions here.
 """
 
 from collections.abc import Callable
@@ -13,21 +13,21 @@ from typing import Final
 
 from gateway.kernel.events import Event, Events
 
-#: The name of the event that tells of a fault.
+#: The name of the event that reports a fault.
 FAULT: Final = "fault.contained"
 
-#: Longest description of an exception, in characters.
+#: The maximum length of an exception's description, in characters.
 _LONGEST_DESCRIPTION: Final = 300
 
-#: Modules of the gateway itself; those of its built-in plugins have names of their own.
+#: Modules of the gateway itself; built-in plugins have other package names.
 _OWN: Final = ("gateway.",)
 
 
 class Faults:
     """Counts the contained exceptions of one node, and emits an event for each.
 
-    ``plugin_of`` returns the plugin that supplies a part of a virtual host, an exchange type by its name or an object;
-    ``""`` where none is known.
+    ``plugin_of`` returns the plugin that supplies a component of a virtual host: an exchange type, by its name, or an
+    object; ``""`` if unknown.
     """
 
     def __init__(self, events: Events, plugin_of: Callable[[str, object], str] = lambda vhost, part: "") -> None:
@@ -38,18 +38,18 @@ class Faults:
 
     @property
     def total(self) -> int:
-        """The contained exceptions of all kinds since the start."""
+        """The number of contained exceptions of all kinds since the start."""
         return sum(self.count_by_kind.values())
 
     def contain(
         self, kind: str, error: BaseException, *, vhost: str = "", subject: str = "", **details: object
     ) -> None:
-        """Count an exception, and tell what failed, where and why.
+        """Count an exception, and report what failed, where and why.
 
-        ``kind`` is what was asked of the part that failed: ``route``, ``timer``, ``tracer`` and the like.
+        ``kind`` is the operation that failed: ``route``, ``timer``, ``tracer`` and so on.
         """
         self.count_by_kind[kind] = self.count_by_kind.get(kind, 0) + 1
-        if self._is_telling:  # a listener of the event failed in turn
+        if self._is_telling:  # a listener of the fault event raised as well
             return
         facts = {"kind": kind, **details, "error": described(error)}
         facts.setdefault("place", place_of(error))
@@ -62,22 +62,22 @@ class Faults:
     def contain_in_type(
         self, kind: str, error: BaseException, vhost: str, exchange: str, type: str, function: object
     ) -> None:
-        """Contain what the ``function`` of an exchange type raised, or what its answer made us raise."""
+        """Contain an exception from the ``function`` of an exchange type, or from checking its result."""
         plugin, place = self._plugin_of(vhost, type), place_of(error, function)
         self.contain(kind, error, vhost=vhost, subject=exchange, plugin=plugin, exchange_type=type, place=place)
 
     def contain_in_part(self, kind: str, error: BaseException, vhost: str, part: object) -> None:
-        """Contain what an object raised that a plugin supplies: a tracer, an authenticator."""
+        """Contain an exception from an object that a plugin supplies, such as a tracer or an authenticator."""
         name = type(part).__qualname__
         self.contain(kind, error, vhost=vhost, plugin=self._plugin_of(vhost, part), part=name)
 
 
 class BadAnswer(Exception):
-    """A plugin answered something that its hook's specification does not allow."""
+    """A plugin returned a value that its hook's specification does not allow."""
 
 
 def described(error: BaseException) -> str:
-    """Return type and text of an exception, bounded; one that cannot be written has its type alone."""
+    """Return the type and text of an exception, bounded in length; only the type if its text cannot be built."""
     name = type(error).__name__
     try:
         text = str(error)
@@ -89,7 +89,7 @@ def described(error: BaseException) -> str:
 
 
 def shown(answer: object) -> str:
-    """Return a short description of a wrong answer; one that cannot be written has its type alone."""
+    """Return a short description of a wrong result; only its type if its ``repr`` raises."""
     try:
         return repr(answer)[:100]
     except BaseException:  # an object of a plugin may fail to describe itself
@@ -97,9 +97,9 @@ def shown(answer: object) -> str:
 
 
 def place_of(error: BaseException, function: object = None) -> str:
-    """Return file and line of the fault: the innermost in the plugin's file, or the innermost of all.
+    """Return file and line of the fault: the innermost frame in the plugin's file, or the innermost of all.
 
-    Where no frame of the plugin is left, it is the definition of ``function``, of which the answer was wrong.
+    Without a plugin frame in the traceback, it is the definition of ``function``, whose result was wrong.
     """
     frames = list(_frames(error.__traceback__))
     outside = [frame for frame in frames if not frame[0].startswith(_OWN)]

@@ -1,4 +1,4 @@
-"""Names: which are reserved, and what the broker calls what nobody named."""
+"""Reserved and predeclared names."""
 
 from typing import Final
 
@@ -6,13 +6,13 @@ from gateway.kernel.errors import AccessRefused
 
 RESERVED_PREFIX: Final = "amq."
 
-#: Where a requester listens for replies, and where replies are sent (RabbitMQ: direct reply-to).
+#: The pseudo-queue from which a client consumes replies, and to which they are sent (RabbitMQ: direct reply-to).
 REPLY_TO: Final = "amq.rabbitmq.reply-to"
 
 #: The exchange on which the firehose publishes (R9).
 TRACE_EXCHANGE: Final = "amq.rabbitmq.trace"
 
-#: The exchanges each virtual host is born with: name, type, whether clients may not publish to it (R9).
+#: The exchanges of every virtual host: name, type, whether clients may not publish to it (R9).
 PREDECLARED: Final = (
     ("amq.direct", "direct", False),
     ("amq.fanout", "fanout", False),
@@ -24,7 +24,7 @@ PREDECLARED: Final = (
 
 
 def require_not_default(name: str) -> None:
-    """Refuse what nobody may do to the default exchange, whose name is empty (R18)."""
+    """Refuse an operation that is not permitted on the default exchange, whose name is empty (R18)."""
     if not name:
         raise AccessRefused("operation not permitted on the default exchange")
 
@@ -36,5 +36,5 @@ def require_free(kind: str, name: str) -> None:
 
 
 def printable(name: str) -> str:
-    """Return a declared name without line breaks, as RabbitMQ keeps it."""
+    """Return a declared name without line breaks, as RabbitMQ stores it."""
     return name.replace("\r", "").replace("\n", "")

@@ -1,17 +1,17 @@
 """Patterns of names as operators write them: regular expressions that match anywhere unless anchored.
 
-What compiles them is a port, as the kernel imports the standard library only, and that library's engine takes
-exponential time for some patterns (ADR 0016).
+The compiler is a port, because the kernel imports the standard library only, whose engine takes exponential time for
+some patterns (ADR 0016).
 """
 
 from collections.abc import Callable
 from typing import Final, Protocol, TypeAlias
 
 NOTHING: Final = "^$"
-"""What the empty pattern of a permission stands for: it matches no name that exists."""
+"""The meaning of an empty pattern in a permission: it matches no existing name."""
 
 EVERYTHING = ".*"
-"""What the empty pattern of a policy stands for, as in RabbitMQ."""
+"""The meaning of an empty pattern in a policy, as in RabbitMQ."""
 
 
 class Pattern(Protocol):
@@ -30,10 +30,10 @@ Compile: TypeAlias = Callable[[str], Pattern]
 
 
 class NeverMatching:
-    """Stands for a stored pattern that does not compile any more."""
+    """Replaces a stored pattern that no longer compiles."""
 
     __slots__ = ()
 
     def matches(self, text: str) -> bool:
-        """Whether the pattern is found: never."""
+        """Return False."""
         return False

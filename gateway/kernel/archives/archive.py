@@ -1,8 +1,8 @@
-"""What is kept for good of one exchange or queue: a log that nobody consumes, on its way into files.
+"""An archive of one exchange or queue: a log of every message, exported to files.
 
-A kept message goes into the log in the very turn in which it was published: the publisher's confirm covers it. A
-segment of the log is sealed when it is large or old enough or the day ends, somebody makes a file of it, and then the
-log lets go of it. Who does that, and how, the kernel does not know.
+A message is appended in the turn in which it is published, so the publisher's confirm covers it. A segment of the log
+is sealed when it reaches its size or age, or when the day ends. A component outside the kernel then exports the segment
+to a file, and the log truncates it.
 """
 
 from collections import deque
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 EXCHANGE: Final = "exchange"
 QUEUE: Final = "queue"
 TRACE: Final = "trace"
-"""What an archive can be of; the last is the trace of the virtual host, whose messages are events."""
+"""The kinds of archive; the last is the trace of the virtual host, whose messages are events."""
 
 _DAY_MS: Final = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveRules:
-    """How archives are cut: when a segment is sealed, by size in bytes and by age, and how much may wait, in bytes."""
+    """When segments are sealed (size in bytes, age) and how many bytes may wait for export."""
 
     segment_size: int = 64 * 1024 * 1024
     segment_age_s: int = 300
@@ -35,10 +35,10 @@ class ArchiveRules:
 
 
 class Archive:
-    """What is kept of one exchange or queue, or the trace. Owns its log.
+    """The log of one exchange or queue, or of the trace. Owns its log.
 
-    The segments in ``waiting`` are sealed for good and in no file yet. It ``is_full`` while they are too many; whoever
-    publishes then is held back. One that ``is_retired`` takes nothing more and goes once all of it is in files.
+    ``waiting`` are the sealed segments that are not exported yet. ``is_full`` is set while they exceed the limit;
+    publishers are then blocked. A retired archive accepts no messages and is closed once everything is exported.
     """
 
     __slots__ = ("_archives", "_timer", "is_full", "is_retired", "log", "record", "waiting", "waiting_bytes")
@@ -55,7 +55,7 @@ class Archive:
         log.on_sealed.append(self._sealed)
 
     def keep(self, message: "Message") -> None:
-        """Keep a message, with the turn it was published in."""
+        """Append a message, in the turn in which it was published."""
         self.log.append(message)
         if self._timer is None:
             self.mind_age()
@@ -64,12 +64,12 @@ class Archive:
 
     @property
     def lag_ms(self) -> int:
-        """For how long the oldest message has waited that is in no file, in milliseconds."""
+        """The age of the oldest message that is not exported yet, in milliseconds."""
         oldest = self.log.oldest
         return max(0, self._archives.now_ms - oldest.first_ms) if len(self.log) else 0
 
     def filed(self, end: int) -> None:
-        """Everything below this offset is in files: let go of it."""
+        """Truncate the log below ``end``: everything before that offset is in files."""
         while self.waiting and self.waiting[0].end <= end:
             self.waiting.popleft()
         self.log.truncate(end)
@@ -77,16 +77,16 @@ class Archive:
         if self.is_retired and not len(self.log):
             self._archives.close(self)
 
-    # When a segment is complete
+    # Sealing
 
     def go_on(self) -> None:
-        """Go on where an earlier run of the node ended; called once, after recovery."""
+        """Resume after recovery, where an earlier run of the node stopped; called once."""
         self.waiting.extend(segment for segment in self.log.segments if segment.is_sealed)
         self._weigh()
         self.mind_age()
 
     def mind_age(self) -> None:
-        """Make sure that what is being written is sealed in time."""
+        """Schedule the sealing of the active segment."""
         self.cancel()
         active = self.log.segments[-1]
         if active.first < active.end:
@@ -94,18 +94,18 @@ class Archive:
             self._timer = self._archives.clock.call_later(delay_ms / 1000, self._aged)
 
     def cancel(self) -> None:
-        """Do nothing any more of oneself."""
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _due_ms(self, active: "StreamSegment") -> int:
-        """Return when a segment is old enough, or its day ends."""
+        """Return the time at which a segment reaches its maximum age or its day ends."""
         next_day_ms = (active.first_ms // _DAY_MS + 1) * _DAY_MS
         return min(active.first_ms + self._archives.rules.segment_age_s * 1000, next_day_ms)
 
     def _aged(self) -> None:
-        """Seal what is due; a segment that was begun since the timer was set is younger than that."""
+        """Seal the active segment if it is due; it may have been started after the timer was set."""
         self._timer = None
         active = self.log.segments[-1]
         if active.first < active.end and self._due_ms(active) <= self._archives.now_ms:
@@ -118,7 +118,7 @@ class Archive:
         self._archives.sealed(self, segment)
 
     def _weigh(self) -> None:
-        """Find out how much waits; half of what may has to be gone before publishers go on."""
+        """Update the amount that waits. A full archive accepts publishers again at half of the limit."""
         self.waiting_bytes = sum(segment.size_bytes for segment in self.waiting)
         most = self._archives.rules.most_waiting
         is_full = self.waiting_bytes > (most // 2 if self.is_full else most)

@@ -1,4 +1,4 @@
-"""The archives of one virtual host: of which exchanges and queues there are any, and who is told about them."""
+"""The archives of one virtual host, by exchange and queue."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Archivists:
-    """What the archives of all virtual hosts share.
+    """The archive settings and callbacks that all virtual hosts share.
 
-    ``on_sealed`` is told of each segment that is complete for good. ``blocked_publishers`` are the connections that
-    publish faster than files are made.
+    ``on_sealed`` is called with each segment that is complete. ``blocked_publishers`` are the connections that publish
+    faster than files are written.
     """
 
     rules: ArchiveRules = field(default_factory=ArchiveRules)
@@ -34,10 +34,10 @@ class Archivists:
 
 
 class Archives:
-    """The archives of one virtual host. Told by exchanges and queues what is theirs to be kept.
+    """The archives of one virtual host. Exchanges and queues open and retire them.
 
-    ``overflowing`` are full and kept a message all the same, of late; with the message, to find the publisher by.
-    ``on_change`` is called when there is one more or less.
+    ``overflowing`` maps each full archive to the last message it took, to find the publisher to block. ``on_change`` is
+    called when an archive is added or removed.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Archives:
 
     @property
     def rules(self) -> ArchiveRules:
-        """How archives are cut."""
+        """The limits of segments and of unexported data."""
         return self._archivists.rules
 
     @property
@@ -75,10 +75,10 @@ class Archives:
         """Wall time in milliseconds."""
         return self._journal.now_ms
 
-    # Which there are
+    # Opening and closing
 
     def open(self, source: str, name: str = "") -> Archive:
-        """Return the archive of an exchange or queue, made now if need be."""
+        """Return the archive of an exchange or queue; create it if it does not exist."""
         archive = self._archive_by_source.get((source, name))
         if archive is None:
             record = ArchiveRecord(self._vhost_name, source, name, self._next_id(), self.now_ms)
@@ -93,9 +93,9 @@ class Archives:
         return self._install(record).log
 
     def retire(self, source: str, name: str = "") -> None:
-        """Nothing more is to be kept of this: put what there is into files, then forget it.
+        """Accept no more messages: export the rest, then remove the archive.
 
-        At once would be too soon: what is equipped anew retires and comes back in one breath.
+        Deferred to the next turn, because a feature that is applied again retires its archive and opens it at once.
         """
         archive = self._archive_by_source.get((source, name))
         if archive is not None and not archive.is_retired:
@@ -103,7 +103,7 @@ class Archives:
             self.clock.call_later(0, lambda: self._wind_up(archive))
 
     def reclaim(self) -> None:
-        """Go on after recovery. What no exchange and no queue claimed by then retires."""
+        """Resume after recovery; archives that no exchange and no queue has opened by then are retired."""
         for archive in self:
             archive.go_on()
             for segment in archive.waiting:
@@ -112,12 +112,12 @@ class Archives:
                 self._wind_up(archive)
 
     def retire_all(self) -> None:
-        """The virtual host goes, and with it what is in no file yet."""
+        """Remove all archives with their unexported messages, because the virtual host is deleted."""
         for archive in self:
             self.close(archive)
 
     def close(self, archive: Archive) -> None:
-        """Forget an archive, and whatever is still in its log."""
+        """Remove an archive with everything that is still in its log."""
         archive.cancel()
         archive.waiting.clear()
         archive.log.erase()
@@ -146,7 +146,7 @@ class Archives:
     # Messages
 
     def published(self, kept_by: "Iterable[Archive]", message: "Message", origin: "Origin | None") -> None:
-        """A message was offered to its queues: keep it for the exchanges it came by, and see to its publisher."""
+        """Archive a message for the exchanges it passed; block its publisher if one of the archives is full."""
         for archive in kept_by:
             archive.keep(message)
         if self.overflowing:
@@ -155,14 +155,14 @@ class Archives:
             if full and origin is not None:
                 self._archivists.blocked_publishers.hold(origin.connection, full)
 
-    # What archives tell
+    # Callbacks of archives
 
     def sealed(self, archive: Archive, segment: "StreamSegment") -> None:
-        """A segment is complete for good."""
+        """Report a segment that is complete."""
         self._archivists.on_sealed(archive, segment)
 
     def weighed(self, archive: Archive) -> None:
-        """An archive became full, or has room again."""
+        """Report that an archive became full, or has room again."""
         self._emit("archive.full" if archive.is_full else "archive.has_room", archive)
         if not archive.is_full:
             self._archivists.blocked_publishers.release(archive)

@@ -1,12 +1,13 @@
-"""Connections that have to wait because of what they publish to, while everybody else goes on."""
+"""Connections that are blocked because of the destinations they publish to; other connections continue."""
 
 from collections.abc import Callable, Iterable
 
 
 class BlockedPublishers:
-    """Who waits for what. ``on_change`` is called with the name of a connection that has to wait, or need not any more.
+    """The reasons that block each connection; ``on_change`` is called with a connection's name when it is blocked or
+    freed.
 
-    What is waited for is told apart by identity. A connection that ended is forgotten with the last that it waits for.
+    Reasons are compared by identity. A connection that ended is removed together with its last reason.
     """
 
     def __init__(self) -> None:
@@ -20,11 +21,11 @@ class BlockedPublishers:
         return len(self._reasons)
 
     def waiting_for(self, reason: object) -> list[str]:
-        """Return the connections that wait for this."""
+        """Return the connections that a reason blocks."""
         return [connection for connection, reasons in self._reasons.items() if reason in reasons]
 
     def hold(self, connection: str, reasons: Iterable[object]) -> None:
-        """Let a connection wait for all of these."""
+        """Block a connection for all of these reasons."""
         known = self._reasons.get(connection)
         if known is not None:
             known.update(reasons)
@@ -33,7 +34,7 @@ class BlockedPublishers:
         self.on_change(connection)
 
     def release(self, reason: object) -> None:
-        """Nobody has to wait for this any more."""
+        """Remove a reason from all connections, and free those without another one."""
         for connection, reasons in list(self._reasons.items()):
             reasons.discard(reason)
             if not reasons:

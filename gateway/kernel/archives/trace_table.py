@@ -1,7 +1,7 @@
-"""What happens to the messages of one virtual host, event by event, written down in a stream of its own.
+"""The trace table: the message events of one virtual host, written to a stream.
 
-The events of a turn are one message of the stream, so they survive together with what they tell of. A virtual host
-that does not ask for it pays nothing: queues have the feature that tells of them only while the table is on.
+The events of a turn form one message of the stream, so they become durable together with the changes they describe.
+Queues have the tracing feature only while the table is on, so it costs nothing while it is off.
 """
 
 import json
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 
 Row: TypeAlias = "list[str | int | bool | None]"
-"""One event, in the order of columns that ``TraceTable`` documents."""
+"""One event; ``TraceTable`` documents the columns."""
 
-#: The numbers of messages begin with the time in milliseconds, so that those of two runs are never the same.
+#: Message numbers start at the time in milliseconds, so that two runs of the node never use the same ones.
 _NUMBERS_PER_MS: Final = 1 << 20
 
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 class TracedMessage(Message):
-    """A message with the number under which its events are found. One that was only on disk meanwhile has lost it."""
+    """A message with the number that identifies it in events. A message paged out to disk loses its number."""
 
     __slots__ = ("trace_id",)
 
@@ -41,16 +41,16 @@ class TracedMessage(Message):
         self.trace_id = trace_id
 
     def restated(self, exchange: str, routing_key: str, header: "Header") -> "TracedMessage":
-        """Return the same content with another address and header, under the same number."""
+        """Return a message with the same content and number, and another address and header."""
         return TracedMessage(exchange, routing_key, header, self.body, self.trace_id)
 
 
 class TraceTable:
-    """Writes events down while it ``is_on``.
+    """Records events while it ``is_on``.
 
-    Columns of an event: what it is, wall time (ms), monotonic time (ns), protocol, connection, user, queue, exchange,
-    routing key, message id, the message's number, its position in the queue, outcome, reason, whether it is
-    redelivered, size of the body. What an event has nothing to say of is ``None``.
+    Columns of an event: kind of event, wall time (ms), monotonic time (ns), protocol, connection, user, queue,
+    exchange, routing key, message id, number of the message, position in the queue, outcome, reason, whether it is
+    redelivered, size of the body. A column that does not apply is ``None``.
     """
 
     def __init__(self, archives: "Archives", journal: "Journal", clock: "Clock") -> None:
@@ -65,11 +65,11 @@ class TraceTable:
 
     @property
     def is_on(self) -> bool:
-        """Whether events are written down."""
+        """Whether events are recorded."""
         return self._archive is not None
 
     def turn(self, is_on: bool) -> None:
-        """Begin, or end; once begun it is also what keeps the events of an earlier run."""
+        """Start or stop recording. After a restart, starting it again also keeps the events of the earlier run."""
         if is_on and self._archive is None:
             self._archive = self._archives.open(TRACE)
             self._number = max(self._number, self._clock.wall_ms() * _NUMBERS_PER_MS)
@@ -81,10 +81,10 @@ class TraceTable:
     # Events
 
     def published(self, message: Message, queues: "Sequence[Queue]", origin: "Origin | None") -> Message:
-        """A message was published and goes to these queues: return it with its number."""
+        """Record a publish and the queues it is routed to; return the message with its number."""
         self._number += 1
         numbered = TracedMessage(message.exchange, message.routing_key, message.header, message.body, self._number)
-        # the publisher knows the message by another object, and must not take it for one that nobody stores
+        # the publisher holds another object for this message: the journal must not report it as stored nowhere
         self._journal.moved_lsn = self._journal.lsn
         self._add("publish", numbered, origin=origin)
         for queue in queues:
@@ -92,26 +92,28 @@ class TraceTable:
         return numbered
 
     def enqueued(self, queue: "Queue", message: Message, position: int | None) -> None:
-        """A queue took a message, at a position unless it handed it over at once and for good."""
+        """Record that a queue accepted a message; ``position`` is ``None`` if it was delivered at once without an
+        acknowledgement.
+        """
         self._add("enqueue", message, queue.name, position)
 
     def delivered(
         self, message: Message, queue: "Queue", redelivered: bool, origin: "Origin", position: int | None
     ) -> None:
-        """A message was handed out."""
+        """Record a delivery."""
         self._add("deliver", message, queue.name, position, origin=origin, redelivered=redelivered)
 
     def settled(self, queue: "Queue", message: Message, position: int, outcome: "DeliveryOutcome") -> None:
-        """A delivery was concluded; what was requeued came back."""
+        """Record the outcome of a delivery."""
         word = outcome.name.lower()
         self._add("requeue" if word == "requeued" else "settle", message, queue.name, position, outcome=word)
 
     def dropped_from(self, queue: "Queue", message: Message, reason: "DeathReason") -> None:
-        """A queue let go of a message that nobody consumed, or did not take it."""
+        """Record that a queue dropped or rejected a message."""
         self._add("expire" if reason.value == "expired" else "drop", message, queue.name, reason=reason.value)
 
     def dead_lettered(self, letter: Message, reason: "DeathReason") -> None:
-        """A dead letter was published."""
+        """Record the publish of a dead letter."""
         self._add("dead-letter", letter, reason=reason.value)
 
     def _add(
@@ -150,7 +152,9 @@ class TraceTable:
         )
 
     def _flush(self) -> None:
-        """Write the events of this turn down. While the files are far behind they are counted only: nobody waits."""
+        """Write the events of this turn. While the archive is full they are only counted, so that publishers are not
+        blocked.
+        """
         rows, self._rows = self._rows, []
         if self._archive is None or not rows:
             return

@@ -1,4 +1,4 @@
-"""The interface of tracers, which plugins implement: they are told of the messages of one virtual host."""
+"""The interface of tracers, which plugins implement to observe the messages of one virtual host."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,12 +8,12 @@ from gateway.kernel.messages.origin import Origin
 
 
 class Tracer(Protocol):
-    """Sees every message of a virtual host pass. Asked for per virtual host; called only where one is set."""
+    """Observes every message of a virtual host; created per virtual host, called only while tracing is on."""
 
     def published(self, message: Message, queues: Sequence[str], origin: Origin) -> None:
-        """A message was routed to these queues."""
+        """Observe a message that was routed to these queues."""
         ...
 
     def delivered(self, message: Message, queue: str, redelivered: bool, origin: Origin) -> None:
-        """A message was handed to a consumer."""
+        """Observe a message that was delivered to a consumer."""
         ...

@@ -1,4 +1,4 @@
-"""Who watches the messages of one virtual host, and what they may do there themselves."""
+"""The tracing of one virtual host: plugin tracers and the trace table."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class VhostTracing:
-    """Tells the tracers of one virtual host, and its table of events, what is published and handed out.
+    """Passes publishes and deliveries of one virtual host to its tracers and its trace table.
 
-    A tracer that fails does not cost the message that it watches: ``faults`` contain what it raises. The table writes
-    down what it is told while it is on; tracers are told while ``tells_tracers``.
+    An exception in a tracer does not affect the message: ``faults`` contain it. Tracers are called while
+    ``tells_tracers``, the trace table while it is on.
     """
 
     def __init__(self, vhost_name: str, tracers: "Sequence[Tracer]", table: "TraceTable", faults: Faults) -> None:
@@ -29,13 +29,13 @@ class VhostTracing:
 
     @property
     def is_needed(self) -> bool:
-        """Whether anybody wants to know."""
+        """Whether a tracer or the trace table is active."""
         return self.tells_tracers or self._table.is_on
 
     def published(self, message: Message, queues: "Sequence[Queue]", origin: "Origin | None") -> Message:
-        """Tell that a message was published, and which queues it goes to; return it as they are to get it.
+        """Report a publish and its queues; return the message to enqueue.
 
-        What has no ``origin``, as the copies that tracers publish, is not for tracers.
+        Messages without an ``origin``, such as copies that tracers publish, are not passed to tracers.
         """
         if self.tells_tracers and origin is not None:
             names = [queue.name for queue in queues]
@@ -46,7 +46,7 @@ class VhostTracing:
     def delivered(
         self, message: Message, queue: "Queue", redelivered: bool, origin: "Origin", position: int | None = None
     ) -> None:
-        """Tell that a message was handed out; ``position`` is its place in the queue, ``None`` for none."""
+        """Report a delivery; ``position`` is the message's position in the queue, ``None`` if it has none."""
         if self.tells_tracers:
             for tracer in self._tracers:
                 self._spared(tracer, lambda tracer: tracer.delivered(message, queue.name, redelivered, origin))
@@ -56,5 +56,5 @@ class VhostTracing:
     def _spared(self, tracer: "Tracer", tell: "Callable[[Tracer], None]") -> None:
         try:
             tell(tracer)
-        except BaseException as error:  # the seam to a plugin: whatever it raises is its own fault
+        except BaseException as error:  # a plugin's exception must not reach the publisher
             self._faults.contain_in_part("tracer", error, self._vhost_name, tracer)

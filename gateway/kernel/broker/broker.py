@@ -1,4 +1,4 @@
-"""The kernel of one node: all virtual hosts, the users, the alarms, and the turns in which everything happens."""
+"""The kernel of one node: virtual hosts, users, alarms and the journal."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 
 class Broker:
-    """Owns everything that lives on one node. No sockets, no threads; it hears of time and disk through its ports.
+    """Owns all state of one node. Uses no sockets and no threads; time and storage come through ports.
 
-    ``doubtful_up_to`` is the last position that was taken when this node was last killed: nobody knows which of the
-    messages up to there had been handed out. ``on_vhost`` is called with each virtual host while it is still empty.
-    The ``reserve`` is memory that all queues share. ``compile_pattern`` is the engine of regular expressions.
-    ``set_aside`` lists the records of the store that cannot be used.
+    ``doubtful_up_to`` is the last position assigned when this node was last killed: messages up to there may have been
+    delivered before. ``on_vhost`` is called with each virtual host while it is still empty. All queues share the memory
+    budget ``reserve``. ``compile_pattern`` is the regular expression engine. ``set_aside`` lists the records of the
+    store that cannot be used.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Broker:
     # Virtual hosts
 
     def vhost(self, name: str) -> VirtualHost:
-        """Return a virtual host. :raises NotAllowed: when there is none of this name (R2)."""
+        """Return a virtual host. :raises NotAllowed: when it does not exist (R2)."""
         vhost = self.vhost_by_name.get(name)
         if name in self._departing:
             raise NotAllowed(f"vhost {name} is being deleted")
@@ -107,7 +107,7 @@ class Broker:
         return vhost
 
     def exchange_types_of(self, name: str) -> "ExchangeTypes":
-        """Return the exchange types of a virtual host; those that it would have, while there is none."""
+        """Return the exchange types of a virtual host, or those it would have if it were created."""
         vhost = self.vhost_by_name.get(name)
         return vhost.exchange_types if vhost is not None else self._plugins(name, {}).exchange_types
 
@@ -120,11 +120,11 @@ class Broker:
         default_queue_type: str = "",
         plugins: Mapping[str, Mapping[str, Value]] | None = None,
     ) -> VirtualHost:
-        """Return the virtual host of this name, made now if need be.
+        """Return the virtual host of this name; create it if it does not exist.
 
-        ``default_queue_type`` is empty for that of the node.
+        ``default_queue_type`` is empty for the node's default.
 
-        :raises PreconditionFailed: when there is no such type, or a virtual host of this name is being deleted.
+        :raises PreconditionFailed: for an unknown queue type, or while a virtual host of this name is being deleted.
         """
         if name in self._departing:
             raise PreconditionFailed(f"vhost '{name}' is being deleted, try again later")
@@ -170,14 +170,14 @@ class Broker:
         return {} if user is None else user.limits
 
     def _plugin_of(self, vhost: str, part: object) -> str:
-        """Return the plugin that supplies a part of a virtual host; ``""`` where none is known."""
+        """Return the plugin that supplies a component of a virtual host; ``""`` if unknown."""
         view = self._view_by_vhost.get(vhost)
         return view.plugin_of(part) if view is not None else ""
 
     def delete_vhost(self, name: str) -> None:
         """Delete a virtual host with everything in it.
 
-        :raises NotAllowed: when there is none of this name.
+        :raises NotAllowed: when it does not exist.
         :raises PreconditionFailed: when it is protected.
         """
         vhost = self.vhost(name)
@@ -189,7 +189,7 @@ class Broker:
         self.clock.background.add(self._deleting_vhost(vhost))
 
     def _deleting_vhost(self, vhost: VirtualHost) -> Iterator[None]:
-        """Delete what is in a virtual host, and then the virtual host: a crash in between leaves it with the rest."""
+        """Delete the contents of a virtual host before its record, so that a restart after a crash can continue."""
         name = vhost.name
         yield from self.connections.force_closes(f"vhost '{name}' is deleted", lambda peer: peer.vhost_name == name)
         vhost.wills.erase()
@@ -217,14 +217,14 @@ class Broker:
         self._departing.discard(name)
 
     def trace(self, name: str, is_on: bool) -> None:
-        """Turn the tracers of a virtual host on or off. :raises NotAllowed: when there is none of this name."""
+        """Turn the tracers of a virtual host on or off. :raises NotAllowed: when it does not exist."""
         self._amend(replace(self.vhost(name).record, tracing=is_on))
         self._apply_tracing(self.vhost(name))
 
     def trace_to_table(self, name: str, is_on: bool) -> None:
-        """Write what happens to messages of a virtual host into its trace table from now on, or no more.
+        """Start or stop recording the message events of a virtual host in its trace table.
 
-        :raises NotAllowed: when there is none of this name.
+        :raises NotAllowed: when it does not exist.
         """
         self._amend(replace(self.vhost(name).record, trace_table=is_on))
         vhost = self.vhost(name)
@@ -234,7 +234,7 @@ class Broker:
             vhost.policy_applier.reapply_all()
 
     def resume_archives(self, vhost: VirtualHost) -> None:
-        """Go on keeping and tracing where an earlier run of the node ended; called once, after recovery."""
+        """Resume archives and tracing where an earlier run of the node stopped; called once, after recovery."""
         if vhost.record.trace_table:
             vhost.trace_table.turn(True)
             self._apply_tracing(vhost)
@@ -242,7 +242,7 @@ class Broker:
         vhost.archives.reclaim()
 
     def _apply_tracing(self, vhost: VirtualHost) -> None:
-        """Let a virtual host tell what happens in it, if anybody wants to know."""
+        """Connect a virtual host to its tracing while a tracer or the trace table is active."""
         tracing = self._tracing_by_vhost[vhost.name]
         tracing.tells_tracers = vhost.record.tracing
         vhost.tracing = tracing if tracing.is_needed else None
@@ -254,10 +254,12 @@ class Broker:
         tags: Sequence[str] | None = None,
         default_queue_type: str | None = None,
     ) -> None:
-        """Say something else of a virtual host, and leave the rest; a new default type is for queues yet to come.
+        """Update a virtual host's metadata; ``None`` leaves a field unchanged.
 
-        :raises NotAllowed: when there is none of this name.
-        :raises PreconditionFailed: when there is no such type of queues.
+        A new default queue type applies to queues declared later.
+
+        :raises NotAllowed: when it does not exist.
+        :raises PreconditionFailed: for an unknown queue type.
         """
         known = self.vhost(name).record
         require_valid_vhost(name, description or "", tags or (), default_queue_type or "")
@@ -273,18 +275,18 @@ class Broker:
     def limit_vhost(self, name: str, limits: Mapping[str, Value]) -> None:
         """Replace the limits of a virtual host.
 
-        :raises NotAllowed: when there is none of this name.
-        :raises PreconditionFailed: when one is unknown or no number.
+        :raises NotAllowed: when it does not exist.
+        :raises PreconditionFailed: when a limit is unknown or not a number.
         """
         require_valid_limits("limits", VHOST_LIMITS, limits)
         self._amend(replace(self.vhost(name).record, limits=dict(limits)))
 
     def protect_vhost(self, name: str, is_protected: bool) -> None:
-        """Let nobody delete a virtual host, or anybody again. :raises NotAllowed: when there is none of this name."""
+        """Protect a virtual host from deletion, or remove the protection. :raises NotAllowed: when it does not exist."""
         self._amend(replace(self.vhost(name).record, is_protected=is_protected))
 
     def _amend(self, record: VhostRecord) -> None:
-        """Keep another record of a virtual host that is there."""
+        """Replace and store the record of an existing virtual host."""
         vhost = self.vhost(record.name)
         if record != vhost.record:
             put = writable(record)
@@ -292,21 +294,21 @@ class Broker:
             self.journal.record(put)
 
     def next_queue_id(self) -> int:
-        """Return a number no durable queue ever had."""
+        """Return a number that no durable queue has had."""
         self._queue_id += 1
         return self._queue_id
 
     def skip_queue_ids(self, highest: int) -> None:
-        """Make sure that numbers up to ``highest`` are not given again."""
+        """Ensure that numbers up to ``highest`` are not assigned again."""
         self._queue_id = max(self._queue_id, highest)
 
     def permissions_changed(self, vhost_name: str) -> None:
-        """Make everybody in a virtual host look permissions up again; one that is gone has nobody in it."""
+        """Drop the cached permissions of all clients in a virtual host; harmless if it does not exist."""
         if (vhost := self.vhost_by_name.get(vhost_name)) is not None:
             vhost.outdate()
 
     def _forget_permissions(self, user: str) -> None:
-        """Make everybody look permissions up again, and end the connections of a user that is gone."""
+        """Drop the cached permissions of all clients, and close the connections of a user that was deleted."""
         for vhost in self.vhost_by_name.values():
             vhost.outdate()
         if self.directory.user(user) is None:
@@ -325,10 +327,10 @@ class Broker:
     # Policies and parameters
 
     def put_policy(self, record: PolicyRecord) -> None:
-        """Set a policy, for what there is and what there will be.
+        """Set a policy; it applies to existing and later queues and exchanges.
 
         :raises NotAllowed: when its virtual host does not exist.
-        :raises PreconditionFailed: when it makes no sense, in RabbitMQ's words.
+        :raises PreconditionFailed: when it is invalid, with RabbitMQ's text.
         """
         vhost = self.vhost(record.vhost)
         require_valid_policy(record, self.compile_pattern)
@@ -339,7 +341,7 @@ class Broker:
         vhost.policy_applier.policies_changed()
 
     def install_policy(self, record: PolicyRecord) -> None:
-        """Put a policy in its place; what is installed afterwards sees it."""
+        """Add a policy for queues and exchanges that are installed later; existing ones are not updated."""
         self.policies[record.key] = record
         policies = self.vhost(record.vhost).policies
         policies.put(record)
@@ -348,7 +350,7 @@ class Broker:
             self.events.emit(Event(name, record.vhost, record.name, {"reason": fault}))
 
     def remove_policy(self, record: PolicyRecord) -> None:
-        """Remove a policy; what it held for is under the next one from now on."""
+        """Remove a policy; its queues and exchanges get the next one that matches."""
         del self.policies[record.key]
         self.journal.record(Removed(record.kind, record.key))
         self.events.emit(Event(f"{_policy_kind(record)}.cleared", record.vhost, record.name))
@@ -357,7 +359,7 @@ class Broker:
         vhost.policy_applier.policies_changed()
 
     def put_parameter(self, record: ParameterRecord) -> None:
-        """Set a runtime parameter. :raises PreconditionFailed: when its name or value is out of bounds."""
+        """Set a runtime parameter. :raises PreconditionFailed: when its name or value is invalid."""
         require_valid_parameter(record)
         put = writable(record)
         self.parameters[record.key] = record
@@ -369,43 +371,43 @@ class Broker:
         self.journal.record(Removed(record.kind, record.key))
 
     def stop(self) -> None:
-        """Leave a note in the store that it was closed in order; call once nobody holds a delivery any more."""
+        """Record a clean shutdown in the store; call when no delivery is outstanding any more."""
         for vhost in self.vhost_by_name.values():
             vhost.queues.rest()
         self.journal.record(Put(CleanStopRecord(self.node, self.doubtful_up_to)))
         self.journal.flush()
 
-    # The store, as its listener
+    # The store's callbacks
 
     def on_durable(self, watermark: Lsn) -> None:
-        """Everything up to ``watermark`` survives a crash."""
+        """Release confirms: everything up to ``watermark`` survives a crash."""
         self.journal.on_durable(watermark)
 
     def on_refused(self, reason: str) -> None:
-        """The store left out a change that it cannot write: nothing that waits for it is confirmed."""
+        """Fail waiting confirms: the store left out a change that it cannot write."""
         for peer in self.connections:
             peer.fail_confirms()
         self.events.emit(Event("store.refused", details={"reason": reason}))
 
     def on_set_aside(self, aside: SetAside) -> None:
-        """A record of the store cannot be used and is kept aside."""
+        """Report a record of the store that cannot be used and was set aside."""
         self.set_aside.append(aside)
         key = [str(part) for part in aside.key]
         details = {"kind": aside.kind, "key": key, "reason": aside.reason}
         self.events.emit(Event("store.set_aside", details=details))
 
     def on_stalled(self, reason: str) -> None:
-        """The store cannot write for now: hold publishers back (their confirms wait)."""
+        """Block publishers: the store cannot write for now, and confirms wait."""
         self.alarms.set(Resource.STORE, True, reason)
         self.events.emit(Event("store.stalled", details={"reason": reason}))
 
     def on_resumed(self) -> None:
-        """The store writes again."""
+        """Clear the alarm: the store can write again."""
         self.alarms.set(Resource.STORE, False)
         self.events.emit(Event("store.resumed"))
 
     def on_failed(self, reason: str) -> None:
-        """The store gave up: nothing is confirmed any more, and the node has to stop."""
+        """Fail all confirms and stop the node: the store can no longer write."""
         self.journal.has_failed = True
         for peer in self.connections:
             peer.fail_confirms()

@@ -1,4 +1,4 @@
-"""Limits of connections and channels, checked when one is opened."""
+"""Limits on connections and channels, checked when one is opened."""
 
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.errors import NotAllowed
@@ -6,7 +6,7 @@ from gateway.kernel.settings.limits import limit_of
 
 
 def require_room_for_connection(broker: Broker, vhost_name: str, user_name: str) -> None:
-    """Refuse one more connection of a user to a virtual host. :raises NotAllowed: at the limit of either."""
+    """Check the limits before a connection to a virtual host opens. :raises NotAllowed: at the limit of either."""
     connections = broker.connections
     limits = broker.vhost(vhost_name).record.limits
     limit = limit_of(limits, "max-connections", connections.limits.per_vhost)
@@ -20,7 +20,7 @@ def require_room_for_connection(broker: Broker, vhost_name: str, user_name: str)
 
 
 def require_room_for_channel(broker: Broker, user_name: str) -> None:
-    """Refuse one more channel of a user. :raises NotAllowed: at the limit."""
+    """Check the limit before a user opens a channel. :raises NotAllowed: at the limit."""
     connections = broker.connections
     limit = _user_limit(broker, user_name, "max-channels", connections.limits.channels_per_user)
     if limit is not None and connections.channels_of(user_name) >= limit:

@@ -1,4 +1,4 @@
-"""Who is connected, whatever the protocol: for listings, alarms and forced ends."""
+"""The open connections of all protocols, for listings, alarms and forced closes."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gateway.kernel.queueing.consumer import Consumer
     from gateway.kernel.queueing.queue import Queue
 
-#: How often peers are told that time goes by: fine enough for heartbeats of one second, which send two in that time.
+#: Calls of ``tick`` per second: with two, a heartbeat interval of one second can be kept.
 TICKS_PER_S: Final = 2
 
 
@@ -36,10 +36,10 @@ class TlsInfo:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionInfo:
-    """What a listing tells of a connection. ``timeout_s`` is the heartbeat interval; sizes are in bytes.
+    """A connection as listings show it. ``timeout_s`` is the heartbeat interval; sizes are in bytes.
 
-    ``received`` and ``sent`` are (bytes, reads or writes), ``pending`` is what waits to be sent. ``tls`` is ``None``
-    where there is none, or nothing is known of it. ``variables`` are what patterns of topics may name.
+    ``received`` and ``sent`` are (bytes, number of reads or writes), ``pending`` is the size of the output buffer.
+    ``tls`` is ``None`` without TLS or when unknown. ``variables`` can be used in topic permission patterns.
     """
 
     protocol: str
@@ -64,11 +64,11 @@ class ConnectionInfo:
 
 @dataclass(frozen=True, slots=True)
 class ChannelInfo:
-    """What a listing tells of a channel, or of what takes its place in another protocol.
+    """A channel, or its equivalent in another protocol, as listings show it.
 
-    The uncommitted are held by a transaction. ``prefetch`` is for new consumers each, ``shared_prefetch`` for all.
-    ``counters`` sum up the channel; ``publishes`` splits them by the exchange's name, ``deliveries`` by the queue.
-    ``unroutable`` messages were dropped, ``returned`` ones came back.
+    ``uncommitted`` counts publishes of a transaction. ``prefetch`` applies to each new consumer, ``shared_prefetch`` to
+    all of them. ``counters`` are the totals of the channel; ``publishes`` splits them by exchange, ``deliveries`` by
+    queue. ``unroutable`` messages were dropped, ``returned`` ones were sent back.
     """
 
     number: int
@@ -90,60 +90,60 @@ class ChannelInfo:
 
 
 class Peer(Protocol):
-    """One connection, as the rest of the gateway sees it."""
+    """One client connection, as the rest of the gateway sees it."""
 
     name: str
 
     @property
     def vhost_name(self) -> str:
-        """The virtual host it is in, empty before it is."""
+        """The virtual host, empty before login."""
         ...
 
     @property
     def user_name(self) -> str:
-        """Who it is, empty before that is known."""
+        """The user, empty before login."""
         ...
 
     @property
     def channel_count(self) -> int:
-        """How many channels are open."""
+        """The number of open channels."""
         ...
 
     def info(self) -> ConnectionInfo:
-        """Tell what a listing shows of it."""
+        """Return the connection as listings show it."""
         ...
 
     def channels(self) -> Sequence[ChannelInfo]:
-        """Tell what a listing shows of its channels."""
+        """Return the channels as listings show them."""
         ...
 
     def give_up(self, reason: str) -> None:
-        """End it without a word to the client."""
+        """Close the connection without notifying the client."""
         ...
 
     def force_close(self, reason: str) -> None:
-        """End it from this side and tell it why."""
+        """Close the connection and send the reason to the client."""
         ...
 
     def update_flow_control(self) -> None:
-        """Look again whether its publishes may go on: an alarm was raised or cleared, or the disk caught up."""
+        """Check again whether publishes are blocked: an alarm was raised or cleared, or the disk caught up."""
         ...
 
     def fail_confirms(self) -> None:
-        """Refuse every publish that waits for its confirm."""
+        """Fail every publish that waits for its confirm."""
         ...
 
     def fail(self) -> None:
-        """End, because an exception came out of a call; called while it is being handled."""
+        """Close the connection after an unexpected exception; called from the exception handler."""
         ...
 
     def tick(self) -> None:
-        """Another part of a second has gone by: mind heartbeats and time limits."""
+        """Check heartbeats and timeouts; called ``TICKS_PER_S`` times a second."""
         ...
 
 
 class Logins:
-    """How often somebody tried to log in, and how it ended."""
+    """Numbers of successful and failed logins."""
 
     __slots__ = ("failed", "succeeded")
 
@@ -153,9 +153,10 @@ class Logins:
 
 
 class Connections:
-    """The peers of one node. ``opened`` and ``channels_opened`` count them since the start; adapters count channels.
+    """The connections of one node.
 
-    ``logins_by_protocol`` has RabbitMQ's short names: ``amqp091``, ``http``.
+    ``opened`` and ``channels_opened`` are totals since the start; adapters report channels. ``logins_by_protocol`` has
+    RabbitMQ's short names as keys: ``amqp091``, ``http``.
     """
 
     def __init__(self) -> None:
@@ -174,11 +175,11 @@ class Connections:
         return len(self._peers)
 
     def __iter__(self) -> Iterator[Peer]:
-        """Yield the peers there are; whoever takes several turns over it does not meet those that left meanwhile."""
+        """Yield the current connections, except those that close during the iteration."""
         return (peer for peer in tuple(self._peers) if peer in self._peers)
 
     def add(self, peer: Peer) -> None:
-        """Count a new peer in, and drop the oldest that has not logged in where there are too many of these."""
+        """Add a new connection, and drop the oldest unauthenticated one if there are too many of these."""
         self._peers[peer] = None
         self._newcomers[peer] = None
         self.opened += 1
@@ -189,7 +190,7 @@ class Connections:
             oldest.give_up("too many connections have not logged in")
 
     def entered(self, peer: Peer) -> None:
-        """Count a peer of ``add`` as one of its user, in its virtual host."""
+        """Count an added connection for its user and virtual host, once it has logged in."""
         if peer in self._peers and peer not in self._places:
             self._newcomers.pop(peer, None)
             place = self._places[peer] = peer.vhost_name, peer.user_name
@@ -197,7 +198,7 @@ class Connections:
             self._count_by_user[place[1]] += 1
 
     def remove(self, peer: Peer) -> None:
-        """Count a peer out; harmless twice."""
+        """Remove a connection; calling it twice is harmless."""
         self._peers.pop(peer, None)
         self._newcomers.pop(peer, None)
         place = self._places.pop(peer, None)
@@ -206,39 +207,39 @@ class Connections:
             _count_out(self._count_by_user, place[1])
 
     def count_in(self, vhost: str) -> int:
-        """Return how many peers are in a virtual host."""
+        """Return the number of connections to a virtual host."""
         return self._count_by_vhost[vhost]
 
     def count_of(self, user: str) -> int:
-        """Return how many peers of a user are in some virtual host."""
+        """Return the number of connections of a user."""
         return self._count_by_user[user]
 
     def channels_of(self, user: str) -> int:
-        """Return how many channels a user has."""
+        """Return the number of channels of a user."""
         return self._channels_by_user[user]
 
     def channel_opened(self, user: str) -> None:
-        """Count a channel in."""
+        """Count an opened channel."""
         self.channels_opened += 1
         self._channels_by_user[user] += 1
 
     def channel_closed(self, user: str) -> None:
-        """Count a channel out."""
+        """Count a closed channel."""
         _count_out(self._channels_by_user, user)
 
     def count_login(self, protocol: str, has_succeeded: bool) -> None:
-        """Count somebody's attempt to log in, whether or not a connection comes of it."""
+        """Count a login attempt, whether or not a connection results from it."""
         logins = self.logins_by_protocol.setdefault(protocol, Logins())
         logins.succeeded += has_succeeded
         logins.failed += not has_succeeded
 
     def force_close(self, reason: str, which: Callable[[Peer], bool] = lambda peer: True) -> None:
-        """End those connections from this side."""
+        """Close the matching connections from this side."""
         for _ in self.force_closes(reason, which):
             pass
 
     def force_closes(self, reason: str, which: Callable[[Peer], bool] = lambda peer: True) -> Iterator[None]:
-        """End the connections that are these now from this side, one each time it is asked on."""
+        """Close the connections that match now from this side, one per step."""
         return self._closing(reason, [peer for peer in self._peers if which(peer)])
 
     def _closing(self, reason: str, peers: Sequence[Peer]) -> Iterator[None]:
@@ -249,7 +250,7 @@ class Connections:
 
 
 def _count_out(counts: Counter[str], key: str) -> None:
-    """Count one less; what is down to none is forgotten, so that names do not pile up."""
+    """Decrement a count; remove it at zero, so that names do not accumulate."""
     if counts[key] > 1:
         counts[key] -= 1
     else:

@@ -1,7 +1,7 @@
-"""The users of the internal database, and what they may do; beside them the secrets that checking them needs.
+"""The users of the internal database, their permissions, and the secrets for checking them.
 
-The kernel keeps them because they live in the store beside the topology; checking a password or a permission is the
-business of ``gateway.access`` and of plugins. State changes only through ``apply``, live and in recovery alike.
+The kernel stores them beside the topology. ``gateway.access`` and plugins check passwords and permissions. State
+changes only through ``apply``, both live and in recovery.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -18,11 +18,11 @@ from gateway.kernel.messages.message import Value
 from gateway.kernel.patterns import Compile
 
 Listener = Callable[[str], None]
-"""Called with the name of a user whose tags, password or permissions are no longer what they were."""
+"""Called with the name of a user whose tags, password or permissions changed."""
 
 
 class Directory:
-    """Owns users, permissions, topic permissions, secrets; every change is recorded and then told to listeners."""
+    """Owns users, permissions, topic permissions and secrets; records each change, then calls the listeners."""
 
     def __init__(self, record: Callable[[Change], None], compile_pattern: Compile) -> None:
         self._record = record
@@ -33,7 +33,7 @@ class Directory:
         self._topic_permission_by_key: dict[tuple[Value, ...], TopicPermissionRecord] = {}
         self._secrets: dict[str, SecretRecord] = {}
 
-    # Looking up
+    # Lookup
 
     @property
     def user_by_name(self) -> Mapping[str, UserRecord]:
@@ -55,22 +55,22 @@ class Directory:
         return self._user_by_name.get(name)
 
     def permission(self, vhost: str, user: str) -> PermissionRecord | None:
-        """Return what a user may do in a virtual host; ``None`` when it may not even enter."""
+        """Return a user's permission for a virtual host; ``None`` when access to it is denied."""
         return self._permission_by_key.get((vhost, user))
 
     def topic_permissions_of(self, vhost: str, user: str) -> list[TopicPermissionRecord]:
-        """Return a user's topic permissions in a virtual host; none means that all routing keys are allowed."""
+        """Return a user's topic permissions in a virtual host; without any, all routing keys are allowed."""
         return [record for record in self.topic_permissions if record.vhost == vhost and record.user == user]
 
     def secret(self, name: str) -> bytes | None:
-        """Return a secret of this store; ``None`` for one that nobody has set."""
+        """Return a secret of this store; ``None`` when it is not set."""
         record = self._secrets.get(name)
         return None if record is None else record.value
 
     def usable(self, pattern: str) -> str:
-        """Return a pattern of a permission, or the empty one, which matches nothing, where it does not compile.
+        """Return a permission's pattern; the empty pattern, which matches nothing, if it does not compile.
 
-        What an earlier version stored may hold a pattern that the engine does not support.
+        Data of an earlier version may contain a pattern that the engine does not support.
         """
         try:
             self._compile_pattern(pattern)
@@ -79,7 +79,7 @@ class Directory:
         return pattern
 
     def faults(self) -> Iterator[tuple[PermissionRecord | TopicPermissionRecord, str]]:
-        """Yield each permission with a pattern that does not compile, and why; it allows nothing."""
+        """Yield each permission whose pattern does not compile, with the error; such a permission allows nothing."""
         for record in self._all_permissions():
             try:
                 for pattern in _patterns_of(record):
@@ -87,16 +87,16 @@ class Directory:
             except PreconditionFailed as refusal:
                 yield record, str(refusal)
 
-    # Changing
+    # Changes
 
     def put_secret(self, name: str, value: bytes) -> None:
-        """Keep random bytes under a name."""
+        """Store random bytes under a name."""
         self._change(Put(SecretRecord(name, value)))
 
     def put_user(self, user: UserRecord) -> None:
-        """Create the user, or replace what is known of it.
+        """Create or replace a user.
 
-        :raises PreconditionFailed: when a name, a tag or a limit is out of bounds.
+        :raises PreconditionFailed: when a name, a tag or a limit is invalid.
         """
         require_valid_user(user)
         self._change(writable(user))
@@ -110,9 +110,9 @@ class Directory:
         self._change(Removed(UserRecord.kind, (name,)))
 
     def put_permission(self, permission: PermissionRecord) -> None:
-        """Set what a user may do in a virtual host.
+        """Set a user's permission for a virtual host.
 
-        :raises NotFound: when there is no such user.
+        :raises NotFound: when the user does not exist.
         :raises PreconditionFailed: when a pattern is not a regular expression.
         """
         self._require_user(permission.user)
@@ -121,12 +121,12 @@ class Directory:
         self._change(writable(permission))
 
     def remove_permission(self, vhost: str, user: str) -> None:
-        """Shut a user out of a virtual host. Harmless when it was not let in."""
+        """Remove a user's permission for a virtual host; harmless if it has none."""
         if (permission := self.permission(vhost, user)) is not None:
             self._change(removal(permission))
 
     def put_topic_permission(self, permission: TopicPermissionRecord) -> None:
-        """Set the routing keys a user may use with one topic exchange. Raises as ``put_permission`` does."""
+        """Set a user's permitted routing keys with one topic exchange. Raises as ``put_permission`` does."""
         self._require_user(permission.user)
         require_name("exchange", permission.exchange)
         for pattern in _patterns_of(permission):
@@ -134,12 +134,12 @@ class Directory:
         self._change(writable(permission))
 
     def remove_topic_permission(self, vhost: str, user: str, exchange: str) -> None:
-        """Allow a user all routing keys of a topic exchange again. Harmless when it was so."""
+        """Remove a topic permission, so that all routing keys are allowed again; harmless if there is none."""
         if (permission := self._topic_permission_by_key.get((vhost, user, exchange))) is not None:
             self._change(removal(permission))
 
     def remove_vhost(self, vhost: str) -> None:
-        """Remove all permissions in a virtual host that is going away."""
+        """Remove all permissions for a virtual host that is being deleted."""
         for permission in self._all_permissions():
             if permission.vhost == vhost:
                 self._change(removal(permission))
@@ -155,10 +155,10 @@ class Directory:
         self.apply(change)
         self._record(change)
 
-    # Taking effect
+    # Applying changes
 
     def apply(self, change: Change) -> None:
-        """Let a change take effect, a live one or one that recovery read back; others than ours are ignored."""
+        """Apply a change, live or during recovery; other kinds of records are ignored."""
         for name in self._applied(change):
             for heard_by in tuple(self._listeners):
                 if (listener := heard_by()) is None:
@@ -167,14 +167,14 @@ class Directory:
                     listener(name)
 
     def on_change(self, listener: Listener) -> None:
-        """Call ``listener`` after each change, so that it can drop what it remembers of the user.
+        """Call ``listener`` after each change, so that it can drop what it caches about the user.
 
-        A method is let go of with its object: who listens for a virtual host goes when that does.
+        A bound method is held weakly: it is removed together with its object.
         """
         self._listeners.append(WeakMethod(listener) if isinstance(listener, MethodType) else lambda: listener)
 
     def entities(self) -> Iterator[Entity]:
-        """Yield everything known, as the store would give it back."""
+        """Yield everything stored, in the form in which the store returns it."""
         yield from self._user_by_name.values()
         yield from self._all_permissions()
         yield from self._secrets.values()

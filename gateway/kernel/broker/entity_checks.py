@@ -1,6 +1,6 @@
-"""Whether what an operator sets whole is within bounds: a virtual host, a user, a parameter.
+"""Validation of virtual hosts, users and parameters that an operator sets.
 
-Setting one checks this first. Definitions check all of theirs before the first is set.
+Each is checked before it is set. An import of definitions checks all of them before it sets the first.
 """
 
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from gateway.kernel.messages.bounds import require_arguments, require_name, requ
 from gateway.kernel.settings.limits import USER_LIMITS, require_valid_limits
 from gateway.kernel.vhosts.queue_rules import require_known_type
 
-#: Bytes in what is kept of a password.
+#: The maximum size of a password hash, in bytes.
 LONGEST_HASH: Final = 1024
 
 
 def require_valid_vhost(name: str, description: str, tags: Sequence[str], default_queue_type: str) -> None:
-    """Refuse what no virtual host can be. :raises PreconditionFailed: naming what is wrong."""
+    """Validate a virtual host's metadata. :raises PreconditionFailed: naming the invalid field."""
     require_known_type(default_queue_type)
     require_name("vhost", name)
     require_text("description", description)
@@ -26,7 +26,7 @@ def require_valid_vhost(name: str, description: str, tags: Sequence[str], defaul
 
 
 def require_valid_user(user: UserRecord) -> None:
-    """Refuse what no user can be. :raises PreconditionFailed: naming what is wrong."""
+    """Validate a user. :raises PreconditionFailed: naming the invalid field."""
     require_name("user", user.name)
     require_text("password hash", user.password_hash, LONGEST_HASH)
     for tag in user.tags:
@@ -36,7 +36,7 @@ def require_valid_user(user: UserRecord) -> None:
 
 
 def require_valid_parameter(record: ParameterRecord) -> None:
-    """Refuse a parameter that cannot be kept. :raises PreconditionFailed: naming what is wrong."""
+    """Validate a runtime parameter. :raises PreconditionFailed: naming the invalid field."""
     require_name("component", record.component)
     require_name("parameter", record.name)
     require_parameter(f"parameter '{record.name}'", record.value)

@@ -1,4 +1,4 @@
-"""From what the store kept to a broker as it was: entities first, in the order they need each other, then messages."""
+"""Recovery: rebuild a broker from its store; entities first, in order of dependency, then messages."""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 #: Changes applied between two steps: a few milliseconds of work.
 _STEP: Final = 500
 
-#: A reason in the store and in the log is no longer than this.
+#: The maximum length of a reason in the store and in the log.
 _LONGEST_REASON: Final = 500
 
 
 def recover(broker: "Broker", changes: "Iterable[Recovered]") -> int:
-    """Rebuild everything from the store's changes; return how many messages came back.
+    """Rebuild everything from the store's changes; return the number of recovered messages.
 
-    :raises StorageError: when the store holds an entity this version does not know.
-    :raises ConfigurationError: when one cannot be built any more, because a plugin is missing, say.
+    :raises StorageError: when the store holds an entity that this version does not support.
+    :raises ConfigurationError: when an entity cannot be built, for example because a plugin is missing.
     """
     recovery = Recovery(broker)
     for _ in recovery.steps(changes):
@@ -35,12 +35,11 @@ def recover(broker: "Broker", changes: "Iterable[Recovered]") -> int:
 
 
 class Recovery:
-    """The rebuilding of one broker, in steps. ``messages`` counts those that came back.
+    """The recovery of one broker, in steps. ``messages`` counts the recovered messages.
 
-    ``done`` counts the records that are back in their places, of ``total`` that the store holds.
-    An entity that cannot be applied is set aside in the store, and everything else goes on. After a kill the broker
-    does not know what had been handed out, so every message counts as redelivered from then on (4.8.17: the flag says
-    that it *may* have been delivered before).
+    ``done`` counts the restored records, of ``total`` in the store. An entity that cannot be applied is set aside in
+    the store, and recovery continues. After a kill the broker cannot tell which messages were delivered, so all of them
+    are redelivered (4.8.17: the flag says that a message *may* have been delivered before).
     """
 
     def __init__(self, broker: "Broker", total: int = 0) -> None:
@@ -57,7 +56,7 @@ class Recovery:
         self._seen: set[int] = set()
 
     def steps(self, changes: "Iterable[Recovered]") -> Iterator[None]:
-        """Rebuild, yielding now and then. No timer may fire and no client be served before the last step.
+        """Rebuild, yielding every few milliseconds. Timers and clients must wait until the last step.
 
         Raises as ``recover`` does.
         """
@@ -80,7 +79,7 @@ class Recovery:
             yield
 
     def _take(self, change: "Recovered") -> None:
-        if isinstance(change, Put):  # done once it is installed
+        if isinstance(change, Put):  # counted once it is installed
             self._gather(change.entity)
             return
         self.done += 1
@@ -94,12 +93,12 @@ class Recovery:
 
     def _gather(self, entity: Entity) -> None:
         if entity.kind not in self._entities:
-            raise StorageError(f"the store holds a {entity.kind}, which this version does not know")
+            raise StorageError(f"the store holds a record of kind '{entity.kind}', which this version does not support")
         self._entities[entity.kind].append(entity)
         self._highest_id = max(self._highest_id, entity.messages_id)
 
     def _restore(self, change: Enqueued) -> bool:
-        """Give a message back to its queue; the first of the queues that share a message owns the content."""
+        """Restore a message to its queue; the first of the queues that share a message owns the content."""
         queue = self._queue_by_id.get(change.queue_id)
         if queue is None and change.queue_id not in self._ids_set_aside:
             return False
@@ -113,7 +112,7 @@ class Recovery:
         return True
 
     def _restore_segment(self, segment: StreamSegment) -> int:
-        """Give a stream a segment back; return how many messages are in it."""
+        """Restore a segment of a stream; return the number of its messages."""
         log = self._log_by_id.get(segment.stream_id)
         if log is None:
             return 0
@@ -128,10 +127,10 @@ class Recovery:
         stops = self._entities[CleanStopRecord.kind]
         clean_stops = [entity.doubtful_up_to for entity in stops if isinstance(entity, CleanStopRecord)]
         broker.doubtful_up_to = clean_stops[0] if clean_stops else broker.journal.position
-        # new messages stand behind the doubtful ones, also when none of those is left to tell how far they went
+        # new messages get positions above the doubtful ones, even if none of those is left
         broker.journal.position = max(broker.journal.position, broker.doubtful_up_to)
         highest = max(self._highest_id, *self._ids_set_aside, 0)
-        broker.skip_queue_ids(highest)  # before a policy makes an archive of its own
+        broker.skip_queue_ids(highest)  # before a policy opens an archive, which takes an id
         for kind in RESTORE:
             entities, self._entities[kind] = self._entities[kind], []
             for number, entity in enumerate(entities):
@@ -150,7 +149,7 @@ class Recovery:
             return
         except GatewayError:
             raise
-        except Exception as error:  # whatever is in the record, it must not keep the broker from starting
+        except Exception as error:  # a damaged record must not prevent the start
             self._set_aside(entity, f"{type(error).__name__}: {error}")
             return
         if isinstance(restored, Queue):

@@ -1,4 +1,4 @@
-"""Archiving: every message that a queue takes is kept for good as well."""
+"""Archiving: every message that a queue accepts is also appended to an archive."""
 
 from typing import TYPE_CHECKING
 
@@ -13,25 +13,25 @@ if TYPE_CHECKING:
 
 
 def archiving(queue: "Queue", context: "FeatureContext") -> "Archiving | None":
-    """Return the feature, if a policy asks for it; what has no name is nobody's queue."""
+    """Return the feature if a policy requires it; unnamed queues are internal and not archived."""
     return Archiving(queue, context.archives) if queue.name and queue.settings.orders("archive") else None
 
 
 class Archiving(QueueFeature):
-    """Keeps messages as they come, once each: one that comes back is not kept again."""
+    """Archives each message once, when it is enqueued; a requeued message is not archived again."""
 
     def __init__(self, queue: "Queue", archives: Archives) -> None:
         self._archives = archives
         self._archive = archives.open(QUEUE, queue.name)
 
     def fitted(self, queue: "Queue") -> None:
-        """Claim the archive, which an earlier feature of this kind gave up a moment ago."""
+        """Open the archive again; the feature that this one replaces has just retired it."""
         self._archive = self._archives.open(QUEUE, queue.name)
 
     def retired(self, queue: "Queue") -> None:
-        """Keep nothing more."""
+        """Stop archiving."""
         self._archives.retire(QUEUE, queue.name)
 
     def accepted(self, queue: "Queue", message: "Message", position: int | None) -> None:
-        """Keep a message."""
+        """Archive a message."""
         self._archive.keep(message)

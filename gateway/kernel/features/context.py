@@ -1,4 +1,4 @@
-"""What features need of the world around their queue."""
+"""The dependencies of queue features."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FeatureContext:
-    """The clock, the journal and its time, the way out for dead letters, and the way to have a queue deleted.
+    """Services of the virtual host that features use.
 
-    What is to be kept for good goes into the ``archives``, what happens to messages into the ``trace_table``. What was
-    seen lately is in the ``deduplication_caches``.
+    Archived messages go to ``archives``, message events to ``trace_table``, keys of recent messages to
+    ``deduplication_caches``. ``delete`` deletes a queue.
     """
 
     clock: "Clock"

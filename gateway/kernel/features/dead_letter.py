@@ -1,4 +1,4 @@
-"""Dead-lettering: what a queue drops is published to another exchange, with its death on record (R100-R114)."""
+"""Dead-lettering: dropped messages are published to another exchange, with the death in their headers (R100-R114)."""
 
 from collections.abc import Collection
 from typing import Final
@@ -10,26 +10,26 @@ from gateway.kernel.queueing.feature import QueueFeature
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.dead_letter_publisher import Left
 
-#: Headers kept so that messages with equal ones die cheaply; when there are more, all are forgotten.
+#: Cached headers of dead letters, so that messages with equal headers are cheap; when it is full, the cache is cleared.
 _MOST_HEADERS: Final = 256
 
 
 def dead_letter(queue: Queue, context: FeatureContext) -> "DeadLetter | None":
-    """Return the feature, if the queue's settings name an exchange."""
+    """Return the feature if the queue's settings name an exchange."""
     exchange = queue.settings.text("dead-letter-exchange")
     if exchange is None:
         return None
-    # classic queues do not have it (R112)
+    # classic queues do not support it (R112)
     is_sure = queue.stores_all and queue.settings.text("dead-letter-strategy") == "at-least-once"
     return DeadLetter(exchange, queue.settings.text("dead-letter-routing-key"), context, is_sure=is_sure)
 
 
 class DeadLetter(QueueFeature):
-    """Sends dropped messages to ``exchange_name``, under ``routing_key`` or, without one, under their own keys (R105).
+    """Publishes dropped messages to ``exchange_name``, with ``routing_key`` or, without one, their own keys (R105).
 
-    Messages that share a header die with a shared header, as long as they die in the same second. ``is_sure`` is
-    at-least-once: a letter that some queue has not taken is held and tried again, unless it went because of a limit on
-    the length of the queue.
+    Messages with a common header that die in the same second share the new header. ``is_sure`` is the at-least-once
+    strategy: a dead letter that a queue did not accept is kept and retried, unless the message was dropped because of a
+    length limit.
     """
 
     def __init__(
@@ -44,19 +44,19 @@ class DeadLetter(QueueFeature):
         self._headers: dict[tuple[Header, str, str, DeathReason], Header] = {}
 
     def fitted(self, queue: Queue) -> None:
-        """Say how letters are sent that are held, whichever strategy held them."""
+        """Set how pending dead letters are sent, whichever strategy stored them."""
         if self._is_sure or queue.delayed is not None:
             held = queue.holding_back().letters
             held.send = self._send_again
             held.is_hopeless = lambda: not self._letters.is_deliverable(self._exchange_name)
 
     def retired(self, queue: Queue) -> None:
-        """Send nothing more."""
+        """Stop dead-lettering."""
         if queue.delayed is not None:
             queue.delayed.letters.send = None
 
     def dropped(self, queue: Queue, message: Message, reason: DeathReason) -> None:
-        """Publish the message again."""
+        """Publish a dead letter for the message."""
         holds = self._is_sure and reason is not DeathReason.MAXLEN and not queue.is_deleted
         if not holds and not self._letters.is_deliverable(self._exchange_name):
             return
@@ -69,7 +69,7 @@ class DeadLetter(QueueFeature):
         self._letters.publish(letter, reason, (), lambda takers: held.hold(letter, takers))
 
     def _send_again(self, letter: Message, takers: "Collection[Queue]", left: Left) -> None:
-        """Publish a letter that was held, to where the settings now say; at-most-once it is for the last time."""
+        """Publish a pending dead letter with the current settings; with at-most-once this is the last attempt."""
         key = letter.routing_key if self._routing_key is None else self._routing_key
         if (letter.exchange, letter.routing_key) != (self._exchange_name, key):
             letter = letter.restated(self._exchange_name, key, letter.header)
@@ -88,7 +88,7 @@ class DeadLetter(QueueFeature):
         return header
 
     def _rewritten(self, header: Header, changed: dict[str, Value]) -> Header:
-        """Return the header with its death. A key of the queue's own takes the place of the sender's (R106)."""
+        """Return the header with the death added. The queue's routing key replaces CC and BCC of the publisher (R106)."""
         if self._routing_key is None:
             return header.edited(changed, drops_expiration=True)
         edited = header.edited(changed, without=("CC", "BCC"), drops_expiration=True)

@@ -1,4 +1,4 @@
-"""A queue that takes each message once: one whose key came lately is gone, to its publisher as if it had been taken."""
+"""Deduplication: a queue drops messages whose key it has seen recently; their publishers get a confirm."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def deduplication(queue: "Queue", context: "FeatureContext") -> "Deduplication | None":
-    """Return the feature, if the queue's settings call for it."""
+    """Return the feature if the queue's settings require it."""
     settings = queue.settings
     if not settings.is_on("message-deduplication"):
         return None
@@ -24,7 +24,7 @@ def deduplication(queue: "Queue", context: "FeatureContext") -> "Deduplication |
 
 
 class Deduplication(QueueFeature):
-    """Passes over messages that repeat the key of an earlier one."""
+    """Drops messages that repeat the key of an earlier one."""
 
     def __init__(self, queue: "Queue", deduplication_caches: "Recollections", size: int, ttl_ms: int | None) -> None:
         self._deduplication_caches = deduplication_caches
@@ -33,22 +33,22 @@ class Deduplication(QueueFeature):
         self._window = self._open(queue)
 
     def fitted(self, queue: "Queue") -> None:
-        """Claim the window, which an earlier feature of this kind gave up a moment ago."""
+        """Open the cache again; the feature that this one replaces has just retired it."""
         self._window = self._open(queue)
 
     def retired(self, queue: "Queue") -> None:
-        """Remember nothing more."""
+        """Stop deduplication; delete the cache with the queue."""
         if queue.is_deleted:
             self._deduplication_caches.close(QUEUE, queue.name)
         else:
             self._deduplication_caches.retire(QUEUE, queue.name)
 
     def diverts(self, queue: "Queue", message: Message) -> bool:
-        """Pass a message over that came before."""
+        """Drop a message whose key is in the cache."""
         return self._window.is_repeated(message)
 
     def refused(self, queue: "Queue", message: Message, reason: DeathReason) -> None:
-        """Forget a message that stays out: its publisher will send it again."""
+        """Remove the key of a rejected message: its publisher will send it again."""
         self._window.forget(message)
 
     def _open(self, queue: "Queue") -> DeduplicationCache:

@@ -1,4 +1,4 @@
-"""What was seen lately: a bounded memory of keys, to tell a message that was published twice."""
+"""A bounded cache of message keys, to detect a message that was published twice."""
 
 from collections.abc import Iterable
 from hashlib import blake2b
@@ -12,18 +12,18 @@ from gateway.kernel.messages.values import dumps_key
 if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
 
-#: The header a publisher names a message with.
+#: The header with a message's key, set by its publisher.
 KEY_HEADER: Final = "x-deduplication-header"
 
-#: How many keys are remembered where nobody says so.
+#: The default maximum number of keys.
 DEFAULT_SIZE: Final = 10_000
 
 
 class DeduplicationCache:
-    """Remembers the last keys of one place, each for a time (``None``: until newer ones push it out).
+    """The latest keys of one queue or exchange, each for a time (``None``: until newer keys evict it).
 
-    Where the place ``survives`` a restart, what it remembers does too: a key is recorded in the step in which its
-    message is. A key seen again is not remembered for longer.
+    If the queue or exchange ``survives`` a restart, its keys do too: a key is recorded in the same step as its message.
+    A repeated key does not extend its time.
     """
 
     __slots__ = (
@@ -53,16 +53,16 @@ class DeduplicationCache:
         return len(self._until_ms_by_key)
 
     def resize(self, size: int, ttl_ms: int | None) -> None:
-        """Remember so many keys from now on, and new ones for so long."""
+        """Set the maximum number of keys, and the time to live of new ones."""
         self._size = size
         self._ttl_ms = ttl_ms
         while len(self._until_ms_by_key) > size:
             self.forget_oldest()
 
     def is_repeated(self, message: Message) -> bool:
-        """Return whether a message with the same key came lately; if not, remember it. One without a key is new.
+        """Return whether a message's key is in the cache; add it if not. A message without a key is never repeated.
 
-        The message may say itself for how long it is to be remembered (``x-cache-ttl``).
+        A message can set the time to live of its key (``x-cache-ttl``).
         """
         key = _key_of(message)
         if key is None:
@@ -71,25 +71,25 @@ class DeduplicationCache:
         until_ms = self._until_ms_by_key.get(key)
         if until_ms is not None and (not until_ms or now_ms < until_ms):
             if self._survives:
-                self._journal.moved_lsn = self._journal.lsn  # its confirm waits for the first one's to be true
+                self._journal.moved_lsn = self._journal.lsn  # its confirm waits until the first message is durable
             return True
         ttl_ms = positive(message.headers.get("x-cache-ttl")) or self._ttl_ms
         self._remember(key, 0 if ttl_ms is None else now_ms + ttl_ms)
         return False
 
     def forget(self, message: Message) -> None:
-        """Forget a message that was not taken after all."""
+        """Remove the key of a message that was not accepted."""
         key = _key_of(message)
         if key is not None:
             self._forget(key)
 
     def forget_if_latest(self, message: Message) -> None:
-        """Forget a message that was not taken after all, if it is the one that was remembered last."""
+        """Remove the key of a message that was not accepted, if it is the latest key."""
         if self._until_ms_by_key and _key_of(message) == next(reversed(self._until_ms_by_key)):
             self.forget(message)
 
     def forget_oldest(self, besides: "DeduplicationCache | None" = None) -> None:
-        """Forget the key that came first; its record stays if another window remembers it ``besides``."""
+        """Evict the oldest key; its record stays if the cache ``besides`` has the same key."""
         key = next(iter(self._until_ms_by_key))
         if besides is not None and key in besides._until_ms_by_key:
             del self._until_ms_by_key[key]
@@ -97,7 +97,7 @@ class DeduplicationCache:
             self._forget(key)
 
     def restore(self, records: Iterable[SeenRecord]) -> None:
-        """Remember what recovery found, oldest first."""
+        """Restore recovered keys, oldest first."""
         for record in records:
             self._until_ms_by_key[record.digest] = record.until_ms
             self._number = record.number
@@ -105,7 +105,7 @@ class DeduplicationCache:
             self.forget_oldest()
 
     def _remember(self, key: bytes, until_ms: int) -> None:
-        """Remember a key as the youngest; the oldest gives way."""
+        """Add a key as the latest; evict the oldest if the cache is full."""
         self._until_ms_by_key.pop(key, None)
         self._until_ms_by_key[key] = until_ms
         self._number += 1
@@ -121,12 +121,12 @@ class DeduplicationCache:
 
 
 def positive(value: Value) -> int | None:
-    """Return a whole number above zero; ``None`` for anything else."""
+    """Return an integer above zero; ``None`` for any other value."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def _key_of(message: Message) -> bytes | None:
-    """Return what a message is known by, bounded in size whatever its publisher wrote; ``None`` without a key."""
+    """Return a digest of a message's key, so that its size is bounded; ``None`` without a key."""
     headers = message.headers
     if KEY_HEADER not in headers:
         return None

@@ -1,4 +1,4 @@
-"""The deduplication windows of one virtual host: opened by place, kept in the store where the place survives."""
+"""The deduplication caches of one virtual host, by queue and exchange; stored if the queue or exchange is durable."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.messages.message import Message
 
-#: Where a window is.
+#: The owner of a cache: a queue or an exchange.
 QUEUE: Final = "queue"
 EXCHANGE: Final = "exchange"
 
 
 class Recollections:
-    """Owns the windows. One that is retired and not opened again in the same turn is forgotten, in the store too."""
+    """Owns the caches. A retired cache that is not opened again in the same turn is deleted, in the store too."""
 
     def __init__(self, vhost_name: str, journal: "Journal") -> None:
         self._vhost_name = vhost_name
@@ -27,7 +27,7 @@ class Recollections:
         self._recovered: dict[tuple[str, str], list[SeenRecord]] = {}
 
     def open(self, place: str, name: str, size: int, ttl_ms: int | None, *, survives: bool) -> DeduplicationCache:
-        """Return the window of a queue or exchange, with what it remembers, from now on of this size and time."""
+        """Return the cache of a queue or exchange, with its keys, and set its size and time to live."""
         key = place, name
         window = self._retired.pop(key, None) or self._windows.get(key)
         if window is None:
@@ -37,30 +37,30 @@ class Recollections:
         return window
 
     def retire(self, place: str, name: str) -> None:
-        """Forget a window, unless it is opened again before the next turn, as a change of policy does."""
+        """Delete a cache, unless it is opened again before the next turn, as a change of policy does."""
         window = self._windows.pop((place, name), None)
         if window is not None:
             self._retired[place, name] = window
             self._journal.clock.call_later(0, lambda: self._bury(place, name, window))
 
     def close(self, place: str, name: str) -> None:
-        """Forget a window for good: its place is gone."""
+        """Delete the cache of a queue or exchange that was deleted."""
         window = self._windows.pop((place, name), None)
         if window is not None:
             self._journal.clock.background.add(self._erasing(place, name, window))
 
     def refused(self, message: "Message") -> None:
-        """Forget a message that exchanges let pass just now and a queue refused: its publisher will send it again."""
+        """Remove the key of a message that exchanges passed and a queue rejected: its publisher will send it again."""
         for (place, _), window in self._windows.items():
             if place == EXCHANGE:
                 window.forget_if_latest(message)
 
     def install(self, record: SeenRecord) -> None:
-        """Take what recovery found, in no order, until ``settle``."""
+        """Collect a recovered key, in any order, until ``settle``."""
         self._recovered.setdefault((record.place, record.name), []).append(record)
 
     def settle(self) -> None:
-        """Give windows back what they remembered; what no window is there for leaves the store."""
+        """Restore the recovered keys; delete the records of caches that no longer exist."""
         recovered, self._recovered = self._recovered, {}
         for key, records in recovered.items():
             window = self._windows.get(key)
@@ -76,7 +76,7 @@ class Recollections:
             self._journal.clock.background.add(self._erasing(place, name, window))
 
     def _erasing(self, place: str, name: str, window: DeduplicationCache) -> Iterator[None]:
-        """Forget a window key by key, but for what a new one of the same place remembers under the same record."""
+        """Delete a cache key by key, except keys that a new cache of the same owner stores under the same record."""
         while len(window):
             window.forget_oldest(besides=self._windows.get((place, name)))
             yield

@@ -1,4 +1,4 @@
-"""Messages that wait before they take part: as their publisher asked (``x-delay``), or between two tries."""
+"""Delayed messages: on request of the publisher (``x-delay``), or between two delivery attempts."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from gateway.kernel.messages.queued_message import QueuedMessage
     from gateway.kernel.queueing.queue import Queue
 
-#: More digits than any delay has.
+#: The maximum number of digits in a delay.
 _MOST_DIGITS: Final = 18
 
 
 def delay_ms(message: Message) -> int:
-    """Return for how long the publisher wants a message held back; 0 for not at all.
+    """Return the delay that a publisher requested for a message, in milliseconds; 0 for none.
 
-    What is not a positive number of milliseconds, or more than ten years, is no delay: so it is with RabbitMQ's plugin,
-    whose header this is. It may be written in digits: clients of MQTT and STOMP have no numbers in headers.
+    Like RabbitMQ's plugin, which defines this header, ignore values that are not a positive number of milliseconds or
+    exceed ten years. Strings of digits are accepted, because MQTT and STOMP clients cannot send numbers in headers.
     """
     delay = message.headers.get("x-delay")
     if isinstance(delay, str) and delay.isascii() and delay.isdigit() and len(delay) <= _MOST_DIGITS:
@@ -33,7 +33,7 @@ def delay_ms(message: Message) -> int:
 
 
 def delaying(queue: "Queue", context: "FeatureContext") -> "Delaying | None":
-    """Return the feature, if the queue's settings call for delays of either kind."""
+    """Return the feature if the queue's settings require delays of either kind."""
     delays_arrivals = queue.settings.is_on("delayed-delivery")
     retry_delays = queue.settings.value("retry-delays")
     retries = tuple(delay for delay in retry_delays if isinstance(delay, int)) if isinstance(retry_delays, list) else ()
@@ -43,11 +43,11 @@ def delaying(queue: "Queue", context: "FeatureContext") -> "Delaying | None":
 
 
 class Delaying(QueueFeature):
-    """Holds back what arrives with a delay, and what is rejected while there are tries left.
+    """Delays messages that arrive with a delay, and rejected messages while attempts are left.
 
-    What is held back comes at its time whether or not the queue still has the feature then.
-    The n-th of ``retry_delays_ms`` follows the n-th time a message comes back; after the last a rejection is final.
-    ``release`` is what happens to a message when its time has come; unless given, its queue takes it in.
+    A delayed message is released at its time even if the queue has lost the feature by then. The n-th of
+    ``retry_delays_ms`` follows the n-th return of a message; after the last one a rejection is final. ``release`` is
+    called with a message that is due; by default its queue enqueues it.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ class Delaying(QueueFeature):
         self._release = release
 
     def fitted(self, queue: "Queue") -> None:
-        """Say what happens to messages whose time has come, before recovery brings some."""
+        """Set how messages that are due are released, before recovery restores any."""
         queue.holding_back(self._release)
 
     def diverts(self, queue: "Queue", message: Message) -> bool:
-        """Hold a message back that asks for it."""
+        """Delay a message whose publisher requested it."""
         if not self._delays_arrivals or not (delay := delay_ms(message)):
             return False
         due_at_ms = self._clock.wall_ms() + delay
@@ -76,7 +76,7 @@ class Delaying(QueueFeature):
         return True
 
     def retries(self, queue: "Queue", entry: "QueuedMessage") -> bool:
-        """Hold a rejected message back until its next try."""
+        """Delay a rejected message until its next attempt."""
         if entry.deliveries >= len(self._retry_delays_ms):
             return False
         due_at_ms = self._clock.wall_ms() + self._retry_delays_ms[entry.deliveries]

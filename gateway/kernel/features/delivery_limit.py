@@ -1,4 +1,4 @@
-"""The delivery limit: a message that comes back too often is dropped, for it may be what kills its consumers (R113)."""
+"""The delivery limit: a message that is returned too often is dropped, since it may crash its consumers (R113)."""
 
 from typing import TYPE_CHECKING
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
 
 def delivery_limit(queue: "Queue", context: FeatureContext) -> "DeliveryLimit | None":
-    """Return the feature, if tries are to be counted for consumers to see; a negative limit only counts them."""
+    """Return the feature if delivery attempts are counted for consumers; a negative limit only counts them."""
     limit = queue.settings.number("delivery-limit")
     return None if limit is None else DeliveryLimit(limit)
 
 
 class DeliveryLimit(QueueFeature):
-    """Drops a message that came back more than ``limit`` times, and shows consumers how often it did."""
+    """Drops a message that was returned more than ``limit`` times, and shows consumers the count."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
 
     def returning(self, queue: "Queue", entry: "QueuedMessage") -> DeathReason | None:
-        """Drop it if this was once too often."""
+        """Drop the message if it exceeds the limit."""
         return DeathReason.DELIVERY_LIMIT if 0 <= self._limit < entry.deliveries else None
 
     def shown(self, queue: "Queue", entry: "QueuedMessage", message: Message) -> Message:
-        """Add the number of earlier tries."""
+        """Add the number of earlier delivery attempts to the headers."""
         header = message.header.edited({"x-delivery-count": Long(entry.deliveries)})
         return message.restated(message.exchange, message.routing_key, header)

@@ -1,4 +1,4 @@
-"""What the features share that drop messages from the head of their queue: a few at once, very many in slices."""
+"""Base of the features that drop messages from the head of their queue: a few at once, large numbers in slices."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
@@ -14,9 +14,9 @@ _AT_ONCE: Final = 8
 
 
 class Dropping(QueueFeature):
-    """Drops the oldest messages while ``_drops_one`` finds one to drop, and stops when it retires.
+    """Drops the oldest messages while ``_drops_one`` finds one to drop; stops when it is retired.
 
-    It has one timer, which a subclass sets; retiring cancels it.
+    Has one timer, which a subclass sets and ``retired`` cancels.
     """
 
     def __init__(self, clock: "Clock") -> None:
@@ -26,7 +26,7 @@ class Dropping(QueueFeature):
         self._timer: Timer | None = None
 
     def retired(self, queue: "Queue") -> None:
-        """Stop dropping, and the timer."""
+        """Stop dropping, and cancel the timer."""
         self._is_retired = True
         self._cancel_timer()
 
@@ -36,18 +36,18 @@ class Dropping(QueueFeature):
             self._timer = None
 
     def _drops_one(self, queue: "Queue") -> bool:
-        """Drop the oldest message if it has to go; return whether it had to."""
+        """Drop the oldest message if it must be dropped; return whether it was."""
         raise NotImplementedError
 
     def _drops_few(self, queue: "Queue") -> bool:
         """Drop a few messages; return whether there may be more to drop."""
-        for _ in range(_AT_ONCE):  # noqa: SIM110 - a generator costs as much as the look, for every message
+        for _ in range(_AT_ONCE):  # noqa: SIM110 - a generator would double the cost, for every message
             if not self._drops_one(queue):
                 return False
         return True
 
     def _drop_in_slices(self, queue: "Queue", start: "Callable[[Iterator[None]], None]") -> None:
-        """Drop all that has to go in slices, unless that is under way. ``start`` is how the background begins it."""
+        """Drop all messages that must go, in slices, unless that is in progress. ``start`` adds the job to the background."""
         if not self._is_dropping:
             self._is_dropping = True
             start(self._dropping(queue))

@@ -1,8 +1,8 @@
-"""Expired messages that leave at their time wherever they stand, not only from the head (``x-expire-mode=anywhere``).
+"""Expiry of messages anywhere in the queue, not only at its head (``x-expire-mode=anywhere``).
 
-What leaves from the head is left to ``message_ttl``. Here is a time index of the messages that asked to expire
-themselves: one integer each, some 50 bytes. The queue's own time to live needs no index, since the oldest message is
-always the first to expire; where priorities make several rows, each of them has its oldest.
+``message_ttl`` handles expiry at the head. This feature keeps a time index of the messages that have their own
+expiration: one integer each, some 50 bytes. The queue's time to live needs no index, since the oldest message always
+expires first; with priorities, each priority has its oldest message.
 """
 
 from collections.abc import Iterator
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from gateway.kernel.messages.queued_message import QueuedMessage
     from gateway.kernel.queueing.queue import Queue
 
-#: How many messages are taken out in one step.
+#: Messages removed in one step.
 _BATCH: Final = 100
 
-#: How many of the index may belong to messages that are gone before it is made anew, besides as many as there are.
+#: The index is rebuilt when its stale keys outnumber the ready messages by this number.
 _MOST_STALE: Final = 1000
 
 _LONGEST_SLEEP_S: Final = 86_400.0
@@ -32,17 +32,17 @@ _POSITION_MASK: Final = (1 << _POSITION_BITS) - 1
 
 
 def expire_anywhere(queue: "Queue", context: FeatureContext) -> "ExpireAnywhere | None":
-    """Return the feature, if the queue's settings call for it."""
+    """Return the feature if the queue's settings require it."""
     if queue.settings.text("expire-mode") != "anywhere":
         return None
     return ExpireAnywhere(queue.settings.number("message-ttl"), context)
 
 
 class ExpireAnywhere(QueueFeature):
-    """Owns the time index of one queue: expiry time and position in one integer, the soonest first.
+    """Owns the time index of one queue: expiry time and position in one integer, the earliest first.
 
-    A message that is consumed leaves its key behind; when there are too many of these the index is made anew. Messages
-    that wait when a policy brings the feature are looked up first, which reads the headers of what is not in memory.
+    A consumed message leaves a stale key; the index is rebuilt when there are too many. When a policy adds the feature,
+    the messages already waiting are indexed first, which reads the headers of paged messages.
     """
 
     def __init__(self, ttl_ms: int | None, context: FeatureContext) -> None:
@@ -56,13 +56,13 @@ class ExpireAnywhere(QueueFeature):
         self._timer: tuple[float, Timer] | None = None
 
     def inherit(self, earlier: QueueFeature) -> None:
-        """Take over the index: no policy changes what a message asked for."""
+        """Take over the index of the feature that this one replaces; expirations of messages do not depend on policies."""
         assert isinstance(earlier, ExpireAnywhere)
         self._index = earlier._index
         self._is_complete = earlier._is_complete
 
     def fitted(self, queue: "Queue") -> None:
-        """Look at what waits already."""
+        """Index the messages that wait already."""
         if self._is_complete or not queue.has_expirations:
             self._is_complete = True
             self._expire(queue)
@@ -70,14 +70,14 @@ class ExpireAnywhere(QueueFeature):
             self._clock.background.add(self._complete(queue))
 
     def retired(self, queue: "Queue") -> None:
-        """Stop the timer."""
+        """Cancel the timer."""
         self._is_retired = True
         if self._timer is not None:
             self._timer[1].cancel()
             self._timer = None
 
     def enqueued(self, queue: "Queue", entry: "QueuedMessage") -> None:
-        """Remember when a message expires."""
+        """Index a message by its expiry time."""
         own_ms = entry.message.header.expiration_ms
         if own_ms is not None:
             self._remember(queue, entry.enqueued_at_ms + own_ms, entry.position)
@@ -85,14 +85,14 @@ class ExpireAnywhere(QueueFeature):
             self._ring_by(queue, entry.enqueued_at_ms + self._ttl_ms)
 
     def restored(self, queue: "Queue", change: "Enqueued") -> None:
-        """Remember when a message expires that recovery found."""
+        """Index a recovered message by its expiry time."""
         if change.expires_at_ms:
             self._remember(queue, change.expires_at_ms, change.position)
         elif self._ttl_ms is not None:
             self._ring_by(queue, change.enqueued_at_ms + self._ttl_ms)
 
     def _complete(self, queue: "Queue") -> Iterator[None]:
-        """Remember when the messages expire that wait already, a segment each step; those in memory last."""
+        """Index the messages that wait already, one segment per step; those in memory last."""
         for segment in list(queue.ready.paged()):
             if self._is_retired:
                 return
@@ -120,7 +120,7 @@ class ExpireAnywhere(QueueFeature):
         self._ring_by(queue, at_ms)
 
     def _ring_by(self, queue: "Queue", at_ms: float) -> None:
-        """See to it that somebody looks no later than this."""
+        """Set the timer to this time or earlier."""
         if self._timer is not None:
             if self._timer[0] <= at_ms:
                 return
@@ -130,16 +130,16 @@ class ExpireAnywhere(QueueFeature):
 
     def _rung(self, queue: "Queue") -> None:
         self._timer = None
-        self._clock.background.add_later(self._expiring(queue))  # many timers may ring in one turn
+        self._clock.background.add_later(self._expiring(queue))  # many timers may expire in one turn
 
     def _expiring(self, queue: "Queue") -> Iterator[None]:
-        """Let go of a batch; what expired beyond that comes with the next one."""
+        """Drop a batch of expired messages; the rest follow with the next timer."""
         if not self._is_retired:
             self._expire(queue)
         yield
 
     def _expire(self, queue: "Queue") -> None:
-        """Let go of what has expired, a batch at most, and look again when the next one does."""
+        """Drop at most a batch of expired messages, and set the timer for the next one."""
         now_ms = self._clock.wall_ms()
         expired = set(self._take_expired(now_ms))
         if expired:
@@ -150,7 +150,7 @@ class ExpireAnywhere(QueueFeature):
             self._ring_by(queue, self._index[0] >> _POSITION_BITS)
 
     def _let_go(self, queue: "Queue", expired: set[int]) -> None:
-        """Discard those of the messages at these positions that wait, but for what must be delivered to its end."""
+        """Discard the ready messages at these positions, except partly delivered ones, which must be completed."""
         for entry in queue.ready.remove(expired):
             if entry.outlasts:
                 queue.ready.put_back(entry)
@@ -165,7 +165,7 @@ class ExpireAnywhere(QueueFeature):
         return taken
 
     def _expire_heads(self, queue: "Queue", ttl_ms: int, now_ms: int) -> None:
-        """Let go of the oldest messages of each row while they have lived as long as any may."""
+        """Drop the oldest messages of each priority that have reached the queue's time to live."""
         count = 0
         while expired := {head.position for head in queue.ready.heads() if head.enqueued_at_ms + ttl_ms <= now_ms}:
             queue.discard_these(expired, DeathReason.EXPIRED)

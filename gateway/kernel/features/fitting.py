@@ -1,8 +1,7 @@
-"""Which features a queue gets: the list of them all, each asked whether the queue's settings call for it.
+"""The selection of features for a queue: every feature is listed, and built if the queue's settings require it.
 
-A new feature is a file beside this one and a row here. Rows stand in the order in which features are asked: what came
-before is not held back again; limits before expiry, so that what a limit exposes is looked at; dead-lettering sees a
-drop last.
+To add a feature, add a module beside this one and a row here. Rows are in calling order: deduplication before delays,
+so that a repeated message is not delayed; limits before expiry, so that the new head is checked; dead-lettering last.
 """
 
 from collections.abc import Callable
@@ -25,7 +24,7 @@ from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.streams.stream import Stream
 
 Build: TypeAlias = Callable[[Queue, FeatureContext], QueueFeature | None]
-"""Returns the feature for a queue, ``None`` if its settings do not call for it."""
+"""Returns the feature for a queue, ``None`` if its settings do not require it."""
 
 FEATURES: Final[tuple[Build, ...]] = (
     lease,
@@ -41,11 +40,11 @@ FEATURES: Final[tuple[Build, ...]] = (
 )
 
 STREAM_FEATURES: Final[tuple[Build, ...]] = (retention, archiving, tracing)
-"""What streams can be taught: anything else makes no sense where messages stay."""
+"""The features of streams; the others do not apply, because messages stay in a stream."""
 
 
 def features_for(queue: Queue, context: FeatureContext) -> tuple[QueueFeature, ...]:
-    """Return the features that a queue's settings call for."""
+    """Return the features that a queue's settings require."""
     rows = STREAM_FEATURES if isinstance(queue, Stream) else FEATURES
     built = (build(queue, context) for build in rows)
     return tuple(feature for feature in built if feature is not None)

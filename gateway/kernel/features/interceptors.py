@@ -1,8 +1,8 @@
 """Exchange interceptors that delay or deduplicate publishes.
 
-Two types that RabbitMQ knows from plugins are ordinary exchanges with an interceptor: ``x-delayed-message`` routes
-as its ``x-delayed-type`` says, ``x-message-deduplication`` as a fanout. The argument ``x-message-deduplication`` adds
-an interceptor to an exchange of any type.
+Two exchange types of RabbitMQ plugins are ordinary exchanges with an interceptor: ``x-delayed-message`` routes by its
+``x-delayed-type``, ``x-message-deduplication`` as a fanout. The argument ``x-message-deduplication`` adds an
+interceptor to an exchange of any type.
 """
 
 from collections.abc import Callable
@@ -27,9 +27,9 @@ DEDUPLICATED: Final = "x-message-deduplication"
 
 
 def routing_type(type: str, arguments: Arguments) -> str:
-    """Return the exchange type that does the routing for a declared type.
+    """Return the exchange type that routes for a declared type.
 
-    :raises PreconditionFailed: when a delayed exchange does not name another one.
+    :raises PreconditionFailed: when a delayed exchange does not name another type.
     """
     if type == DEDUPLICATED:
         return "fanout"
@@ -42,12 +42,12 @@ def routing_type(type: str, arguments: Arguments) -> str:
 
 
 def holds_messages(type: str) -> bool:
-    """Return whether exchanges of this type need a place for messages in the store."""
+    """Return whether exchanges of this type store messages."""
     return type == DELAYED
 
 
 def require_valid_interceptor(type: str, arguments: Arguments) -> None:
-    """Refuse invalid arguments of an interceptor. :raises PreconditionFailed: in the words of RabbitMQ's plugin."""
+    """Validate the arguments of an interceptor. :raises PreconditionFailed: with the text of RabbitMQ's plugin."""
     deduplicates = arguments.get(DEDUPLICATED, False)
     if not isinstance(deduplicates, bool):
         raise PreconditionFailed(f"Invalid argument, '{DEDUPLICATED}' must be a boolean")
@@ -64,9 +64,9 @@ def _require_positive(arguments: Arguments, name: str, complaint: str) -> None:
 
 
 class DelayingDeduplicator:
-    """An interceptor that holds delayed messages back and drops repeated ones.
+    """An interceptor that delays messages and drops repeated ones.
 
-    ``waiting`` is the unnamed queue that holds delayed messages, ``None`` where nothing is delayed.
+    ``waiting`` is the unnamed queue of delayed messages, ``None`` if nothing is delayed.
     """
 
     __slots__ = ("_deduplication_cache", "_forget", "_nowhere", "waiting")
@@ -84,7 +84,7 @@ class DelayingDeduplicator:
         self._forget = forget
 
     def takes(self, message: Message) -> Queue | None:
-        """Return the queue that gets a message in place of its routes; ``None`` to route it as usual."""
+        """Return the queue that gets a message instead of its routes; ``None`` to route it as usual."""
         if self._deduplication_cache is not None and self._deduplication_cache.is_repeated(message):
             return self._nowhere
         if self.waiting is not None and delay_ms(message):
@@ -92,7 +92,7 @@ class DelayingDeduplicator:
         return None
 
     def close(self) -> None:
-        """Drop what is held back and forget what was seen: the exchange is deleted."""
+        """Delete delayed messages and the deduplication cache: the exchange is deleted."""
         if self.waiting is not None:
             self.waiting.close()
         if self._deduplication_cache is not None:
@@ -100,10 +100,10 @@ class DelayingDeduplicator:
 
 
 class _Swallowing(QueueFeature):
-    """Takes every message and keeps none."""
+    """Accepts every message and drops it."""
 
     def diverts(self, queue: Queue, message: Message) -> bool:
-        """Take a message."""
+        """Accept a message."""
         return True
 
 
@@ -116,9 +116,9 @@ def interceptor_for(
     let_go: Callable[[Message], None],
     is_inert: bool = False,
 ) -> DelayingDeduplicator | None:
-    """Return the interceptor of an exchange, ``None`` where it needs none. ``let_go`` routes a message that is due.
+    """Return the interceptor of an exchange, ``None`` if it needs none. ``let_go`` routes a message that is due.
 
-    An inert exchange lets nothing go: what it holds back waits until its type is there again.
+    An inert exchange releases nothing: its delayed messages wait until its type is available again.
     """
     deduplicates = record.type == DEDUPLICATED or record.arguments.get(DEDUPLICATED) is True
     if record.type != DELAYED and not deduplicates:
@@ -128,9 +128,9 @@ def interceptor_for(
 
         def release(entry: QueuedMessage) -> DeathReason | None:
             if is_inert:
-                return DeathReason.MAXLEN  # as if there were no room anywhere: it waits on
+                return DeathReason.MAXLEN  # as if all queues were full: the message stays delayed
             let_go(entry.message)
-            place.forget(entry)  # in the step in which others took it: it is never in neither, nor in both
+            place.forget(entry)  # in the step in which it was routed, so a crash neither loses nor duplicates it
             return None
 
         feature = Delaying(journal.clock, delays_arrivals=True, release=release)
@@ -144,7 +144,7 @@ def interceptor_for(
 
 
 def _opened(record: ExchangeRecord, deduplication_caches: Recollections, is_durable: bool) -> DeduplicationCache:
-    """Return the window of an exchange, as its arguments say."""
+    """Return the cache of an exchange, sized by its arguments."""
     size = positive(record.arguments.get("x-cache-size")) or DEFAULT_SIZE
     ttl_ms = positive(record.arguments.get("x-cache-ttl"))
     return deduplication_caches.open(EXCHANGE, record.name, size, ttl_ms, survives=is_durable)

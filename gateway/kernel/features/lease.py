@@ -1,7 +1,7 @@
-"""Queue expiry: a queue that nobody uses for a while is deleted (R37-R39).
+"""Queue expiry: a queue that is unused for a period is deleted (R37-R39).
 
-Used means consumed from, declared, or fetched from. The timer is not moved with every use: when it rings, it looks when
-the queue was last used and goes on for what is left.
+Use means a consumer, a declaration or a get. The timer is not reset with every use: when it expires, it checks the last
+use and waits for the remaining time.
 """
 
 from collections.abc import Iterator
@@ -11,18 +11,18 @@ from gateway.kernel.features.context import FeatureContext
 from gateway.kernel.queueing.feature import QueueFeature
 from gateway.kernel.queueing.queue import Queue
 
-#: Timers are set for a day at most; one that rings early goes on.
+#: The maximum delay of a timer; longer periods take several timers.
 LONGEST_S = 86_400.0
 
 
 def lease(queue: Queue, context: FeatureContext) -> "Lease | None":
-    """Return the feature, if the queue is to expire."""
+    """Return the feature if the queue has an expiry."""
     expires_ms = queue.settings.number("expires")
     return None if expires_ms is None else Lease(expires_ms / 1000, context)
 
 
 class Lease(QueueFeature):
-    """Deletes its queue once it was unused for ``period_s``. A start of the broker begins the lease anew (R38)."""
+    """Deletes its queue once it was unused for ``period_s``. The period starts again when the broker starts (R38)."""
 
     def __init__(self, period_s: float, context: FeatureContext) -> None:
         self._period_s = period_s
@@ -33,31 +33,31 @@ class Lease(QueueFeature):
         self._timer: Timer | None = None
 
     def inherit(self, earlier: QueueFeature) -> None:
-        """Count from the last use, whatever the period was then."""
+        """Keep the time of the last use when a policy changes the period."""
         assert isinstance(earlier, Lease)
         self._used_at_s = earlier._used_at_s
 
     def fitted(self, queue: Queue) -> None:
-        """Begin."""
+        """Start the timer."""
         self._go_on(queue)
 
     def retired(self, queue: Queue) -> None:
-        """Stop."""
+        """Cancel the timer."""
         self._is_retired = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def used(self, queue: Queue) -> None:
-        """Begin anew, once the timer looks."""
+        """Record the time of a use; the timer checks it later."""
         self._used_at_s = self._clock.monotonic_s()
 
     def _go_on(self, queue: Queue) -> None:
-        """Wait for what is left of the lease, or for a whole one while somebody consumes."""
+        """Wait for the rest of the period, or a whole one while the queue has consumers."""
         left_s = self._left_s(queue)
         if left_s <= 0:
             self._timer = None
-            self._clock.background.add_later(self._deleting(queue))  # many leases may end in one turn
+            self._clock.background.add_later(self._deleting(queue))  # many queues may expire in one turn
         else:
             self._timer = self._clock.call_later(min(left_s, LONGEST_S), lambda: self._go_on(queue))
 
@@ -68,7 +68,7 @@ class Lease(QueueFeature):
         return self._used_at_s + self._period_s - now_s
 
     def _deleting(self, queue: Queue) -> Iterator[None]:
-        """Delete the queue, unless somebody used it while this waited."""
+        """Delete the queue, unless it was used in the meantime."""
         if queue.is_deleted or self._is_retired:
             return
         if self._left_s(queue) <= 0:

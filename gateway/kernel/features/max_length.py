@@ -1,7 +1,7 @@
-"""Length limits, by number and by bytes of bodies, over the messages that wait (R61-R68).
+"""Length limits, in messages and in bytes of bodies, on the ready messages (R61-R68).
 
-What is over the limit: the oldest messages go, or the newest is kept out. Messages that consumers hold do not count;
-when they come back they may push a queue over its limit, and then the oldest go.
+Above the limit the oldest messages are dropped, or the newest is rejected. Unacknowledged messages do not count; when
+they are requeued they may exceed the limit, and the oldest messages are dropped.
 """
 
 from sys import maxsize
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def max_length(queue: "Queue", context: FeatureContext) -> QueueFeature | None:
-    """Return the feature, if the queue has a limit; of its kinds the one that ``overflow`` names (R43)."""
+    """Return the feature that ``overflow`` selects, if the queue has a limit (R43)."""
     length, size = queue.settings.number("max-length"), queue.settings.number("max-length-bytes")
     if length is None and size is None:
         return None
@@ -29,16 +29,16 @@ def max_length(queue: "Queue", context: FeatureContext) -> QueueFeature | None:
     match queue.settings.text("overflow"):
         case "reject-publish":
             return RejectPublish(*limits)
-        case "reject-publish-dlx" if not queue.stores_all:  # quorum queues do not have it: they drop their head (R75)
+        case "reject-publish-dlx" if not queue.stores_all:  # quorum queues drop their head instead (R75)
             return RejectPublishDeadLettering(*limits)
         case _:
             return DropHead(*limits, context.clock)
 
 
 class DropHead(Dropping):
-    """Makes room by dropping the oldest waiting messages (R65).
+    """Drops the oldest ready messages to make room (R65).
 
-    One that comes pushes a few out at once. Of very many, as when a policy sets a limit, the rest goes in slices.
+    An arriving message drops a few at once. Large numbers, as when a policy sets a limit, are dropped in slices.
     """
 
     def __init__(self, max_length: int, max_bytes: int, clock: "Clock") -> None:
@@ -47,17 +47,17 @@ class DropHead(Dropping):
         self._max_bytes = max_bytes
 
     def fitted(self, queue: "Queue") -> None:
-        """Drop what is too much already."""
+        """Drop messages above the limit."""
         self._shrink(queue)
 
     def enqueued(self, queue: "Queue", entry: "QueuedMessage") -> None:
-        """Drop what is too much now."""
+        """Drop messages above the limit."""
         ready = queue.ready
         if ready.length > self._max_length or ready.bytes > self._max_bytes:
             self._shrink(queue)
 
     def restored(self, queue: "Queue", change: "Enqueued") -> None:
-        """Drop what is too much once all is there: what consumers held at the end counts again."""
+        """Drop messages above the limit after recovery: messages that were unacknowledged before count as ready again."""
         ready = queue.ready
         if (ready.length > self._max_length or ready.bytes > self._max_bytes) and self._timer is None:
             self._timer = self._clock.call_later(0, lambda: self._restored(queue))
@@ -67,32 +67,32 @@ class DropHead(Dropping):
         self._shrink(queue)
 
     def _shrink(self, queue: "Queue") -> None:
-        """Drop the oldest until the rest is within the limits; of very many, all but a few go in slices."""
+        """Drop the oldest messages until the rest is within the limits; after a few at once, the others in slices."""
         if self._drops_few(queue):
             self._drop_in_slices(queue, self._clock.background.add)
 
     def _drops_one(self, queue: "Queue") -> bool:
-        """Drop the oldest message if there are too many; return whether it was."""
+        """Drop the oldest message if the queue is above a limit; return whether it was dropped."""
         ready = queue.ready
         if ready.length <= self._max_length and ready.bytes <= self._max_bytes:
             return False
-        if ready.peek() is None:  # what was left had lost its content
+        if ready.peek() is None:  # the content of the remaining messages is lost
             return False
         queue.discard_head(DeathReason.MAXLEN)
         return True
 
 
 class RejectPublish(QueueFeature):
-    """Keeps out what would be too much; a publisher who asked for confirms hears of it (R66)."""
+    """Rejects messages above the limit; a publisher with confirms gets a nack (R66)."""
 
     def __init__(self, max_length: int, max_bytes: int) -> None:
         self._max_length = max_length
         self._max_bytes = max_bytes
 
     def admit(self, queue: "Queue", message: "Message") -> DeathReason | None:
-        """Refuse a message that does not fit, though somebody may be waiting for it: RabbitMQ does not ask either.
+        """Reject a message that does not fit, even if a consumer waits for one, as RabbitMQ does.
 
-        Dead letters that nobody could take yet take room too.
+        Pending dead letters count too.
         """
         ready = queue.ready
         if ready.length + queue.letters_held >= self._max_length or ready.bytes + len(message.body) > self._max_bytes:
@@ -101,8 +101,8 @@ class RejectPublish(QueueFeature):
 
 
 class RejectPublishDeadLettering(RejectPublish):
-    """Keeps out what would be too much, and dead-letters it (R68)."""
+    """Rejects messages above the limit and dead-letters them (R68)."""
 
     def refused(self, queue: "Queue", message: "Message", reason: DeathReason) -> None:
-        """Have the message dead-lettered."""
+        """Dead-letter the message."""
         queue.drop(message, reason)

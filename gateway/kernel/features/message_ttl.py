@@ -1,7 +1,7 @@
-"""Message expiry: what has waited too long leaves the head of its queue, whether or not anybody consumes (R51-R58).
+"""Message expiry: expired messages leave the head of their queue, with or without consumers (R51-R58).
 
-How long is the queue's time to live or the message's own, whichever is shorter, from the moment the message came to
-*this* queue. Both are looked up when they matter, so a policy holds for messages that wait already (R56).
+The time to live is the queue's or the message's own, whichever is shorter, counted from the arrival in *this* queue.
+Both are read when they are needed, so a policy applies to waiting messages too (R56).
 """
 
 from math import inf
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from gateway.kernel.messages.queued_message import QueuedMessage
     from gateway.kernel.queueing.queue import Queue
 
-#: Timers are set for a day at most; one that rings early goes on.
+#: The maximum delay of a timer; longer times take several timers.
 LONGEST_S: Final = 86_400.0
 
 
 def message_ttl(queue: "Queue", context: FeatureContext) -> "MessageTtl | None":
-    """Return the feature, if the queue's messages expire or one of them asked to."""
+    """Return the feature if the queue has a time to live or one of its messages has an expiration."""
     ttl_ms = queue.settings.number("message-ttl")
     if ttl_ms is None and not queue.has_expirations:
         return None
@@ -29,11 +29,11 @@ def message_ttl(queue: "Queue", context: FeatureContext) -> "MessageTtl | None":
 
 
 class MessageTtl(Dropping):
-    """Drops messages ``ttl_ms`` after they came, or earlier if they asked for it: the queue ``has_expirations`` then.
+    """Drops messages ``ttl_ms`` after their arrival, or earlier by their own expiration (``has_expirations``).
 
-    One timer is set for no later than the head's time; a message behind it is not looked at before it is the head
-    itself (R54). While all messages live equally long, the timer stays where it is as the head is consumed: it rings
-    early then, and is set again.
+    One timer is set for the head or earlier; messages behind the head are checked only when they become the head (R54).
+    While all messages have the same time to live, consuming the head leaves the timer unchanged: it then expires early,
+    and is set again.
     """
 
     def __init__(self, ttl_ms: float, has_expirations: bool, context: FeatureContext) -> None:
@@ -44,22 +44,22 @@ class MessageTtl(Dropping):
         self._rings_at_ms = inf
 
     def fitted(self, queue: "Queue") -> None:
-        """Look at the messages that wait already."""
+        """Check the messages that wait already."""
         self._look(queue)
 
     def enqueued(self, queue: "Queue", entry: "QueuedMessage") -> None:
-        """See to it that somebody looks in time."""
+        """Set the timer for a message, if it may be the next to expire."""
         if self._varies or entry.enqueued_at_ms + self._ttl_ms < self._rings_at_ms:
             self._look(queue)
 
     def restored(self, queue: "Queue", change: "Enqueued") -> None:
-        """See to it that somebody looks in time; what was long may be so still, and contents are not read for it."""
+        """Set the timer for a recovered message, from its record: the body is not read."""
         expires_at_ms = min(change.enqueued_at_ms + self._ttl_ms, change.expires_at_ms or inf)
         if expires_at_ms < self._rings_at_ms:
             self._ring_at(queue, expires_at_ms)
 
     def due(self, queue: "Queue", entry: "QueuedMessage") -> DeathReason | None:
-        """Keep an expired message from being delivered (R53)."""
+        """Prevent the delivery of an expired message (R53)."""
         lives_ms = self._ttl_ms
         own_ms = entry.message.header.expiration_ms
         if own_ms is not None and own_ms < lives_ms:
@@ -67,7 +67,7 @@ class MessageTtl(Dropping):
         return DeathReason.EXPIRED if entry.enqueued_at_ms + lives_ms <= self._journal.now_ms else None
 
     def taken(self, queue: "Queue") -> None:
-        """Look at the next head, if it may have less time than the timer thinks."""
+        """Check the next head, which may expire before the timer does."""
         if self._varies:
             self._look(queue)
 
@@ -77,12 +77,12 @@ class MessageTtl(Dropping):
         return entry.enqueued_at_ms + lives_ms
 
     def _look(self, queue: "Queue") -> None:
-        """Drop a few heads that have expired; set the timer for the first one that has not. The rest goes in slices."""
+        """Drop a few expired messages at the head, and set the timer for the next one; the rest are dropped in slices."""
         if not self._is_dropping and self._drops_few(queue):
             self._drop_in_slices(queue, self._clock.background.add_later)
 
     def _drops_one(self, queue: "Queue") -> bool:
-        """Drop the head if it has expired and return whether it has; if not, set the timer for it."""
+        """Drop the head if it has expired, and return whether it has; otherwise set the timer for it."""
         head = queue.ready.peek()
         if head is None:
             return False
@@ -104,4 +104,4 @@ class MessageTtl(Dropping):
     def _rung(self, queue: "Queue") -> None:
         self._timer = None
         self._rings_at_ms = inf
-        self._drop_in_slices(queue, self._clock.background.add_later)  # many timers may ring in one turn
+        self._drop_in_slices(queue, self._clock.background.add_later)  # many timers may expire in one turn

@@ -1,4 +1,4 @@
-"""How queues and exchanges of one virtual host get what their arguments and the policies ask for, and get it anew."""
+"""The application of arguments and policies to the queues and exchanges of one virtual host."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class PolicyApplier:
     """Applies the ``policies`` of a virtual host.
 
-    What is declared sees the newest policies at once. What is there already is gone through when a policy changes, in
-    slices if it is much; only what other policies hold for now is touched, and keeps its messages and consumers.
+    A new queue or exchange gets the current policies when it is declared. When a policy changes, existing ones are
+    checked in slices; only those with other matching policies are updated, and they keep their messages and consumers.
     """
 
     def __init__(
@@ -37,16 +37,16 @@ class PolicyApplier:
         self._walked_version: int | None = None
 
     def adopt(self, queue: "Queue") -> None:
-        """Compute the settings of a queue and give it the features they call for."""
+        """Compute the settings of a queue and apply the features they require."""
         queue.settings = self._policies.settings(kind_of_queue(queue.arguments), queue.name, queue.arguments)
         self.reapply(queue)
 
     def reapply(self, queue: "Queue") -> None:
-        """Give a queue the features its settings call for, by what is known of it now."""
+        """Apply the features that the current settings of a queue require."""
         queue.apply(features_for(queue, self._context))
 
     def fit_exchange(self, exchange: "Exchange") -> None:
-        """Compute the settings of an exchange, and keep what comes by if they say so."""
+        """Compute the settings of an exchange, and open its archive if they require one."""
         self._set_exchange(exchange, self._policies.settings(EXCHANGE, exchange.name, exchange.arguments))
 
     def _set_exchange(self, exchange: "Exchange", settings: "EffectiveSettings") -> None:
@@ -58,19 +58,19 @@ class PolicyApplier:
             self.unfit_exchange(exchange)
 
     def unfit_exchange(self, exchange: "Exchange") -> None:
-        """Keep nothing more of what comes by an exchange."""
+        """Stop archiving the messages of an exchange."""
         if exchange.archive is not None:
             exchange.archive = None
             self._context.archives.retire(ARCHIVE_OF_EXCHANGE, exchange.name)
 
     def policies_restored(self) -> None:
-        """Fit the exchanges that a virtual host is born with: they were there before its policies came back."""
+        """Apply policies to the predeclared exchanges, which exist before the policies are recovered."""
         for exchange in self._exchange_by_name.values():
             self._reapply_to_exchange(exchange)
         self._forget_routes()
 
     def reapply_all(self) -> None:
-        """Give every queue the features it needs now that something other than its settings changed."""
+        """Apply features to every queue again, after a change outside its settings."""
         self._context.clock.background.add(self._reapply_all())
 
     def _reapply_all(self) -> Iterator[None]:
@@ -80,12 +80,12 @@ class PolicyApplier:
             yield
 
     def policies_changed(self) -> None:
-        """Go through everything that is there, in slices; a change on the way begins anew when the slice ends."""
+        """Check all queues and exchanges in slices; a change in between starts the check again."""
         if self._walked_version is None:
             self._context.clock.background.add(self._reapply_in_slices())
 
     def _reapply_in_slices(self) -> Iterator[None]:
-        """Fit what other policies hold for now, an object a step, until no policy has changed on the way."""
+        """Update queues and exchanges with other matching policies, one per step, until no policy has changed meanwhile."""
         try:
             while self._walked_version != self._policies.version:
                 self._walked_version = self._policies.version
@@ -105,7 +105,7 @@ class PolicyApplier:
             self._forget_routes()
 
     def _reapply_to_exchange(self, exchange: "Exchange") -> bool:
-        """Fit an exchange if other policies hold for it now; return whether they do."""
+        """Update an exchange if other policies match it now; return whether they do."""
         if not exchange.name or self._exchange_by_name.get(exchange.name) is not exchange:
             return False
         settings = self._policies.changed(exchange.settings, EXCHANGE, exchange.name, exchange.arguments)

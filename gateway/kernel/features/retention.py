@@ -1,7 +1,7 @@
-"""Retention: a stream lets go of its oldest segments, when it has grown too large or they too old.
+"""Retention: a stream deletes its oldest segments when it exceeds its size or they exceed their age.
 
-Segments go whole, and never the one that is being written. So that age counts for a quiet stream too, that one is
-sealed once its first message is too old: a message stays as long as it should, and at most twice as long.
+Only whole segments are deleted, never the active one. So that the age applies to a quiet stream too, the active segment
+is sealed once its first message is too old: a message stays for at least the maximum age and at most twice as long.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from gateway.kernel.journal.changes import StreamSegment
     from gateway.kernel.queueing.queue import Queue
 
-#: Timers are set for a day at most; one that rings early goes on.
+#: The maximum delay of a timer; longer ages take several timers.
 _LONGEST_S: Final = 86_400.0
 
-#: How long to wait at least: what was sealed for its age is let go of once that is durable.
+#: The minimum delay of a timer: a segment that was sealed for its age is deleted once that is durable.
 _SHORTEST_S: Final = 1.0
 
 
 def retention(queue: "Queue", context: FeatureContext) -> "Retention | None":
-    """Return the feature, if the stream is bounded."""
+    """Return the feature if the stream has a limit."""
     assert isinstance(queue, Stream)
     most_bytes = queue.settings.number("max-length-bytes")
     longest_ms = age_ms(queue.settings.value("max-age"))
@@ -34,7 +34,7 @@ def retention(queue: "Queue", context: FeatureContext) -> "Retention | None":
 
 
 class Retention(QueueFeature):
-    """Keeps a stream below ``most_bytes``, and its messages no longer than ``longest_ms``; ``None`` for no bound."""
+    """Keeps a stream below ``most_bytes``, and its messages no longer than ``longest_ms``; ``None`` for no limit."""
 
     def __init__(self, stream: Stream, most_bytes: int | None, longest_ms: int | None, clock: Clock) -> None:
         self._log = stream.log
@@ -44,12 +44,12 @@ class Retention(QueueFeature):
         self._timer: Timer | None = None
 
     def fitted(self, queue: "Queue") -> None:
-        """Look in a moment, once recovery is through, and whenever a segment is complete or may be too old."""
+        """Check after recovery, with every sealed segment, and when a segment may be too old."""
         self._log.on_sealed.append(self._sealed)
         self._timer = self._clock.call_later(0, self._ring)
 
     def retired(self, queue: "Queue") -> None:
-        """Stop."""
+        """Cancel the timer."""
         self._log.on_sealed.remove(self._sealed)
         if self._timer is not None:
             self._timer.cancel()
@@ -59,7 +59,7 @@ class Retention(QueueFeature):
         self._apply()
 
     def _apply(self) -> None:
-        """Let go of what is too much, then of what is too old."""
+        """Delete segments above the size, then those that are too old."""
         log = self._log
         too_many = log.size_bytes - self._most_bytes if self._most_bytes is not None else 0
         oldest_ms = self._clock.wall_ms() - self._longest_ms if self._longest_ms is not None else 0
@@ -85,7 +85,7 @@ class Retention(QueueFeature):
             self._log.seal()
 
     def _due_s(self, longest_ms: int) -> float:
-        """Return when the next segment will be too old, or the one that is being written be sealed for its age."""
+        """Return when the next segment is too old, or the active one must be sealed for its age."""
         now_ms = self._clock.wall_ms()
         oldest = self._log.oldest
         due_ms = (oldest.last_ms if oldest.is_sealed else oldest.first_ms) or now_ms

@@ -1,4 +1,4 @@
-"""Tracing: what happens to the messages of a queue is written down in the virtual host's table of events."""
+"""Tracing: the message events of a queue are recorded in the trace table of its virtual host."""
 
 from typing import TYPE_CHECKING
 
@@ -14,29 +14,29 @@ if TYPE_CHECKING:
 
 
 def tracing(queue: "Queue", context: "FeatureContext") -> "QueueTracing | None":
-    """Return the feature, while the table is on; the places of the broker's own, without a name, are nobody's."""
+    """Return the feature while the trace table is on; unnamed queues are internal and not traced."""
     table = context.trace_table
     return QueueTracing(table) if table.is_on and queue.name else None
 
 
 class QueueTracing(QueueFeature):
-    """Tells the table of one queue."""
+    """Records the events of one queue in the trace table."""
 
     def __init__(self, table: "TraceTable") -> None:
         self._table = table
 
     def accepted(self, queue: "Queue", message: "Message", position: int | None) -> None:
-        """Tell that the queue took a message."""
+        """Record that the queue accepted a message."""
         self._table.enqueued(queue, message, position)
 
     def settled(self, queue: "Queue", entry: "QueuedMessage", outcome: "DeliveryOutcome") -> None:
-        """Tell how a delivery was concluded."""
+        """Record the outcome of a delivery."""
         self._table.settled(queue, entry.message, entry.position, outcome)
 
     def refused(self, queue: "Queue", message: "Message", reason: DeathReason) -> None:
-        """Tell that a message stayed out."""
+        """Record that a message was rejected."""
         self._table.dropped_from(queue, message, reason)
 
     def dropped(self, queue: "Queue", message: "Message", reason: DeathReason) -> None:
-        """Tell that a message is gone."""
+        """Record that a message was dropped."""
         self._table.dropped_from(queue, message, reason)

@@ -1,4 +1,4 @@
-"""A rule that leads from an exchange to a queue or to another exchange."""
+"""A binding from an exchange to a queue or to another exchange."""
 
 from typing import TYPE_CHECKING, TypeAlias, Union
 
@@ -13,9 +13,9 @@ Destination: TypeAlias = Union["Queue", "Exchange"]
 
 
 class Binding:
-    """One binding. Its identity is the object; its key says which bindings are the same rule (R7).
+    """One binding. Bindings with equal keys are the same binding (R7).
 
-    ``user`` made it, and is empty where no user is known.
+    ``user`` created it; empty if unknown.
     """
 
     __slots__ = ("arguments", "destination", "routing_key", "source", "user")
@@ -36,17 +36,17 @@ class Binding:
 
     @property
     def is_durable(self) -> bool:
-        """Whether it survives a restart: when both of its ends do (R27)."""
+        """Whether it survives a restart: both of its ends are durable (R27)."""
         return self.source.is_durable and self.destination.is_durable
 
     @property
     def queue(self) -> "Destination":
-        """The destination, under the name most exchange types read best with."""
+        """The destination, under the name that suits most exchange types."""
         return self.destination
 
     def key(self) -> "tuple[Destination, str, bytes]":
-        """What makes two bindings of one exchange the same rule.
+        """Return the identity of the binding within its exchange.
 
-        Arguments compare as the store tells them apart, by value and type: to a headers exchange ``True`` is not 1.
+        Arguments compare by value and type, as in the store: to a headers exchange ``True`` is not 1.
         """
         return self.destination, self.routing_key, dumps_key([dict(self.arguments)])

@@ -1,4 +1,4 @@
-"""All bindings of a virtual host, found by where they start and by where they end, and kept in the store."""
+"""All bindings of a virtual host, indexed by source and by destination, and stored."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
@@ -17,19 +17,18 @@ from gateway.kernel.settings.user_counters import UserTally
 if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
 
-#: Bindings that are removed in one turn with their queue or exchange; of more, some in each of several.
+#: The maximum number of bindings removed in one turn with their queue or exchange; more are removed in several turns.
 MOST_AT_ONCE: Final = 256
 
-#: Bindings that are removed between two looks at the clock.
+#: Bindings removed between two readings of the clock.
 _STEP: Final = 16
 
 
 class Bindings:
-    """Owns the bindings of one virtual host and keeps the index of each exchange's type in step.
+    """Owns the bindings of one virtual host, and updates the index of each exchange type.
 
-    ``require_room`` refuses a new one of a user where there are too many; ``by_user`` counts them. ``changed`` is
-    called after every change, so that remembered routes are forgotten. ``on_abandoned`` is called with an auto-delete
-    exchange whose last binding went (R28).
+    ``require_room`` checks a user's limit; ``by_user`` counts bindings. ``changed`` is called after every change, to
+    clear cached routes. ``on_abandoned`` is called with an auto-delete exchange that lost its last binding (R28).
     """
 
     def __init__(
@@ -57,26 +56,26 @@ class Bindings:
             yield from bindings.values()
 
     def of(self, source: Exchange) -> list[Binding]:
-        """Return the bindings that start at an exchange."""
+        """Return the bindings of a source."""
         return list(self._by_source.get(source, {}).values())
 
     def to(self, destination: Destination) -> list[Binding]:
-        """Return the bindings that end at a queue or exchange."""
+        """Return the bindings of a destination."""
         return list(self._by_destination.get(destination, ()))
 
     def find(
         self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments
     ) -> Binding | None:
-        """Return the binding that is this rule, if there is one."""
+        """Return an existing binding with these parameters."""
         key = Binding(source, destination, routing_key, arguments).key()
         return self._by_source.get(source, {}).get(key)
 
     def declare(
         self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments, user: str = ""
     ) -> Binding:
-        """Return the binding that is this rule, made now if need be (R7).
+        """Return the binding with these parameters; create it if it does not exist (R7).
 
-        :raises PreconditionFailed: when the exchange type cannot use it, or it cannot be stored.
+        :raises PreconditionFailed: when the exchange type refuses it, or it cannot be stored.
         """
         require_writable(arguments)
         binding = self.find(source, destination, routing_key, arguments)
@@ -93,16 +92,16 @@ class Bindings:
     def install(
         self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments, user: str = ""
     ) -> Binding:
-        """Build a binding between two ends.
+        """Build a binding.
 
-        :raises PreconditionFailed: when the exchange type cannot use it, or fails.
+        :raises PreconditionFailed: when the exchange type refuses it, or fails.
         """
         binding = Binding(source, destination, routing_key, arguments, user)
         try:
             source.type.bind(binding)
         except Refused:
             raise
-        except BaseException as error:  # foreign code: the binding is refused, and nothing else is disturbed
+        except BaseException as error:  # plugin code: only this binding fails
             self._contain("bind", source, error)
             failed = f"exchange type '{source.type_name}' failed to bind '{destination.name}': {described(error)}"
             raise PreconditionFailed(failed) from None
@@ -111,7 +110,7 @@ class Bindings:
     def restore(
         self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments, user: str = ""
     ) -> Binding:
-        """Build a binding of an earlier run. One that the exchange type refuses is kept, and takes no effect."""
+        """Build a stored binding. One that the exchange type refuses is kept without effect."""
         try:
             return self.install(source, destination, routing_key, arguments, user)
         except Refused as refusal:
@@ -130,7 +129,7 @@ class Bindings:
         return binding
 
     def removing(self, end: Destination) -> Iterator[None]:
-        """Return the steps in which every binding that starts or ends there now is removed."""
+        """Return the steps that remove every current binding of a queue or exchange."""
         found = self.to(end) + (self.of(end) if isinstance(end, Exchange) else [])
         return self._removing(found)
 
@@ -142,12 +141,12 @@ class Bindings:
                 yield
 
     def count_at(self, end: Destination) -> int:
-        """Return how many bindings start or end there."""
+        """Return the number of bindings of a queue or exchange."""
         starting = self._by_source.get(end, ()) if isinstance(end, Exchange) else ()
         return len(self._by_destination.get(end, ())) + len(starting)
 
     def remove(self, binding: Binding) -> None:
-        """Let a binding take effect no longer."""
+        """Remove a binding."""
         self._unbind(binding)
         source, destination = binding.source, binding.destination
         del self._by_source[source][binding.key()]
@@ -167,13 +166,13 @@ class Bindings:
             self.on_abandoned(source)
 
     def _unbind(self, binding: Binding) -> None:
-        """Take a binding out of the index of its exchange type, if it is in there."""
+        """Remove a binding from the index of its exchange type, if it is there."""
         if binding in self._unheeded:
             self._unheeded.remove(binding)
             return
         try:
             binding.source.type.unbind(binding)
-        except BaseException as error:  # foreign code: the binding goes whatever its exchange type thinks of it
+        except BaseException as error:  # plugin code: the binding is removed even if this fails
             self._contain("unbind", binding.source, error)
 
     def _contain(self, verb: str, source: Exchange, error: BaseException) -> None:
@@ -182,7 +181,7 @@ class Bindings:
 
 
 def _is_recorded(binding: Binding) -> bool:
-    """Whether a binding survives a restart: both of its ends do, and an exclusive queue never does (R27)."""
+    """Return whether a binding is stored: both ends are durable, and the queue is not exclusive (R27)."""
     return binding.is_durable and getattr(binding.destination, "owner", None) is None
 
 

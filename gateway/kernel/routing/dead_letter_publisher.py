@@ -1,4 +1,4 @@
-"""How dead letters of one virtual host are published: at once, in the turn of their death, and never in a circle."""
+"""The publisher of dead letters of one virtual host: in the turn in which a message is dropped, and without cycles."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from gateway.kernel.routing.router import Router
 
 Left: TypeAlias = "Callable[[Collection[Queue]], None]"
-"""Is told which queues have a letter that not all of its queues have."""
+"""Called with the queues that have a dead letter, when some of its queues do not."""
 
-#: Cycles remembered so that each is told once; when there are more, all are forgotten.
+#: Known cycles, so that each is reported once; when it is full, the set is cleared.
 _MOST_CYCLES: Final = 1000
 
 
 class DeadLetters:
-    """Publishes dead letters. One that kills another on its way waits for it, so that chains need no deep stack.
+    """Publishes dead letters. A letter that causes another one is routed first, so that chains need no recursion.
 
-    Death and publishing are changes of one turn, so of one step of the store: a crash neither loses a dead letter nor
-    doubles it.
+    Dropping a message and publishing its dead letter are changes of one turn, so of one step of the store: a crash
+    neither loses nor duplicates a dead letter.
     """
 
     def __init__(
@@ -52,16 +52,16 @@ class DeadLetters:
         self._cycles: set[tuple[str, str]] = set()
 
     def is_deliverable(self, exchange_name: str) -> bool:
-        """Tell whether the exchange is there; if not, the message is gone without a trace (R103)."""
+        """Return whether the exchange exists; if not, the dead letter is dropped silently (R103)."""
         return exchange_name in self._exchange_by_name
 
     def publish(
         self, letter: "Message", reason: DeathReason, takers: "Collection[Queue]" = (), left: "Left | None" = None
     ) -> None:
-        """Publish a letter to its exchange, or after those that are being published.
+        """Publish a dead letter, after those that are being published.
 
-        ``takers`` have it and do not get it again. ``left`` is called with all that have it when some queue does not:
-        its exchange is missing, it is routed to none, or one refused it.
+        ``takers`` are queues that already have it. ``left`` is called with all queues that have it when some queue does
+        not: its exchange does not exist, it has no route, or a queue rejected it.
         """
         self._waiting.append((letter, reason, takers, left))
         if self._is_publishing:
@@ -102,15 +102,15 @@ class DeadLetters:
             self._journal.moved_lsn = self._journal.lsn
 
     def _offer(self, queue: "Queue", letter: "Message") -> bool:
-        """Offer a letter to a queue, return whether it has it. What the queue raises keeps it from no other."""
+        """Offer a dead letter to a queue; return whether the queue accepted it. An exception does not affect other queues."""
         try:
             return queue.offer(letter) is None
-        except Exception as error:  # the queue in which it died is in the middle of letting it go
+        except Exception as error:  # an exception must not interrupt the queue that drops the message
             self._faults.contain("dead letter", error, vhost=self._vhost_name, subject=queue.name)
             return False
 
     def _tell(self, exchange_name: str, queue: "Queue") -> None:
-        """Say once that messages die in a circle: they are dropped where it closes."""
+        """Report a dead-letter cycle once; messages are dropped where it closes."""
         if (exchange_name, queue.name) in self._cycles:
             return
         if len(self._cycles) >= _MOST_CYCLES:

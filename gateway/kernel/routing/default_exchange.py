@@ -1,4 +1,4 @@
-"""The exchange without a name: every queue is bound to it by its own name (R18), and every waiting requester by its."""
+"""The default exchange, to which every queue and every direct reply-to consumer is bound by its name (R18)."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
 
 
 class QueueNames:
-    """Routes to the queue whose name is the routing key. Its bindings are the queues themselves."""
+    """Routes to the queue whose name is the routing key. It has no explicit bindings."""
 
     def __init__(self, queue_by_name: "Mapping[str, Queue]", reply_queue_by_name: "Mapping[str, Queue]") -> None:
         self._queue_by_name = queue_by_name
         self._reply_queue_by_name = reply_queue_by_name
 
     def bind(self, binding: "Binding") -> None:
-        """Refuse: nobody binds here."""
+        """Refuse every binding."""
         raise AccessRefused("operation not permitted on the default exchange")
 
     def unbind(self, binding: "Binding") -> None:
-        """Refuse: nobody unbinds here."""
+        """Refuse every unbinding."""
         raise AccessRefused("operation not permitted on the default exchange")
 
     def route(self, message: Message) -> "Iterable[Destination]":
-        """Return the queue of that name, or the requester that waits for replies under it."""
+        """Return the queue of that name, or the direct reply-to consumer that waits for replies under it."""
         key = message.routing_key
         queue = self._queue_by_name.get(key)
         if queue is None:

@@ -1,4 +1,4 @@
-"""A named entry point of a virtual host. The entity keeps names and rules; its type, from a plugin, chooses."""
+"""An exchange. It holds names and settings; its type, from a plugin, selects destinations."""
 
 from typing import TYPE_CHECKING
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from gateway.kernel.routing.exchange_type import ExchangeType
     from gateway.kernel.routing.interceptor import ExchangeInterceptor
 
-#: Routes remembered per exchange before the memory is emptied: bounds what a publisher with ever new keys can hold.
+#: Routes cached per exchange before the cache is cleared; bounds the memory when publishers keep using new keys.
 ROUTES_REMEMBERED = 10_000
 
 
 class Route:
-    """Queues that messages go to together, and how many went there. Whoever publishes counts.
+    """A set of queues that messages are routed to together, with a count. The publisher increments it.
 
-    ``archives`` are those of the exchanges on the way, which keep the messages as well.
+    ``archives`` are those of the exchanges on the way.
     """
 
     __slots__ = ("archives", "count", "queues")
@@ -33,9 +33,9 @@ class Route:
 class Exchange:
     """One exchange of one virtual host.
 
-    ``routes`` remembers the route of a routing key while ``routes_by_key``, ``route_by_ends`` every route there is;
-    the router fills and empties both. What routes counted outlives them. ``archive`` keeps what comes by, ``None`` for
-    nearly all. ``inert_reason`` says why an exchange routes nothing: its type cannot be had; empty for all others.
+    ``routes`` caches the route of each routing key while ``routes_by_key``; ``route_by_ends`` holds every distinct
+    route. The router fills and clears both; totals survive clearing. ``archive`` is usually ``None``. ``inert_reason``
+    explains why an exchange routes nothing because its type is unavailable; it is empty otherwise.
     """
 
     __slots__ = (
@@ -94,13 +94,13 @@ class Exchange:
 
     @property
     def alternate(self) -> str | None:
-        """The name of the exchange that gets what this one cannot route (R24)."""
+        """The name of the exchange that gets messages this one cannot route (R24)."""
         return self.settings.text("alternate-exchange") if self.name else None
 
     def require_working(self) -> None:
-        """Refuse to publish while the exchange is inert: its messages would be lost.
+        """Refuse publishing while the exchange is inert: the messages would be lost.
 
-        :raises PreconditionFailed: with the reason, and what to do.
+        :raises PreconditionFailed: with the reason and the remedy.
         """
         if self.inert_reason:
             raise PreconditionFailed(
@@ -110,7 +110,7 @@ class Exchange:
     # Routes
 
     def route_to(self, queues: "tuple[Queue, ...]", archives: "tuple[Archive, ...]" = ()) -> Route:
-        """Return the route to these queues and archives, whichever keys lead there."""
+        """Return the route to these queues and archives, shared by all keys that lead there."""
         ends: tuple[Queue | Archive, ...] = (*queues, *archives)
         route = self.route_by_ends.get(ends)
         if route is None:
@@ -120,13 +120,13 @@ class Exchange:
         return route
 
     def remember(self, message: Message, route: Route) -> None:
-        """Keep the route of a message's key for the next one."""
+        """Cache the route of a message's key."""
         if len(self.routes) >= ROUTES_REMEMBERED:
             self.routes.clear()
         self.routes[message.routing_key] = route
 
     def forget(self) -> None:
-        """Let go of all routes, but not of what they counted."""
+        """Clear all routes, but keep their counts."""
         passed_on = self._passed_on
         for route in self.route_by_ends.values():
             self._published_in += route.count
@@ -140,16 +140,16 @@ class Exchange:
 
     @property
     def published_in(self) -> int:
-        """How many messages were published to it."""
+        """The number of messages published to the exchange."""
         return self._published_in + sum(route.count for route in self.route_by_ends.values())
 
     @property
     def published_out(self) -> int:
-        """How many queues they went to, all together."""
+        """The number of messages routed to queues, counted once per queue."""
         return self._published_out + sum(route.count * len(route.queues) for route in self.route_by_ends.values())
 
     def passed_on(self) -> "dict[Queue, int]":
-        """Return how many messages went to each queue that is still there."""
+        """Return the number of messages routed to each existing queue."""
         self._passed_on = {queue: count for queue, count in self._passed_on.items() if not queue.is_deleted}
         passed_on = dict(self._passed_on)
         for route in self.route_by_ends.values():

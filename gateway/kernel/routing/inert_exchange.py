@@ -1,4 +1,4 @@
-"""Exchanges whose type cannot be had: they are kept with their bindings and route nothing until the type is back."""
+"""Exchanges whose type is unavailable: they keep their bindings and route nothing until the type is available again."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 class InertType:
-    """Takes the place of an exchange type that no plugin supplies, or that refuses the exchange."""
+    """Replaces an exchange type that no plugin supplies, or that refuses the exchange."""
 
     def bind(self, binding: "Binding") -> None:
-        """Leave the binding to the exchange, which keeps it."""
+        """Do nothing; the exchange keeps the binding."""
 
     def unbind(self, binding: "Binding") -> None:
-        """Leave the binding to the exchange, which forgets it."""
+        """Do nothing; the exchange removes the binding."""
 
     def route(self, message: Message) -> "Iterable[Destination]":
-        """Route nowhere."""
+        """Return no destinations."""
         return ()

@@ -1,4 +1,4 @@
-"""From a message to the queues that get it: through bindings, exchange-to-exchange bindings and alternate exchanges."""
+"""Routing: from a message to its queues, through bindings, exchange-to-exchange bindings and alternate exchanges."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class Router:
-    """Walks the exchanges of one virtual host. Each exchange is visited once, so cycles end (R22, R24).
+    """Routes through the exchanges of one virtual host. Each exchange is visited once, so cycles end (R22, R24).
 
-    An exchange type that fails routes nowhere, and ``faults`` counts it. Its route is not remembered.
+    An exchange type that raises routes nothing, and ``faults`` count it. Its route is not cached.
     """
 
     def __init__(self, exchange_by_name: Mapping[str, Exchange], budget: TurnBudget, faults: Faults) -> None:
@@ -27,13 +27,13 @@ class Router:
         self._remembering: set[Exchange] = set()
 
     def route(self, exchange: Exchange, message: Message) -> Route:
-        """Return the way to every queue the message goes to, each once (R7), in the order found."""
+        """Return the route to every queue of a message, each once (R7), in the order found."""
         if exchange.interceptor is not None and (taker := exchange.interceptor.takes(message)) is not None:
             return self._kept(exchange, (taker,), () if exchange.archive is None else (exchange.archive,))
         return self.route_past_interceptor(exchange, message)
 
     def route_past_interceptor(self, exchange: Exchange, message: Message) -> Route:
-        """Return the same, as if nobody stood before this exchange."""
+        """Return the route, ignoring the interceptor of this exchange."""
         if message.header.sender_keys:
             keys = dict.fromkeys((message.routing_key, *message.header.sender_keys))
             queues, archives, _ = self._walk(exchange, tuple([message.keyed(key) for key in keys]))
@@ -47,13 +47,13 @@ class Router:
         return route
 
     def forget(self) -> None:
-        """Forget every remembered route: a binding, an exchange or a queue changed."""
+        """Clear every cached route: a binding, an exchange or a queue changed."""
         for exchange in self._remembering:
             exchange.forget()
         self._remembering.clear()
 
     def _kept(self, exchange: Exchange, queues: "tuple[Queue, ...]", archives: "tuple[Archive, ...]") -> Route:
-        """Return the route to these queues, kept by the exchange until the next change."""
+        """Return the route to these queues, which the exchange keeps until the next change."""
         route = exchange.route_by_ends.get((*queues, *archives) if archives else queues)
         if route is None:
             self._remembering.add(exchange)
@@ -63,7 +63,7 @@ class Router:
     def _timed_walk(
         self, start: Exchange, messages: tuple[Message, ...]
     ) -> "tuple[tuple[Queue, ...], tuple[Archive, ...], bool]":
-        """Walk, and tell of exchanges whose types take long to route."""
+        """Route a message, and report exchanges whose types are slow."""
         budget = self._budget
         starts_s = budget.monotonic_s()
         found = self._walk(start, messages)
@@ -75,12 +75,12 @@ class Router:
     def _walk(
         self, start: Exchange, messages: tuple[Message, ...]
     ) -> "tuple[tuple[Queue, ...], tuple[Archive, ...], bool]":
-        """Return the queues, the archives on the way, and whether every exchange there looks at the key alone.
+        """Return the queues, the archives on the way, and whether the route depends on the routing key only.
 
         ``messages`` are one message under each of its sender's keys. Every exchange on the way tries all of them, as in
-        RabbitMQ: the key that leads on from one exchange need not be the one that led there (R29).
+        RabbitMQ: a different key may match at the next exchange (R29).
         """
-        self._budget.work += LOOK_EVERY * len(messages)  # what a type does for a message may take milliseconds
+        self._budget.work += LOOK_EVERY * len(messages)  # an exchange type may take milliseconds for a message
         found: dict[Queue, None] = {}
         archives: tuple[Archive, ...] = ()
         seen = {start}
@@ -115,27 +115,27 @@ class Router:
         return tuple(found), archives, is_memorable and not self._has_failed
 
     def _destinations(self, exchange: Exchange, messages: tuple[Message, ...]) -> "tuple[object, ...]":
-        """Return what the exchange type chose, which may be wrong; what it raises is contained here."""
+        """Return the destinations from the exchange type, which may be invalid; contain its exceptions."""
         try:
             destinations: tuple[object, ...] = tuple(
                 [found for message in messages for found in exchange.type.route(message)]
             )
-        except BaseException as error:  # foreign code: the message is unroutable, and nothing else is disturbed
+        except BaseException as error:  # plugin code: only this message is unroutable
             self._contain(exchange, error)
             destinations = ()
         return destinations or self._alternates(exchange)
 
     def _alternates(self, exchange: Exchange) -> tuple[Exchange, ...]:
-        """Return where messages go that the exchange has no destination for, if it is there."""
+        """Return the alternate exchange, for messages without a destination, if it exists."""
         if exchange.alternate is None:
             return ()
         alternate = self._exchange_by_name.get(exchange.alternate)
         return () if alternate is None else (alternate,)
 
-    # Exchange types that fail
+    # Faulty exchange types
 
     def _wrong(self, destinations: tuple[object, ...]) -> list[object]:
-        """Return what is neither a queue nor an exchange of this virtual host, or was deleted."""
+        """Return the destinations that are not an existing queue or exchange of this virtual host."""
         exchanges, queues = self._exchange_by_name, [d for d in destinations if isinstance(d, Queue)]
         sound = {id(queue) for queue in queues if not queue.is_deleted}
         sound |= {id(d) for d in destinations if isinstance(d, Exchange) and exchanges.get(d.name) is d}
@@ -143,7 +143,7 @@ class Router:
 
     def _contain_wrong(self, exchange: Exchange, destinations: tuple[object, ...]) -> None:
         wrong = shown(self._wrong(destinations)[0])
-        self._contain(exchange, BadAnswer(f"route() returned {wrong}, which is no queue or exchange that is there"))
+        self._contain(exchange, BadAnswer(f"route() returned {wrong}, which is not an existing queue or exchange"))
 
     def _contain(self, exchange: Exchange, error: BaseException) -> None:
         self._has_failed = True

@@ -1,14 +1,16 @@
-"""Which topic filters match a topic: a trie over words, where one wildcard stands for a word and one for any number.
+"""A trie of topic filters by word, with a wildcard for one word and one for any number of words.
 
-Every protocol has the idea and its own letters: AMQP writes ``stock.*.nyse`` and ``stock.#``, MQTT ``stock/+/nyse`` and
-``stock/#``. The empty topic has no words, so only ``#``, ``#.#`` and so on match it, and the empty filter.
+Protocols differ in notation only: AMQP writes ``stock.*.nyse`` and ``stock.#``, MQTT ``stock/+/nyse`` and ``stock/#``.
+The empty topic has no words, so it matches the empty filter, ``#``, ``#.#`` and so on.
 """
 
 from collections.abc import Hashable
 from sys import intern
 from typing import Final, Generic, TypeVar
 
-#: Words of a filter or topic that are told apart; what follows is one more word. Each word of a filter takes a node, so
+#: The maximum number of words in a filter or topic; the rest counts as one word. Each word of a filter takes a node, so
+#: that a filter of 64 KB of separators took 14 MB. Protocols accept fewer words; stores of earlier versions may hold
+#: more.
 #: that one of 64 KB of separators took 14 MB. Protocols accept fewer words; stores of earlier versions may hold more.
 MOST_WORDS: Final = 1024
 
@@ -17,10 +19,10 @@ V = TypeVar("V")
 
 
 class _Node(Generic[K, V]):
-    """A word of some filters. Wildcards have places of their own: a topic may hold their letters as plain words.
+    """A word of some filters. Wildcards are stored apart, because a topic may contain their letters as plain words.
 
-    Most nodes have one plain word after them, or none, and most filters one value. With those in the node itself a
-    match touches half as many objects, which is what it takes its time for when they are in no cache.
+    Most nodes have at most one plain word after them, and most filters one value. Storing those in the node itself
+    halves the number of objects that a match reads, and reading uncached objects is most of its cost.
     """
 
     __slots__ = (
@@ -34,18 +36,18 @@ class _Node(Generic[K, V]):
         "only_word",
         "values",
     )
-    __deletable__ = ["after_only", "only_key", "only_value"]  # mypyc wants to be told
-    after_only: "_Node[K, V]"  # there while ``only_word`` is
-    only_key: K  # these two while ``has_only_value``
+    __deletable__ = ["after_only", "only_key", "only_value"]  # required by mypyc
+    after_only: "_Node[K, V]"  # set while ``only_word`` is
+    only_key: K  # these two are set while ``has_only_value``
     only_value: V
 
     def __init__(self) -> None:
         self.only_word: str | None = None
-        self.after_word: dict[str, _Node[K, V]] | None = None  # in place of the only one, from the second word on
+        self.after_word: dict[str, _Node[K, V]] | None = None  # replaces ``only_word`` from the second word on
         self.after_one: _Node[K, V] | None = None
         self.after_any: _Node[K, V] | None = None
         self.has_only_value = False
-        self.values: dict[K, V] | None = None  # in place of the only one, from the second value on
+        self.values: dict[K, V] | None = None  # replaces ``only_value`` from the second value on
 
     @property
     def is_empty(self) -> bool:
@@ -54,15 +56,15 @@ class _Node(Generic[K, V]):
         return not (is_end or self.only_word is not None or self.after_word or self.after_one or self.after_any)
 
     def after(self, word: str) -> "_Node[K, V] | None":
-        """Return the node of a plain word after this one."""
+        """Return the child for a plain word."""
         if word == self.only_word:
             return self.after_only
         return None if self.after_word is None else self.after_word.get(word)
 
     def grow(self, word: str) -> "_Node[K, V]":
-        """Return a new node for a plain word that has none."""
+        """Add a child for a plain word that has none."""
         child: _Node[K, V] = _Node()
-        word = intern(word)  # one string for all nodes: it stays in the cache, and words compare by identity first
+        word = intern(word)  # one string for all nodes is cached better, and compares by identity first
         if self.after_word is not None:
             self.after_word[word] = child
         elif self.only_word is None:
@@ -74,7 +76,7 @@ class _Node(Generic[K, V]):
         return child
 
     def cut(self, word: str) -> None:
-        """Take the node of a plain word away."""
+        """Remove the child for a plain word."""
         if self.after_word is not None:
             del self.after_word[word]
         else:
@@ -82,7 +84,7 @@ class _Node(Generic[K, V]):
             del self.after_only
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value, in place of the one that had the same key."""
+        """Store a value, replacing one with the same key."""
         if self.values is not None:
             self.values[key] = value
         elif not self.has_only_value or self.only_key == key:
@@ -92,7 +94,7 @@ class _Node(Generic[K, V]):
             self._forget_only_value()
 
     def take(self, key: K) -> V:
-        """Take a value out. :raises KeyError: when there is none of this key."""
+        """Remove a value and return it. :raises KeyError: when there is none with this key."""
         if self.values is not None:
             return self.values.pop(key)
         if not self.has_only_value or self.only_key != key:
@@ -107,9 +109,9 @@ class _Node(Generic[K, V]):
 
 
 class TopicTrie(Generic[K, V]):
-    """Values by topic filter. Under one filter each value has a key: a binding, or the subscriber.
+    """Values by topic filter. Each value of a filter has a key: a binding, or the subscriber.
 
-    Matching visits each node at most once a word, so no filter and no topic makes it exponential.
+    Matching visits each node at most once a word, so its time is never exponential.
     """
 
     __slots__ = ("_any", "_one", "_root", "_separator")
@@ -121,14 +123,14 @@ class TopicTrie(Generic[K, V]):
         self._root: _Node[K, V] = _Node()
 
     def insert(self, filter: str, key: K, value: V) -> None:
-        """Keep ``value`` under ``filter``, in place of the one that had the same key there."""
+        """Store ``value`` under ``filter``, replacing one with the same key."""
         node = self._root
         for word in self._words(filter):
             node = self._child(node, word) or self._grow(node, word)
         node.put(key, value)
 
     def remove(self, filter: str, key: K) -> V:
-        """Take the value out again, with the nodes that nothing else needs. :raises KeyError: when it is not there."""
+        """Remove a value and return it, with the nodes that become empty. :raises KeyError: when it does not exist."""
         words, path = self._words(filter), [self._root]
         for word in words:
             child = self._child(path[-1], word)
@@ -141,7 +143,7 @@ class TopicTrie(Generic[K, V]):
         return value
 
     def at(self, filter: str) -> list[V]:
-        """Return the values that are kept under this very filter."""
+        """Return the values of exactly this filter."""
         node = self._root
         for word in self._words(filter):
             child = self._child(node, word)
@@ -153,16 +155,16 @@ class TopicTrie(Generic[K, V]):
         return [] if node.values is None else list(node.values.values())
 
     def match(self, topic: str, begins_with_its_word: bool = False) -> list[V]:
-        """Return the values of all filters that match, one for each filter and key.
+        """Return the values of all matching filters, one for each filter and key.
 
-        With ``begins_with_its_word`` only those of filters that do not begin with a wildcard.
+        With ``begins_with_its_word``, ignore filters that begin with a wildcard.
         """
         level = [self._root]
         words = self._words(topic)
         if begins_with_its_word:
             first = self._root.after(words[0]) if words else None
             level, words = [] if first is None else [first], words[1:]
-        open_ended: dict[_Node[K, V], None] = {}  # the nodes behind a ``#``: once reached, they take every further word
+        open_ended: dict[_Node[K, V], None] = {}  # the nodes after a ``#``: once reached, they match every further word
         for word in words:
             reached = []
             for node in level:
@@ -178,7 +180,7 @@ class TopicTrie(Generic[K, V]):
                 child = node.after_any
                 if child is not None and child not in open_ended:
                     open_ended[child] = None
-                    level.append(child)  # ``#`` also stands for no word: the loop comes to this node before it ends
+                    level.append(child)  # ``#`` also matches no word: the loop reaches this node before it ends
             level = [*reached, *open_ended] if open_ended else reached
         found: list[V] = []
         for node in level:

@@ -1,4 +1,4 @@
-"""The groups of one virtual host that share messages: who is a member, and whose queue goes with the last one."""
+"""The shared subscription groups of one virtual host: their members, and the lifetime of their queues."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from gateway.kernel.sessions.host import SessionHost
     from gateway.kernel.sessions.session import Session
 
-#: How long the queue of a group waits after a start for somebody to come back to it, in seconds.
+#: The time to wait for members after a start before the queue of a group is deleted, in seconds.
 _REJOIN_S: Final = 300
 
 
 class Groups:
-    """Owns who is in which group, by the name of its queue, and which queues were made for groups.
+    """Owns the members of each group, by queue name, and the queues that were created for groups.
 
-    Only those are deleted with their last member: a queue of such a name that an operator declared is the operator's.
-    That is recorded with the queue's number, so that a later queue of the same name is not taken for it.
+    Only those queues are deleted with their last member, not a queue of such a name that an operator declared. The
+    record contains the queue's number, so that a later queue of the same name is not confused with it.
     """
 
     def __init__(self, vhost: "SessionHost", journal: "Journal") -> None:
@@ -31,17 +31,17 @@ class Groups:
         self._made: dict[str, int] = {}
 
     def made(self, queue: "Queue") -> None:
-        """A queue was declared for a group."""
+        """Record that a queue was declared for a group."""
         self._made[queue.name] = queue.id
         self._journal.record(Put(GroupRecord(self._vhost.name, queue.name, queue.id)))
 
     def joined(self, session: "Session", subscription: SubscriptionRecord) -> None:
-        """Count a member."""
+        """Add a member."""
         name = shared_queue_name(subscription.group, subscription.binding_key)
         self._members.setdefault(name, {})[session] = None
 
     def left(self, session: "Session", subscription: SubscriptionRecord) -> None:
-        """A member left its group; the queue goes with the last one, unless others consume from it."""
+        """Remove a member; delete the queue after the last one, unless it has other consumers."""
         name = shared_queue_name(subscription.group, subscription.binding_key)
         members = self._members.get(name, {})
         members.pop(session, None)
@@ -53,17 +53,17 @@ class Groups:
             self._vhost.delete_queue_if_done(queue)
 
     def is_over(self, queue: "Queue") -> bool:
-        """Whether a queue was made for a group and nobody is left: no member, wherever it is, and no consumer."""
+        """Return whether a queue was created for a group that has no members, connected or not, and no consumers."""
         is_made = self._made.get(queue.name) == queue.id
         return is_made and queue.name not in self._members and not len(queue.consumers)
 
     def deleted(self, queue: "Queue") -> None:
-        """Forget a queue that somebody deleted."""
+        """Forget a deleted queue."""
         if self._made.get(queue.name) == queue.id:
             self._forget(queue.name)
 
     def erase(self) -> None:
-        """Forget all of them: the virtual host goes."""
+        """Forget all groups: the virtual host is deleted."""
         for name in list(self._made):
             self._forget(name)
 
@@ -74,11 +74,11 @@ class Groups:
     # Recovery
 
     def install(self, record: GroupRecord) -> None:
-        """Bring back that a queue was made for a group."""
+        """Restore the record that a queue was created for a group."""
         self._made[record.queue] = record.queue_id
 
     def reclaim(self, clock: "Clock") -> None:
-        """Wait for members whose sessions ended with the broker: their queues are deleted if nobody comes back."""
+        """Wait for members whose sessions ended with the broker: delete the queues of groups that none of them rejoins."""
         for name, queue_id in list(self._made.items()):
             queue = self._vhost.queue_by_name.get(name)
             if queue is None or queue.id != queue_id:

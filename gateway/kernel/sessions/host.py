@@ -46,7 +46,7 @@ class SessionHost(Protocol):
         ...
 
     def delete_queue_if_done(self, queue: Queue) -> None:
-        """Delete a queue that its last consumer or its group has left."""
+        """Delete a queue after its last consumer or group member left, if that applies."""
         ...
 
     def bind(
@@ -57,15 +57,15 @@ class SessionHost(Protocol):
         arguments: Arguments | None = None,
         user: str = "",
     ) -> Binding:
-        """Return the binding that is this rule; create it if there is none."""
+        """Return the binding with these parameters; create it if it does not exist."""
         ...
 
     def unbind(
         self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments | None = None
     ) -> bool:
-        """Remove the binding that is this rule; return whether there was one."""
+        """Remove a binding; return whether it existed."""
         ...
 
     def release(self, owner: object) -> None:
-        """Delete the exclusive queues of an owner that is gone."""
+        """Delete the exclusive queues of an owner that has disconnected."""
         ...

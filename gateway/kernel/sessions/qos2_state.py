@@ -1,8 +1,8 @@
-"""The packet identifiers of one session: which deliveries are under way, in both directions, across connections.
+"""The packet identifiers of one session: unfinished deliveries in both directions, across connections.
 
-An exactly-once delivery takes two rounds (MQTT 5.0, 4.3.3). Where it stands is recorded for a session that survives,
-so that a kill in any state neither loses nor doubles the message. Identifiers of at-least-once deliveries are
-remembered from one connection to the next, and not longer: seeing such a message twice is allowed.
+An exactly-once delivery takes two round trips (MQTT 5.0, 4.3.3). Its state is recorded for a durable session, so that a
+kill at any point neither loses nor duplicates the message. Identifiers of at-least-once deliveries are only kept until
+the next connection: such a message may be delivered twice.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,17 +11,17 @@ from typing import Final
 from gateway.kernel.journal.changes import Change, Put, Removed
 from gateway.kernel.journal.records import HandshakeRecord
 
-#: Packet identifiers are 1 to this (MQTT-2.2.1-3).
+#: The highest packet identifier; the lowest is 1 (MQTT-2.2.1-3).
 LAST_ID: Final = 65_535
 
 
 class Handshakes:
-    """What one session knows of unfinished deliveries.
+    """The unfinished deliveries of one session.
 
-    ``received`` are incoming identifiers that wait for their release, ``releasing`` outgoing ones whose message the
-    subscriber has. ``remembered`` says under which identifier and QoS the message at a position was sent to a
-    connection that is gone. Without ``record`` nothing survives a restart. ``_has_others`` says that identifiers may be
-    in use besides those that are in flight.
+    ``received`` are incoming identifiers that wait for PUBREL, ``releasing`` outgoing ones whose message the subscriber
+    has. ``remembered`` maps the position of a message to the identifier and QoS under which a previous connection sent
+    it. Without ``record`` nothing survives a restart. ``_has_others`` is set when identifiers besides those in flight
+    may be in use.
     """
 
     __slots__ = ("_client_id", "_has_others", "_last_id", "_record", "_vhost", "received", "releasing", "remembered")
@@ -38,13 +38,13 @@ class Handshakes:
 
     @property
     def is_durable(self) -> bool:
-        """Whether they survive a restart."""
+        """Whether the state survives a restart."""
         return self._record is not None
 
     # Publishes of the client
 
     def receive(self, packet_id: int) -> bool:
-        """Note a publish; return whether it is the first under this identifier, and so is to be published on."""
+        """Record a publish; return whether it is the first with this identifier and must be published."""
         if packet_id in self.received:
             return False
         self.received.add(packet_id)
@@ -52,7 +52,7 @@ class Handshakes:
         return True
 
     def release(self, packet_id: int) -> bool:
-        """Forget a publish: its publisher will not send it again. Return whether it was known."""
+        """Forget a publish that its publisher has released; return whether it was known."""
         if packet_id not in self.received:
             return False
         self.received.remove(packet_id)
@@ -62,7 +62,7 @@ class Handshakes:
     # Deliveries to the client
 
     def next_id(self, in_flight: Mapping[int, object]) -> int:
-        """Return an identifier that is not in use; there are always more than a client may hold at once."""
+        """Return an unused identifier; there are always more than a client may have in flight."""
         packet_id = self._last_id % LAST_ID + 1
         if self._has_others or packet_id in in_flight:
             self._has_others = bool(self.releasing or self.remembered)
@@ -72,17 +72,17 @@ class Handshakes:
         return packet_id
 
     def begin(self, packet_id: int, position: int) -> None:
-        """Record under which identifier an exactly-once delivery is sent, before it is."""
+        """Record the identifier of an exactly-once delivery before it is sent."""
         self._put(False, packet_id, position)
 
     def proceed(self, packet_id: int) -> None:
-        """The subscriber has the message: what is left is to release the identifier."""
+        """Record that the subscriber has the message: only the identifier remains to be released."""
         self._has_others = True
         self.releasing[packet_id] = None
         self._put(False, packet_id)
 
     def conclude(self, packet_id: int) -> bool:
-        """Forget an exactly-once delivery: both sides are done. Return whether it was waiting for that."""
+        """Forget a completed exactly-once delivery; return whether it was waiting for its completion."""
         if packet_id not in self.releasing:
             return False
         del self.releasing[packet_id]
@@ -90,25 +90,25 @@ class Handshakes:
         return True
 
     def abort(self, packet_id: int) -> None:
-        """Forget an exactly-once delivery that the subscriber refused."""
+        """Forget an exactly-once delivery that the subscriber rejected."""
         self._remove(False, packet_id)
 
     # From one connection to the next
 
     def remember(self, position: int, packet_id: int, qos: int) -> None:
-        """Keep the identifier of a delivery that the connection's end left open (MQTT-4.4.0-1)."""
+        """Keep the identifier of a delivery that was unfinished when its connection ended (MQTT-4.4.0-1)."""
         self._has_others = True
         self.remembered[position] = (packet_id, qos)
 
     def recall(self, position: int) -> tuple[int, int] | None:
-        """Return and forget the identifier and QoS under which the message at a position was sent before."""
+        """Return and forget the identifier and QoS with which the message at a position was sent before."""
         return self.remembered.pop(position, None)
 
     def give_up_before(self, position: float) -> list[int]:
-        """Give up deliveries of earlier messages: a later one is sent, so those have left their queue meanwhile.
+        """Abandon deliveries of earlier messages: a later one is sent, so those have left their queue meanwhile.
 
-        Return the identifiers to release: their subscriber may have the message and wait for that, and would take
-        another one under the same identifier for it.
+        Return the identifiers to release: the subscriber may have the message and wait for PUBREL, and would take
+        another message with the same identifier for it.
         """
         packet_ids = []
         for earlier in [earlier for earlier in self.remembered if earlier < position]:
@@ -121,7 +121,7 @@ class Handshakes:
     # Recovery and end
 
     def install(self, record: HandshakeRecord) -> None:
-        """Take back what was recorded."""
+        """Restore a recorded delivery."""
         self._has_others = True
         if record.is_incoming:
             self.received.add(record.packet_id)
@@ -131,7 +131,7 @@ class Handshakes:
             self.releasing[record.packet_id] = None
 
     def forget_all(self) -> None:
-        """The session ends."""
+        """Delete all records: the session ends."""
         for packet_id in self.received:
             self._remove(True, packet_id)
         exactly_once = [packet_id for packet_id, qos in self.remembered.values() if qos == 2]
