@@ -69,8 +69,9 @@ class Deadlines:
         self._clock.background.add(self._settle(self._rings_at_s))
 
     def _settle(self, rang_at_s: float) -> Iterator[None]:
-        """Call ``due`` for each key that is due; yield after each. The timer's own deadline counts, despite clock
-        rounding.
+        """Call ``due`` for each key that is due, and yield after each.
+
+        Keys at the timer's own deadline count as due, whatever the clock's rounding.
         """
         try:
             while self._heap and self._heap[0][0] <= max(rang_at_s, self._clock.monotonic_s()):

@@ -128,9 +128,9 @@ WRONG_ANSWERS = [
     pytest.param(cancelled, "CancelledError", id="lets a cancellation out"),
     pytest.param(failing, "RuntimeError: no way", id="raises"),
     pytest.param(lambda type: None, "TypeError: 'NoneType' object is not iterable", id="None"),
-    pytest.param(lambda type: "q", "route() returned 'q', which is no queue or exchange that is there", id="a string"),
-    pytest.param(lambda type: [3], "route() returned 3, which is no queue", id="a number"),
-    pytest.param(a_deleted_queue, "which is no queue or exchange that is there", id="a deleted queue"),
+    pytest.param(lambda type: "q", "route() returned 'q', which is not an existing queue or exchange", id="a string"),
+    pytest.param(lambda type: [3], "route() returned 3, which is not an existing queue", id="a number"),
+    pytest.param(a_deleted_queue, "which is not an existing queue or exchange", id="a deleted queue"),
     pytest.param(one_and_then_nothing, "RuntimeError: no more", id="raises in the middle"),
 ]
 
@@ -270,7 +270,7 @@ def test_an_exchange_whose_type_is_gone_is_inert_and_keeps_its_bindings(broker: 
     broker.publish("k", b"before", exchange="odd", is_persistent=True)
     started = without_the_plugin(broker)
     exchange = started.vhost.exchange("odd")
-    assert exchange.inert_reason.startswith("unknown exchange type 'x-fickle'; mend or enable the plugin")
+    assert exchange.inert_reason.startswith("unknown exchange type 'x-fickle'; repair or enable the plugin")
     assert [binding.destination.name for binding in started.vhost.bindings.of(exchange)] == ["q"]
     with pytest.raises(PreconditionFailed, match=r"exchange 'odd' in vhost 'fickle' is inert: unknown exchange type"):
         exchange.require_working()

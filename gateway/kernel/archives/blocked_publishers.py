@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable
 
 
 class BlockedPublishers:
-    """The reasons that block each connection; ``on_change`` is called with a connection's name when it is blocked or
-    freed.
+    """The reasons that block each connection.
 
-    Reasons are compared by identity. A connection that ended is removed together with its last reason.
+    ``on_change`` is called with a connection's name when it is blocked or freed. Reasons are compared by identity. A
+    connection that ended is removed together with its last reason.
     """
 
     def __init__(self) -> None:

@@ -92,9 +92,7 @@ class TraceTable:
         return numbered
 
     def enqueued(self, queue: "Queue", message: Message, position: int | None) -> None:
-        """Record that a queue accepted a message; ``position`` is ``None`` if it was delivered at once without an
-        acknowledgement.
-        """
+        """Record that a queue accepted a message; ``position`` is ``None`` if it was settled on delivery."""
         self._add("enqueue", message, queue.name, position)
 
     def delivered(
@@ -152,9 +150,7 @@ class TraceTable:
         )
 
     def _flush(self) -> None:
-        """Write the events of this turn. While the archive is full they are only counted, so that publishers are not
-        blocked.
-        """
+        """Write the events of this turn; while the archive is full, only count them."""
         rows, self._rows = self._rows, []
         if self._archive is None or not rows:
             return

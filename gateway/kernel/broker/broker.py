@@ -282,7 +282,7 @@ class Broker:
         self._amend(replace(self.vhost(name).record, limits=dict(limits)))
 
     def protect_vhost(self, name: str, is_protected: bool) -> None:
-        """Protect a virtual host from deletion, or remove the protection. :raises NotAllowed: when it does not exist."""
+        """Set the deletion protection of a virtual host. :raises NotAllowed: when it does not exist."""
         self._amend(replace(self.vhost(name).record, is_protected=is_protected))
 
     def _amend(self, record: VhostRecord) -> None:

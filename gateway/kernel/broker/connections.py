@@ -20,9 +20,9 @@ TICKS_PER_S: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class TlsInfo:
-    """What was agreed on in a TLS handshake, by OpenSSL's names, and the client's certificate, empty without one.
+    """The outcome of a TLS handshake, in OpenSSL's names, and the client's certificate, empty without one.
 
-    ``subject`` and ``issuer`` are distinguished names as RFC 4514 writes them.
+    ``subject`` and ``issuer`` are distinguished names as in RFC 4514.
     """
 
     protocol: str

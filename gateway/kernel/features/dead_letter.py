@@ -88,7 +88,7 @@ class DeadLetter(QueueFeature):
         return header
 
     def _rewritten(self, header: Header, changed: dict[str, Value]) -> Header:
-        """Return the header with the death added. The queue's routing key replaces CC and BCC of the publisher (R106)."""
+        """Return the header with the death added. The queue's routing key replaces CC and BCC (R106)."""
         if self._routing_key is None:
             return header.edited(changed, drops_expiration=True)
         edited = header.edited(changed, without=("CC", "BCC"), drops_expiration=True)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from gateway.kernel.clock import Clock, Timer
     from gateway.kernel.queueing.queue import Queue
 
-#: Messages dropped at once when one comes: more than one, so that a queue which is being shortened does not grow.
+#: Messages dropped at once per arriving one: more than one, so that a queue that is being shortened does not grow.
 _AT_ONCE: Final = 8
 
 
@@ -47,7 +47,10 @@ class Dropping(QueueFeature):
         return True
 
     def _drop_in_slices(self, queue: "Queue", start: "Callable[[Iterator[None]], None]") -> None:
-        """Drop all messages that must go, in slices, unless that is in progress. ``start`` adds the job to the background."""
+        """Drop all messages that must go, in slices, unless that is in progress.
+
+        ``start`` adds the job to the background.
+        """
         if not self._is_dropping:
             self._is_dropping = True
             start(self._dropping(queue))

@@ -56,7 +56,7 @@ class ExpireAnywhere(QueueFeature):
         self._timer: tuple[float, Timer] | None = None
 
     def inherit(self, earlier: QueueFeature) -> None:
-        """Take over the index of the feature that this one replaces; expirations of messages do not depend on policies."""
+        """Take over the index of the feature that this one replaces: it does not depend on policies."""
         assert isinstance(earlier, ExpireAnywhere)
         self._index = earlier._index
         self._is_complete = earlier._is_complete

@@ -57,7 +57,7 @@ class DropHead(Dropping):
             self._shrink(queue)
 
     def restored(self, queue: "Queue", change: "Enqueued") -> None:
-        """Drop messages above the limit after recovery: messages that were unacknowledged before count as ready again."""
+        """Drop messages above the limit after recovery, when unacknowledged messages are ready again."""
         ready = queue.ready
         if (ready.length > self._max_length or ready.bytes > self._max_bytes) and self._timer is None:
             self._timer = self._clock.call_later(0, lambda: self._restored(queue))

@@ -77,7 +77,7 @@ class MessageTtl(Dropping):
         return entry.enqueued_at_ms + lives_ms
 
     def _look(self, queue: "Queue") -> None:
-        """Drop a few expired messages at the head, and set the timer for the next one; the rest are dropped in slices."""
+        """Drop a few expired messages at the head and set the timer for the next; the rest are dropped in slices."""
         if not self._is_dropping and self._drops_few(queue):
             self._drop_in_slices(queue, self._clock.background.add_later)
 

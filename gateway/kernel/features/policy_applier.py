@@ -85,7 +85,7 @@ class PolicyApplier:
             self._context.clock.background.add(self._reapply_in_slices())
 
     def _reapply_in_slices(self) -> Iterator[None]:
-        """Update queues and exchanges with other matching policies, one per step, until no policy has changed meanwhile."""
+        """Update queues and exchanges with other matching policies, one per step, until no policy changes."""
         try:
             while self._walked_version != self._policies.version:
                 self._walked_version = self._policies.version

@@ -102,7 +102,7 @@ class DeadLetters:
             self._journal.moved_lsn = self._journal.lsn
 
     def _offer(self, queue: "Queue", letter: "Message") -> bool:
-        """Offer a dead letter to a queue; return whether the queue accepted it. An exception does not affect other queues."""
+        """Offer a dead letter to a queue and return whether it was accepted; contain an exception."""
         try:
             return queue.offer(letter) is None
         except Exception as error:  # an exception must not interrupt the queue that drops the message

@@ -51,7 +51,7 @@ class _Node(Generic[K, V]):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no filter ends here or passes through."""
+        """Whether no filter ends at this node or continues below it."""
         is_end = self.has_only_value or bool(self.values)
         return not (is_end or self.only_word is not None or self.after_word or self.after_one or self.after_any)
 

@@ -78,7 +78,7 @@ class Groups:
         self._made[record.queue] = record.queue_id
 
     def reclaim(self, clock: "Clock") -> None:
-        """Wait for members whose sessions ended with the broker: delete the queues of groups that none of them rejoins."""
+        """Delete the queues of groups that no member rejoins in time; sessions may have ended with the broker."""
         for name, queue_id in list(self._made.items()):
             queue = self._vhost.queue_by_name.get(name)
             if queue is None or queue.id != queue_id:

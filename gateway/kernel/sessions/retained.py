@@ -1,4 +1,4 @@
-"""The last message of each topic that its publisher wanted kept, for subscribers that come later."""
+"""Retained messages: the last message of each topic, for subscribers that come later."""
 
 from collections.abc import Iterator
 from math import inf
@@ -17,20 +17,19 @@ __all__ = ["Retained", "RetainedMessage"]
 if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
 
-#: Units of work of a turn that retaining a message takes.
+#: Units of work charged for retaining a message.
 _WORK: Final = 32
 
-#: How often it is told at most that there was no room, in seconds: a publisher repeats itself.
+#: The minimum time between two reports that a message did not fit, in seconds: publishers repeat their messages.
 _TELL_S: Final = 60.0
 
 
 class Retained:
-    """Owns the retained messages of one virtual host. All of them survive restarts, but for the transient.
+    """Owns the retained messages of one virtual host. All but the transient ones survive restarts.
 
-    ``max_messages`` and ``max_bytes`` bound them; a new topic that does not fit is refused, one that is there already
-    is replaced. What has expired is cleared when it is due. ``count`` and ``bytes`` tell how much is kept,
-    ``body_bytes`` how much of that are bodies, all of them without what is transient. ``refused`` are those there was
-    no room for.
+    ``max_messages`` and ``max_bytes`` limit them; a message of a new topic that does not fit is refused and counted in
+    ``refused``, that of an existing topic is replaced. Expired messages are removed on time. ``count``, ``bytes`` and
+    ``body_bytes`` are totals without the transient messages.
     """
 
     def __init__(self, vhost_name: str, journal: "Journal", events: Events) -> None:
@@ -52,9 +51,9 @@ class Retained:
         return self.count
 
     def keep(self, message: Message) -> bool:
-        """Retain a message in place of the last one of its key; one without a body only clears (MQTT-3.3.1-6).
+        """Retain a message, replacing the last one of its key; one without a body only clears the key (MQTT-3.3.1-6).
 
-        It is kept for as long as it asked to live. Return whether there was room.
+        It is retained until it expires. Return whether there was room.
         """
         self._journal.budget.work += _WORK
         if not message.body:
@@ -84,11 +83,11 @@ class Retained:
         return True
 
     def keep_transient(self, message: Message) -> None:
-        """Retain a message that tells of this run of the broker alone, in place of the last one of its key."""
+        """Retain a message that does not survive a restart, replacing the last one of its key."""
         self._install(RetainedMessage(message, 0, is_transient=True, number=self._next_number()))
 
     def clear(self, routing_key: str) -> None:
-        """Retain nothing under this key any more."""
+        """Remove the retained message of this key."""
         path = [self._root]
         words = words_of(routing_key)
         for word in words:
@@ -107,7 +106,7 @@ class Retained:
             self._journal.record(Removed(RetainedRecord.kind, (self._vhost_name, routing_key)))
 
     def get(self, routing_key: str) -> RetainedMessage | None:
-        """Return what is retained under a key, though it may have expired."""
+        """Return the retained message of this key; it may have expired."""
         level: RetainedLevel | None = self._root
         for word in words_of(routing_key):
             if level is None:
@@ -116,13 +115,13 @@ class Retained:
         return None if level is None else level.kept
 
     def matching(self, binding_key: str) -> list[Message]:
-        """Return what is retained for a topic, or for all topics that a pattern stands for."""
+        """Return the retained messages that match a topic or pattern."""
         return [message for message in self.walk(binding_key) if message is not None]
 
     def walk(self, binding_key: str) -> Iterator[Message | None]:
-        """Return an iterator over the same, one look at a time: ``None`` is a step on which there was nothing.
+        """Iterate over the matching messages in steps; ``None`` is a step without a message.
 
-        What is retained meanwhile is left out: a subscriber that is there already gets it as it is published.
+        Messages retained during the iteration are skipped: an existing subscriber gets them when they are published.
         """
         return self._walk(binding_key, self._number)
 
@@ -137,13 +136,13 @@ class Retained:
                 yield None
 
     def install(self, record: RetainedRecord) -> None:
-        """Bring a retained message back."""
+        """Restore a retained message."""
         header = self._journal.formats[record.header_format].header(record.header)
         message = Message(record.exchange, record.routing_key, header, record.body)
         self._install(RetainedMessage(message, record.expires_at_ms, number=self._next_number()))
 
     def erase(self) -> None:
-        """Forget all of them: the virtual host goes."""
+        """Remove all of them: the virtual host is deleted."""
         for kept in list(self):
             self.clear(kept.message.routing_key)
 
@@ -157,7 +156,7 @@ class Retained:
         return self.count < self.max_messages and self.bytes + kept.size <= self.max_bytes
 
     def _refuse(self, message: Message) -> None:
-        """Count a message that is not retained, and tell that there are such."""
+        """Count a message that was not retained, and report it."""
         self.refused += 1
         now_s = self._journal.clock.monotonic_s()
         if now_s >= self._told_at_s + _TELL_S:
@@ -181,7 +180,7 @@ class Retained:
             self._expiries.set(key, (kept.expires_at_ms - self._journal.now_ms) / 1000)
 
     def _expired(self, routing_key: str) -> None:
-        """Clear a message whose time is over, unless the wall clock says otherwise: then look again."""
+        """Remove an expired message; if the wall clock was set back, wait for the rest of its time."""
         kept = self.get(routing_key)
         if kept is None or not kept.expires_at_ms:
             return

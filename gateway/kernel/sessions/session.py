@@ -1,8 +1,8 @@
-"""What a virtual host keeps of one subscriber: its subscriptions, its queues, and its unfinished deliveries.
+"""An MQTT session: its subscriptions, its queues and its unfinished deliveries.
 
-A session's messages wait in ordinary queues, so that operators see them, policies hold for them, and a restart brings
-them back: one for its subscriptions of QoS 0, one for those of QoS 1 and 2, and one for each group it shares messages
-with, which belongs to all members of the group.
+Messages of a session wait in ordinary queues, so operators see them, policies apply, and they survive a restart. There
+is one queue for its subscriptions of QoS 0, one for those of QoS 1 and 2, and one for each shared subscription group,
+which belongs to all members of the group.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,34 +26,34 @@ if TYPE_CHECKING:
 #: The expiry of a session that never ends by itself, in seconds (MQTT 5.0, 3.1.2.11.2).
 NEVER_S: Final = 0xFFFFFFFF
 
-#: How the names of queues begin that the members of a group share.
+#: The prefix of the queues of shared subscription groups.
 SHARED_PREFIX: Final = "mqtt-shared-"
 
-#: How keys begin under which the server tells of itself (MQTT 5.0, 4.7.2).
+#: The prefix of keys that the server publishes about itself (MQTT 5.0, 4.7.2).
 SERVER_PREFIX: Final = "$SYS."
 
-#: The longest name of a queue, in bytes.
+#: The maximum length of a queue name, in bytes.
 _LONGEST_NAME: Final = 255
 
 
 class Holder(Protocol):
-    """The connection that a session's client has."""
+    """The connection of a session's client."""
 
     def displaced(self) -> None:
-        """The same client connects again: end, and let go of the session before returning (MQTT-3.1.4-3)."""
+        """Disconnect, because the same client connected again; close the session before returning (MQTT-3.1.4-3)."""
         ...
 
     def force_close(self, reason: str) -> None:
-        """An operator ends the session: end likewise, and tell the client why."""
+        """Disconnect on request of an operator, and send the client the reason."""
         ...
 
 
 class Session:
-    """One client's session in one virtual host. It belongs to ``user``; empty until the first login adopts it.
+    """One client's session in one virtual host. ``user`` is empty until the first login sets it.
 
-    One that ``is_durable`` survives a restart, because it was to outlive its first connection; ``owner`` of its queues
-    is the session itself if not. ``held`` are messages of groups that were sent exactly once and are this client's
-    alone, whenever it comes back (MQTT-4.8.2-4): by packet identifier.
+    A durable session was created to outlive its first connection, and survives a restart; other sessions own their
+    queues exclusively. ``held`` are messages of groups that were sent exactly once and are reserved for this client,
+    even while it is disconnected (MQTT-4.8.2-4), by packet identifier.
     """
 
     __slots__ = (
@@ -97,55 +97,55 @@ class Session:
         self.held: dict[int, tuple[Queue, QueuedMessage]] = {}
 
     def belongs_to(self, user: str) -> bool:
-        """Whether a user may have it: its own user, or any while it has none, as those of earlier versions."""
+        """Return whether a user may take over the session: its own user, or any user while it has none."""
         return self.user in ("", user)
 
     # Queues
 
     def queue_name(self, subscription: SubscriptionRecord) -> str:
-        """Return the name of the queue where messages for a subscription wait."""
+        """Return the name of the queue of a subscription."""
         if subscription.group:
             return shared_queue_name(subscription.group, subscription.binding_key)
         return self.own_queue_name(level_of(subscription.qos))
 
     def own_queue_name(self, level: int) -> str:
-        """Return the name RabbitMQ gives to the queue of a client's subscriptions of QoS 0, or of those above."""
+        """Return RabbitMQ's name for the queue of a client's QoS 0 subscriptions, or of the others."""
         return f"mqtt-subscription-{self.client_id}qos{level}"
 
     def queues(self) -> "list[Queue]":
-        """Return the queues that are there for it."""
+        """Return the existing queues of the session."""
         names = [self.queue_name(subscription) for subscription in self.subscriptions if subscription.group]
         shared = [queue for name in dict.fromkeys(names) if (queue := self._queue(name)) is not None]
         return self.own_queues() + shared
 
     def shared_by_queue_name(self) -> dict[str, SubscriptionRecord]:
-        """Return a subscription for each queue that it shares with a group, the first of those that share it."""
+        """Return, for each queue shared with a group, the first subscription that uses it."""
         shared = [subscription for subscription in self.subscriptions if subscription.group]
         return {self.queue_name(subscription): subscription for subscription in reversed(shared)}
 
     def own_queues(self) -> "list[Queue]":
-        """Return those of them that it shares with nobody."""
+        """Return the existing queues that are not shared with a group."""
         return [queue for level in (0, 1) if (queue := self._queue(self.own_queue_name(level))) is not None]
 
     def queue_of(self, qos: int) -> "Queue | None":
-        """Return its own queue for messages of a QoS, if it is there."""
+        """Return the session's own queue for messages of a QoS, if it exists."""
         return self._queue(self.own_queue_name(level_of(qos)))
 
     def _queue(self, name: str) -> "Queue | None":
-        """Return a queue unless it belongs to somebody else, who took the name first."""
+        """Return a queue unless another owner has taken the name."""
         queue = self._vhost.queue_by_name.get(name)
         return queue if queue is not None and queue.owner in (None, self) else None
 
     def owns(self, queue: "Queue") -> bool:
-        """Whether the messages of a queue are this session's alone."""
+        """Return whether a queue belongs to this session only."""
         return queue.name in (self.own_queue_name(0), self.own_queue_name(1))
 
     def is_at_most_once(self, queue: "Queue") -> bool:
-        """Whether it is the queue of the subscriptions of QoS 0."""
+        """Return whether it is the queue of the QoS 0 subscriptions."""
         return queue.name == self.own_queue_name(0)
 
     def _declare(self, subscription: SubscriptionRecord) -> "Queue":
-        """Return the queue of a subscription, made now if need be. :raises ResourceLocked: when it is another's."""
+        """Return or create the queue of a subscription. :raises ResourceLocked: when it has another owner."""
         name = self.queue_name(subscription)
         queue = self._vhost.queue_by_name.get(name)
         if queue is not None:
@@ -153,7 +153,7 @@ class Session:
             return queue
         is_own = not self.is_durable and not subscription.group
         arguments = self.limits[level_of(subscription.qos)]
-        if self._vhost.queues.default_type == "stream":  # what a session was sent does not stay
+        if self._vhost.queues.default_type == "stream":  # delivered messages must be removed
             arguments = {**arguments, "x-queue-type": "classic"}
         owner = self if is_own else None
         queue = self._vhost.declare_queue(name, is_durable=True, owner=owner, arguments=arguments, user=self.user)
@@ -164,7 +164,7 @@ class Session:
     # Subscriptions
 
     def subscribe(self, exchange: "Exchange", subscription: SubscriptionRecord) -> "Queue":
-        """Let messages come, or come on other terms; return the queue where they wait.
+        """Add or update a subscription; return its queue.
 
         :raises Refused: when the queue cannot be declared.
         """
@@ -179,7 +179,7 @@ class Session:
         return queue
 
     def unsubscribe(self, exchange: "Exchange", filter: str) -> SubscriptionRecord | None:
-        """Let no further messages come; return what had been asked for. Those that wait are still delivered."""
+        """Remove a subscription and return it. Waiting messages are still delivered."""
         subscription = self.subscriptions.remove(filter)
         if subscription is not None:
             if self.is_durable:
@@ -189,44 +189,44 @@ class Session:
         return subscription
 
     def restore_queues(self, exchange: "Exchange") -> None:
-        """Make again what an operator deleted while nobody was connected."""
+        """Declare queues again that an operator deleted while the client was disconnected."""
         names = self._vhost.queue_by_name
         for subscription in [wanted for wanted in self.subscriptions if self.queue_name(wanted) not in names]:
             self._bind(exchange, self._declare(subscription), subscription)
 
     def _bind(self, exchange: "Exchange", queue: "Queue", subscription: SubscriptionRecord) -> None:
-        """Let messages come that are published; what the server tells of itself comes without, and from it alone."""
+        """Bind the queue, except for topics of the server itself, which only the server publishes."""
         if not subscription.binding_key.startswith(SERVER_PREFIX):
             self._vhost.bind(exchange, queue, subscription.binding_key, user=self.user)
 
     def _unbind(self, exchange: "Exchange", subscription: SubscriptionRecord) -> None:
-        """Take a binding away that no other subscription needs."""
+        """Remove the binding of a subscription, unless another subscription needs it."""
         queue = self._vhost.queue_by_name.get(self.queue_name(subscription))
         if queue is not None and not self.subscriptions.has_key(subscription.binding_key, subscription.qos > 0):
             self._vhost.unbind(exchange, queue, subscription.binding_key)
 
-    # What survives
+    # Records
 
     def record(self, ended_at_ms: int) -> None:
-        """Keep in the store that it is there; ``ended_at_ms`` is 0 while somebody is connected."""
+        """Record the session; ``ended_at_ms`` is 0 while the client is connected."""
         if self.is_durable:
             record = SessionRecord(self._vhost.name, self.client_id, self.expiry_s, ended_at_ms, self.user)
             self._journal.record(Put(record))
 
     def erasing(self, count_dropped: Callable[[int], None]) -> Iterator[None]:
-        """Delete its own queues in steps; queues of its groups stay for their other members.
+        """Delete the session's own queues in steps; queues of groups remain for their other members.
 
         ``count_dropped`` is called with the number of messages that each queue dropped.
         """
         for queue in self.own_queues():
             count_dropped(queue.counters.dropped)
             yield from self._vhost.queues.deleting(queue)
-        self._vhost.release(self)  # which knows now that it owns nothing
+        self._vhost.release(self)  # clears the record of its owned queues
 
     def forget(self) -> None:
-        """Forget in the store that it was there, and what was under way."""
+        """Delete the records of the session and of its unfinished deliveries."""
         self.qos2_state.forget_all()
-        for packet_id, (queue, entry) in self.held.items():  # nobody else may have them (MQTT-4.8.2-5)
+        for packet_id, (queue, entry) in self.held.items():  # no other client may get them (MQTT-4.8.2-5)
             self.qos2_state.abort(packet_id)
             queue.accept(entry)
         self.held.clear()
@@ -237,12 +237,12 @@ class Session:
 
 
 def level_of(qos: int) -> int:
-    """Return which of a session's two queues serves a QoS: 0, or 1 for all that is acknowledged."""
+    """Return the session's queue for a QoS: 0 for QoS 0, 1 for QoS 1 and 2."""
     return 1 if qos else 0
 
 
 def shared_queue_name(group: str, binding_key: str) -> str:
-    """Return the name of the queue that the members of a group share for a filter."""
+    """Return the name of the queue that a group shares for a filter."""
     name = f"{SHARED_PREFIX}{group}-{binding_key}"
     if len(name.encode()) <= _LONGEST_NAME:
         return name

@@ -1,4 +1,4 @@
-"""The sessions of one virtual host: who is there, who left and may come back, and until when."""
+"""The sessions of one virtual host: connected ones, and disconnected ones until they expire."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from gateway.kernel.sessions.host import SessionHost
     from gateway.kernel.sessions.wills import Wills
 
-#: With more subscriptions than this a session ends in slices.
+#: A session with more subscriptions than this is deleted in slices.
 _FEW: Final = 64
 
 
 class Sessions:
-    """Owns the sessions of a virtual host and the clockwork of their ends.
+    """Owns the sessions of a virtual host and their expiry.
 
-    ``groups`` are those that share messages. ``max_per_user`` bounds the sessions of one user. ``limits`` are the
-    arguments of the queues it declares, by level: 0 for QoS 0, 1 for those above. ``connected`` have a client now,
-    ``most_connected`` had one at the same time; ``expired`` ended because theirs stayed away. ``dropped`` are messages
-    that there was no room for in the queues of sessions that ended.
+    ``groups`` are the shared subscription groups. ``max_per_user`` limits the sessions of one user. ``limits`` are the
+    arguments of the declared queues: 0 for QoS 0, 1 for QoS 1 and 2. ``connected`` counts the sessions with a client,
+    ``most_connected`` is its maximum; ``expired`` counts the sessions that expired. ``dropped`` counts the messages
+    that full queues of ended sessions dropped.
     """
 
     def __init__(self, vhost: "SessionHost", journal: "Journal", clock: "Clock", wills: "Wills") -> None:
@@ -53,28 +53,28 @@ class Sessions:
         return iter(tuple(self._session_by_client.values()))
 
     def get(self, client_id: str) -> Session | None:
-        """Return the session of a client, if it has one."""
+        """Return the session of a client, if it exists."""
         return self._session_by_client.get(client_id)
 
-    # Connections come and go
+    # Connecting and disconnecting
 
     def open(
         self, client_id: str, is_clean: bool, expiry_s: int, holder: Holder, user: str = ""
     ) -> tuple[Session, bool]:
-        """Return the session of a client that connected, and whether it was there before (MQTT 5.0, 3.1.2.4).
+        """Return the session of a connecting client, and whether it existed (MQTT 5.0, 3.1.2.4).
 
-        The connection that held it is displaced. ``is_clean`` starts over. ``expiry_s`` is how long it outlives this
-        connection; it belongs to ``user`` from now on.
+        The previous connection of the client is closed. ``is_clean`` deletes an existing session first. ``expiry_s`` is
+        the time the session outlives this connection; ``user`` becomes its owner.
 
-        :raises AccessRefused: when it belongs to another user; nothing happens to it then.
-        :raises NotAllowed: when the user has as many sessions as it may have.
+        :raises AccessRefused: when it belongs to another user; it is not changed then.
+        :raises NotAllowed: when the user has reached its limit of sessions.
         """
         session = self._session_by_client.get(client_id)
         if session is not None and not session.belongs_to(user):
             raise AccessRefused(f"the session of client '{client_id}' belongs to another user")
         if session is not None and session.holder is not None:
             session.holder.displaced()
-            session = self._session_by_client.get(client_id)  # one without expiry ended with its connection
+            session = self._session_by_client.get(client_id)  # a session without expiry ended with its connection
         if session is not None and is_clean:
             self.end(session)
             session = None
@@ -95,7 +95,7 @@ class Sessions:
         return session, is_present
 
     def close(self, session: Session) -> None:
-        """Let a session wait for its client, for as long as it said; one that was not to wait ends."""
+        """Start the expiry of a session whose client disconnected; end it at once if it has none."""
         session.holder = None
         self.connected -= 1
         if session.expiry_s == 0:
@@ -105,7 +105,7 @@ class Sessions:
         self._expire_later(session, session.expiry_s)
 
     def end(self, session: Session) -> None:
-        """Forget a session with everything that waits for it; a will that waits is due now (MQTT-3.1.2-8)."""
+        """Delete a session with its messages; a waiting will is published now (MQTT-3.1.2-8)."""
         del self._session_by_client[session.client_id]
         self._owned_by(session, "")
         self._expiries.drop(session.client_id)
@@ -119,16 +119,16 @@ class Sessions:
             self._clock.background.add(self._ending_slowly(session))
 
     def prepare(self, client_id: str, is_clean: bool, user: str, ready: Callable[[], None]) -> bool:
-        """Return whether a session may be opened now; if not, ``ready`` is called once the last one is gone.
+        """Return whether a session can be opened now; if not, call ``ready`` once the earlier one is deleted.
 
-        The connection that holds it is displaced. A session with very many subscriptions ends in slices, as it may
-        when a client starts over.
+        The connection that holds it is closed. A session with many subscriptions is deleted in slices, also when a
+        client starts a clean session.
         """
         session = self._session_by_client.get(client_id)
         if session is not None and session.belongs_to(user):
             if session.holder is not None:
                 session.holder.displaced()
-                session = self._session_by_client.get(client_id)  # one without expiry ended with its connection
+                session = self._session_by_client.get(client_id)  # a session without expiry ended with its connection
             if session is not None and is_clean:
                 self.end(session)
         if client_id not in self._ending:
@@ -137,7 +137,7 @@ class Sessions:
         return False
 
     def _ending_slowly(self, session: Session) -> Iterator[None]:
-        """Return the steps in which a session goes that has much, then tell those who wait for that."""
+        """Return the steps that delete a large session and then call those who wait for it."""
         try:
             yield from self._erasing(session)
         finally:
@@ -145,7 +145,7 @@ class Sessions:
                 ready()
 
     def _erasing(self, session: Session) -> Iterator[None]:
-        """Return the steps in which its queues go, and it leaves its groups, whose queues may go with it."""
+        """Return the steps in which the session leaves its groups and deletes its queues."""
         for subscription in session.subscriptions:
             if subscription.group:
                 self.groups.left(session, subscription)
@@ -153,14 +153,14 @@ class Sessions:
         yield from session.erasing(self._count_dropped)
 
     def expel(self, session: Session, reason: str) -> None:
-        """End a session for its operator; a client that is connected hears the reason."""
+        """End a session on request of an operator; a connected client gets the reason."""
         if session.holder is not None:
             session.holder.force_close(reason)
         if self._session_by_client.get(session.client_id) is session:
             self.end(session)
 
     def ending_all(self) -> Iterator[None]:
-        """Return the steps in which all of them are forgotten: the virtual host goes."""
+        """Return the steps that delete all sessions: the virtual host is deleted."""
         for session in list(self):
             self.end(session)
             yield
@@ -174,7 +174,7 @@ class Sessions:
     # Recovery
 
     def install(self, record: SessionRecord) -> None:
-        """Bring a session back: it waits for its client from its end on, or from now if the broker ended first."""
+        """Restore a session. It expires counting from its end, or from now if the broker stopped before that."""
         client_id, expiry_s = record.client_id, record.expiry_s
         session = self._new_session(client_id, expiry_s, is_durable=True)
         self._session_by_client[record.client_id] = session
@@ -187,20 +187,20 @@ class Sessions:
         self._expire_later(session, max(0.0, record.expiry_s - waited_s))
 
     def install_subscription(self, record: SubscriptionRecord) -> None:
-        """Bring a subscription back; its queue and binding are there already."""
+        """Restore a subscription; its queue and binding are restored already."""
         session = self._session_by_client[record.client_id]
         session.subscriptions.put(record)
         if record.group:
             self.groups.joined(session, record)
 
     def install_handshake(self, record: HandshakeRecord) -> None:
-        """Bring an unfinished delivery back."""
+        """Restore an unfinished delivery."""
         self._session_by_client[record.client_id].qos2_state.install(record)
 
     def reclaim(self) -> None:
-        """Keep what was sent exactly once for whom it was sent to; call once messages are back.
+        """Reserve exactly-once messages for the clients they were sent to; call after messages are restored.
 
-        It is taken out of the queue of a group, and does not expire in one of the session's own.
+        Such a message is taken out of the queue of a group, and does not expire in one of the session's own.
         """
         self.groups.reclaim(self._clock)
         for session in self:
@@ -239,7 +239,7 @@ class Sessions:
             )
 
     def _owned_by(self, session: Session, user: str) -> None:
-        """Let a session belong to a user; to none when it ends."""
+        """Set the user of a session; an empty user when it ends."""
         if session.user == user:
             return
         if session.user:

@@ -1,4 +1,4 @@
-"""What one session asked for, and on which terms a message that came for it is to be delivered."""
+"""The subscriptions of one session, and the delivery terms that they give its messages."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -6,25 +6,24 @@ from typing import Final
 from gateway.kernel.journal.records import SubscriptionRecord
 from gateway.kernel.routing.topic_trie import TopicTrie
 
-#: How the keys of topics begin that a broker tells about itself.
+#: The prefix of topics that the broker publishes about itself.
 _OF_THE_BROKER: Final = "$SYS"
 
-#: Routing keys whose terms are remembered before the memory is emptied.
+#: The maximum number of routing keys whose terms are cached.
 _TERMS_KEPT: Final = 256
 
-#: The terms of longer routing keys are worked out each time: 256 of 64 KB would be 16 MB for one session.
+#: Terms of longer routing keys are not cached: 256 of 64 KB would be 16 MB for one session.
 _LONGEST_KEPT: Final = 512
 
-#: With more subscriptions than this the index is kept from the start: making it at once would hold up everybody else.
+#: With more subscriptions than this the index is maintained from the start: building it at once would block the loop.
 _FEW: Final = 32
 
 
 class Terms:
-    """How a message is delivered: the most QoS, the identifiers to tell, whether it shows that it was retained.
+    """The terms of a delivery: maximum QoS, subscription identifiers, whether the retain flag is kept.
 
-    ``is_plain`` says that the client sees the message as every other one of its QoS does; all such terms are one of a
-    few objects. ``own`` are the terms for a message that the session's client published itself, ``None`` when it wants
-    none of them (MQTT 5.0, 3.8.3.1).
+    ``is_plain`` means that the message needs no identifiers and no local check; plain terms are shared objects. ``own``
+    are the terms for messages of the session's own client, ``None`` when it wants none of them (MQTT 5.0, 3.8.3.1).
     """
 
     __slots__ = ("identifiers", "is_plain", "own", "qos", "retain_as_published")
@@ -38,7 +37,7 @@ class Terms:
 
     @staticmethod
     def of(subscription: SubscriptionRecord) -> "Terms":
-        """Return the terms of a message that one subscription matches."""
+        """Return the terms of one subscription."""
         if not subscription.identifier and not subscription.no_local:
             return _PLAIN[subscription.qos][subscription.retain_as_published]
         identifiers = (subscription.identifier,) if subscription.identifier else ()
@@ -67,24 +66,24 @@ class Terms:
         return together
 
     def _tell_apart(self, own: "Terms | None") -> None:
-        """Deliver what the session's client published on its ``own`` terms."""
+        """Set different terms for messages of the session's own client."""
         self.own = own
         self.is_plain = False
 
 
-#: The plain terms, by QoS and by whether they show what was retained.
+#: The plain terms, by QoS and by whether the retain flag is kept.
 _PLAIN: Final = tuple((Terms(qos), Terms(qos, True)) for qos in range(3))
 
-#: What is remembered of a routing key that was not looked at yet.
+#: Marks a routing key without cached terms.
 _UNKNOWN: Final = Terms()
 
 
 class Subscriptions:
-    """The subscriptions of one session by filter; those it shares with others are kept, but match nothing here.
+    """The subscriptions of one session by filter; shared ones are stored, but match nothing here.
 
-    ``shared`` counts these, ``to_broker`` the others that ask for topics of the broker itself. ``_alike`` are the terms
-    of all others while those are the same, as they are for most clients: nobody need look which of them match. The
-    ``_index`` by words is made when somebody does, or when there are many.
+    ``shared`` counts the shared ones, ``to_broker`` others for topics of the broker itself. ``_alike`` are the terms of
+    all non-shared subscriptions while they are equal, as for most clients: then no matching is needed. The ``_index``
+    is built when matching is needed, or when there are many subscriptions.
     """
 
     __slots__ = ("_alike", "_by_filter", "_index", "_terms", "shared", "to_broker")
@@ -104,11 +103,11 @@ class Subscriptions:
         return iter(tuple(self._by_filter.values()))
 
     def get(self, filter: str) -> SubscriptionRecord | None:
-        """Return what was asked for under this filter, if anything was."""
+        """Return the subscription with this filter."""
         return self._by_filter.get(filter)
 
     def put(self, subscription: SubscriptionRecord) -> None:
-        """Keep a subscription, in place of an earlier one under the same filter."""
+        """Add a subscription, replacing one with the same filter."""
         self.remove(subscription.filter)
         self._by_filter[subscription.filter] = subscription
         if subscription.group:
@@ -127,7 +126,7 @@ class Subscriptions:
             self._make_index()
 
     def remove(self, filter: str) -> SubscriptionRecord | None:
-        """Forget a subscription; return it, if there was one."""
+        """Remove a subscription and return it, if it exists."""
         self._terms.clear()
         subscription = self._by_filter.pop(filter, None)
         if subscription is None:
@@ -141,7 +140,7 @@ class Subscriptions:
         return subscription
 
     def has_key(self, binding_key: str, is_acknowledged: bool) -> bool:
-        """Whether some subscription that is not shared has this binding key, and QoS 0 or one above it."""
+        """Return whether a non-shared subscription has this binding key and kind of QoS: 0, or above 0."""
         if self._index is not None:
             return any(bool(terms.qos) is is_acknowledged for terms in self._index.at(binding_key))
         return any(
@@ -150,15 +149,15 @@ class Subscriptions:
         )
 
     def terms(self, routing_key: str) -> Terms | None:
-        """Return on which terms a message is delivered; ``None`` when no subscription matches its key."""
+        """Return the terms of a message; ``None`` when no subscription matches its key."""
         terms = self._terms.get(routing_key, _UNKNOWN)
         return self._learn(routing_key) if terms is _UNKNOWN else terms
 
     def terms_of_a_match(self, routing_key: str) -> Terms | None:
-        """Return the same of a message that some subscription matches, as do all that a binding brought.
+        """Return the terms of a message that some subscription is known to match, because a binding routed it.
 
-        Those that match a pattern of the exchange's need not match that of a subscription if they are the server's
-        (``may_match``), so these are looked up nevertheless.
+        Topics of the server are matched nevertheless: a pattern that matches them in the exchange may not match in MQTT
+        (``may_match``).
         """
         if self._alike is not None and not routing_key.startswith("$"):
             return self._alike
@@ -175,7 +174,7 @@ class Subscriptions:
         return terms
 
     def _make_index(self) -> TopicTrie[str, Terms]:
-        """Return the terms of all subscriptions that are not shared, by their words."""
+        """Return the terms of all non-shared subscriptions, by filter."""
         index = self._index = TopicTrie[str, Terms]()
         for subscription in self._by_filter.values():
             if not subscription.group:
@@ -184,13 +183,13 @@ class Subscriptions:
 
 
 def is_pattern(binding_key: str) -> bool:
-    """Whether a binding key holds a word that stands for others."""
+    """Return whether a binding key contains a wildcard."""
     return ("*" in binding_key or "#" in binding_key) and not {"*", "#"}.isdisjoint(binding_key.split("."))
 
 
 def may_match(binding_key: str, routing_key: str) -> bool:
-    """Whether a key that the pattern fits is meant by it: none that starts with ``$`` if it starts with a wildcard.
+    """Return whether a matching key counts as a match: one with ``$`` does not if the pattern starts with a wildcard.
 
-    Topics of the server are seen only by those who ask for them (MQTT-4.7.2-1).
+    Wildcards do not match topics of the server (MQTT-4.7.2-1).
     """
     return routing_key[:1] != "$" or binding_key[:1] not in ("*", "#")

@@ -1,4 +1,4 @@
-"""What clients wanted published should they vanish, where it may wait whether they come back (MQTT 5.0, 3.1.3.2.2)."""
+"""MQTT wills: messages published when a client disconnects unexpectedly, perhaps after a delay (3.1.3.2.2)."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class Wills:
-    """Owns the wills of one virtual host that wait. ``publish(message, is_retained)`` is called when one is due.
+    """Owns the delayed wills of one virtual host; calls ``publish(message, is_retained)`` when one is due.
 
-    They survive restarts: one that fell due meanwhile is published at the start.
+    They survive restarts: a will that became due meanwhile is published at the start.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Wills:
         return len(self._waiting)
 
     def leave(self, client_id: str, message: Message, is_retained: bool, delay_s: float) -> None:
-        """Publish a will now, or later unless the client comes back before."""
+        """Publish a will now, or after a delay unless the client reconnects."""
         if delay_s <= 0:
             self._publish(message, is_retained)
             return
@@ -54,24 +54,24 @@ class Wills:
         self._wait(client_id, message, is_retained, delay_s)
 
     def cancel(self, client_id: str) -> None:
-        """Forget a client's will: it came back (MQTT-3.1.3-9)."""
+        """Cancel a client's will, because it reconnected (MQTT-3.1.3-9)."""
         self._take(client_id)
 
     def hurry(self, client_id: str) -> None:
-        """Publish a client's will now if one waits: its session ends."""
+        """Publish a client's delayed will now, because its session ends."""
         taken = self._take(client_id)
         if taken is not None:
             self._publish(*taken)
 
     def install(self, record: WillRecord) -> None:
-        """Bring a will back that was waiting."""
+        """Restore a delayed will."""
         header = self._journal.formats[record.header_format].header(record.header)
         message = Message(record.exchange, record.routing_key, header, record.body)
         delay_s = max(0.0, (record.due_at_ms - self._clock.wall_ms()) / 1000)
         self._wait(record.client_id, message, record.is_retained, delay_s)
 
     def erase(self) -> None:
-        """Forget all of them: the virtual host goes."""
+        """Remove all of them: the virtual host is deleted."""
         for client_id in list(self._waiting):
             self._take(client_id)
 

@@ -1,4 +1,7 @@
-"""Many messages published as one: in one turn, so that a crash leaves all of them or none, and only if all can go."""
+"""Atomic publishing of several messages.
+
+All are published in one turn, so that a crash keeps all or none, and only if all are routable.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What became of a batch: how many messages queues took, had no queue, or were refused by one that is full."""
+    """The outcome of a batch: numbers of messages that were enqueued, unroutable, or rejected by a full queue."""
 
     taken: int
     unrouted: int
@@ -31,11 +34,11 @@ def publish_batch(
     instead: Exchange | None = None,
     origin: "Origin | None" = None,
 ) -> Published:
-    """Publish messages in order, in this turn. Call it once everything that could be wrong with them was looked at.
+    """Publish messages in order, in this turn; the caller has validated them.
 
-    Those that reach no queue go to the exchange ``instead``, or nowhere if they ``may_drop``.
+    Unroutable messages go to the exchange ``instead``; they are dropped only if ``may_drop``.
 
-    :raises PreconditionFailed: for the first of them that may not; nothing was published then.
+    :raises PreconditionFailed: when a message is unroutable and may not be dropped; nothing was published then.
     """
     ways = [_way(vhost, exchange, message, may_drop, instead) for exchange, message in messages]
     counts = dict.fromkeys(Verdict, 0)

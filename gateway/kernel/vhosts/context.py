@@ -1,4 +1,4 @@
-"""What the parts of one virtual host have in common: what it is said to be, and the ways out of it."""
+"""Dependencies shared by the parts of one virtual host."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class VhostContext:
-    """Shared by the exchanges and the queues of one virtual host. ``record`` is replaced as the operator amends it."""
+    """Dependencies of the exchanges and the queues of one virtual host. ``record`` is replaced when it is updated."""
 
     record: "VhostRecord"
     journal: "Journal"

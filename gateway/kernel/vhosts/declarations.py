@@ -1,7 +1,6 @@
-"""What somebody asks an exchange or a queue to be: whether that makes sense, and whether it is what is there already.
+"""Declarations of exchanges and queues: validation, and comparison with an existing entity.
 
-A declaration is a value. It is checked in the order in which RabbitMQ checks, so that what is wrong in two ways is
-refused for the same reason.
+Checks run in the same order as in RabbitMQ, so that a declaration with two faults is refused for the same reason.
 """
 
 from dataclasses import dataclass, field, replace
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeDeclaration:
-    """What an exchange is to be."""
+    """The declared properties of an exchange."""
 
     vhost_name: str
     name: str
@@ -40,14 +39,14 @@ class ExchangeDeclaration:
 
     @property
     def entity(self) -> str:
-        """What is declared, as refusals call it."""
+        """The declared entity, as error texts name it."""
         return f"exchange '{self.name}' in vhost '{self.vhost_name}'"
 
     def require_new(self) -> None:
-        """Refuse what no new exchange may be.
+        """Validate the properties of a new exchange.
 
         :raises AccessRefused: when the name is reserved.
-        :raises PreconditionFailed: when the name is too long, or an argument makes no sense.
+        :raises PreconditionFailed: when the name is too long, or an argument is invalid.
         """
         require_free("exchange", self.name)
         require_name("exchange", self.name)
@@ -61,7 +60,7 @@ class ExchangeDeclaration:
         require_valid_interceptor(self.type, self.arguments)
 
     def require_equivalent(self, exchange: "Exchange") -> None:
-        """Refuse an exchange that has other properties (R10). :raises PreconditionFailed: naming the first."""
+        """Compare with an existing exchange (R10). :raises PreconditionFailed: naming the first difference."""
         require_equal(self.entity, "type", self.type, exchange.type_name)
         require_equal(self.entity, "durable", self.is_durable, exchange.is_durable)
         require_equal(self.entity, "auto_delete", self.is_auto_delete, exchange.is_auto_delete)
@@ -71,9 +70,10 @@ class ExchangeDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class QueueDeclaration:
-    """What a queue is to be. ``owner`` makes it exclusive; ``claimant`` is the connection that asks, exclusive or not.
+    """The declared properties of a queue.
 
-    A name that the broker made up may be a reserved one: ``is_server_named``. A new queue counts for the ``user``.
+    ``owner`` makes it exclusive; ``claimant`` is the connection that declares it, exclusive or not. Reserved names are
+    allowed for a name that the broker generated (``is_server_named``). A new queue counts for ``user``.
     """
 
     vhost_name: str
@@ -88,29 +88,29 @@ class QueueDeclaration:
 
     @property
     def entity(self) -> str:
-        """What is declared, as refusals call it."""
+        """The declared entity, as error texts name it."""
         return f"queue '{self.name}' in vhost '{self.vhost_name}'"
 
     @property
     def survives(self) -> bool:
-        """Whether the queue survives a restart: an exclusive one goes with its connection (R31)."""
+        """Whether the queue survives a restart: an exclusive one is deleted with its connection (R31)."""
         return self.is_durable and self.owner is None
 
     def typed(self, default: str) -> Self:
-        """Return it with the type that it does not name: the default one, where such a queue can be of that type.
+        """Return the declaration with the default type if it names none and can have that type.
 
-        As in RabbitMQ, only a queue that outlives its declarer can be a quorum queue or a stream; any other becomes
-        classic, which is what a queue without a type is (rabbit_amqqueue: augment_declare_args).
+        As in RabbitMQ, only a queue that outlives its connection can be a quorum queue or a stream; any other is
+        classic (rabbit_amqqueue: augment_declare_args).
         """
         if default == "classic" or "x-queue-type" in self.arguments or self.is_auto_delete or not self.survives:
             return self
         return replace(self, arguments={**self.arguments, "x-queue-type": default})
 
     def require_new(self) -> None:
-        """Refuse what no new queue may be.
+        """Validate the properties of a new queue.
 
         :raises AccessRefused: when the name is reserved.
-        :raises PreconditionFailed: when the name is too long, or an argument makes no sense.
+        :raises PreconditionFailed: when the name is too long, or an argument is invalid.
         """
         if not self.is_server_named:
             require_free("queue", self.name)
@@ -125,10 +125,10 @@ class QueueDeclaration:
         )
 
     def require_equivalent(self, queue: "Queue") -> None:
-        """Refuse a queue that is another's, or has other properties.
+        """Compare with an existing queue.
 
-        :raises ResourceLocked: when exclusiveness or its owner differ (R31).
-        :raises PreconditionFailed: naming the first other property (R10).
+        :raises ResourceLocked: when it has another owner, or only one of both is exclusive (R31).
+        :raises PreconditionFailed: naming the first difference (R10).
         """
         queue.require_owner(self.claimant or self.owner)
         if (self.owner is None) != (queue.owner is None):

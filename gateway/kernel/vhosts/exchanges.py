@@ -1,4 +1,4 @@
-"""All exchanges of a virtual host: declared, built, deleted."""
+"""The exchanges of a virtual host."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from gateway.kernel.routing.exchange_type import ExchangeFactory, ExchangeType, ExchangeTypes
     from gateway.kernel.vhosts.declarations import ExchangeDeclaration
 
-#: What every exchange type has.
+#: The methods that every exchange type must have.
 _METHODS: Final = ("bind", "unbind", "route")
 
 
 class Exchanges:
-    """Owns the exchanges of one virtual host, and keeps the durable ones in the store.
+    """Declares, builds and deletes the exchanges of one virtual host, and stores the durable ones.
 
-    ``departed`` is called after each that goes, so that publishers look theirs up again.
+    ``departed`` is called after each deletion, so that publishers look up their exchange again.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class Exchanges:
             self.install(record, is_durable=True)
 
     def factory(self, type: str, arguments: Arguments) -> "ExchangeFactory":
-        """Return what makes the routing of an exchange type. :raises CommandInvalid: when no plugin supplies it."""
+        """Return the factory of an exchange type. :raises CommandInvalid: when no plugin supplies it."""
         return factory_of(self._types, type, arguments)
 
     def declare(self, declaration: "ExchangeDeclaration") -> Exchange:
-        """Return the exchange that is declared, made now if need be; raises as ``VirtualHost.declare_exchange``."""
+        """Return the declared exchange; create it if needed. Raises as ``VirtualHost.declare_exchange`` does."""
         self.factory(declaration.type, declaration.arguments)
         exchange = self._exchange_by_name.get(declaration.name)
         if exchange is not None:
@@ -72,18 +72,18 @@ class Exchanges:
         return self._place(record, type, bool(getattr(factory, "routes_by_key", False)), is_durable=is_durable)
 
     def restore(self, record: ExchangeRecord) -> Exchange:
-        """Build a durable exchange of an earlier run; it is inert when its type cannot be had any more."""
+        """Build a stored exchange; it is inert when its type is unavailable."""
         try:
             return self.install(record, is_durable=True)
         except Refused as refusal:
-            reason = f"{refusal}; mend or enable the plugin that supplies the type and restart, or delete the exchange"
+            reason = f"{refusal}; repair or enable the plugin that supplies it and restart, or delete the exchange"
             exchange = self._place(record, InertType(), False, is_durable=True, inert_reason=reason)
             details = {"type": record.type, "reason": exchange.inert_reason}
             self._context.events.emit(Event("exchange.inert", record.vhost, record.name, details))
             return exchange
 
     def _type_from(self, factory: "ExchangeFactory", record: ExchangeRecord) -> "ExchangeType":
-        """Return the routing of one exchange. :raises PreconditionFailed: when the factory refuses or fails."""
+        """Return an instance of the exchange type. :raises PreconditionFailed: when the factory refuses or fails."""
         try:
             type = factory(record.arguments)
             missing = [method for method in _METHODS if not callable(getattr(type, method, None))]
@@ -91,7 +91,7 @@ class Exchanges:
                 raise BadAnswer(f"the factory returned {shown(type)}, which has no {missing[0]}()")
         except Refused:
             raise
-        except BaseException as error:  # foreign code: the declaration is refused, and nothing else is disturbed
+        except BaseException as error:  # plugin code: only this declaration fails
             faults = self._context.faults
             faults.contain_in_type("declare", error, record.vhost, record.name, record.type, factory)
             failed = f"exchange type '{record.type}' failed to make exchange '{record.name}': {described(error)}"
@@ -107,7 +107,7 @@ class Exchanges:
         is_durable: bool,
         inert_reason: str = "",
     ) -> Exchange:
-        """Give an exchange its place in the virtual host."""
+        """Build an exchange and add it to the virtual host."""
         exchange = Exchange(
             self._context.vhost_name,
             record.name,
@@ -134,8 +134,9 @@ class Exchanges:
         return exchange
 
     def delete(self, name: str, *, if_unused: bool = False) -> bool:
-        """Delete an exchange with its bindings; return whether there was one. Very many bindings go first, in slices.
+        """Delete an exchange with its bindings; return whether it existed.
 
+        Large numbers of bindings are removed first, in slices.
         :raises AccessRefused: for the default exchange and those of the system.
         :raises PreconditionFailed: when it must be unused and is not.
         """
@@ -149,9 +150,9 @@ class Exchanges:
         return True
 
     def deleting(self, name: str, *, if_unused: bool = False) -> Iterator[None]:
-        """Return the steps in which an exchange and its bindings are deleted; raises as ``delete`` does.
+        """Return the steps that delete an exchange and its bindings; raises as ``delete`` does.
 
-        It is there until its last binding is gone.
+        The exchange exists until its last binding is removed.
         """
         exchange = self._deletable(name, if_unused)
         return iter(()) if exchange is None else self._deleting(exchange)
@@ -162,7 +163,7 @@ class Exchanges:
             self._remove(exchange)
 
     def _deletable(self, name: str, if_unused: bool) -> Exchange | None:
-        """Return the exchange of this name, if there is one and it may be deleted."""
+        """Return the exchange of this name, if it exists and may be deleted."""
         require_not_default(name)
         vhost_name = self._context.vhost_name
         if name.startswith(RESERVED_PREFIX):
@@ -173,13 +174,13 @@ class Exchanges:
         return exchange
 
     def deleting_all(self) -> Iterator[None]:
-        """Return the steps in which every exchange is deleted, those of the system too: the virtual host goes."""
+        """Return the steps that delete every exchange, predeclared ones too: the virtual host is deleted."""
         for exchange in list(self._exchange_by_name.values()):
             yield from self._deleting(exchange)
             yield
 
     def _make(self, declaration: "ExchangeDeclaration") -> Exchange:
-        """Build a new exchange and keep it."""
+        """Create and store a new exchange."""
         keeps_messages = declaration.is_durable and holds_messages(declaration.type)
         record = ExchangeRecord(
             declaration.vhost_name,
@@ -198,13 +199,13 @@ class Exchanges:
         return exchange
 
     def _remove(self, exchange: Exchange) -> None:
-        """Remove an exchange with its bindings, which may take others along that have none left (R28)."""
+        """Remove an exchange with its bindings, and auto-delete exchanges that lose their last binding (R28)."""
         context = self._context
         if self._exchange_by_name.pop(exchange.name, None) is None:
             return
         self._departed()
         bindings = context.bindings.of(exchange) + context.bindings.to(exchange)
-        for binding in dict.fromkeys(bindings):  # one may lead to itself
+        for binding in dict.fromkeys(bindings):  # an exchange may be bound to itself
             context.bindings.remove(binding)
         context.router.forget()
         context.policy_applier.unfit_exchange(exchange)
@@ -215,17 +216,17 @@ class Exchanges:
         context.events.emit(Event("exchange.deleted", context.vhost_name, exchange.name))
 
     def _let_go(self, exchange: Exchange, message: Message) -> None:
-        """Route a message that an exchange held back."""
+        """Route a message whose delay is over."""
         route = self._context.router.route_past_interceptor(exchange, message)
         for queue in route.queues:
             queue.holding_back().arrive(message)
         for archive in route.archives:
-            if archive is not exchange.archive:  # which kept it when it came
+            if archive is not exchange.archive:  # which took it when it arrived
                 archive.keep(message)
 
 
 def factory_of(types: "ExchangeTypes", type: str, arguments: Arguments) -> "ExchangeFactory":
-    """Return what makes the routing of an exchange type. :raises CommandInvalid: when no plugin supplies it."""
+    """Return the factory of an exchange type. :raises CommandInvalid: when no plugin supplies it."""
     factory = types.get(routing_type(type, arguments))
     if factory is None:
         raise CommandInvalid(f"unknown exchange type '{type}'" if type else "invalid exchange type ''")

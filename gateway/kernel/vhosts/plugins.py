@@ -1,4 +1,4 @@
-"""What the plugins of a virtual host supply to the kernel: exchange types and tracers."""
+"""The interface of a virtual host's plugins to the kernel: exchange types and tracers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
@@ -10,21 +10,21 @@ from gateway.kernel.vhosts.traced_vhost import VhostTracingScope
 
 
 class VhostPlugins(Protocol):
-    """What the plugins that a virtual host enables supply to the kernel."""
+    """Exchange types and tracers of the plugins that a virtual host enables."""
 
     @property
     def exchange_types(self) -> ExchangeTypes:
-        """Exchange type name to factory."""
+        """Factories by exchange type."""
         ...
 
     def plugin_of(self, part: object) -> str:
-        """Return the plugin that supplies an exchange type, by its name, or an object; ``""`` where none does."""
+        """Return the plugin that supplies an exchange type, by its name, or an object; ``""`` if none does."""
         ...
 
     def tracers(self, vhost: VhostTracingScope) -> Sequence[Tracer]:
-        """Return new tracers for a virtual host; asked once, when it starts."""
+        """Return new tracers for a virtual host; called once, when it starts."""
         ...
 
 
 Plugins: TypeAlias = Callable[[str, Mapping[str, Mapping[str, Value]]], VhostPlugins]
-"""Asked once per virtual host that starts: its name and what it enables, to its view."""
+"""Called once per virtual host that starts, with its name and the settings of its enabled plugins."""

@@ -1,4 +1,4 @@
-"""What the operator of a node decided for the queues of all its virtual hosts."""
+"""Node-wide settings for queues."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -12,13 +12,12 @@ QUEUE_TYPES: Final = ("classic", "quorum", "stream")
 
 @dataclass(frozen=True, slots=True)
 class QueueRules:
-    """Rules that queues are declared and built by.
+    """Settings for declaring and building queues.
 
-    ``resident_messages`` is how many messages of a queue stay in memory in any case, ``reserve`` how many bytes all
-    queues share for others. ``default_type`` is what a queue becomes that is declared without a type in a virtual host
-    that has no default of its own. ``segment_size`` is when the segment of a stream is complete that is not told
-    another size, in bytes. The limits are those of each virtual host, and of exclusive queues for each connection; 0 is
-    none.
+    ``resident_messages`` is the number of messages of a queue that always stay in memory, ``reserve`` the bytes that
+    all queues share for more. ``default_type`` is the queue type where neither the declaration nor the virtual host
+    sets one. ``segment_size`` is the default segment size of streams in bytes. The limits apply to each virtual host,
+    that on exclusive queues to each connection; 0 is no limit.
     """
 
     resident_messages: int = RESIDENT_MESSAGES
@@ -34,6 +33,6 @@ class QueueRules:
 
 
 def require_known_type(name: str) -> None:
-    """Refuse a default type that no queue can have; empty is none. :raises PreconditionFailed: naming it."""
+    """Validate a default queue type; empty is none. :raises PreconditionFailed: when it is unknown."""
     if name and name not in QUEUE_TYPES:
         raise PreconditionFailed(f"unsupported default queue type '{name}'")

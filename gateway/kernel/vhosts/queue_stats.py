@@ -1,8 +1,7 @@
-"""What a queue holds, counted when somebody asks: how much is in memory, how much survives a restart.
+"""Statistics of a queue, computed on request: messages and bytes in memory and on disk.
 
-The kernel counts no more for each message than it needs itself. The rest is found by going through the messages in
-memory, some tens of thousands at most (0.1 µs each), and the columns of those that are not, some two microseconds for
-500 of them.
+The kernel maintains few counters per message. The rest is computed from the messages in memory, some tens of thousands
+at most (0.1 µs each), and the columns of paged segments, some two microseconds for 500 messages.
 """
 
 from collections.abc import Iterator
@@ -22,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """The messages of one queue at one moment. Messages that are held back do not count.
+    """The messages of one queue at one moment, without delayed ones.
 
-    ``persistent`` are those the store keeps over a restart, ready and unsettled. What consumers hold is in memory.
-    ``head_timestamp_s`` is what the publisher of the oldest ready message wrote into its ``timestamp``, in seconds of
-    Unix time; ``None`` if that is nothing, or the message is not in memory.
+    ``persistent`` are those that survive a restart, ready and unacknowledged. Unacknowledged messages are in memory.
+    ``head_timestamp_s`` is the ``timestamp`` property of the oldest ready message, in seconds of Unix time; ``None`` if
+    it has none or is not in memory.
     """
 
     ready: Weight
@@ -37,22 +36,22 @@ class QueueStats:
 
     @property
     def all(self) -> Weight:
-        """Everything there is."""
+        """All messages."""
         return self.ready + self.unsettled
 
     @property
     def in_memory(self) -> Weight:
-        """What is in memory."""
+        """The messages in memory."""
         return self.ready_in_memory + self.unsettled
 
     @property
     def paged_out(self) -> Weight:
-        """What waits outside of memory."""
+        """The messages that are only on disk."""
         return Weight(self.ready.count - self.ready_in_memory.count, self.ready.bytes - self.ready_in_memory.bytes)
 
 
 def census_of(queue: "Queue") -> QueueStats:
-    """Count the messages of a queue. Those of a stream are all in the store, whoever reads them."""
+    """Compute the statistics of a queue. All messages of a stream are in the store."""
     if isinstance(queue, Stream):
         kept = Weight(len(queue), queue.size_bytes)
         return QueueStats(kept, Weight(), Weight(), kept, head_timestamp_s=None)
@@ -71,13 +70,13 @@ def census_of(queue: "Queue") -> QueueStats:
 
 
 def weight_of(entries: "Iterator[QueuedMessage] | list[QueuedMessage]") -> Weight:
-    """Weigh messages that are in memory."""
+    """Return number and size of messages in memory."""
     sizes = [len(entry.message.body) for entry in entries]
     return Weight(len(sizes), sum(sizes))
 
 
 def durable_in(segment: "PagedSegment") -> Weight:
-    """Weigh what the store keeps of a segment over a restart: nearly always all of it, or nothing."""
+    """Return number and size of the persistent messages of a segment: nearly always all of them, or none."""
     flags = segment.flags.tobytes()
     count = len(flags) - flags.count(0) - flags.count(REDELIVERED)
     if count in (0, len(flags)):

@@ -1,4 +1,4 @@
-"""All queues of a virtual host: declared, built, deleted."""
+"""The queues of a virtual host."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 class Queues:
-    """Owns the queues of one virtual host, and keeps in the store those that survive a restart.
+    """Declares, builds and deletes the queues of one virtual host, and stores those that survive a restart.
 
-    What goes through a queue that is deleted stays counted in ``traffic``. The ``reserve`` is that of the whole node.
+    ``traffic`` keeps the counts of deleted queues. All virtual hosts share the ``reserve``.
     """
 
     def __init__(
@@ -50,21 +50,21 @@ class Queues:
         self._reserve = reserve
         self._consumers = ConsumerTally(context.users.consumers)
         self._exclusive: dict[object, dict[Queue, None]] = {}
-        self._departed: set[object] = set()  # whose queues are being deleted
-        self._deletions: dict[Queue, Iterator[None]] = {}  # under way
+        self._departed: set[object] = set()  # owners whose queues are being deleted
+        self._deletions: dict[Queue, Iterator[None]] = {}  # in progress
         self._reading_round = ReadScheduler(context.journal.clock)
 
     @property
     def default_type(self) -> str:
-        """What a queue becomes that is declared without a type: as its virtual host says, else as the node does."""
+        """The type of a queue declared without one: the virtual host's default, else the node's."""
         return self._context.record.default_queue_type or self.rules.default_type
 
     def declare(self, declaration: "QueueDeclaration") -> Queue:
-        """Return the queue that is declared, made now if need be; raises as ``VirtualHost.declare_queue`` does."""
+        """Return the declared queue; create it if needed. Raises as ``VirtualHost.declare_queue`` does."""
         declaration = declaration.typed(self.default_type)
         queue = self._queue_by_name.get(declaration.name)
         if queue is not None and (queue.owner in self._departed or queue in self._deletions):
-            for _ in self.deleting(queue):  # who can wait did so before, with ``deletion_of``
+            for _ in self.deleting(queue):  # callers that can wait use ``deletion_of`` first
                 pass
             queue = None
         if queue is not None:
@@ -76,7 +76,7 @@ class Queues:
         return self._make(declaration)
 
     def install(self, record: QueueRecord, *, is_durable: bool, owner: object | None = None) -> Queue:
-        """Build a queue from its record, live and in recovery alike."""
+        """Build a queue from its record, live or in recovery."""
         is_stream = record.arguments.get("x-queue-type") == "stream"
         queue = self._stream(record) if is_stream else self._queue(record, is_durable, owner)
         queue.consumer_tally = self._consumers
@@ -117,13 +117,13 @@ class Queues:
         )
 
     def rest(self) -> None:
-        """Put down what streams would otherwise put down a little later: the node stops."""
+        """Flush the stream offsets that are written with a delay: the node stops."""
         for queue in self._queue_by_name.values():
             if isinstance(queue, Stream):
                 queue.tracking.flush()
 
     def delete(self, queue: Queue, *, if_unused: bool = False, if_empty: bool = False) -> int:
-        """Delete a queue with its messages, bindings and consumers; return how many messages waited.
+        """Delete a queue with its messages, bindings and consumers; return the number of ready messages.
 
         :raises PreconditionFailed: when it must be unused or empty and is not.
         """
@@ -140,18 +140,18 @@ class Queues:
         return len(queue)
 
     def deleting(self, queue: Queue) -> Iterator[None]:
-        """Return the steps in which a queue is deleted that may be.
+        """Return the steps that delete a queue.
 
-        It keeps its name until its last binding is gone, but counts as not found. Several may take these steps at once.
+        It keeps its name until its last binding is removed, but counts as not found. Several callers may run the steps.
         """
         if queue not in self._deletions and not queue.is_deleted:
             self._deletions[queue] = self._deleting(queue)
         return self.deletion_of(queue.name)
 
     def deletion_of(self, name: str) -> Iterator[None]:
-        """Return the steps to take before a queue of this name can be made; none where none is being deleted.
+        """Return the steps to run before a queue of this name can be created; none if none is being deleted.
 
-        The work is shared: it is done once, however many take the steps, and goes on if one of them does not.
+        The work is shared: it is done once for all callers, and continues if one of them stops.
         """
         queue = self._queue_by_name.get(name)
         if queue is not None and queue in self._deletions:
@@ -159,7 +159,7 @@ class Queues:
                 yield
 
     def is_being_deleted(self, name: str) -> bool:
-        """Whether the deletion of a queue of this name is under way."""
+        """Return whether a queue of this name is being deleted."""
         return bool(self._deletions) and self._queue_by_name.get(name) in self._deletions
 
     def _deleting(self, queue: Queue) -> Iterator[None]:
@@ -171,14 +171,14 @@ class Queues:
             self._deletions.pop(queue, None)
 
     def deleting_all(self) -> Iterator[None]:
-        """Return the steps in which every queue is deleted: the virtual host goes."""
+        """Return the steps that delete every queue: the virtual host is deleted."""
         for queue in list(self._queue_by_name.values()):
             yield from self.deleting(queue)
             yield
 
     def release(self, owner: object) -> None:
-        """Delete the exclusive queues of a connection that is gone, durable or not (R31); many go in slices."""
-        if owner in self._exclusive:  # an owner whose queues were deleted one by one is forgotten, too
+        """Delete the exclusive queues of a closed connection, durable or not (R31); many are deleted in slices."""
+        if owner in self._exclusive:  # also if its queues were deleted one by one
             self._context.journal.clock.background.add(self._releasing(owner))
 
     def _releasing(self, owner: object) -> Iterator[None]:
@@ -193,10 +193,10 @@ class Queues:
             self._exclusive.pop(owner, None)
 
     def _require_admission(self, declaration: "QueueDeclaration") -> None:
-        """Refuse a new queue that the operator does not want.
+        """Check whether a new queue is permitted.
 
         :raises InternalError: as RabbitMQ does, when it is transient and such queues are not permitted.
-        :raises PreconditionFailed: when the virtual host has as many as it may.
+        :raises PreconditionFailed: when a limit on queues is reached.
         """
         require_permitted(declaration, self.rules)
         limits = self._context.record.limits
@@ -209,10 +209,10 @@ class Queues:
         self._context.users.queues.require_room(declaration.user, f"cannot declare queue '{name}'")
 
     def require_room_for_consumer(self, on_channel: int, user: str) -> None:
-        """Refuse a consumer of a channel that has some already.
+        """Check the limits before a channel adds a consumer.
 
-        :raises NotAllowed: when the channel has as many as it may.
-        :raises PreconditionFailed: when the virtual host or the user has as many as it may.
+        :raises NotAllowed: when the channel has reached its limit.
+        :raises PreconditionFailed: when the virtual host or the user has reached its limit.
         """
         limits, rules = self._context.record.limits, self.rules
         most = rules.max_consumers_per_channel
@@ -222,13 +222,13 @@ class Queues:
         self._context.users.consumers.require_room(user, "cannot consume")
 
     def require_room_for_binding(self, user: str) -> None:
-        """Refuse a new binding. :raises PreconditionFailed: when the virtual host or the user has as many as it may."""
+        """Check the limits before a binding is added. :raises PreconditionFailed: at the limit of the vhost or user."""
         limits, bindings = self._context.record.limits, self._context.bindings
         require_room_for_binding(self._context.vhost_name, limits, bindings.count, self.rules.max_bindings)
         self._context.users.bindings.require_room(user, "cannot bind")
 
     def _make(self, declaration: "QueueDeclaration") -> Queue:
-        """Build a new queue, keep it, and tell who listens."""
+        """Create and store a new queue, and emit its event."""
         record = QueueRecord(
             declaration.vhost_name,
             declaration.name,
@@ -268,6 +268,7 @@ class Queues:
 
 
 def require_permitted(declaration: "QueueDeclaration", rules: QueueRules) -> None:
-    """Refuse a transient queue where they are not permitted. :raises InternalError: as RabbitMQ does."""
+    """Check whether transient queues are permitted. :raises InternalError: as RabbitMQ does."""
     if not (declaration.is_durable or declaration.owner is not None or rules.permits_transient):
-        raise InternalError(f"transient non-exclusive queues are not permitted: queue '{declaration.name}' is neither")
+        queue = f"queue '{declaration.name}' is neither durable nor exclusive"
+        raise InternalError(f"transient non-exclusive queues are not permitted: {queue}")

@@ -1,4 +1,4 @@
-"""The part of a virtual host that tracers may use: its name, and publishing into it."""
+"""The interface of a virtual host to its tracers: its name, and publishing."""
 
 from collections.abc import Callable
 
@@ -8,9 +8,9 @@ from gateway.kernel.messages.native_header import plain_header
 
 
 class VhostTracingScope:
-    """The virtual host ``name`` on ``node`` as its tracers see it.
+    """The virtual host ``name`` on ``node``, for its tracers.
 
-    ``publish`` takes the name of an exchange and a message, and drops the message when there is no such exchange.
+    ``publish`` takes the name of an exchange and a message, and drops the message when the exchange does not exist.
     """
 
     def __init__(self, name: str, node: str, publish: Callable[[str, Message], None]) -> None:
@@ -19,9 +19,9 @@ class VhostTracingScope:
         self._publish = publish
 
     def publish(self, exchange: str, routing_key: str, properties: Properties, body: bytes) -> None:
-        """Publish a message of the tracer; it is dropped when the exchange does not exist, and it is not traced.
+        """Publish a message of a tracer, without tracing it; drop it when the exchange does not exist.
 
-        A routing key is cut to the length that a record can hold: it may contain a long name of an exchange or queue.
+        The routing key is cut to the maximum length of a record, because it may contain a long queue or exchange name.
         """
         routing_key = routing_key.encode()[:LONGEST_NAME].decode(errors="ignore")
         self._publish(exchange, Message(exchange, routing_key, plain_header(properties), body))

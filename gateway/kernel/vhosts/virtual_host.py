@@ -1,4 +1,4 @@
-"""A closed world of exchanges, queues and bindings, and the operations on it that every protocol shares."""
+"""A virtual host: exchanges, queues, bindings and sessions, and the operations on them that all protocols share."""
 
 from collections.abc import Callable
 from enum import Enum, auto
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(Enum):
-    """What became of a publish: some queue took it, none was bound, or one that was refused it (R66, R67)."""
+    """The outcome of a publish: enqueued, without a route, or rejected by some queue (R66, R67)."""
 
     TAKEN = auto()
     UNROUTED = auto()
@@ -55,11 +55,11 @@ class Verdict(Enum):
 
 
 class VirtualHost:
-    """The door to one virtual host. Its ``exchanges``, ``queues`` and ``bindings`` own what their names say.
+    """One virtual host: the interface of the protocols to its ``exchanges``, ``queues`` and ``bindings``.
 
-    ``version`` rises when an exchange or a permission changes, so that publishers look both up again. ``policies`` are
-    changed through the broker; ``policy_applier`` applies them. ``tracing`` is ``None`` while nobody watches,
-    ``archiving`` while nothing is kept for good.
+    ``version`` grows when an exchange or a permission changes, so that publishers look both up again. ``policies`` are
+    changed through the broker; ``policy_applier`` applies them. ``tracing`` and ``archiving`` are ``None`` while not in
+    use.
     """
 
     def __init__(
@@ -127,11 +127,11 @@ class VirtualHost:
 
     @property
     def record(self) -> VhostRecord:
-        """What its operator says of it."""
+        """The virtual host's record."""
         return self._context.record
 
     def amend(self, record: VhostRecord) -> None:
-        """Let its operator say something else of it."""
+        """Replace the virtual host's record."""
         self._context.record = record
 
     def _archives_changed(self) -> None:
@@ -139,20 +139,20 @@ class VirtualHost:
         self._router.forget()
 
     def outdate(self) -> None:
-        """Make publishers look exchanges and permissions up again."""
+        """Make publishers look up exchanges and permissions again."""
         self.version += 1
 
     # Messages
 
     def publish(self, exchange: Exchange, message: Message, origin: "Origin | None" = None) -> Verdict:
-        """Offer a message to every queue it is routed to. Without an ``origin`` no tracer sees it."""
+        """Offer a message to every queue it is routed to. Without an ``origin`` it is not passed to tracers."""
         route = exchange.routes.get(message.routing_key)
         if route is None or message.header.sender_keys:
             route = self._router.route(exchange, message)
         return self.publish_along(route, message, origin)
 
     def way_of(self, exchange: Exchange, message: Message) -> Route:
-        """Return the queues that a message would be offered to. A type that remembers messages has then seen it."""
+        """Return the route of a message. A deduplicating exchange on the way then counts the message as seen."""
         return self._router.route(exchange, message)
 
     def publish_along(self, route: Route, message: Message, origin: "Origin | None" = None) -> Verdict:
@@ -168,7 +168,7 @@ class VirtualHost:
                 if queue.offer(message) is not None:
                     verdict = Verdict.REFUSED
                     self.deduplication_caches.refused(message)
-            except Exception as error:  # the other queues get the message, its publisher learns that not all did
+            except Exception as error:  # the other queues get the message; its publisher gets a nack
                 self._faults.contain("offer", error, vhost=self.name, subject=queue.name)
                 verdict = Verdict.REFUSED
                 self.deduplication_caches.refused(message)
@@ -182,7 +182,7 @@ class VirtualHost:
         return verdict
 
     def publish_will(self, message: Message, is_retained: bool) -> None:
-        """Publish what a client left behind; without its exchange it is lost."""
+        """Publish a client's will; drop it if its exchange does not exist."""
         exchange = self.exchange_by_name.get(message.exchange)
         if exchange is not None:
             self.publish(exchange, message)
@@ -192,7 +192,7 @@ class VirtualHost:
     # Exchanges
 
     def exchange(self, name: str) -> Exchange:
-        """Return an exchange. :raises NotFound: when there is none of this name."""
+        """Return an exchange. :raises NotFound: when it does not exist."""
         exchange = self.exchange_by_name.get(name)
         if exchange is None:
             raise NotFound(f"no exchange '{name}' in vhost '{self.name}'")
@@ -208,10 +208,10 @@ class VirtualHost:
         is_internal: bool = False,
         arguments: Arguments | None = None,
     ) -> Exchange:
-        """Return the exchange of this name, made now if need be.
+        """Return the exchange of this name; create it if it does not exist.
 
         :raises CommandInvalid: when no plugin of this virtual host supplies the type.
-        :raises AccessRefused: when the name is the default exchange's or reserved.
+        :raises AccessRefused: when the name is empty or reserved.
         :raises PreconditionFailed: when it exists with other properties (R10), or the type refuses the arguments.
         """
         asked = dict(arguments or {})
@@ -220,13 +220,13 @@ class VirtualHost:
         )
 
     def delete_exchange(self, name: str, *, if_unused: bool = False) -> bool:
-        """Delete an exchange with its bindings; return whether there was one. Raises as ``Exchanges.delete`` does."""
+        """Delete an exchange with its bindings; return whether it existed. Raises as ``Exchanges.delete`` does."""
         return self.exchanges.delete(name, if_unused=if_unused)
 
     # Queues
 
     def queue(self, name: str) -> Queue:
-        """Return a queue. :raises NotFound: when there is none of this name."""
+        """Return a queue. :raises NotFound: when it does not exist."""
         queue = self.queue_by_name.get(name)
         if queue is None or self.queues.is_being_deleted(name):
             raise NotFound(f"no queue '{name}' in vhost '{self.name}'")
@@ -244,14 +244,13 @@ class VirtualHost:
         claimant: object | None = None,
         user: str = "",
     ) -> Queue:
-        """Return the queue of this name, made now if need be; without a type it gets the virtual host's default.
+        """Return the queue of this name; create it if it does not exist, of the default type if none is named.
 
-        ``owner`` makes it exclusive; ``claimant`` is the connection that asks, exclusive or not. A new queue counts for
-        the ``user``.
+        ``owner`` makes it exclusive; ``claimant`` is the connection that declares it. A new queue counts for ``user``.
 
         :raises AccessRefused: when the name is reserved and ``is_server_named`` does not allow it.
-        :raises ResourceLocked: when exclusiveness or its owner differ (R31).
-        :raises PreconditionFailed: when it exists with other properties or arguments (R10), or may not be made.
+        :raises ResourceLocked: when it has another owner, or only one of both is exclusive (R31).
+        :raises PreconditionFailed: when it exists with other properties or arguments (R10), or is not permitted.
         """
         asked = dict(arguments or {})
         return self.queues.declare(
@@ -261,36 +260,36 @@ class VirtualHost:
         )
 
     def delete_queue(self, queue: Queue, *, if_unused: bool = False, if_empty: bool = False) -> int:
-        """Delete a queue; return how many messages waited. Raises as ``Queues.delete`` does."""
+        """Delete a queue; return the number of ready messages. Raises as ``Queues.delete`` does."""
         count = self.queues.delete(queue, if_unused=if_unused, if_empty=if_empty)
         self.sessions.groups.deleted(queue)
         return count
 
     def delete_queue_if_done(self, queue: Queue) -> None:
-        """Delete an auto-delete queue whose last consumer went (R32), or one that a group left behind."""
+        """Delete an auto-delete queue after its last consumer (R32), or the queue of a group after its last member."""
         is_done = (queue.is_auto_delete and queue.is_unused) or self.sessions.groups.is_over(queue)
         if is_done and not queue.is_deleted:
             self.delete_queue(queue)
 
     def release(self, owner: object) -> None:
-        """Delete the exclusive queues of a connection that is gone."""
+        """Delete the exclusive queues of a closed connection."""
         self.queues.release(owner)
 
     def publish_trace(self, exchange: str, message: Message) -> None:
-        """Publish a message of a tracer, without tracing it; drop it when there is no such exchange."""
+        """Publish a message of a tracer, without tracing it; drop it if the exchange does not exist."""
         target = self.exchange_by_name.get(exchange)
         if target is not None:
             self.publish(target, message)
 
     def open_replies(self, name: str) -> Queue:
-        """Make a place that only the default exchange reaches, for a requester to wait for replies at."""
+        """Create a direct reply-to queue, which is reachable through the default exchange only."""
         queue = Queue(self.name, name, self._context.journal)
         self.reply_queue_by_name[name] = queue
         self._router.forget()
         return queue
 
     def close_replies(self, queue: Queue) -> None:
-        """Forget such a place."""
+        """Remove a direct reply-to queue."""
         del self.reply_queue_by_name[queue.name]
         self._router.forget()
 
@@ -304,10 +303,10 @@ class VirtualHost:
         arguments: Arguments | None = None,
         user: str = "",
     ) -> Binding:
-        """Return the binding that is this rule, made now if need be (R7); a new one counts for the ``user``.
+        """Return the binding with these parameters; create it if it does not exist (R7). A new one counts for ``user``.
 
         :raises AccessRefused: when the source is the default exchange (R18).
-        :raises PreconditionFailed: when the exchange type cannot use the arguments, or key or arguments are too large.
+        :raises PreconditionFailed: when the exchange type refuses the arguments, or key or arguments are too large.
         """
         require_not_default(source.name)
         require_binding_key(routing_key)
@@ -318,7 +317,7 @@ class VirtualHost:
     def unbind(
         self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments | None = None
     ) -> bool:
-        """Remove the binding that is this rule; return whether there was one."""
+        """Remove a binding; return whether it existed."""
         binding = self.bindings.find(source, destination, routing_key, arguments or {})
         if binding is None:
             return False
