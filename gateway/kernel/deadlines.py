@@ -23,7 +23,7 @@ class Deadlines:
         self._at_by_key: dict[str, float] = {}
         self._heap: list[tuple[float, str]] = []
         self._timer: Timer | None = None
-        self._rings_at_s = 0.0
+        self._timer_at_s = 0.0
         self._is_working = False
 
     def __len__(self) -> int:
@@ -38,7 +38,7 @@ class Deadlines:
             heapify(self._heap)
         else:
             heappush(self._heap, (at_s, key))
-        self._wind()
+        self._set_timer()
 
     def drop(self, key: str) -> None:
         """Cancel the deadline of a key; harmless when it has none."""
@@ -47,26 +47,26 @@ class Deadlines:
             self._heap.clear()
             self._stop()
 
-    def _wind(self) -> None:
+    def _set_timer(self) -> None:
         """Set the timer to the first deadline."""
         if self._is_working or not self._heap:
             return
         at_s = self._heap[0][0]
-        if self._timer is not None and self._rings_at_s <= at_s:
+        if self._timer is not None and self._timer_at_s <= at_s:
             return
         self._stop()
-        self._rings_at_s = at_s
-        self._timer = self._clock.call_later(max(0.0, at_s - self._clock.monotonic_s()), self._ring)
+        self._timer_at_s = at_s
+        self._timer = self._clock.call_later(max(0.0, at_s - self._clock.monotonic_s()), self._expire)
 
     def _stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _ring(self) -> None:
+    def _expire(self) -> None:
         self._timer = None
         self._is_working = True
-        self._clock.background.add(self._settle(self._rings_at_s))
+        self._clock.background.add(self._settle(self._timer_at_s))
 
     def _settle(self, rang_at_s: float) -> Iterator[None]:
         """Call ``due`` for each key that is due, and yield after each.
@@ -82,4 +82,4 @@ class Deadlines:
                     yield
         finally:  # if a call raises, the other keys keep their deadlines
             self._is_working = False
-            self._wind()
+            self._set_timer()

@@ -262,7 +262,7 @@ class PeerProtocol(Protocol):
         alarms = self._broker.alarms
         if alarms and self.machine.has_published:
             self.block(alarms.reason)
-        elif self.name in self._broker.archivists.blocked_publishers:
+        elif self.name in self._broker.archive_context.blocked_publishers:
             self.block("the archive is behind")
         elif not alarms:
             self.unblock()
@@ -279,7 +279,7 @@ class PeerProtocol(Protocol):
         must_wait = (
             io.outbox.size > FLOOD
             or (machine.has_published and bool(broker.alarms))
-            or self.name in broker.archivists.blocked_publishers
+            or self.name in broker.archive_context.blocked_publishers
             or (broker.journal.is_backlogged and (machine.has_published or machine.has_unsettled))
         )
         if io.writer is not None:

@@ -206,7 +206,7 @@ class Transactional(Plain):
             finally:
                 journal.close_step(step)
         if late is not None:
-            self._publish_along(late, *held[at])
+            self._publish_to_route(late, *held[at])
             at += 1
         for action in held[at:]:
             self._do(action)
@@ -216,10 +216,10 @@ class Transactional(Plain):
         for index in range(at, min(at + _STEP, len(held))):
             first, second = held[index]
             if isinstance(first, Target) and isinstance(second, Message):
-                route = self._vhost.way_of(first.exchange, second)
+                route = self._vhost.route_of(first.exchange, second)
                 if route.archives or any(isinstance(queue, Stream) for queue in route.queues):
                     return index, route
-                self._publish_along(route, first, second)
+                self._publish_to_route(route, first, second)
             else:
                 self._do(held[index])
         return min(at + _STEP, len(held)), None
@@ -231,8 +231,8 @@ class Transactional(Plain):
         elif isinstance(first, list) and isinstance(second, DeliveryOutcome):
             settle_all(first, second)
 
-    def _publish_along(self, route: Route, target: Target, message: Message) -> None:
-        if self._vhost.publish_along(route, message, self._origin) is Verdict.UNROUTED:
+    def _publish_to_route(self, route: Route, target: Target, message: Message) -> None:
+        if self._vhost.publish_to_route(route, message, self._origin) is Verdict.UNROUTED:
             self._unrouted(target, message)
 
     def rollback(self) -> None:

@@ -30,7 +30,7 @@ class DirectReplyTo:
         if not no_ack:
             raise PreconditionFailed("reply consumer cannot acknowledge")
         name = f"{REPLY_TO}.{self._scope.token()}"
-        self._queue = self._scope.vhost.open_replies(name)
+        self._queue = self._scope.vhost.open_reply_queue(name)
         return self._queue
 
     def close(self, queue: Queue) -> bool:
@@ -47,7 +47,7 @@ class DirectReplyTo:
     def abandon(self) -> None:
         """Take the place away, if there is one."""
         if self._queue is not None:
-            self._scope.vhost.close_replies(self._queue)
+            self._scope.vhost.close_reply_queue(self._queue)
             self._queue = None
 
     def addressed(self, header: Header) -> Header:

@@ -24,7 +24,7 @@ class ArchivingBroker:
         self.worker = IdleWorker()
         self.events: list[Event] = []
         kernel = self.broker.kernel
-        kernel.archivists.rules = ArchiveRules(segment_size=1)
+        kernel.archive_context.rules = ArchiveRules(segment_size=1)
         kernel.events.subscribe(self.events.append)
         self.touched = 0
         ArchiveWriter(kernel, self.worker, tmp_path, self._touch, has_files=has_files)  # type: ignore[arg-type]  # not a WorkerProcess
@@ -109,7 +109,7 @@ def test_a_failed_write_is_retried_and_other_archives_proceed(archiving: Archivi
 
 def test_without_files_a_segment_is_sent_by_pipe_in_parts(tmp_path: Path) -> None:
     archiving = ArchivingBroker(tmp_path, has_files=False)
-    archiving.broker.kernel.archivists.rules = ArchiveRules(segment_size=3 * PART_SIZE)
+    archiving.broker.kernel.archive_context.rules = ArchiveRules(segment_size=3 * PART_SIZE)
     for _ in range(4):
         archive = archiving.publish("orders", bytes(PART_SIZE - 1000))
     parts = []

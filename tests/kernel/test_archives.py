@@ -31,8 +31,8 @@ class Keeping:
 
     def __init__(self, rules: ArchiveRules | None = None, broker: MemoryBroker | None = None) -> None:
         self.broker = broker or MemoryBroker()
-        self.broker.kernel.archivists.rules = rules or ArchiveRules()
-        self.broker.kernel.archivists.on_sealed = lambda archive, segment: self.sealed.append((archive, segment))
+        self.broker.kernel.archive_context.rules = rules or ArchiveRules()
+        self.broker.kernel.archive_context.on_sealed = lambda archive, segment: self.sealed.append((archive, segment))
         self.sealed: list[tuple[Archive, StreamSegment]] = []
         self.events: list[Event] = []
         self.broker.kernel.events.subscribe(self.events.append)
@@ -383,7 +383,7 @@ def full() -> tuple[Keeping, Archive]:
 
 def test_who_publishes_into_a_full_archive_is_held_back_and_nobody_else() -> None:
     keeping, archive = full()
-    held = keeping.broker.kernel.archivists.blocked_publishers
+    held = keeping.broker.kernel.archive_context.blocked_publishers
     assert archive.is_full
     keeping.publish(b"", key="free", origin=OTHER)
     keeping.publish(b"", key="q", origin=None)  # somebody whom nobody can hold back
@@ -395,7 +395,7 @@ def test_who_publishes_into_a_full_archive_is_held_back_and_nobody_else() -> Non
 
 def test_they_go_on_once_half_of_it_is_in_files() -> None:
     keeping, archive = full()
-    held = keeping.broker.kernel.archivists.blocked_publishers
+    held = keeping.broker.kernel.archive_context.blocked_publishers
     keeping.publish(b"")
     told: list[str] = []
     held.on_change = told.append
@@ -415,4 +415,4 @@ def test_a_dead_letter_that_somebody_else_caused_is_nobodys_fault() -> None:
     queue(keeping, "short", max_length=1, dead_letter_exchange="", dead_letter_routing_key="q")
     for _ in range(3):
         vhost.publish(vhost.default_exchange, Message("", "short", header_of(), b""), OTHER)
-    assert "other" not in keeping.broker.kernel.archivists.blocked_publishers
+    assert "other" not in keeping.broker.kernel.archive_context.blocked_publishers

@@ -145,7 +145,7 @@ def test_an_entity_of_an_unknown_kind_stops_the_start(broker: MemoryBroker) -> N
         kind: ClassVar[str] = "novelty"
         name: str
 
-    with pytest.raises(StorageError, match="a record of kind .novelty., which this version does not support"):
+    with pytest.raises(StorageError, match="a record of kind 'novelty', which this version does not support"):
         recover(broker.kernel, [Put(Novelty("n"))])
 
 

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from gateway.kernel.journal.changes import Change, Put, Removed
 from gateway.kernel.journal.records import HandshakeRecord
-from gateway.kernel.sessions.qos2_state import LAST_ID, Handshakes
+from gateway.kernel.sessions.qos2_state import LAST_ID, Qos2State
 from tests.effort import examples
 
 
@@ -40,14 +40,14 @@ def book() -> Book:
 
 
 @pytest.fixture
-def qos2_state(book: Book) -> Handshakes:
-    return Handshakes("/", "sensor", book.record)
+def qos2_state(book: Book) -> Qos2State:
+    return Qos2State("/", "sensor", book.record)
 
 
 # ---- A publish of the client -----------------------------------------------------------------------------------------
 
 
-def test_a_publish_is_the_first_of_its_identifier_until_that_is_released(qos2_state: Handshakes, book: Book) -> None:
+def test_a_publish_is_the_first_of_its_identifier_until_that_is_released(qos2_state: Qos2State, book: Book) -> None:
     assert qos2_state.receive(7)
     assert not qos2_state.receive(7)
     assert book.under_way == {(True, 7): 0}
@@ -58,7 +58,7 @@ def test_a_publish_is_the_first_of_its_identifier_until_that_is_released(qos2_st
 
 
 def test_identifiers_of_the_two_directions_have_nothing_to_do_with_each_other(
-    qos2_state: Handshakes, book: Book
+    qos2_state: Qos2State, book: Book
 ) -> None:
     qos2_state.begin(7, 1)
     assert qos2_state.receive(7)
@@ -71,7 +71,7 @@ def test_identifiers_of_the_two_directions_have_nothing_to_do_with_each_other(
 # ---- A delivery to the client ----------------------------------------------------------------------------------------
 
 
-def test_a_delivery_is_recorded_in_each_of_its_states(qos2_state: Handshakes, book: Book) -> None:
+def test_a_delivery_is_recorded_in_each_of_its_states(qos2_state: Qos2State, book: Book) -> None:
     qos2_state.begin(1, 42)
     assert book.under_way == {(False, 1): 42}
     qos2_state.proceed(1)
@@ -80,7 +80,7 @@ def test_a_delivery_is_recorded_in_each_of_its_states(qos2_state: Handshakes, bo
     assert book.under_way == {}
 
 
-def test_only_what_was_released_can_be_concluded(qos2_state: Handshakes) -> None:
+def test_only_what_was_released_can_be_concluded(qos2_state: Qos2State) -> None:
     assert not qos2_state.conclude(1)
     qos2_state.begin(1, 42)
     assert not qos2_state.conclude(1)
@@ -89,7 +89,7 @@ def test_only_what_was_released_can_be_concluded(qos2_state: Handshakes) -> None
     assert not qos2_state.conclude(1)
 
 
-def test_a_delivery_that_was_refused_is_forgotten(qos2_state: Handshakes, book: Book) -> None:
+def test_a_delivery_that_was_refused_is_forgotten(qos2_state: Qos2State, book: Book) -> None:
     qos2_state.begin(1, 42)
     qos2_state.abort(1)
     assert book.under_way == {}
@@ -98,7 +98,7 @@ def test_a_delivery_that_was_refused_is_forgotten(qos2_state: Handshakes, book: 
 # ---- Identifiers -----------------------------------------------------------------------------------------------------
 
 
-def test_identifiers_are_given_in_turn_and_begin_again_after_the_last(qos2_state: Handshakes) -> None:
+def test_identifiers_are_given_in_turn_and_begin_again_after_the_last(qos2_state: Qos2State) -> None:
     assert [qos2_state.next_id(()) for _ in range(3)] == [1, 2, 3]
     for _ in range(LAST_ID - 3):
         last = qos2_state.next_id(())
@@ -106,14 +106,14 @@ def test_identifiers_are_given_in_turn_and_begin_again_after_the_last(qos2_state
     assert qos2_state.next_id(()) == 1
 
 
-def test_an_identifier_in_use_is_not_given(qos2_state: Handshakes) -> None:
+def test_an_identifier_in_use_is_not_given(qos2_state: Qos2State) -> None:
     qos2_state.begin(2, 42)
     qos2_state.proceed(2)
     qos2_state.remember(43, 3, 1)
     assert [qos2_state.next_id({1}), qos2_state.next_id({1})] == [4, 5]
 
 
-def test_one_that_is_free_again_is_given_again(qos2_state: Handshakes) -> None:
+def test_one_that_is_free_again_is_given_again(qos2_state: Qos2State) -> None:
     qos2_state.proceed(1)
     qos2_state.conclude(1)
     assert qos2_state.next_id(()) == 1
@@ -122,7 +122,7 @@ def test_one_that_is_free_again_is_given_again(qos2_state: Handshakes) -> None:
 # ---- From one connection to the next ---------------------------------------------------------------------------------
 
 
-def test_a_delivery_left_open_is_recalled_once_under_its_identifier(qos2_state: Handshakes) -> None:
+def test_a_delivery_left_open_is_recalled_once_under_its_identifier(qos2_state: Qos2State) -> None:
     qos2_state.remember(42, 7, 2)
     qos2_state.remember(43, 8, 1)
     assert qos2_state.recall(42) == (7, 2)
@@ -130,7 +130,7 @@ def test_a_delivery_left_open_is_recalled_once_under_its_identifier(qos2_state: 
     assert qos2_state.recall(43) == (8, 1)
 
 
-def test_deliveries_of_messages_that_left_their_queue_are_released(qos2_state: Handshakes, book: Book) -> None:
+def test_deliveries_of_messages_that_left_their_queue_are_released(qos2_state: Qos2State, book: Book) -> None:
     qos2_state.begin(7, 42)
     qos2_state.remember(42, 7, 2)
     qos2_state.remember(43, 8, 1)
@@ -142,7 +142,7 @@ def test_deliveries_of_messages_that_left_their_queue_are_released(qos2_state: H
 
 
 def test_a_session_that_does_not_last_records_nothing() -> None:
-    passing = Handshakes("/", "sensor", None)
+    passing = Qos2State("/", "sensor", None)
     assert not passing.is_durable
     assert passing.receive(1)
     passing.begin(1, 42)
@@ -162,7 +162,7 @@ class HandshakeMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.book = Book()
-        self.qos2_state = Handshakes("/", "sensor", self.book.record)
+        self.qos2_state = Qos2State("/", "sensor", self.book.record)
         self.position = 0
         self.received: set[int] = set()
         self.in_flight: dict[int, int] = {}
@@ -235,7 +235,7 @@ class HandshakeMachine(RuleBasedStateMachine):
         """What was in flight is open now, for whoever connects next."""
         self.lose_the_connection()
         records = list(self.book.kept.values())
-        self.qos2_state = Handshakes("/", "sensor", self.book.record)
+        self.qos2_state = Qos2State("/", "sensor", self.book.record)
         for record in records:
             self.qos2_state.install(record)
         assert self.qos2_state.remembered == {position: (packet_id, 2) for position, packet_id in self.open.items()}
@@ -262,12 +262,12 @@ TestHandshakeMachine.settings = settings(max_examples=examples(60), stateful_ste
 @given(st.sets(IDS), st.sets(IDS))
 def test_whatever_was_recorded_comes_back(received: set[int], releasing: set[int]) -> None:
     book = Book()
-    earlier = Handshakes("/", "sensor", book.record)
+    earlier = Qos2State("/", "sensor", book.record)
     for packet_id in received:
         earlier.receive(packet_id)
     for packet_id in releasing:
         earlier.proceed(packet_id)
-    later = Handshakes("/", "sensor", book.record)
+    later = Qos2State("/", "sensor", book.record)
     for record in book.kept.values():
         later.install(record)
     assert (later.received, set(later.releasing)) == (received, releasing)

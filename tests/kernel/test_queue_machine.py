@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from gateway.kernel.counters import Weight
 from gateway.kernel.queueing.consumer import Consumer
 from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
-from gateway.kernel.vhosts.queue_stats import census_of
+from gateway.kernel.vhosts.queue_stats import stats_of
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker, Received, Recipient
 from tests.effort import examples
@@ -264,7 +264,7 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def a_census_finds_what_the_model_knows(self) -> None:
         for name in NAMES:
-            stats, model = census_of(self.queues[name]), self.model[name]
+            stats, model = stats_of(self.queues[name]), self.model[name]
             there = [*model.ready, *model.unsettled]
             persistent = [waiting for waiting in there if waiting.is_persistent and name in DURABLE]
             assert weighed(stats.ready) == weight(model.ready)

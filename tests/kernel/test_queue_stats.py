@@ -7,7 +7,7 @@ import pytest
 from gateway.kernel.messages.message import Message, Properties, Value
 from gateway.kernel.messages.native_header import plain_header
 from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
-from gateway.kernel.vhosts.queue_stats import census_of
+from gateway.kernel.vhosts.queue_stats import stats_of
 from gateway.testing import MemoryBroker, Recipient
 
 KINDS: list[dict[str, Value]] = [{}, {"x-max-priority": 3}]
@@ -25,7 +25,7 @@ def short_memory(arguments: dict[str, Value]) -> tuple[MemoryBroker, Queue]:
 
 
 def test_an_empty_queue_weighs_nothing(broker: MemoryBroker) -> None:
-    stats = census_of(broker.vhost.declare_queue("q"))
+    stats = stats_of(broker.vhost.declare_queue("q"))
     assert (stats.all.count, stats.all.bytes, stats.persistent.count, stats.head_timestamp_s) == (0, 0, 0, None)
 
 
@@ -36,7 +36,7 @@ def test_what_is_where_and_what_survives(arguments: dict[str, Value]) -> None:
         broker.publish("q", b"." * number, is_persistent=number % 3 == 0)
     for _ in range(5):
         recipient.get(queue)
-    stats = census_of(queue)
+    stats = stats_of(queue)
     assert (stats.ready.count, stats.unsettled.count, stats.all.count) == (25, 5, 30)
     assert (stats.ready.bytes, stats.unsettled.bytes) == (sum(range(5, 30)), sum(range(5)))
     assert (stats.persistent.count, stats.persistent.bytes) == (10, sum(range(0, 30, 3)))
@@ -52,24 +52,24 @@ def test_what_comes_back_or_goes_for_good_is_with_nobody(broker: MemoryBroker) -
         broker.publish("q", b"four", is_persistent=True)
         received = recipient.get(queue)
         assert received is not None
-        assert census_of(queue).unsettled.bytes == 4
+        assert stats_of(queue).unsettled.bytes == 4
         recipient.settle(received.tag, outcome)
-        assert census_of(queue).unsettled.bytes == 0
-    assert census_of(queue).persistent.count == len(queue) == 1
+        assert stats_of(queue).unsettled.bytes == 0
+    assert stats_of(queue).persistent.count == len(queue) == 1
 
 
 def test_messages_of_a_queue_that_does_not_survive_are_not_persistent(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q")
     broker.publish("q", b"m", is_persistent=True)
-    assert census_of(queue).persistent.count == 0
+    assert stats_of(queue).persistent.count == 0
 
 
 def test_messages_that_are_held_back_do_not_count(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q", is_durable=True, arguments={"x-delayed-delivery": True})
     broker.publish("q", b"later", headers={"x-delay": 1000}, is_persistent=True)
-    assert census_of(queue).all.count == census_of(queue).persistent.count == 0
+    assert stats_of(queue).all.count == stats_of(queue).persistent.count == 0
     broker.advance(1)
-    assert census_of(queue).all.count == census_of(queue).persistent.count == 1
+    assert stats_of(queue).all.count == stats_of(queue).persistent.count == 1
 
 
 # The oldest message
@@ -88,11 +88,11 @@ def test_the_head_tells_its_timestamp(broker: MemoryBroker) -> None:
     recipient = Recipient()
     told = []
     while len(queue):
-        told.append(census_of(queue).head_timestamp_s)
+        told.append(stats_of(queue).head_timestamp_s)
         recipient.get(queue)
     assert told == [1_700_000_000, 5, None]
     recipient.settle(0, DeliveryOutcome.REQUEUED, up_to=True)
-    assert census_of(queue).head_timestamp_s == 1_700_000_000, "it is the head again"
+    assert stats_of(queue).head_timestamp_s == 1_700_000_000, "it is the head again"
 
 
 def test_nothing_is_read_from_disk_to_tell_it() -> None:
@@ -101,7 +101,7 @@ def test_nothing_is_read_from_disk_to_tell_it() -> None:
     broker.vhost.publish(broker.vhost.default_exchange, Message("", "q", header, b"m"))
     broker.commit()
     queue = broker.crashed().vhost.queue("q")
-    assert (census_of(queue).head_timestamp_s, queue.disk_reads) == (None, 0)
+    assert (stats_of(queue).head_timestamp_s, queue.disk_reads) == (None, 0)
     Recipient().get(queue)
     assert queue.disk_reads == 1
 

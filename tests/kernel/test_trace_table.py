@@ -198,7 +198,7 @@ def test_a_confirm_waits_for_a_message_that_is_stored_under_its_number() -> None
 
 def test_while_files_are_far_behind_events_are_counted_only() -> None:
     broker = MemoryBroker()
-    broker.kernel.archivists.rules = ArchiveRules(segment_size=300, most_waiting=500)
+    broker.kernel.archive_context.rules = ArchiveRules(segment_size=300, most_waiting=500)
     broker.kernel.trace_to_table("/", True)
     for _ in range(10):
         publish(broker, "nowhere")

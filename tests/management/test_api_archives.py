@@ -42,7 +42,7 @@ def test_an_archive_is_listed_with_what_it_holds(console: Console) -> None:
 
 
 def test_an_archive_that_is_behind_names_who_waits(console: Console) -> None:
-    console.gateway.broker.archivists.rules = ArchiveRules(segment_size=500, most_waiting=1000)
+    console.gateway.broker.archive_context.rules = ArchiveRules(segment_size=500, most_waiting=1000)
     keep(console)
     for _ in range(4):
         publish(console, bytes(600))

@@ -109,12 +109,12 @@ def test_a_request_finds_its_way_back() -> None:
     broker = MemoryBroker()
     requester, server = Recipient(), Recipient()
     server.consume(broker.vhost.declare_queue("requests"))
-    place = broker.vhost.open_replies("amq.rabbitmq.reply-to.1")
+    place = broker.vhost.open_reply_queue("amq.rabbitmq.reply-to.1")
     requester.consume(place, settles=False)
     broker.publish("requests", b"what is the time?")
     assert broker.publish(place.name, b"late") is Verdict.TAKEN
     assert (server.bodies, requester.bodies) == ([b"what is the time?"], [b"late"])
-    broker.vhost.close_replies(place)
+    broker.vhost.close_reply_queue(place)
     assert broker.publish(place.name, b"too late") is Verdict.UNROUTED
 
 

@@ -58,7 +58,7 @@ class Archive:
         """Append a message, in the turn in which it was published."""
         self.log.append(message)
         if self._timer is None:
-            self.mind_age()
+            self.schedule_seal()
         if self.is_full:
             self._archives.overflowing[self] = message
 
@@ -73,19 +73,19 @@ class Archive:
         while self.waiting and self.waiting[0].end <= end:
             self.waiting.popleft()
         self.log.truncate(end)
-        self._weigh()
+        self._update_fullness()
         if self.is_retired and not len(self.log):
             self._archives.close(self)
 
     # Sealing
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Resume after recovery, where an earlier run of the node stopped; called once."""
         self.waiting.extend(segment for segment in self.log.segments if segment.is_sealed)
-        self._weigh()
-        self.mind_age()
+        self._update_fullness()
+        self.schedule_seal()
 
-    def mind_age(self) -> None:
+    def schedule_seal(self) -> None:
         """Schedule the sealing of the active segment."""
         self.cancel()
         active = self.log.segments[-1]
@@ -110,18 +110,18 @@ class Archive:
         active = self.log.segments[-1]
         if active.first < active.end and self._due_ms(active) <= self._archives.now_ms:
             self.log.seal()
-        self.mind_age()
+        self.schedule_seal()
 
     def _sealed(self, segment: "StreamSegment") -> None:
         self.waiting.append(segment)
-        self._weigh()
+        self._update_fullness()
         self._archives.sealed(self, segment)
 
-    def _weigh(self) -> None:
+    def _update_fullness(self) -> None:
         """Update the amount that waits. A full archive accepts publishers again at half of the limit."""
         self.waiting_bytes = sum(segment.size_bytes for segment in self.waiting)
         most = self._archives.rules.most_waiting
         is_full = self.waiting_bytes > (most // 2 if self.is_full else most)
         if is_full != self.is_full:
             self.is_full = is_full
-            self._archives.weighed(self)
+            self._archives.fullness_changed(self)

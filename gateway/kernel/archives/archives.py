@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Archivists:
+class ArchiveContext:
     """The archive settings and callbacks that all virtual hosts share.
 
     ``on_sealed`` is called with each segment that is complete. ``blocked_publishers`` are the connections that publish
@@ -47,7 +47,7 @@ class Archives:
         clock: "Clock",
         events: "Events",
         next_id: Callable[[], int],
-        archivists: Archivists,
+        archive_context: ArchiveContext,
     ) -> None:
         self.overflowing: dict[Archive, Message] = {}
         self.clock = clock
@@ -56,7 +56,7 @@ class Archives:
         self._journal = journal
         self._events = events
         self._next_id = next_id
-        self._archivists = archivists
+        self._archive_context = archive_context
         self._archive_by_source: dict[tuple[str, str], Archive] = {}
 
     def __iter__(self) -> Iterator[Archive]:
@@ -68,7 +68,7 @@ class Archives:
     @property
     def rules(self) -> ArchiveRules:
         """The limits of segments and of unexported data."""
-        return self._archivists.rules
+        return self._archive_context.rules
 
     @property
     def now_ms(self) -> int:
@@ -100,16 +100,16 @@ class Archives:
         archive = self._archive_by_source.get((source, name))
         if archive is not None and not archive.is_retired:
             archive.is_retired = True
-            self.clock.call_later(0, lambda: self._wind_up(archive))
+            self.clock.call_later(0, lambda: self._close_when_exported(archive))
 
-    def reclaim(self) -> None:
+    def resume(self) -> None:
         """Resume after recovery; archives that no exchange and no queue has opened by then are retired."""
         for archive in self:
-            archive.go_on()
+            archive.resume()
             for segment in archive.waiting:
                 self.sealed(archive, segment)
             if archive.is_retired:
-                self._wind_up(archive)
+                self._close_when_exported(archive)
 
     def retire_all(self) -> None:
         """Remove all archives with their unexported messages, because the virtual host is deleted."""
@@ -122,7 +122,7 @@ class Archives:
         archive.waiting.clear()
         archive.log.erase()
         archive.is_full = False
-        self._archivists.blocked_publishers.release(archive)
+        self._archive_context.blocked_publishers.release(archive)
         del self._archive_by_source[archive.record.source, archive.record.name]
         self._journal.record(Removed(archive.record.kind, archive.record.key))
         self._emit("archive.closed", archive)
@@ -136,7 +136,7 @@ class Archives:
         self.on_change()
         return archive
 
-    def _wind_up(self, archive: Archive) -> None:
+    def _close_when_exported(self, archive: Archive) -> None:
         if not archive.is_retired or archive not in self._archive_by_source.values():
             return
         archive.log.seal()
@@ -153,19 +153,19 @@ class Archives:
             full = [archive for archive, kept in self.overflowing.items() if kept is message]
             self.overflowing.clear()
             if full and origin is not None:
-                self._archivists.blocked_publishers.hold(origin.connection, full)
+                self._archive_context.blocked_publishers.hold(origin.connection, full)
 
     # Callbacks of archives
 
     def sealed(self, archive: Archive, segment: "StreamSegment") -> None:
         """Report a segment that is complete."""
-        self._archivists.on_sealed(archive, segment)
+        self._archive_context.on_sealed(archive, segment)
 
-    def weighed(self, archive: Archive) -> None:
+    def fullness_changed(self, archive: Archive) -> None:
         """Report that an archive became full, or has room again."""
         self._emit("archive.full" if archive.is_full else "archive.has_room", archive)
         if not archive.is_full:
-            self._archivists.blocked_publishers.release(archive)
+            self._archive_context.blocked_publishers.release(archive)
 
     def _emit(self, event: str, archive: Archive) -> None:
         details = {"source": archive.record.source, "waiting_bytes": archive.waiting_bytes}

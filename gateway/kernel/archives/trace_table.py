@@ -68,7 +68,7 @@ class TraceTable:
         """Whether events are recorded."""
         return self._archive is not None
 
-    def turn(self, is_on: bool) -> None:
+    def set_enabled(self, is_on: bool) -> None:
         """Start or stop recording. After a restart, starting it again also keeps the events of the earlier run."""
         if is_on and self._archive is None:
             self._archive = self._archives.open(TRACE)

@@ -40,7 +40,7 @@ class VhostTracing:
         if self.tells_tracers and origin is not None:
             names = [queue.name for queue in queues]
             for tracer in self._tracers:
-                self._spared(tracer, lambda tracer: tracer.published(message, names, origin))
+                self._call_safely(tracer, lambda tracer: tracer.published(message, names, origin))
         return self._table.published(message, queues, origin) if self._table.is_on else message
 
     def delivered(
@@ -49,11 +49,11 @@ class VhostTracing:
         """Report a delivery; ``position`` is the message's position in the queue, ``None`` if it has none."""
         if self.tells_tracers:
             for tracer in self._tracers:
-                self._spared(tracer, lambda tracer: tracer.delivered(message, queue.name, redelivered, origin))
+                self._call_safely(tracer, lambda tracer: tracer.delivered(message, queue.name, redelivered, origin))
         if self._table.is_on:
             self._table.delivered(message, queue, redelivered, origin, position)
 
-    def _spared(self, tracer: "Tracer", tell: "Callable[[Tracer], None]") -> None:
+    def _call_safely(self, tracer: "Tracer", tell: "Callable[[Tracer], None]") -> None:
         try:
             tell(tracer)
         except BaseException as error:  # a plugin's exception must not reach the publisher

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gateway.kernel.alarms import Alarms, Resource
 from gateway.kernel.archives.archive import ArchiveRules
-from gateway.kernel.archives.archives import Archivists
+from gateway.kernel.archives.archives import ArchiveContext
 from gateway.kernel.archives.tracing import VhostTracing
 from gateway.kernel.backlog.memory_budget import MemoryBudget
 from gateway.kernel.broker.connections import Connections
@@ -86,8 +86,8 @@ class Broker:
         self._departing: set[str] = set()  # virtual hosts that are being deleted
         self.queue_rules = queue_rules or QueueRules()
         self.reserve = MemoryBudget(self.queue_rules.reserve)
-        self.archivists = Archivists(archive_rules or ArchiveRules())
-        self.archivists.blocked_publishers.on_change = self._update_flow_control_of
+        self.archive_context = ArchiveContext(archive_rules or ArchiveRules())
+        self.archive_context.blocked_publishers.on_change = self._update_flow_control_of
         self.directory.on_change(self._forget_permissions)
         self.journal.on_backlog = self._update_flow_control
         self.journal.on_set_aside = self.on_set_aside
@@ -153,7 +153,7 @@ class Broker:
             self.next_queue_id,
             self.queue_rules,
             self.reserve,
-            self.archivists,
+            self.archive_context,
             self.faults,
             self.user_tallies,
             compile_pattern=self.compile_pattern,
@@ -204,7 +204,7 @@ class Broker:
     def _forget_vhost(self, vhost: VirtualHost) -> None:
         name = vhost.name
         self.events.emit(Event("vhost.deleted", name, name))
-        vhost.trace_table.turn(False)
+        vhost.trace_table.set_enabled(False)
         vhost.archives.retire_all()
         for policy in [policy for policy in self.policies.values() if policy.vhost == name]:
             self.remove_policy(policy)
@@ -218,7 +218,7 @@ class Broker:
 
     def trace(self, name: str, is_on: bool) -> None:
         """Turn the tracers of a virtual host on or off. :raises NotAllowed: when it does not exist."""
-        self._amend(replace(self.vhost(name).record, tracing=is_on))
+        self._update_record(replace(self.vhost(name).record, tracing=is_on))
         self._apply_tracing(self.vhost(name))
 
     def trace_to_table(self, name: str, is_on: bool) -> None:
@@ -226,20 +226,20 @@ class Broker:
 
         :raises NotAllowed: when it does not exist.
         """
-        self._amend(replace(self.vhost(name).record, trace_table=is_on))
+        self._update_record(replace(self.vhost(name).record, trace_table=is_on))
         vhost = self.vhost(name)
         if vhost.trace_table.is_on != is_on:
-            vhost.trace_table.turn(is_on)
+            vhost.trace_table.set_enabled(is_on)
             self._apply_tracing(vhost)
             vhost.policy_applier.reapply_all()
 
     def resume_archives(self, vhost: VirtualHost) -> None:
         """Resume archives and tracing where an earlier run of the node stopped; called once, after recovery."""
         if vhost.record.trace_table:
-            vhost.trace_table.turn(True)
+            vhost.trace_table.set_enabled(True)
             self._apply_tracing(vhost)
             vhost.policy_applier.reapply_all()
-        vhost.archives.reclaim()
+        vhost.archives.resume()
 
     def _apply_tracing(self, vhost: VirtualHost) -> None:
         """Connect a virtual host to its tracing while a tracer or the trace table is active."""
@@ -263,7 +263,7 @@ class Broker:
         """
         known = self.vhost(name).record
         require_valid_vhost(name, description or "", tags or (), default_queue_type or "")
-        self._amend(
+        self._update_record(
             replace(
                 known,
                 description=known.description if description is None else description,
@@ -279,18 +279,18 @@ class Broker:
         :raises PreconditionFailed: when a limit is unknown or not a number.
         """
         require_valid_limits("limits", VHOST_LIMITS, limits)
-        self._amend(replace(self.vhost(name).record, limits=dict(limits)))
+        self._update_record(replace(self.vhost(name).record, limits=dict(limits)))
 
     def protect_vhost(self, name: str, is_protected: bool) -> None:
         """Set the deletion protection of a virtual host. :raises NotAllowed: when it does not exist."""
-        self._amend(replace(self.vhost(name).record, is_protected=is_protected))
+        self._update_record(replace(self.vhost(name).record, is_protected=is_protected))
 
-    def _amend(self, record: VhostRecord) -> None:
+    def _update_record(self, record: VhostRecord) -> None:
         """Replace and store the record of an existing virtual host."""
         vhost = self.vhost(record.name)
         if record != vhost.record:
             put = writable(record)
-            vhost.amend(record)
+            vhost.update_record(record)
             self.journal.record(put)
 
     def next_queue_id(self) -> int:
@@ -305,12 +305,12 @@ class Broker:
     def permissions_changed(self, vhost_name: str) -> None:
         """Drop the cached permissions of all clients in a virtual host; harmless if it does not exist."""
         if (vhost := self.vhost_by_name.get(vhost_name)) is not None:
-            vhost.outdate()
+            vhost.invalidate_caches()
 
     def _forget_permissions(self, user: str) -> None:
         """Drop the cached permissions of all clients, and close the connections of a user that was deleted."""
         for vhost in self.vhost_by_name.values():
-            vhost.outdate()
+            vhost.invalidate_caches()
         if self.directory.user(user) is None:
             closing = self.connections.force_closes(f"user '{user}' is deleted", lambda peer: peer.user_name == user)
             self.clock.background.add(closing)
@@ -373,7 +373,7 @@ class Broker:
     def stop(self) -> None:
         """Record a clean shutdown in the store; call when no delivery is outstanding any more."""
         for vhost in self.vhost_by_name.values():
-            vhost.queues.rest()
+            vhost.queues.flush_offsets()
         self.journal.record(Put(CleanStopRecord(self.node, self.doubtful_up_to)))
         self.journal.flush()
 

@@ -162,7 +162,7 @@ class Connections:
     def __init__(self) -> None:
         self._peers: dict[Peer, None] = {}
         self._newcomers: dict[Peer, None] = {}
-        self._places: dict[Peer, tuple[str, str]] = {}
+        self._login_by_peer: dict[Peer, tuple[str, str]] = {}
         self._count_by_vhost: Counter[str] = Counter()
         self._count_by_user: Counter[str] = Counter()
         self._channels_by_user: Counter[str] = Counter()
@@ -191,9 +191,9 @@ class Connections:
 
     def entered(self, peer: Peer) -> None:
         """Count an added connection for its user and virtual host, once it has logged in."""
-        if peer in self._peers and peer not in self._places:
+        if peer in self._peers and peer not in self._login_by_peer:
             self._newcomers.pop(peer, None)
-            place = self._places[peer] = peer.vhost_name, peer.user_name
+            place = self._login_by_peer[peer] = peer.vhost_name, peer.user_name
             self._count_by_vhost[place[0]] += 1
             self._count_by_user[place[1]] += 1
 
@@ -201,7 +201,7 @@ class Connections:
         """Remove a connection; calling it twice is harmless."""
         self._peers.pop(peer, None)
         self._newcomers.pop(peer, None)
-        place = self._places.pop(peer, None)
+        place = self._login_by_peer.pop(peer, None)
         if place is not None:
             _count_out(self._count_by_vhost, place[0])
             _count_out(self._count_by_user, place[1])

@@ -72,7 +72,7 @@ class Recovery:
             event = Event(f"{permission.kind}.without_effect", permission.vhost, permission.user, {"reason": reason})
             self._broker.events.emit(event)
         for vhost in self._broker.vhost_by_name.values():
-            vhost.sessions.reclaim()
+            vhost.sessions.resume()
             self._broker.resume_archives(vhost)
             vhost.producers.settle()
             vhost.deduplication_caches.settle()

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from gateway.kernel.archives.archives import Archives
     from gateway.kernel.archives.trace_table import TraceTable
     from gateway.kernel.clock import Clock
-    from gateway.kernel.features.deduplication_caches import Recollections
+    from gateway.kernel.features.deduplication_caches import DeduplicationCaches
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.queueing.queue import Queue
     from gateway.kernel.routing.dead_letter_publisher import DeadLetters
@@ -28,4 +28,4 @@ class FeatureContext:
     delete: "Callable[[Queue], object]"
     archives: "Archives"
     trace_table: "TraceTable"
-    deduplication_caches: "Recollections"
+    deduplication_caches: "DeduplicationCaches"

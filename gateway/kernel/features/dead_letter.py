@@ -8,7 +8,7 @@ from gateway.kernel.messages.death_records import DeathReason, headers_after_dea
 from gateway.kernel.messages.message import Header, Message, Value
 from gateway.kernel.queueing.feature import QueueFeature
 from gateway.kernel.queueing.queue import Queue
-from gateway.kernel.routing.dead_letter_publisher import Left
+from gateway.kernel.routing.dead_letter_publisher import OnIncomplete
 
 #: Cached headers of dead letters, so that messages with equal headers are cheap; when it is full, the cache is cleared.
 _MOST_HEADERS: Final = 256
@@ -20,22 +20,24 @@ def dead_letter(queue: Queue, context: FeatureContext) -> "DeadLetter | None":
     if exchange is None:
         return None
     # classic queues do not support it (R112)
-    is_sure = queue.stores_all and queue.settings.text("dead-letter-strategy") == "at-least-once"
-    return DeadLetter(exchange, queue.settings.text("dead-letter-routing-key"), context, is_sure=is_sure)
+    is_at_least_once = queue.stores_all and queue.settings.text("dead-letter-strategy") == "at-least-once"
+    return DeadLetter(
+        exchange, queue.settings.text("dead-letter-routing-key"), context, is_at_least_once=is_at_least_once
+    )
 
 
 class DeadLetter(QueueFeature):
     """Publishes dropped messages to ``exchange_name``, with ``routing_key`` or, without one, their own keys (R105).
 
-    Messages with a common header that die in the same second share the new header. ``is_sure`` is the at-least-once
-    strategy: a dead letter that a queue did not accept is kept and retried, unless the message was dropped because of a
-    length limit.
+    Messages with a common header that die in the same second share the new header. With the at-least-once strategy
+    (``is_at_least_once``) a dead letter that a queue did not accept is kept and retried, unless the message was dropped
+    because of a length limit.
     """
 
     def __init__(
-        self, exchange_name: str, routing_key: str | None, context: FeatureContext, *, is_sure: bool = False
+        self, exchange_name: str, routing_key: str | None, context: FeatureContext, *, is_at_least_once: bool = False
     ) -> None:
-        self._is_sure = is_sure
+        self._is_at_least_once = is_at_least_once
         self._exchange_name = exchange_name
         self._routing_key = routing_key
         self._letters = context.dead_letters
@@ -45,7 +47,7 @@ class DeadLetter(QueueFeature):
 
     def fitted(self, queue: Queue) -> None:
         """Set how pending dead letters are sent, whichever strategy stored them."""
-        if self._is_sure or queue.delayed is not None:
+        if self._is_at_least_once or queue.delayed is not None:
             held = queue.holding_back().letters
             held.send = self._send_again
             held.is_hopeless = lambda: not self._letters.is_deliverable(self._exchange_name)
@@ -57,7 +59,7 @@ class DeadLetter(QueueFeature):
 
     def dropped(self, queue: Queue, message: Message, reason: DeathReason) -> None:
         """Publish a dead letter for the message."""
-        holds = self._is_sure and reason is not DeathReason.MAXLEN and not queue.is_deleted
+        holds = self._is_at_least_once and reason is not DeathReason.MAXLEN and not queue.is_deleted
         if not holds and not self._letters.is_deliverable(self._exchange_name):
             return
         key = message.routing_key if self._routing_key is None else self._routing_key
@@ -68,12 +70,14 @@ class DeadLetter(QueueFeature):
         held = queue.holding_back().letters
         self._letters.publish(letter, reason, (), lambda takers: held.hold(letter, takers))
 
-    def _send_again(self, letter: Message, takers: "Collection[Queue]", left: Left) -> None:
+    def _send_again(self, letter: Message, takers: "Collection[Queue]", on_incomplete: OnIncomplete) -> None:
         """Publish a pending dead letter with the current settings; with at-most-once this is the last attempt."""
         key = letter.routing_key if self._routing_key is None else self._routing_key
         if (letter.exchange, letter.routing_key) != (self._exchange_name, key):
             letter = letter.restated(self._exchange_name, key, letter.header)
-        self._letters.publish(letter, last_reason(letter.headers), takers, left if self._is_sure else None)
+        self._letters.publish(
+            letter, last_reason(letter.headers), takers, on_incomplete if self._is_at_least_once else None
+        )
 
     def _header(self, queue: Queue, message: Message, reason: DeathReason) -> Header:
         second = self._clock.wall_ms() // 1000

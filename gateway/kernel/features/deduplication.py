@@ -10,7 +10,7 @@ from gateway.kernel.queueing.feature import QueueFeature
 
 if TYPE_CHECKING:
     from gateway.kernel.features.context import FeatureContext
-    from gateway.kernel.features.deduplication_caches import Recollections
+    from gateway.kernel.features.deduplication_caches import DeduplicationCaches
     from gateway.kernel.queueing.queue import Queue
 
 
@@ -26,8 +26,8 @@ def deduplication(queue: "Queue", context: "FeatureContext") -> "Deduplication |
 class Deduplication(QueueFeature):
     """Drops messages that repeat the key of an earlier one."""
 
-    def __init__(self, queue: "Queue", deduplication_caches: "Recollections", size: int, ttl_ms: int | None) -> None:
-        self._deduplication_caches = deduplication_caches
+    def __init__(self, queue: "Queue", caches: "DeduplicationCaches", size: int, ttl_ms: int | None) -> None:
+        self._deduplication_caches = caches
         self._size = size
         self._ttl_ms = ttl_ms
         self._window = self._open(queue)

@@ -16,7 +16,7 @@ QUEUE: Final = "queue"
 EXCHANGE: Final = "exchange"
 
 
-class Recollections:
+class DeduplicationCaches:
     """Owns the caches. A retired cache that is not opened again in the same turn is deleted, in the store too."""
 
     def __init__(self, vhost_name: str, journal: "Journal") -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.features.deduplication_cache import DEFAULT_SIZE, DeduplicationCache, positive
-from gateway.kernel.features.deduplication_caches import EXCHANGE, Recollections
+from gateway.kernel.features.deduplication_caches import EXCHANGE, DeduplicationCaches
 from gateway.kernel.features.delaying import Delaying, delay_ms
 from gateway.kernel.journal.records import ExchangeRecord
 from gateway.kernel.messages.death_records import DeathReason
@@ -69,24 +69,24 @@ class DelayingDeduplicator:
     ``waiting`` is the unnamed queue of delayed messages, ``None`` if nothing is delayed.
     """
 
-    __slots__ = ("_deduplication_cache", "_forget", "_nowhere", "waiting")
+    __slots__ = ("_deduplication_cache", "_discard_queue", "_forget", "waiting")
 
     def __init__(
         self,
         waiting: Queue | None,
         deduplication_cache: DeduplicationCache | None,
-        nowhere: Queue,
+        discard_queue: Queue,
         forget: Callable[[], None],
     ) -> None:
         self.waiting = waiting
         self._deduplication_cache = deduplication_cache
-        self._nowhere = nowhere
+        self._discard_queue = discard_queue
         self._forget = forget
 
     def takes(self, message: Message) -> Queue | None:
         """Return the queue that gets a message instead of its routes; ``None`` to route it as usual."""
         if self._deduplication_cache is not None and self._deduplication_cache.is_repeated(message):
-            return self._nowhere
+            return self._discard_queue
         if self.waiting is not None and delay_ms(message):
             return self.waiting
         return None
@@ -99,7 +99,7 @@ class DelayingDeduplicator:
             self._forget()
 
 
-class _Swallowing(QueueFeature):
+class _Discarding(QueueFeature):
     """Accepts every message and drops it."""
 
     def diverts(self, queue: Queue, message: Message) -> bool:
@@ -110,13 +110,13 @@ class _Swallowing(QueueFeature):
 def interceptor_for(
     record: ExchangeRecord,
     journal: "Journal",
-    deduplication_caches: Recollections,
+    deduplication_caches: DeduplicationCaches,
     *,
     is_durable: bool,
-    let_go: Callable[[Message], None],
+    route_due: Callable[[Message], None],
     is_inert: bool = False,
 ) -> DelayingDeduplicator | None:
-    """Return the interceptor of an exchange, ``None`` if it needs none. ``let_go`` routes a message that is due.
+    """Return the interceptor of an exchange, ``None`` if it needs none. ``route_due`` routes a message that is due.
 
     An inert exchange releases nothing: its delayed messages wait until its type is available again.
     """
@@ -129,7 +129,7 @@ def interceptor_for(
         def release(entry: QueuedMessage) -> DeathReason | None:
             if is_inert:
                 return DeathReason.MAXLEN  # as if all queues were full: the message stays delayed
-            let_go(entry.message)
+            route_due(entry.message)
             place.forget(entry)  # in the step in which it was routed, so a crash neither loses nor duplicates it
             return None
 
@@ -137,13 +137,13 @@ def interceptor_for(
         place = Queue(record.vhost, "", journal, id=record.queue_id, is_durable=is_durable, features=(feature,))
         waiting = place
     deduplication_cache = _opened(record, deduplication_caches, is_durable) if deduplicates else None
-    nowhere = Queue(record.vhost, "", journal, features=(_Swallowing(),))
+    discard_queue = Queue(record.vhost, "", journal, features=(_Discarding(),))
     return DelayingDeduplicator(
-        waiting, deduplication_cache, nowhere, lambda: deduplication_caches.close(EXCHANGE, record.name)
+        waiting, deduplication_cache, discard_queue, lambda: deduplication_caches.close(EXCHANGE, record.name)
     )
 
 
-def _opened(record: ExchangeRecord, deduplication_caches: Recollections, is_durable: bool) -> DeduplicationCache:
+def _opened(record: ExchangeRecord, deduplication_caches: DeduplicationCaches, is_durable: bool) -> DeduplicationCache:
     """Return the cache of an exchange, sized by its arguments."""
     size = positive(record.arguments.get("x-cache-size")) or DEFAULT_SIZE
     ttl_ms = positive(record.arguments.get("x-cache-ttl"))

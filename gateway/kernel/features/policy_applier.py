@@ -36,7 +36,7 @@ class PolicyApplier:
         self._forget_routes = forget_routes
         self._walked_version: int | None = None
 
-    def adopt(self, queue: "Queue") -> None:
+    def apply_to_queue(self, queue: "Queue") -> None:
         """Compute the settings of a queue and apply the features they require."""
         queue.settings = self._policies.settings(kind_of_queue(queue.arguments), queue.name, queue.arguments)
         self.reapply(queue)
@@ -45,7 +45,7 @@ class PolicyApplier:
         """Apply the features that the current settings of a queue require."""
         queue.apply(features_for(queue, self._context))
 
-    def fit_exchange(self, exchange: "Exchange") -> None:
+    def apply_to_exchange(self, exchange: "Exchange") -> None:
         """Compute the settings of an exchange, and open its archive if they require one."""
         self._set_exchange(exchange, self._policies.settings(EXCHANGE, exchange.name, exchange.arguments))
 
@@ -55,9 +55,9 @@ class PolicyApplier:
         if settings.orders("archive"):
             exchange.archive = archives.open(ARCHIVE_OF_EXCHANGE, exchange.name)
         else:
-            self.unfit_exchange(exchange)
+            self.stop_archiving(exchange)
 
-    def unfit_exchange(self, exchange: "Exchange") -> None:
+    def stop_archiving(self, exchange: "Exchange") -> None:
         """Stop archiving the messages of an exchange."""
         if exchange.archive is not None:
             exchange.archive = None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gateway.kernel.routing.exchange import Exchange
     from gateway.kernel.routing.router import Router
 
-Left: TypeAlias = "Callable[[Collection[Queue]], None]"
+OnIncomplete: TypeAlias = "Callable[[Collection[Queue]], None]"
 """Called with the queues that have a dead letter, when some of its queues do not."""
 
 #: Known cycles, so that each is reported once; when it is full, the set is cleared.
@@ -47,7 +47,7 @@ class DeadLetters:
         self._events = events
         self._faults = faults
         self.trace_table: TraceTable | None = None
-        self._waiting: deque[tuple[Message, DeathReason, Collection[Queue], Left | None]] = deque()
+        self._waiting: deque[tuple[Message, DeathReason, Collection[Queue], OnIncomplete | None]] = deque()
         self._is_publishing = False
         self._cycles: set[tuple[str, str]] = set()
 
@@ -56,14 +56,18 @@ class DeadLetters:
         return exchange_name in self._exchange_by_name
 
     def publish(
-        self, letter: "Message", reason: DeathReason, takers: "Collection[Queue]" = (), left: "Left | None" = None
+        self,
+        letter: "Message",
+        reason: DeathReason,
+        takers: "Collection[Queue]" = (),
+        on_incomplete: "OnIncomplete | None" = None,
     ) -> None:
         """Publish a dead letter, after those that are being published.
 
-        ``takers`` are queues that already have it. ``left`` is called with all queues that have it when some queue does
-        not: its exchange does not exist, it has no route, or a queue rejected it.
+        ``takers`` are queues that already have it. ``on_incomplete`` is called with all queues that have it when some
+        queue does not: its exchange does not exist, it has no route, or a queue rejected it.
         """
-        self._waiting.append((letter, reason, takers, left))
+        self._waiting.append((letter, reason, takers, on_incomplete))
         if self._is_publishing:
             return
         self._is_publishing = True
@@ -73,11 +77,13 @@ class DeadLetters:
         finally:
             self._is_publishing = False
 
-    def _route(self, letter: "Message", reason: DeathReason, takers: "Collection[Queue]", left: "Left | None") -> None:
+    def _route(
+        self, letter: "Message", reason: DeathReason, takers: "Collection[Queue]", on_incomplete: "OnIncomplete | None"
+    ) -> None:
         exchange = self._exchange_by_name.get(letter.exchange)
         if exchange is None:
-            if left is not None:
-                left(takers)
+            if on_incomplete is not None:
+                on_incomplete(takers)
             return
         deaths = () if reason is DeathReason.REJECTED else deaths_of(letter.headers)
         route = self._router.route(exchange, letter)
@@ -96,8 +102,8 @@ class DeadLetters:
         if self.trace_table is not None and self.trace_table.is_on:
             self.trace_table.dead_lettered(letter, reason)
         is_routed = bool(route.queues or route.archives)
-        if left is not None and not (is_routed and have_it.issuperset(route.queues)):
-            left(have_it)
+        if on_incomplete is not None and not (is_routed and have_it.issuperset(route.queues)):
+            on_incomplete(have_it)
         if letter.id:
             self._journal.moved_lsn = self._journal.lsn
 

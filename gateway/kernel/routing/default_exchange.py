@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gateway.kernel.routing.binding import Binding, Destination
 
 
-class QueueNames:
+class DefaultExchangeType:
     """Routes to the queue whose name is the routing key. It has no explicit bindings."""
 
     def __init__(self, queue_by_name: "Mapping[str, Queue]", reply_queue_by_name: "Mapping[str, Queue]") -> None:
@@ -40,5 +40,5 @@ def default_exchange(
     vhost_name: str, queue_by_name: "Mapping[str, Queue]", reply_queue_by_name: "Mapping[str, Queue]"
 ) -> Exchange:
     """Return the default exchange of a virtual host."""
-    type = QueueNames(queue_by_name, reply_queue_by_name)
+    type = DefaultExchangeType(queue_by_name, reply_queue_by_name)
     return Exchange(vhost_name, "", "direct", type, is_durable=True, routes_by_key=True)

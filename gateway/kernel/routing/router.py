@@ -24,12 +24,12 @@ class Router:
         self._budget = budget
         self._faults = faults
         self._has_failed = False
-        self._remembering: set[Exchange] = set()
+        self._with_routes: set[Exchange] = set()
 
     def route(self, exchange: Exchange, message: Message) -> Route:
         """Return the route to every queue of a message, each once (R7), in the order found."""
         if exchange.interceptor is not None and (taker := exchange.interceptor.takes(message)) is not None:
-            return self._kept(exchange, (taker,), () if exchange.archive is None else (exchange.archive,))
+            return self._route_to(exchange, (taker,), () if exchange.archive is None else (exchange.archive,))
         return self.route_past_interceptor(exchange, message)
 
     def route_past_interceptor(self, exchange: Exchange, message: Message) -> Route:
@@ -37,26 +37,26 @@ class Router:
         if message.header.sender_keys:
             keys = dict.fromkeys((message.routing_key, *message.header.sender_keys))
             queues, archives, _ = self._walk(exchange, tuple([message.keyed(key) for key in keys]))
-            return self._kept(exchange, queues, archives)
+            return self._route_to(exchange, queues, archives)
         route = exchange.routes.get(message.routing_key)
         if route is None:
-            queues, archives, is_memorable = self._timed_walk(exchange, (message,))
-            route = self._kept(exchange, queues, archives)
-            if is_memorable:
+            queues, archives, is_cacheable = self._timed_walk(exchange, (message,))
+            route = self._route_to(exchange, queues, archives)
+            if is_cacheable:
                 exchange.remember(message, route)
         return route
 
     def forget(self) -> None:
         """Clear every cached route: a binding, an exchange or a queue changed."""
-        for exchange in self._remembering:
+        for exchange in self._with_routes:
             exchange.forget()
-        self._remembering.clear()
+        self._with_routes.clear()
 
-    def _kept(self, exchange: Exchange, queues: "tuple[Queue, ...]", archives: "tuple[Archive, ...]") -> Route:
+    def _route_to(self, exchange: Exchange, queues: "tuple[Queue, ...]", archives: "tuple[Archive, ...]") -> Route:
         """Return the route to these queues, which the exchange keeps until the next change."""
         route = exchange.route_by_ends.get((*queues, *archives) if archives else queues)
         if route is None:
-            self._remembering.add(exchange)
+            self._with_routes.add(exchange)
             route = exchange.route_to(queues, archives)
         return route
 
@@ -85,11 +85,11 @@ class Router:
         archives: tuple[Archive, ...] = ()
         seen = {start}
         to_visit = [start]
-        is_memorable = True
+        is_cacheable = True
         self._has_failed = False
         while to_visit:
             exchange = to_visit.pop()
-            is_memorable = is_memorable and exchange.routes_by_key
+            is_cacheable = is_cacheable and exchange.routes_by_key
             if exchange.archive is not None:
                 archives = (*archives, exchange.archive)
             interceptor = exchange.interceptor if exchange is not start else None
@@ -112,7 +112,7 @@ class Router:
                 if len(self._wrong(destinations)) == len(destinations):
                     to_visit.extend(alternate for alternate in self._alternates(exchange) if alternate not in seen)
                     seen.update(to_visit)
-        return tuple(found), archives, is_memorable and not self._has_failed
+        return tuple(found), archives, is_cacheable and not self._has_failed
 
     def _destinations(self, exchange: Exchange, messages: tuple[Message, ...]) -> "tuple[object, ...]":
         """Return the destinations from the exchange type, which may be invalid; contain its exceptions."""

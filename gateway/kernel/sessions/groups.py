@@ -52,7 +52,7 @@ class Groups:
         if queue is not None:
             self._vhost.delete_queue_if_done(queue)
 
-    def is_over(self, queue: "Queue") -> bool:
+    def is_abandoned(self, queue: "Queue") -> bool:
         """Return whether a queue was created for a group that has no members, connected or not, and no consumers."""
         is_made = self._made.get(queue.name) == queue.id
         return is_made and queue.name not in self._members and not len(queue.consumers)
@@ -77,7 +77,7 @@ class Groups:
         """Restore the record that a queue was created for a group."""
         self._made[record.queue] = record.queue_id
 
-    def reclaim(self, clock: "Clock") -> None:
+    def resume(self, clock: "Clock") -> None:
         """Delete the queues of groups that no member rejoins in time; sessions may have ended with the broker."""
         for name, queue_id in list(self._made.items()):
             queue = self._vhost.queue_by_name.get(name)

@@ -15,7 +15,7 @@ from gateway.kernel.journal.records import HandshakeRecord
 LAST_ID: Final = 65_535
 
 
-class Handshakes:
+class Qos2State:
     """The unfinished deliveries of one session.
 
     ``received`` are incoming identifiers that wait for PUBREL, ``releasing`` outgoing ones whose message the subscriber

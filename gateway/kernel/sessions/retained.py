@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _WORK: Final = 32
 
 #: The minimum time between two reports that a message did not fit, in seconds: publishers repeat their messages.
-_TELL_S: Final = 60.0
+_REPORT_S: Final = 60.0
 
 
 class Retained:
@@ -42,7 +42,7 @@ class Retained:
         self.count = 0
         self.bytes = 0
         self.body_bytes = 0
-        self._told_at_s = -inf
+        self._reported_at_s = -inf
         self.refused = 0
         self.max_messages = 100_000
         self.max_bytes = 256 * 2**20
@@ -98,7 +98,7 @@ class Retained:
         kept, path[-1].kept = path[-1].kept, None
         if kept is None:
             return
-        self._weigh(kept, -1)
+        self._count_size(kept, -1)
         while words and path[-1].is_bare:
             path.pop()
             path[-1].cut(words.pop())
@@ -159,8 +159,8 @@ class Retained:
         """Count a message that was not retained, and report it."""
         self.refused += 1
         now_s = self._journal.clock.monotonic_s()
-        if now_s >= self._told_at_s + _TELL_S:
-            self._told_at_s = now_s
+        if now_s >= self._reported_at_s + _REPORT_S:
+            self._reported_at_s = now_s
             details = {"routing_key": message.routing_key, "kept": self.count, "refused": self.refused}
             self._events.emit(Event("retained.refused", self._vhost_name, message.exchange, details))
 
@@ -173,9 +173,9 @@ class Retained:
         for word in words_of(key):
             level = level.after(word) or level.grow(word)
         if level.kept is not None:
-            self._weigh(level.kept, -1)
+            self._count_size(level.kept, -1)
         level.kept = kept
-        self._weigh(kept, 1)
+        self._count_size(kept, 1)
         if kept.expires_at_ms:
             self._expiries.set(key, (kept.expires_at_ms - self._journal.now_ms) / 1000)
 
@@ -190,7 +190,7 @@ class Retained:
         else:
             self.clear(routing_key)
 
-    def _weigh(self, kept: RetainedMessage, times: int) -> None:
+    def _count_size(self, kept: RetainedMessage, times: int) -> None:
         if kept.expires_at_ms and times < 0:
             self._expiries.drop(kept.message.routing_key)
         if not kept.is_transient:

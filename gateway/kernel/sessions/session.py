@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from gateway.kernel.journal.changes import Put, Removed
 from gateway.kernel.journal.records import SessionRecord, SubscriptionRecord
 from gateway.kernel.messages.message import Arguments
-from gateway.kernel.sessions.qos2_state import Handshakes
+from gateway.kernel.sessions.qos2_state import Qos2State
 from gateway.kernel.sessions.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Session:
         self.limits = limits
         self.holder: Holder | None = None
         self.subscriptions = Subscriptions()
-        self.qos2_state = Handshakes(vhost.name, client_id, journal.record if is_durable else None)
+        self.qos2_state = Qos2State(vhost.name, client_id, journal.record if is_durable else None)
         self.held: dict[int, tuple[Queue, QueuedMessage]] = {}
 
     def belongs_to(self, user: str) -> bool:

@@ -109,7 +109,7 @@ class Sessions:
         del self._session_by_client[session.client_id]
         self._owned_by(session, "")
         self._expiries.drop(session.client_id)
-        self._wills.hurry(session.client_id)
+        self._wills.publish_now(session.client_id)
         session.forget()
         if len(session.subscriptions) <= _FEW:
             for _ in self._erasing(session):
@@ -197,12 +197,12 @@ class Sessions:
         """Restore an unfinished delivery."""
         self._session_by_client[record.client_id].qos2_state.install(record)
 
-    def reclaim(self) -> None:
+    def resume(self) -> None:
         """Reserve exactly-once messages for the clients they were sent to; call after messages are restored.
 
         Such a message is taken out of the queue of a group, and does not expire in one of the session's own.
         """
-        self.groups.reclaim(self._clock)
+        self.groups.resume(self._clock)
         for session in self:
             positions = set(session.qos2_state.remembered)
             if not positions:

@@ -27,7 +27,7 @@ class Wills:
         self._clock = clock
         self._publish = publish
         self._waiting: dict[str, tuple[Message, bool]] = {}
-        self._deadlines = Deadlines(clock, self.hurry)
+        self._deadlines = Deadlines(clock, self.publish_now)
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -57,7 +57,7 @@ class Wills:
         """Cancel a client's will, because it reconnected (MQTT-3.1.3-9)."""
         self._take(client_id)
 
-    def hurry(self, client_id: str) -> None:
+    def publish_now(self, client_id: str) -> None:
         """Publish a client's delayed will now, because its session ends."""
         taken = self._take(client_id)
         if taken is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class BatchOutcome:
     """The outcome of a batch: numbers of messages that were enqueued, unroutable, or rejected by a full queue."""
 
     taken: int
@@ -33,7 +33,7 @@ def publish_batch(
     may_drop: bool = False,
     instead: Exchange | None = None,
     origin: "Origin | None" = None,
-) -> Published:
+) -> BatchOutcome:
     """Publish messages in order, in this turn; the caller has validated them.
 
     Unroutable messages go to the exchange ``instead``; they are dropped only if ``may_drop``.
@@ -43,16 +43,16 @@ def publish_batch(
     ways = [_way(vhost, exchange, message, may_drop, instead) for exchange, message in messages]
     counts = dict.fromkeys(Verdict, 0)
     for (_, message), way in zip(messages, ways, strict=True):
-        counts[vhost.publish_along(way, message, origin)] += 1
-    return Published(counts[Verdict.TAKEN], counts[Verdict.UNROUTED], counts[Verdict.REFUSED])
+        counts[vhost.publish_to_route(way, message, origin)] += 1
+    return BatchOutcome(counts[Verdict.TAKEN], counts[Verdict.UNROUTED], counts[Verdict.REFUSED])
 
 
 def _way(vhost: VirtualHost, exchange: Exchange, message: Message, may_drop: bool, instead: Exchange | None) -> "Route":
-    way = vhost.way_of(exchange, message)
+    way = vhost.route_of(exchange, message)
     if way.queues:
         return way
     if instead is not None:
-        way = vhost.way_of(instead, message)
+        way = vhost.route_of(instead, message)
     if not way.queues and not may_drop:
         raise PreconditionFailed(
             f"a message to exchange '{exchange.name}' with routing key '{message.routing_key}' reaches no queue"

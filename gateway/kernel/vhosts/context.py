@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gateway.kernel.events import Events
     from gateway.kernel.faults import Faults
-    from gateway.kernel.features.deduplication_caches import Recollections
+    from gateway.kernel.features.deduplication_caches import DeduplicationCaches
     from gateway.kernel.features.policy_applier import PolicyApplier
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.journal.records import VhostRecord
@@ -28,7 +28,7 @@ class VhostContext:
     policy_applier: "PolicyApplier"
     next_queue_id: Callable[[], int]
     faults: "Faults"
-    deduplication_caches: "Recollections"
+    deduplication_caches: "DeduplicationCaches"
     users: "UserTallies"
 
     @property

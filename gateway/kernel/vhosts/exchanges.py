@@ -123,13 +123,13 @@ class Exchanges:
                 self._context.journal,
                 self._context.deduplication_caches,
                 is_durable=is_durable,
-                let_go=lambda message: self._let_go(exchange, message),
+                route_due=lambda message: self._route_due(exchange, message),
                 is_inert=bool(inert_reason),
             ),
         )
         exchange.inert_reason = inert_reason
         self._exchange_by_name[record.name] = exchange
-        self._context.policy_applier.fit_exchange(exchange)
+        self._context.policy_applier.apply_to_exchange(exchange)
         self._context.router.forget()
         return exchange
 
@@ -208,14 +208,14 @@ class Exchanges:
         for binding in dict.fromkeys(bindings):  # an exchange may be bound to itself
             context.bindings.remove(binding)
         context.router.forget()
-        context.policy_applier.unfit_exchange(exchange)
+        context.policy_applier.stop_archiving(exchange)
         if exchange.interceptor is not None:
             exchange.interceptor.close()
         if exchange.is_durable:
             context.journal.record(Removed("exchange", (context.vhost_name, exchange.name)))
         context.events.emit(Event("exchange.deleted", context.vhost_name, exchange.name))
 
-    def _let_go(self, exchange: Exchange, message: Message) -> None:
+    def _route_due(self, exchange: Exchange, message: Message) -> None:
         """Route a message whose delay is over."""
         route = self._context.router.route_past_interceptor(exchange, message)
         for queue in route.queues:

@@ -50,7 +50,7 @@ class QueueStats:
         return Weight(self.ready.count - self.ready_in_memory.count, self.ready.bytes - self.ready_in_memory.bytes)
 
 
-def census_of(queue: "Queue") -> QueueStats:
+def stats_of(queue: "Queue") -> QueueStats:
     """Compute the statistics of a queue. All messages of a stream are in the store."""
     if isinstance(queue, Stream):
         kept = Weight(len(queue), queue.size_bytes)

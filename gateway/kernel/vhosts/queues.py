@@ -82,7 +82,7 @@ class Queues:
         queue.consumer_tally = self._consumers
         queue.user = record.user
         self._context.users.queues.added(record.user)
-        self._context.policy_applier.adopt(queue)
+        self._context.policy_applier.apply_to_queue(queue)
         self._queue_by_name[record.name] = queue
         if owner is not None:
             self._exclusive.setdefault(owner, {})[queue] = None
@@ -116,7 +116,7 @@ class Queues:
             reapply=self._context.policy_applier.reapply,
         )
 
-    def rest(self) -> None:
+    def flush_offsets(self) -> None:
         """Flush the stream offsets that are written with a delay: the node stops."""
         for queue in self._queue_by_name.values():
             if isinstance(queue, Stream):

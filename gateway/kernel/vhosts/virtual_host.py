@@ -4,7 +4,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from gateway.kernel.archives.archives import Archives, Archivists
+from gateway.kernel.archives.archives import ArchiveContext, Archives
 from gateway.kernel.archives.trace_table import TraceTable
 from gateway.kernel.archives.tracing import VhostTracing
 from gateway.kernel.backlog.memory_budget import MemoryBudget
@@ -13,7 +13,7 @@ from gateway.kernel.errors import NotFound
 from gateway.kernel.events import Events
 from gateway.kernel.faults import Faults
 from gateway.kernel.features.context import FeatureContext
-from gateway.kernel.features.deduplication_caches import Recollections
+from gateway.kernel.features.deduplication_caches import DeduplicationCaches
 from gateway.kernel.features.policy_applier import PolicyApplier
 from gateway.kernel.journal.producers import Producers
 from gateway.kernel.journal.records import VhostRecord
@@ -72,7 +72,7 @@ class VirtualHost:
         next_queue_id: Callable[[], int],
         queue_rules: QueueRules,
         reserve: MemoryBudget,
-        archivists: Archivists | None = None,
+        archive_context: ArchiveContext | None = None,
         faults: Faults | None = None,
         users: UserTallies | None = None,
         *,
@@ -94,11 +94,13 @@ class VirtualHost:
         self.bindings = Bindings(journal, events, router.forget, faults, users.bindings)
         self.policies = Policies(compile_pattern)
         dead_letters = DeadLetters(self.name, self.exchange_by_name, router, journal, events, faults)
-        self.archives = Archives(record.name, journal, clock, events, next_queue_id, archivists or Archivists())
+        self.archives = Archives(
+            record.name, journal, clock, events, next_queue_id, archive_context or ArchiveContext()
+        )
         self.archives.on_change = self._archives_changed
         self.archiving: Archives | None = None
         self.trace_table = dead_letters.trace_table = TraceTable(self.archives, journal, clock)
-        self.deduplication_caches = Recollections(record.name, journal)
+        self.deduplication_caches = DeduplicationCaches(record.name, journal)
         feature_context = FeatureContext(
             clock, journal, dead_letters, self.delete_queue, self.archives, self.trace_table, self.deduplication_caches
         )
@@ -117,7 +119,7 @@ class VirtualHost:
             self.deduplication_caches,
             users,
         )
-        self.exchanges = Exchanges(self._context, self.exchange_by_name, exchange_types, self.outdate)
+        self.exchanges = Exchanges(self._context, self.exchange_by_name, exchange_types, self.invalidate_caches)
         self.queues = Queues(self._context, self.queue_by_name, self.traffic, queue_rules, reserve)
         self.bindings.require_room = self.queues.require_room_for_binding
         self.producers = Producers(self.name, journal)
@@ -130,7 +132,7 @@ class VirtualHost:
         """The virtual host's record."""
         return self._context.record
 
-    def amend(self, record: VhostRecord) -> None:
+    def update_record(self, record: VhostRecord) -> None:
         """Replace the virtual host's record."""
         self._context.record = record
 
@@ -138,7 +140,7 @@ class VirtualHost:
         self.archiving = self.archives if len(self.archives) else None
         self._router.forget()
 
-    def outdate(self) -> None:
+    def invalidate_caches(self) -> None:
         """Make publishers look up exchanges and permissions again."""
         self.version += 1
 
@@ -149,13 +151,13 @@ class VirtualHost:
         route = exchange.routes.get(message.routing_key)
         if route is None or message.header.sender_keys:
             route = self._router.route(exchange, message)
-        return self.publish_along(route, message, origin)
+        return self.publish_to_route(route, message, origin)
 
-    def way_of(self, exchange: Exchange, message: Message) -> Route:
+    def route_of(self, exchange: Exchange, message: Message) -> Route:
         """Return the route of a message. A deduplicating exchange on the way then counts the message as seen."""
         return self._router.route(exchange, message)
 
-    def publish_along(self, route: Route, message: Message, origin: "Origin | None" = None) -> Verdict:
+    def publish_to_route(self, route: Route, message: Message, origin: "Origin | None" = None) -> Verdict:
         """Offer a message to every queue of a route, and count it; see ``publish``."""
         queues = route.queues
         if self.tracing is not None:
@@ -267,7 +269,7 @@ class VirtualHost:
 
     def delete_queue_if_done(self, queue: Queue) -> None:
         """Delete an auto-delete queue after its last consumer (R32), or the queue of a group after its last member."""
-        is_done = (queue.is_auto_delete and queue.is_unused) or self.sessions.groups.is_over(queue)
+        is_done = (queue.is_auto_delete and queue.is_unused) or self.sessions.groups.is_abandoned(queue)
         if is_done and not queue.is_deleted:
             self.delete_queue(queue)
 
@@ -281,14 +283,14 @@ class VirtualHost:
         if target is not None:
             self.publish(target, message)
 
-    def open_replies(self, name: str) -> Queue:
+    def open_reply_queue(self, name: str) -> Queue:
         """Create a direct reply-to queue, which is reachable through the default exchange only."""
         queue = Queue(self.name, name, self._context.journal)
         self.reply_queue_by_name[name] = queue
         self._router.forget()
         return queue
 
-    def close_replies(self, queue: Queue) -> None:
+    def close_reply_queue(self, queue: Queue) -> None:
         """Remove a direct reply-to queue."""
         del self.reply_queue_by_name[queue.name]
         self._router.forget()

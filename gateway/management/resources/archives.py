@@ -45,6 +45,6 @@ def _view(call: Call, archive: Archive) -> Fields:
         "waiting_segments": len(archive.waiting),
         "waiting_bytes": archive.waiting_bytes,
         "lag_ms": archive.lag_ms,
-        "held_back": sorted(call.broker.archivists.blocked_publishers.waiting_for(archive)),
+        "held_back": sorted(call.broker.archive_context.blocked_publishers.waiting_for(archive)),
         "dropped": dropped,
     }

@@ -5,7 +5,7 @@ from typing import Final
 
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.streams.stream import Stream
-from gateway.kernel.vhosts.queue_stats import census_of
+from gateway.kernel.vhosts.queue_stats import stats_of
 from gateway.management.http.call import Call
 from gateway.management.http.routes import Fields
 from gateway.management.statistics.counts import counted, disk_counts, message_counts
@@ -84,7 +84,7 @@ def detailed_view(call: Call, queue: Queue) -> Generator[None, None, Fields]:
 
 def _stats(queue: Queue) -> Fields:
     """Return how many messages and bytes are where; without a message there is no timestamp at the head."""
-    stats = census_of(queue)
+    stats = stats_of(queue)
     return {
         "head_message_timestamp": stats.head_timestamp_s,
         "memory": _QUEUE_SIZE + _MESSAGE_SIZE * stats.in_memory.count + stats.in_memory.bytes,
