@@ -47,7 +47,7 @@ class ArchiveWriter:
         self._has_files = has_files
         self._due: deque[Archive] = deque()
         self._is_busy = False
-        broker.archivists.on_sealed = self._on_sealed
+        broker.archive_context.on_sealed = self._on_sealed
 
     def _on_sealed(self, archive: Archive, segment: "StreamSegment") -> None:
         if archive not in self._due:
