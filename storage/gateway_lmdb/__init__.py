@@ -1,4 +1,4 @@
-"""The durable store: LMDB with a thread that commits."""
+"""The durable store: LMDB, with a writer thread that commits."""
 
 from gateway_lmdb.store import LmdbStore
 

@@ -1,7 +1,7 @@
-"""A batch: the net effect of several appends, as one transaction will write it.
+"""A batch: the net effect of several appends, to be written in one transaction.
 
-What came and went within the batch leaves no trace: such a message costs a dictionary entry and no disk. Something
-that may be on disk already is deleted all the same, which is why a batch knows the highest numbers ever written.
+A message that is stored and removed within the batch costs a dictionary entry and no disk access. Records that may be
+on disk are deleted in any case, so a batch knows the highest numbers ever written.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from gateway_lmdb.schema import entity_key
 from gateway_lmdb.staged import Append
 from gateway_lmdb.stream_batch import StreamBatch
 
-#: Bounds of one transaction, so that a burst is committed and reported in pieces. An append is never split.
+#: Limits of one transaction, so that a burst is committed and reported in parts. An append is never split.
 MOST_RECORDS: Final = 20_000
 MOST_BYTES: Final = 16 * 1024 * 1024
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class TableBatch(Generic[T]):
-    """What changes in a table of numbered records. ``written`` is the highest number that may be on disk."""
+    """The changes to a table of numbered records. ``written`` is the highest number that may be on disk."""
 
     __slots__ = ("deletes", "puts", "written")
 
@@ -43,14 +43,14 @@ class TableBatch(Generic[T]):
         self.deletes: list[int] = []
 
     def delete(self, number: int) -> T | None:
-        """Take a record out; return it when it was still to be written."""
+        """Delete a record; return it if it was not written yet."""
         put = self.puts.pop(number, None)
         if number <= self.written:
             self.deletes.append(number)
         return put
 
     def highest(self) -> int:
-        """The highest number that may be on disk once this batch is."""
+        """Return the highest number that may be on disk after this batch."""
         return max(self.written, max(self.puts, default=0))
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class TableBatch(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The highest numbers that may be on disk."""
+    """The highest numbers that may be on disk, by table."""
 
     content: int
     enqueued: int
@@ -67,10 +67,10 @@ class Written:
 
 
 class Batch:
-    """Folds appends in order. Owned by the writer thread.
+    """Merges appends in order. Owned by the writer thread.
 
-    ``lsn`` is the position of the last append folded, 0 when there was none; ``size`` the bytes of the bodies in it.
-    ``refusals`` says what of it cannot be written, and is left out.
+    ``lsn`` is the position of the last append, 0 without one; ``size`` is the size of its bodies in bytes. ``refusals``
+    are the reasons for leaving out changes that cannot be written.
     """
 
     def __init__(self, written: Written) -> None:
@@ -90,7 +90,7 @@ class Batch:
 
     @property
     def deletes(self) -> int:
-        """How many records of messages are deleted."""
+        """The number of message records to delete."""
         return len(self.contents.deletes) + len(self.spilled.deletes) + len(self.enqueued.deletes)
 
     @property
@@ -99,11 +99,11 @@ class Batch:
         return self.size >= MOST_BYTES or len(self) >= MOST_RECORDS
 
     def written(self) -> Written:
-        """The highest numbers that may be on disk once this batch is."""
+        """Return the highest numbers that may be on disk after this batch."""
         return Written(self.contents.highest(), self.enqueued.highest(), self.spilled.highest())
 
     def fold(self, append: Append) -> None:
-        """Add one append. The commonest kinds of change come first; this loop runs for every message."""
+        """Add an append. The most frequent kinds of change come first, because this loop runs for every message."""
         for change in append.changes:
             if isinstance(change, Enqueued):
                 self.enqueued.puts[change.position] = change
@@ -130,7 +130,7 @@ class Batch:
         kind, key = (change.kind, change.key) if isinstance(change, Removed) else _identity(change.entity)
         try:
             self.entities[entity_key(kind, key)] = change if isinstance(change, Put) else None
-        except (TypeError, ValueError, RecursionError) as error:  # the last line: the kernel checks before it accepts
+        except (TypeError, ValueError, RecursionError) as error:  # a safeguard: the kernel validates before it accepts
             self.refusals.append(f"{kind}: {type(error).__name__}: {error}")
 
     def _store(self, stored: Stored) -> None:

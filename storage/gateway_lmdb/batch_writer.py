@@ -1,4 +1,4 @@
-"""Writing a batch into the tables of one environment, in one transaction."""
+"""Writing a batch to the tables of one environment, in one transaction."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
@@ -20,8 +20,8 @@ T = TypeVar("T")
 class BatchWriter:
     """Writes batches in order. Owned by one thread.
 
-    :param rises: whether numbers above all that were written before are above all in the table. It is not so where
-        batches are written once more.
+    :param rises: whether numbers above all earlier ones are also the highest in the table. This is false when batches
+    are written a second time.
     """
 
     def __init__(self, tables: Tables, *, rises: bool = True) -> None:
@@ -31,7 +31,7 @@ class BatchWriter:
         self._streams = StreamWriter(tables)
 
     def write(self, transaction: Transaction, batch: Batch) -> None:
-        """Write a batch; a transaction that fails is tried again from the start."""
+        """Write a batch. A failed transaction is repeated from the start."""
         tables = self._tables
         for aside in batch.asides:
             set_aside(transaction, tables, aside)
@@ -46,15 +46,15 @@ class BatchWriter:
         self._streams.write(transaction, batch.streams)
 
     def committed(self) -> None:
-        """The transaction of the last batch is on disk."""
+        """Update the state after the transaction of the last batch is committed."""
         self._streams.committed()
 
     def _write_table(
         self, transaction: Transaction, table: lmdb._Database, batch: TableBatch[T], encode: Callable[[T], bytes]
     ) -> None:
-        """Delete in key order, then put: new numbers rise above all others, so they append to the last page.
+        """Delete in key order, then put: new numbers are the highest, so they are appended to the last page.
 
-        Both matter: appended pages are full instead of half full, and deleting in random order costs ten times as much.
+        Both matter: appended pages are full instead of half full, and deleting in random order takes ten times as long.
         """
         with transaction.cursor(table) as cursor:
             for key in map(pack_number, sorted(batch.deletes)):
@@ -68,5 +68,5 @@ class BatchWriter:
 
 
 def _encoded(numbers: list[int], records: dict[int, T], encode: Callable[[T], bytes]) -> Iterable[tuple[bytes, bytes]]:
-    """Encode one record at a time: a batch is never in memory twice, and other threads get their turn in between."""
+    """Encode one record at a time, so that a batch is not in memory twice and other threads can run in between."""
     return ((pack_number(number), encode(records[number])) for number in numbers)

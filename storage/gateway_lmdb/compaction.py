@@ -1,9 +1,9 @@
-"""Giving free space of ``data.mdb`` back while the store is in use.
+"""Compaction of ``data.mdb`` while the store is in use.
 
-Another process writes a compact copy of one committed state. Whatever is committed meanwhile is remembered, and written
-into the copy as well, first on a thread of the compaction and at last, when little is left, on the writer's. Between
-two commits both files then hold the same, and the copy takes the place of the file by one rename. A crash leaves one of
-them, whole; the directory of an unfinished copy is removed at the next start.
+Another process writes a compact copy of one committed state. Batches committed meanwhile are kept in memory and written
+to the copy, first on the compaction's thread and, when few are left, on the writer's. Between two commits both files
+then have the same content, and one rename replaces the file with the copy. A crash leaves one complete file; the
+directory of an unfinished copy is removed at the next start.
 """
 
 import os
@@ -27,19 +27,19 @@ from gateway_lmdb.copy_lock import changing
 from gateway_lmdb.environment import DEFAULT_MAP_SIZE, FILE, Environment
 from gateway_lmdb.schema import MAX_TABLES, open_tables
 
-#: The directory of a copy that is being made, beside the file it will replace.
+#: The directory of an unfinished copy, beside the file it will replace.
 DIRECTORY: Final = "compacting"
 
-#: What is committed meanwhile is kept in memory, up to so many bytes; a store that is busier than that is left alone.
+#: The limit on batches kept in memory meanwhile, in bytes; beyond it the compaction fails.
 MOST_REMEMBERED: Final = 128 * 2**20
 
-#: So little is left to be written when the writer takes over: some milliseconds of work.
+#: The writer takes over when less than this is left to write, in bytes: some milliseconds of work.
 _LITTLE: Final = 512 * 2**10
 
-#: About what a change takes besides a body.
+#: The approximate size of a change besides a body, in bytes.
 _CHANGE_SIZE: Final = 256
 
-#: Room on the disk that stays free.
+#: Disk space that must stay free, in bytes.
 _ROOM: Final = 64 * 2**20
 
 _LOOK_S: Final = 0.05
@@ -49,7 +49,7 @@ State = Literal["asked", "copying", "catching up", "done", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class CompactionProgress:
-    """How far a compaction is: bytes ``copied`` out of about ``of``. ``before`` and ``after`` are those of the file."""
+    """The progress of a compaction: ``copied`` bytes of about ``of``; file size ``before`` and ``after``."""
 
     state: State
     copied: int = 0
@@ -61,15 +61,15 @@ class CompactionProgress:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will happen."""
+        """Whether the compaction has ended."""
         return self.state in ("done", "failed")
 
 
 class Compaction:
-    """One compaction. ``committed`` is the writer's; ``progress`` may be read on any thread.
+    """One compaction. The writer calls ``committed``; ``progress`` may be read on any thread.
 
-    :param wake: lets the writer go round once, called on any thread.
-    :param tell: hears of each new state, on any thread.
+    :param wake: makes the writer run once more; called on any thread.
+    :param tell: called with each new state, on any thread.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Compaction:
         self.progress = CompactionProgress("asked")
 
     def committed(self, batch: Batch) -> bool:
-        """A batch is on disk: begin, remember it, or change over; ``True`` once the compaction is over.
+        """Start, keep the committed batch, or replace the file; return ``True`` once the compaction has ended.
 
         :raises StorageError: when the store cannot be used any more.
         """
@@ -102,7 +102,7 @@ class Compaction:
         return self.progress.is_over
 
     def cancel(self) -> None:
-        """Give up, and wait until nothing is left to do. The writer has ended."""
+        """Cancel and wait until everything is cleaned up; called after the writer has ended."""
         self._cancelled.set()
         if self._thread is not None:
             self._thread.join()
@@ -119,7 +119,7 @@ class Compaction:
         self._set(CompactionProgress("copying", 0, usage.used_bytes, usage.file_bytes))
         free = shutil.disk_usage(self._environment.path).free
         if free < usage.used_bytes + _ROOM:
-            self._fail(f"{usage.used_bytes + _ROOM} bytes of free disk space are needed, there are {free}")
+            self._fail(f"{usage.used_bytes + _ROOM} bytes of free disk space are needed, {free} are available")
             return
         self._thread = Thread(target=self._work, name="store-compaction", daemon=True)
         self._thread.start()
@@ -134,9 +134,9 @@ class Compaction:
             self._cancelled.set()
 
     def _change_over(self, copy: "_Copy") -> None:
-        """Write what is left into the copy, and put it in the place of the file."""
+        """Write the remaining batches to the copy, and replace the file with it."""
         with changing(self._environment.path) as may_change:
-            if not may_change:  # a backup reads the file: later
+            if not may_change:  # a backup reads the file: try again later
                 self._call_later()
                 return
             try:
@@ -221,11 +221,11 @@ class Compaction:
         self._tell(progress)
 
 
-_TOO_BUSY: Final = f"more than {MOST_REMEMBERED} bytes were written meanwhile: try again when less is"
+_TOO_BUSY: Final = f"more than {MOST_REMEMBERED} bytes were written meanwhile: try again when the load is lower"
 
 
 class _Copy:
-    """The copy, open for writing what was committed since it was made. Not durable before ``sync`` or ``finish``."""
+    """The copy, open for writing later batches. Not durable before ``sync`` or ``finish``."""
 
     def __init__(self, directory: Path) -> None:
         self._file = directory / FILE
@@ -235,18 +235,18 @@ class _Copy:
         self._writer = BatchWriter(open_tables(self._lmdb, keeps_spilled=True), rises=False)
 
     def write(self, batches: list[Batch]) -> None:
-        """Write batches that may be in it already."""
+        """Write batches, which the copy may already contain."""
         for batch in batches:
             with self._lmdb.begin(write=True) as transaction:
                 self._writer.write(transaction, batch)
             self._writer.committed()
 
     def sync(self) -> None:
-        """Bring everything to the disk."""
+        """Sync the file to disk."""
         self._lmdb.sync(True)
 
     def finish(self) -> int:
-        """Bring everything to the disk and close the file; return its size."""
+        """Sync and close the file; return its size."""
         self.sync()
         self.close()
         return self._file.stat().st_size
@@ -257,7 +257,7 @@ class _Copy:
 
 
 def compact_closed(environment: Environment, show: Callable[[int, int], None]) -> tuple[int, int]:
-    """Compact a store that nobody else uses, at once; return the size of the file before and after.
+    """Compact a store that no other process uses; return the size of the file before and after.
 
     :raises StorageError: when it cannot be copied.
     """
@@ -282,7 +282,7 @@ def compact_closed(environment: Environment, show: Callable[[int, int], None]) -
 
 
 def remove_unfinished(path: Path) -> None:
-    """Remove what a compaction left that did not end."""
+    """Remove the copy of an unfinished compaction."""
     shutil.rmtree(path / DIRECTORY, ignore_errors=True)
 
 

@@ -1,4 +1,4 @@
-"""Who copies a store and who changes its file do not meet: copies share a lock, a change of the file has it alone."""
+"""A lock between copying a store and replacing its file: copies share it, a replacement holds it exclusively."""
 
 import fcntl
 import os
@@ -13,14 +13,14 @@ _NAME: Final = "copy.lock"
 
 @contextmanager
 def copying(directory: Path) -> Iterator[None]:
-    """Keep the file of a store what it is for as long as the block lasts."""
+    """Prevent the replacement of a store's file during the block."""
     with _held(directory, fcntl.LOCK_SH):
         yield
 
 
 @contextmanager
 def changing(directory: Path) -> Iterator[bool]:
-    """Keep others from copying the store; yields ``False`` when somebody does."""
+    """Prevent copies of the store during the block; yield ``False`` when one is in progress."""
     try:
         with _held(directory, fcntl.LOCK_EX | fcntl.LOCK_NB):
             yield True
@@ -35,7 +35,7 @@ def _held(directory: Path, operation: int) -> Iterator[None]:
     except OSError as error:
         if error.errno != EROFS:
             raise
-        yield  # nobody can change what is there
+        yield  # on a read-only file system no lock is needed
         return
     try:
         fcntl.flock(descriptor, operation)

@@ -1,6 +1,6 @@
-"""A process of its own that copies the data of a store compactly: ``python -m gateway_lmdb.copying SOURCE TARGET``.
+"""A process that writes a compact copy of a store: ``python -m gateway_lmdb.copying SOURCE TARGET``.
 
-The pages it reads count as its memory and not as the broker's, and it can be ended at any moment.
+The pages it reads do not count as the broker's memory, and it can be stopped at any time.
 """
 
 import os
@@ -18,7 +18,7 @@ _LOOK_S: Final = 0.5
 
 
 def copy(source: Path, target: Path) -> None:
-    """Write a compact copy of what is durable in ``source`` into the empty directory ``target``, synced."""
+    """Write a compact copy of the durable data in ``source`` into the empty directory ``target``, and sync it."""
     with lmdb.open(str(source), map_size=DEFAULT_MAP_SIZE, readonly=True, readahead=False) as environment:
         environment.copy(str(target), compact=True)
     with (target / FILE).open("rb") as file:
@@ -27,7 +27,7 @@ def copy(source: Path, target: Path) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End when the broker has ended."""
+    """Exit when the broker has exited."""
     while os.getppid() == parent:
         sleep(_LOOK_S)
     os._exit(1)

@@ -1,4 +1,4 @@
-"""The LMDB files of one directory, owned by one process, with its resident memory kept in bounds."""
+"""The LMDB environment of one directory, owned by one process, with bounded resident memory."""
 
 import fcntl
 import os
@@ -14,48 +14,48 @@ from gateway.kernel.errors import StorageError
 from gateway_lmdb.inspection import require_whole
 from gateway_lmdb.schema import MAX_TABLES, Tables, Transaction, open_tables
 
-#: What holds everything but files of streams.
+#: The data file, which holds everything except stream files.
 FILE: Final = "data.mdb"
 
-#: What LMDB keeps about who reads.
+#: LMDB's reader table.
 LOCK: Final = "lock.mdb"
 
-#: LMDB's page, for a rough count.
+#: LMDB's usual page size, for an estimate.
 _USUAL_PAGE: Final = 4096
 
-#: About how many pages are used besides those of the tables.
+#: The approximate number of pages in use besides those of the tables.
 _OTHER_PAGES: Final = 4
 
-#: Address space, not disk: the file is as large as what it holds.
+#: Address space, not disk space: the file grows with its content.
 DEFAULT_MAP_SIZE: Final = 1 << 40
 
-#: Pages seen through the map count as the process's memory until they are unmapped (see ``trim``).
+#: Pages read through the map count as the process's memory until they are unmapped (see ``trim``).
 _MOST_BYTES_MAPPED: Final = 32 * 1024 * 1024
 
-#: What a look at one record maps at least, and a transaction: the system maps neighbouring pages along.
+#: The minimum memory mapped by reading one record, and by a transaction: the system maps neighbouring pages too.
 RECORD_SEEN: Final = 4 * 1024
 TRANSACTION_SEEN: Final = 256 * 1024
 
 
 class Usage(NamedTuple):
-    """The bytes of the file, and those of them that hold something."""
+    """The size of the file, and of its used pages, in bytes."""
 
     file_bytes: int
     used_bytes: int
 
     @property
     def free_bytes(self) -> int:
-        """What a compaction would give back."""
+        """The bytes that a compaction would free."""
         return self.file_bytes - self.used_bytes
 
 
 class Environment:
     """One open LMDB environment.
 
-    ``write`` is called by the writer thread alone, ``read`` by any thread but never from inside another ``read``.
+    ``write`` is called by the writer thread only, ``read`` by any thread but never inside another ``read``.
 
-    :raises StorageError: when another process, or another store of this one, has the directory open, when the files
-        cannot be used, or when a newer gateway wrote them.
+    :raises StorageError: when another process, or another store of this one, has opened the directory, when the files
+    cannot be used, or when a newer gateway wrote them.
     """
 
     def __init__(self, path: Path, map_size: int = DEFAULT_MAP_SIZE) -> None:
@@ -80,12 +80,12 @@ class Environment:
             raise StorageError(f"the store in {path} cannot be opened: {error}") from error
 
     def write(self) -> AbstractContextManager[Transaction]:
-        """Return a transaction that is on disk once its ``with`` block has ended without an exception."""
+        """Return a write transaction, committed and synced when its ``with`` block ends without an exception."""
         return self._lmdb.begin(write=True)
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
-        """Hold one state of the store for reading. :raises StorageError: when the files cannot be read."""
+        """Return a read transaction. :raises StorageError: when the files cannot be read."""
         try:
             with self._reading, self._lmdb.begin() as transaction:
                 yield transaction
@@ -94,7 +94,7 @@ class Environment:
 
     @contextmanager
     def view(self) -> "Iterator[lmdb.Transaction[memoryview]]":
-        """Hold one state of the store for a look at the memory it is mapped to: no longer than the block lasts.
+        """Return a read transaction whose values are views of the mapped memory, valid during the block.
 
         :raises StorageError: when the files cannot be read.
         """
@@ -105,18 +105,18 @@ class Environment:
             raise StorageError(f"the store cannot be read: {error}") from error
 
     def saw(self, size: int) -> bool:
-        """Count bytes seen through the map; say whether it is time to ``trim``.
+        """Count bytes read through the map; return whether ``trim`` is due.
 
-        A rough count, a page more or less: two threads add to it without a lock.
+        The count is approximate: two threads update it without a lock.
         """
         self._bytes_seen += size
         return self._bytes_seen > _MOST_BYTES_MAPPED
 
     def trim(self) -> None:
-        """Unmap what was seen, if it is much: by the writer thread, between two transactions.
+        """Unmap the pages that were read, if they are many; called on the writer thread, between transactions.
 
-        Setting the map's size, even to what it was, maps the file anew. Without this a backlog of a gigabyte would
-        count as a gigabyte of resident memory once it was written or read, although it is only page cache.
+        Setting the map's size, even to the same value, maps the file again. Without this, a backlog of a gigabyte would
+        count as resident memory once it was written or read, although it is only page cache.
         """
         if self._bytes_seen > _MOST_BYTES_MAPPED:
             with self._reading:
@@ -124,17 +124,17 @@ class Environment:
             self._bytes_seen = 0
 
     def snapshot(self, directory: Path) -> None:
-        """Write a compact copy of what is durable into an empty directory, while the store is in use."""
+        """Write a compact copy of the durable data into an empty directory, while the store is in use."""
         with self._reading:
             self._lmdb.copy(str(directory), compact=True)
 
     @property
     def file_bytes(self) -> int:
-        """The bytes of the file; on the writer's thread."""
+        """The size of the file, on the writer's thread."""
         return (int(self._lmdb.info()["last_pgno"]) + 1) * _USUAL_PAGE
 
     def usage(self) -> Usage:
-        """Measure the file. Costs no more than a look at the head of each table."""
+        """Measure the file. Reads only the head of each table."""
         with self.read() as transaction:
             heads = [transaction.stat(table) for table in self.tables.all()]
             page_size = self._lmdb.stat()["psize"]
@@ -143,9 +143,9 @@ class Environment:
         return Usage(file_pages * page_size, min(used + _OTHER_PAGES, file_pages) * page_size)
 
     def adopt(self, file: Path) -> None:
-        """Go on with another file, which holds all that this one does; on the writer's thread.
+        """Replace the file with another one of the same content, on the writer's thread.
 
-        :raises OSError: when it cannot take the place of this one, which is used on then.
+        :raises OSError: when it cannot be replaced; the current file stays in use.
         :raises StorageError: when the store cannot be used any more.
         """
         with self._reading:
@@ -156,7 +156,8 @@ class Environment:
                 self._reopen()
                 raise
             try:
-                # Another program may hold the old pair of files; numbers of the old lock must not meet the new data.
+                # another program may hold the old pair of files; numbers in the old lock must not be used with the new
+                # data
                 (self.path / LOCK).unlink(missing_ok=True)
                 sync_directories(self.path)
                 self._reopen()
@@ -169,7 +170,7 @@ class Environment:
         self.tables = open_tables(self._lmdb, keeps_spilled=True)
 
     def close(self) -> None:
-        """Release the files. No transaction may be open."""
+        """Close the files. No transaction may be open."""
         self._opened.close()
 
     def _close_lmdb(self) -> None:
@@ -177,15 +178,15 @@ class Environment:
 
 
 def _own(path: Path) -> int:
-    """Lock the directory for this process; the system gives the lock up when the descriptor closes or we die."""
+    """Lock the directory for this process; the system releases the lock when the descriptor is closed."""
     descriptor = os.open(path / "owner.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         owner = os.read(descriptor, 20).decode(errors="replace").strip() or "unknown"
         os.close(descriptor)
-        raise StorageError(f"the store in {path} is in use by process {owner}") from None
-    with suppress(OSError):  # on a full disk the lock alone has to do
+        raise StorageError(f"the store in {path} is in use by process {owner}: stop it first") from None
+    with suppress(OSError):  # on a full disk the lock has no process id
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())
     return descriptor
@@ -197,14 +198,14 @@ def _open(path: Path, map_size: int) -> lmdb.Environment:
         map_size=map_size,
         max_dbs=MAX_TABLES,
         mode=0o600,
-        readahead=False,  # reads are by key; reading ahead would fill memory with neighbours
-        meminit=False,  # the file is ours alone, zeroing each page before it is written costs time
-        max_spare_txns=1,  # messages() begins a read transaction each time
+        readahead=False,  # reads are by key; read-ahead would waste memory
+        meminit=False,  # zeroing each page before writing it is not needed
+        max_spare_txns=1,  # each call of ``read`` begins a transaction
     )
 
 
 def sync_directories(path: Path) -> None:
-    """Make the names of new files durable; LMDB syncs only what is in them."""
+    """Sync the directory entries of new files; LMDB syncs only their content."""
     for directory in (path, path.parent):
         descriptor = os.open(directory, os.O_RDONLY)
         try:

@@ -1,7 +1,7 @@
-"""A look at the pages of ``data.mdb`` before LMDB maps them: what is missing there would end the process by a signal.
+"""Inspection of the pages of ``data.mdb`` before LMDB maps them: a missing page would end the process by a signal.
 
-The layout is LMDB's (``mdb.c``: MDB_page, MDB_meta, MDB_db, MDB_node), as a machine with little-endian numbers of 64
-bits writes it; on others nothing is inspected.
+The layout is LMDB's (``mdb.c``: MDB_page, MDB_meta, MDB_db, MDB_node) on 64-bit little-endian machines; on others
+nothing is inspected.
 """
 
 import os
@@ -39,10 +39,10 @@ _SUB_TABLE: Final = 0x02
 
 _DEEPEST: Final = 32
 
-#: Tables whose values are small, and lead to no other page.
+#: Tables with small values, which refer to no other page.
 _FLAT_TABLES: Final = frozenset({b"enqueued", b"streams"})
 
-#: Tables whose values are read on demand: looking at each of their leaves would make a start slow.
+#: Tables whose values are read on demand: reading all of their leaves would make a start slow.
 _LARGE_TABLES: Final = frozenset({b"contents", b"spilled", b"chunks"})
 
 _IS_KNOWN_LAYOUT: Final = sys.byteorder == "little" and sys.maxsize > 2**32
@@ -56,22 +56,22 @@ class _Meta(NamedTuple):
 
 
 class _Damaged(Exception):
-    """A page is not what it should be."""
+    """A page has invalid content."""
 
 
 def require_whole(file: Path) -> None:
     """Check every page that a start reads, and all pages if some are missing at the end.
 
-    A file may be shorter than its last page says: pages that were given up within one transaction are never written.
-    So it is damaged only if a page is missing that something refers to.
+    A file may be shorter than its last page number implies, because pages freed within one transaction are never
+    written. It is damaged only if a missing page is referenced.
 
-    :raises StorageError: saying in one line what is wrong.
+    :raises StorageError: with the damage in one line.
     """
     _inspect(file, _look)
 
 
 def require_sound(file: Path) -> int:
-    """Check every page that is in use; return how many there are. :raises StorageError: as ``require_whole`` does."""
+    """Check every page in use; return their number. :raises StorageError: as ``require_whole`` does."""
     return _inspect(file, lambda pages: sum(1 for _ in pages.walk()))
 
 
@@ -81,7 +81,7 @@ def _inspect(file: Path, look: "Callable[[_Pages], int]") -> int:
     with file.open("rb") as opened:
         size = os.fstat(opened.fileno()).st_size
         if size == 0:
-            return 0  # LMDB makes a new store of an empty file
+            return 0  # LMDB initialises an empty file
         try:
             return look(_Pages(opened.fileno(), size))
         except _Damaged as damage:
@@ -90,7 +90,7 @@ def _inspect(file: Path, look: "Callable[[_Pages], int]") -> int:
             ) from None
         except struct.error:
             raise StorageError(
-                f"the store in {file.parent} cannot be opened: {file.name} is damaged: a page is torn"
+                f"the store in {file.parent} cannot be opened: {file.name} is damaged: a page is incomplete"
             ) from None
 
 
@@ -109,10 +109,10 @@ class _Pages:
     def __post_init__(self) -> None:
         first = self._meta(0)
         if first is None:
-            raise _Damaged("it does not begin as a store does, so it is none or was overwritten")
+            raise _Damaged("it has no LMDB header: it is not a store, or was overwritten")
         second = self._meta(first.page_size)
         if second is None:
-            raise _Damaged("its second page is not there, or not what it should be")
+            raise _Damaged("its second page is missing or invalid")
         self.meta = max(first, second, key=lambda meta: meta.transaction)
 
     def _meta(self, at: int) -> _Meta | None:
@@ -131,7 +131,7 @@ class _Pages:
         return _Meta(page_size, roots, last_page, transaction) if is_ours and is_sane else None
 
     def walk(self, unread: frozenset[bytes] = frozenset()) -> Iterator[int]:
-        """Look at every page that is in use, and yield their numbers; of tables that are ``unread``, at branches."""
+        """Check every page in use, and yield their numbers; check only the branches of ``unread`` tables."""
         for root, depth in self.meta.roots:
             yield from self._walk(root, depth, unread, True)
 
@@ -141,14 +141,14 @@ class _Pages:
         if number == _NO_PAGE:
             return
         if not 1 <= depth <= _DEEPEST:
-            raise _Damaged(f"a tree of {depth} levels is not what it should be")
+            raise _Damaged(f"a tree has {depth} levels, at most {_DEEPEST} are valid")
         yield number
         if depth == 1 and not reads_leaves:
             self._require_there(number, 1)
             return
         page = self._page(number)
         if bool(page.flags & _BRANCH) != (depth > 1):
-            raise _Damaged(f"page {number} is not what it should be")
+            raise _Damaged(f"page {number} is not of the expected kind")
         if depth > 1:
             for child in page.children():
                 yield from self._walk(child, depth - 1, unread, reads_leaves, is_flat)
@@ -167,19 +167,19 @@ class _Pages:
         own, _, flags, lower, upper = _PAGE.unpack_from(data)
         is_sane = flags & (_BRANCH | _LEAF) and _PAGE.size <= lower <= upper <= self.meta.page_size
         if own != number or not is_sane:
-            raise _Damaged(f"page {number} is not what it should be")
+            raise _Damaged(f"page {number} has an invalid header")
         return _Page(number, data, flags, (lower - _PAGE.size) // _POINTER.size)
 
     def _require_there(self, number: int, count: int) -> None:
         if number > self.meta.last_page:
-            raise _Damaged(f"a page refers to page {number}, which is behind the last one")
+            raise _Damaged(f"a page refers to page {number}, which is after the last one")
         if (number + count) * self.meta.page_size > self.size:
-            raise _Damaged(f"it has {self.size} bytes, and page {number} is missing: it was cut off")
+            raise _Damaged(f"it has {self.size} bytes, and page {number} is missing: it was truncated")
 
 
 @dataclass
 class _Page:
-    """A page of a tree: branches lead to pages, leaves hold values."""
+    """A page of a tree: branches refer to pages, leaves hold values."""
 
     number: int
     data: bytes
@@ -190,16 +190,16 @@ class _Page:
         for index in range(self.count):
             (at,) = _POINTER.unpack_from(self.data, _PAGE.size + index * _POINTER.size)
             if not _PAGE.size <= at <= len(self.data) - _NODE.size:
-                raise _Damaged(f"page {self.number} is not what it should be")
+                raise _Damaged(f"page {self.number} has an invalid node")
             yield at, *_NODE.unpack_from(self.data, at)
 
     def children(self) -> Iterator[int]:
-        """Yield the pages that a branch leads to."""
+        """Yield the pages that a branch refers to."""
         for _, low, high, flags, _ in self._nodes():
             yield low | high << 16 | flags << 32
 
     def sub_tables(self) -> Iterator[tuple[bytes, int, int]]:
-        """Yield name, first page and number of levels of each table that is named in a leaf."""
+        """Yield name, root page and depth of each table in a leaf."""
         for at, _, _, flags, key_size in self._nodes():
             if flags & _SUB_TABLE:
                 value = at + _NODE.size + key_size
@@ -207,7 +207,7 @@ class _Page:
                 yield self.data[at + _NODE.size : value], root, depth
 
     def big_values(self) -> Iterator[tuple[int, int]]:
-        """Yield first page and size of the values that are too large for a leaf."""
+        """Yield first page and size of the values that do not fit into the leaf."""
         for at, low, high, flags, key_size in self._nodes():
             if flags & _BIG_VALUE:
                 yield _NUMBER.unpack_from(self.data, at + _NODE.size + key_size)[0], low | high << 16

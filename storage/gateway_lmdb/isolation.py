@@ -1,6 +1,6 @@
-"""Finding what cannot be written in a batch: the last line of defence behind the kernel's own checks.
+"""Removal of records that cannot be written from a batch: a safeguard behind the kernel's own validation.
 
-A record that cannot be encoded would end the writer, and the broker with it. It is taken out of the batch instead, and
+A record that cannot be encoded would stop the writer and thereby the broker. It is left out of the batch, and
 everything else is written.
 """
 
@@ -22,7 +22,7 @@ _LONGEST_REASON: Final = 300
 
 
 def isolate(batch: Batch) -> bool:
-    """Take out what cannot be encoded and note it in ``batch.refusals``; return whether there was anything."""
+    """Leave out what cannot be encoded, adding to ``batch.refusals``; return whether there was anything."""
     encode_content = ContentWriter().encode
     before = len(batch.refusals)
     for key, put in list(batch.entities.items()):
@@ -35,13 +35,13 @@ def isolate(batch: Batch) -> bool:
     _strip(batch, "message", batch.spilled, encode_content)
     _strip(batch, "place in a queue", batch.enqueued, encode_enqueued)
     for position in [at for at, place in batch.enqueued.puts.items() if place.message_id in lost]:
-        batch.enqueued.delete(position)  # a place without a message would be passed over at the next start
+        batch.enqueued.delete(position)  # without its message, the next start would skip it
     _blank(batch, batch.streams, encode_content)
     return len(batch.refusals) > before
 
 
 def _strip(batch: Batch, what: str, table: TableBatch[T], encode: Callable[[T], bytes]) -> set[int]:
-    """Take out of a table what cannot be encoded; return the numbers."""
+    """Remove the records that cannot be encoded from a table; return their numbers."""
     failures = _failures(table.puts.items(), encode)
     for number, reason in failures.items():
         table.delete(number)
@@ -50,7 +50,7 @@ def _strip(batch: Batch, what: str, table: TableBatch[T], encode: Callable[[T], 
 
 
 def _blank(batch: Batch, streams: StreamBatch, encode: Callable[[Message], bytes]) -> None:
-    """Replace messages of streams by empty ones: those behind them keep their offsets."""
+    """Replace messages of streams that cannot be encoded with empty ones, so that later messages keep their offsets."""
     for stream_id, changes in streams:
         for change in changes:
             if isinstance(change, Appended) and (reason := _failure(encode, change.message)) is not None:
@@ -66,6 +66,6 @@ def _failures(records: Iterable[tuple[int, T]], encode: Callable[[T], bytes]) ->
 def _failure(encode: Callable[[T], bytes], record: T) -> str | None:
     try:
         bytes(encode(record))
-    except Exception as error:  # whatever it is: it must not end the writer
+    except Exception as error:  # no record may stop the writer
         return f"{type(error).__name__}: {error}"[:_LONGEST_REASON]
     return None

@@ -1,7 +1,8 @@
-"""Records that cannot be used, kept aside: where they came from, why they left, and their bytes as they were.
+"""The quarantine: records that cannot be used, with their origin, the reason, and their original bytes.
 
-The key of such a record is the name of its table, a colon and its key there, so setting it aside twice is the same as
-once. The value is a version, the length of what is said of it, that as ``values.dumps`` writes it, and the bytes.
+The key of such a record is the name of its table, a colon and its key there, so setting it aside again has no effect.
+The value consists of a version, the length of the description, the description as ``values.dumps`` writes it, and the
+bytes.
 """
 
 import json
@@ -25,13 +26,13 @@ QUARANTINE_VERSION: Final = 1
 
 _HEAD: Final = struct.Struct(">BI")
 
-#: How the number is written under which an entity keeps messages.
+#: The field of an entity's queue id in its record.
 _QUEUE_ID: Final = re.compile(rb'"(?:queue_)?id":(\d{1,20})')
 
-#: The kinds of entities that keep messages.
+#: The kinds of entities that store messages.
 _KEEPERS: Final = frozenset({"queue", "exchange", "archive"})
 
-#: Stands for the number of an entity that keeps messages, where the record does not tell it.
+#: Replaces the queue id of an entity that stores messages when its record does not contain it.
 UNKNOWN_QUEUE: Final = -1
 
 _ENTITY_HEAD_SIZE: Final = 3
@@ -40,9 +41,10 @@ _LONGEST_NAME: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A record set aside: its ``table`` and ``key`` there, what it is, and why it cannot be used.
+    """A record set aside: its ``table``, ``key``, kind and name, and the reason.
 
-    ``queue_id`` is what messages are kept under for it, 0 for nothing. ``record`` are its bytes, empty until it left.
+    ``queue_id`` is the id under which it stores messages, 0 for none. ``record`` is its content, empty until the record
+    is moved.
     """
 
     table: str
@@ -54,12 +56,12 @@ class Quarantined:
     record: bytes = b""
 
     def said(self) -> SetAside:
-        """Return what the kernel is told."""
+        """Return the change as the kernel gets it."""
         return SetAside(self.kind, self.name, self.reason, max(self.queue_id, 0))
 
 
 def quarantined(aside: SetAside) -> Quarantined:
-    """Return where the record lies that the kernel sets aside."""
+    """Return the location of a record that the kernel sets aside."""
     number = aside.key[0] if aside.key else None
     if aside.kind == MESSAGE and isinstance(number, int):
         return Quarantined("contents", pack_number(number), aside.kind, aside.key, aside.reason)
@@ -70,7 +72,7 @@ def quarantined(aside: SetAside) -> Quarantined:
 
 
 def unreadable_entity(key: bytes, record: bytes, reason: str) -> Quarantined:
-    """Return what is known of an entity whose record cannot be read."""
+    """Describe an entity whose record cannot be read."""
     kind = key.partition(b":")[0].decode(errors="replace")
     queue_id = 0
     if kind in _KEEPERS:
@@ -80,17 +82,17 @@ def unreadable_entity(key: bytes, record: bytes, reason: str) -> Quarantined:
 
 
 def unreadable_message(message_id: int, reason: str) -> Quarantined:
-    """Return what is known of a message whose content cannot be read."""
+    """Describe a message whose content cannot be read."""
     return Quarantined("contents", pack_number(message_id), MESSAGE, (message_id,), reason)
 
 
 def unreadable_place(key: bytes, reason: str) -> Quarantined:
-    """Return what is known of a place in a queue that cannot be read."""
+    """Describe a queue entry that cannot be read."""
     return Quarantined("enqueued", key, PLACE, (unpack_number(key),), reason)
 
 
 def set_aside(transaction: Transaction, tables: Tables, aside: Quarantined) -> None:
-    """Move a record into quarantine; one that is gone, or there already, changes nothing."""
+    """Move a record into quarantine; a missing record changes nothing."""
     table = table_named(tables, aside.table)
     record = transaction.pop(aside.key, db=table)
     if record is not None:
@@ -98,7 +100,7 @@ def set_aside(transaction: Transaction, tables: Tables, aside: Quarantined) -> N
 
 
 def put_back(transaction: Transaction, tables: Tables, aside: Quarantined) -> bool:
-    """Move a record out of quarantine, to be tried at the next start; ``False`` where another took its place."""
+    """Move a record out of quarantine, to be tried at the next start; return ``False`` if a newer one exists."""
     table = table_named(tables, aside.table)
     if not transaction.put(aside.key, aside.record, db=table, overwrite=False):
         return False
@@ -107,12 +109,12 @@ def put_back(transaction: Transaction, tables: Tables, aside: Quarantined) -> bo
 
 
 def drop(transaction: Transaction, tables: Tables, aside: Quarantined) -> None:
-    """Remove a record from quarantine for good."""
+    """Delete a record from quarantine."""
     transaction.delete(_key(aside), db=tables.quarantine)
 
 
 def all_quarantined(transaction: Transaction, tables: Tables) -> Iterator[Quarantined]:
-    """Yield everything in quarantine, by table and key. :raises StorageError: when a newer gateway wrote it."""
+    """Yield all records in quarantine, by table and key. :raises StorageError: when a newer gateway wrote one."""
     with transaction.cursor(tables.quarantine) as cursor:
         for key, record in cursor:
             yield _decoded(key, record)
@@ -157,7 +159,7 @@ def _decoded(key: bytes, record: bytes) -> Quarantined:
 
 
 def _name_in(kind: str, record: bytes) -> tuple[Value, ...]:
-    """Return the key of an entity as far as its record shows it, for people to read."""
+    """Return the key of an entity as far as its record contains it, for display."""
     width = ENTITY_BY_KIND[kind].key_width if kind in ENTITY_BY_KIND else 0
     try:
         fields = json.loads(record[_ENTITY_HEAD_SIZE:].decode(errors="replace"))

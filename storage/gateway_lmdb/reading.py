@@ -1,4 +1,4 @@
-"""The entities of a store, read by another process than the one that writes it."""
+"""Reading the entities of a store from another process than the one that writes it."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from gateway_lmdb.schema import MAX_TABLES
 
 
 def entities_in(data: Path) -> list[Entity]:
-    """Return the entities of a store, those left out that cannot be read; nothing where there is no store.
+    """Return the readable entities of a store; none if there is no store.
 
     :raises StorageError: when the store cannot be opened.
     """

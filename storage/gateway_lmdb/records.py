@@ -1,11 +1,12 @@
-"""How records look as bytes. Each begins with the version of its layout; integers are big-endian.
+"""The binary layout of records. Each begins with the version of its layout; integers are big-endian.
 
-content: as ``gateway.kernel.messages.contents`` writes it.
+content: see ``gateway.kernel.messages.contents``.
 enqueued: version, queue id, message id, enqueued at (ms since the epoch), delivery count, body size, priority, due at,
     expires at (both ms since the epoch, 0 for none).
-segment: version, end, size, moments of the first and the last message (ms), whether it is in a file, then its bloom.
-stream: the first offset. chunk: as ``gateway.kernel.messages.chunks`` writes it.
-entity: as ``gateway.kernel.journal.entity_codec`` writes it.
+segment: version, end, size, times of the first and the last message (ms), whether it is in a file, then its bloom
+    filter.
+stream: the first offset. chunk: see ``gateway.kernel.messages.chunks``.
+entity: see ``gateway.kernel.journal.entity_codec``.
 """
 
 import struct
@@ -21,15 +22,15 @@ SEGMENT_VERSION: Final = 1
 _ENQUEUED: Final = struct.Struct(">BQQQIIBQQ")
 _SEGMENT: Final = struct.Struct(">BQQQQ?")
 
-#: The largest number in each place of ``_ENQUEUED``, behind the version.
+#: The largest number in each field of ``_ENQUEUED`` after the version.
 _LARGEST: Final = (2**64 - 1, 2**64 - 1, 2**64 - 1, 2**32 - 1, 2**32 - 1, 2**8 - 1, 2**64 - 1, 2**64 - 1)
 
 
 def encode_enqueued(enqueued: Enqueued) -> bytes:
-    """Return the record of a message's place in a queue; the position is the key.
+    """Return the record of a queue entry; the position is the key.
 
-    A number that is out of range becomes the nearest that is in range: no moment that far away is ever reached, and a
-    message must not be lost for it.
+    A number out of range is replaced by the nearest valid one: a time that far away is never reached, and the message
+    must not be lost.
     """
     numbers = (
         enqueued.queue_id,
@@ -49,13 +50,13 @@ def encode_enqueued(enqueued: Enqueued) -> bytes:
 
 
 def decode_enqueued(position: int, record: bytes) -> Enqueued:
-    """Return the change a record holds.
+    """Return the change in a record.
 
-    :raises UnreadableRecord: when the record is torn.
+    :raises UnreadableRecord: when the record is incomplete.
     :raises StorageError: when a newer gateway wrote it.
     """
     if len(record) < _ENQUEUED.size:
-        raise UnreadableRecord("the record is torn")
+        raise UnreadableRecord("the record is incomplete")
     version, queue_id, message_id, *rest = _ENQUEUED.unpack_from(record)
     _refuse_newer("a place in a queue", version, ENQUEUED_VERSION)
     return Enqueued(queue_id, position, message_id, *rest)
@@ -68,13 +69,13 @@ def encode_segment(segment: StreamSegment, *, is_filed: bool) -> bytes:
 
 
 def decode_segment(stream_id: int, first: int, record: bytes) -> tuple[StreamSegment, bool]:
-    """Return the segment a record holds and whether it is in a file.
+    """Return the segment in a record, and whether it is in a file.
 
-    :raises UnreadableRecord: when the record is torn.
+    :raises UnreadableRecord: when the record is incomplete.
     :raises StorageError: when a newer gateway wrote it.
     """
     if len(record) < _SEGMENT.size:
-        raise UnreadableRecord("the record is torn")
+        raise UnreadableRecord("the record is incomplete")
     version, end, size_bytes, first_ms, last_ms, is_filed = _SEGMENT.unpack_from(record)
     _refuse_newer("a segment of a stream", version, SEGMENT_VERSION)
     bloom = record[_SEGMENT.size :]

@@ -1,4 +1,4 @@
-"""Reading everything back after a start."""
+"""Reading the store at a start."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from gateway_lmdb.quarantine import (
 from gateway_lmdb.records import decode_enqueued
 from gateway_lmdb.schema import pack_number, unpack_number
 
-#: Records read in one transaction. No transaction, and no lock, is held while the kernel applies them.
+#: Queue entries read in one transaction. No transaction and no lock is held while the kernel applies them.
 _PIECE: Final = 10_000
 
 
@@ -31,20 +31,20 @@ _ENTITIES: Final = 1_000
 
 @dataclass(slots=True)
 class FoundEntities:
-    """What is known of the entities once all are read: the numbers under which messages are kept for them.
+    """The queue ids of all entities that store messages.
 
-    With ``keeps_all``, the number of one that is set aside is not known, so nothing may be removed.
+    With ``keeps_all`` the id of an entity set aside is unknown, so nothing may be removed.
     """
 
     queue_ids: set[int] = field(default_factory=set)
     keeps_all: bool = False
 
     def keeps(self, queue_id: int) -> bool:
-        """Return whether messages under this number belong to anything."""
+        """Return whether messages with this queue id belong to an entity."""
         return self.keeps_all or queue_id in self.queue_ids
 
     def note(self, queue_id: int) -> None:
-        """Remember the number of an entity, 0 for one that has none."""
+        """Add the queue id of an entity, 0 for none."""
         if queue_id == UNKNOWN_QUEUE:
             self.keeps_all = True
         elif queue_id:
@@ -52,7 +52,7 @@ class FoundEntities:
 
 
 def set_aside(environment: Environment, found: FoundEntities) -> Iterator[Quarantined]:
-    """Yield what is in quarantine, and note it in ``found``."""
+    """Yield the records in quarantine, and add their ids to ``found``."""
     with environment.read() as transaction:
         asides = list(all_quarantined(transaction, environment.tables))
     for aside in asides:
@@ -61,9 +61,9 @@ def set_aside(environment: Environment, found: FoundEntities) -> Iterator[Quaran
 
 
 def entities(environment: Environment, found: FoundEntities) -> Iterator[Entity | Quarantined]:
-    """Yield every entity, by kind in the order of ``ENTITY_BY_KIND``, and what cannot be read; note it in ``found``.
+    """Yield every entity, by kind in the order of ``ENTITY_BY_KIND``, and unreadable ones; add ids to ``found``.
 
-    :raises StorageError: on one that a newer gateway wrote.
+    :raises StorageError: when a newer gateway wrote one.
     """
     kinds = _kinds(environment)
     for kind in [*(kind for kind in ENTITY_BY_KIND if kind in kinds), *(kinds - ENTITY_BY_KIND.keys())]:
@@ -80,14 +80,14 @@ def entities(environment: Environment, found: FoundEntities) -> Iterator[Entity 
 
 
 def _kinds(environment: Environment) -> set[str]:
-    """Return the kinds of which there is anything."""
+    """Return the kinds of existing entities."""
     kinds = set()
     with environment.read() as transaction, transaction.cursor(environment.tables.entities) as cursor:
         is_there = cursor.first()
         while is_there:
             kind = cursor.key().partition(b":")[0]
             kinds.add(kind.decode(errors="replace"))
-            is_there = cursor.set_range(kind + b";")  # which comes behind the colon
+            is_there = cursor.set_range(kind + b";")  # the character after the colon
     return kinds
 
 
@@ -108,7 +108,7 @@ def _records(environment: Environment, kind: str) -> Iterator[tuple[bytes, bytes
 
 
 def _numbered(environment: Environment, aside: Quarantined) -> Quarantined:
-    """Return the same with the highest number in use for one that is not known, so that it is not given again."""
+    """Replace an unknown queue id with the highest one in use, so that it is not assigned again."""
     if aside.queue_id != UNKNOWN_QUEUE:
         return aside
     with environment.read() as transaction:
@@ -120,12 +120,12 @@ def _numbered(environment: Environment, aside: Quarantined) -> Quarantined:
 
 
 def said(environment: Environment, aside: Quarantined) -> SetAside:
-    """Return what the kernel is told of a record that is set aside."""
+    """Return a record set aside as the kernel gets it."""
     return _numbered(environment, aside).said()
 
 
 def enqueued(environment: Environment) -> Iterator[Enqueued | Quarantined]:
-    """Yield every message's place in a queue, in rising position, and what cannot be read of them."""
+    """Yield every queue entry, by rising position, and unreadable ones."""
     position = 0
     while piece := _enqueued_from(environment, position + 1):
         yield from piece
@@ -150,9 +150,9 @@ def _enqueued_from(environment: Environment, position: int) -> list[Enqueued | Q
 
 
 def cleanup(environment: Environment, orphans: list[Enqueued], keeps: Callable[[int], bool]) -> list[Change]:
-    """Return the changes that remove messages of queues which no longer exist.
+    """Return the changes that remove messages of queues that no longer exist.
 
-    A queue's record goes first and its messages after; a crash in between leaves them behind. Their contents go too,
+    A queue's record is removed before its messages, so a crash in between leaves them. Their contents are removed too,
     unless another queue holds the same message.
     """
     if not orphans:

@@ -1,4 +1,4 @@
-"""Carries reports from the writer thread to the kernel's thread, in order."""
+"""A relay of reports from the writer thread to the kernel's thread, in order."""
 
 from collections import deque
 from collections.abc import Callable
@@ -11,7 +11,7 @@ Report: TypeAlias = Callable[[StoreListener], None]
 
 
 class Relay:
-    """A ``StoreListener`` for the writer thread; the listeners it knows hear the same on the kernel's thread."""
+    """A ``StoreListener`` for the writer thread, which calls its listeners on the kernel's thread."""
 
     def __init__(self, call_in_kernel: Callable[[Callable[[], None]], None], listener: StoreListener) -> None:
         self._call_in_kernel = call_in_kernel
@@ -19,38 +19,38 @@ class Relay:
         self._reports: deque[Report] = deque()
 
     def listen(self, listener: StoreListener) -> None:
-        """Add a listener, after those that are there."""
+        """Add a listener after the existing ones."""
         self._listeners.append(listener)
 
     def deliver(self) -> None:
-        """Pass on everything reported so far. Called on the kernel's thread, once for each report or at any time."""
+        """Pass on all reports so far. Called on the kernel's thread, once per report or at any time."""
         while self._reports:
             report = self._reports.popleft()
             for listener in self._listeners:
                 report(listener)
 
     def on_durable(self, watermark: Lsn) -> None:
-        """Pass on the watermark."""
+        """Relay the watermark."""
         self._pass(lambda listener: listener.on_durable(watermark))
 
     def on_refused(self, reason: str) -> None:
-        """Pass on the reason."""
+        """Relay a refused change."""
         self._pass(lambda listener: listener.on_refused(reason))
 
     def on_set_aside(self, aside: SetAside) -> None:
-        """Pass on what was set aside."""
+        """Relay a record that was set aside."""
         self._pass(lambda listener: listener.on_set_aside(aside))
 
     def on_stalled(self, reason: str) -> None:
-        """Pass on the reason."""
+        """Relay a stall."""
         self._pass(lambda listener: listener.on_stalled(reason))
 
     def on_resumed(self) -> None:
-        """Pass on the good news."""
+        """Relay the end of a stall."""
         self._pass(lambda listener: listener.on_resumed())
 
     def on_failed(self, reason: str) -> None:
-        """Pass on the reason."""
+        """Relay a failure."""
         self._pass(lambda listener: listener.on_failed(reason))
 
     def _pass(self, report: Report) -> None:

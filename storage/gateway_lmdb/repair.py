@@ -1,4 +1,4 @@
-"""What ``gateway repair`` does to the quarantine of a store that no broker has open."""
+"""Operations of ``gateway repair`` on a store that no broker has open."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,23 +16,23 @@ from gateway_lmdb.schema import Tables, Transaction
 
 
 def set_aside_in(data: Path) -> list[Quarantined]:
-    """Return every record in quarantine. :raises StorageError: when there is no store, or it is in use."""
+    """Return all records in quarantine. :raises StorageError: when there is no store, or it is in use."""
     with _opened(data) as environment, environment.read() as transaction:
         return list(quarantine.all_quarantined(transaction, environment.tables))
 
 
 def drop_from(data: Path, numbers: Sequence[int]) -> int:
-    """Remove records from quarantine for good, all when no number is given; return how many.
+    """Delete records from quarantine, all when no number is given; return how many.
 
-    Numbers are the places in the list, from 1. :raises StorageError: when there is no such number, or no store.
+    Numbers are positions in the list, from 1. :raises StorageError: for an unknown number, or without a store.
     """
     return _each(data, numbers, quarantine.drop)
 
 
 def put_back_in(data: Path, numbers: Sequence[int]) -> int:
-    """Move records back to where they were, to be tried at the next start; return how many. As ``drop_from`` else.
+    """Move records back to their tables, to be tried at the next start; return how many.
 
-    A record whose place was taken by a newer one stays in quarantine.
+    A record stays in quarantine if a newer one with its key exists. Otherwise as ``drop_from``.
     """
     return _each(data, numbers, quarantine.put_back)
 
@@ -42,15 +42,15 @@ def _each(data: Path, numbers: Sequence[int], do: Callable[[Transaction, Tables,
         found = list(quarantine.all_quarantined(transaction, environment.tables))
         for number in numbers:
             if not 1 <= number <= len(found):
-                raise StorageError(f"there is no record {number} in quarantine: there are {len(found)}")
+                raise StorageError(f"there is no record {number} in quarantine, which holds {len(found)} records")
         chosen = [found[number - 1] for number in sorted(set(numbers))] if numbers else found
         return sum(do(transaction, environment.tables, aside) is not False for aside in chosen)
 
 
 def compact_file(data: Path, show: Callable[[int, int], None]) -> tuple[int, int]:
-    """Give the free space of the file back; return its size before and after.
+    """Compact the file; return its size before and after.
 
-    ``show`` is told now and then how many bytes are copied, out of about how many.
+    ``show`` is called about once a second with the bytes copied and their approximate total.
 
     :raises StorageError: when there is no store, it is in use, or it cannot be copied.
     """
@@ -59,7 +59,7 @@ def compact_file(data: Path, show: Callable[[int, int], None]) -> tuple[int, int
 
 
 def check_pages(data: Path) -> int:
-    """Look at every page that is in use, and return how many there are. :raises StorageError: when one is damaged."""
+    """Check every page in use; return their number. :raises StorageError: when one is damaged."""
     with _opened(data):
         return require_sound(data / FILE)
 

@@ -1,8 +1,8 @@
-"""Pages of the file that are kept back for a full disk: without any, not even a deletion could be written.
+"""Reserved pages of the file: on a full disk without free pages, not even a deletion could be written.
 
-LMDB writes every change to free pages first. On a full disk there are none, so messages that are consumed or purged
-would stay on disk, and the stall would not end. The reserve is one record; a stalled writer removes it when what waits
-is little, and so has room to let go of more.
+LMDB writes every change to free pages first. On a full disk there are none, so consumed or purged messages would stay
+on disk, and the stall would not end. The reserve is one record; a stalled writer deletes it when little waits to be
+written, and can then write deletions.
 """
 
 from contextlib import suppress
@@ -12,24 +12,24 @@ import lmdb
 
 from gateway_lmdb.environment import Environment
 
-#: How much is kept back.
+#: The size of the reserve, in bytes.
 SIZE: Final = 512 * 1024
 
-#: So much may wait to be written when the reserve is used: the rest is for what is let go of.
+#: The reserve is used when at most this waits to be written, in bytes: the rest is for deletions.
 MOST_WAITING: Final = SIZE // 4
 
-#: Smaller files do without.
+#: Smaller files have no reserve.
 _LEAST_FILE: Final = 8 * 2**20
 
 _KEY: Final = b"reserve"
 _MARK: Final = b"reserve used"
 
-#: After so many commits without room for it another attempt is made.
+#: The number of commits between two attempts to renew the reserve.
 _PAUSE: Final = 256
 
 
 class FreePageReserve:
-    """The reserve of one store, on the writer's thread, between its transactions."""
+    """The reserve of one store. Used on the writer's thread, between transactions."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
@@ -38,7 +38,7 @@ class FreePageReserve:
         self._pause = 0
 
     def renew(self) -> None:
-        """Set pages aside, if none are and the file is large enough; harmless where there is no room."""
+        """Write the reserve, if there is none and the file is large enough; do nothing without room for it."""
         if self.is_there:
             return
         if self._pause or self._environment.file_bytes < _LEAST_FILE:
@@ -51,7 +51,7 @@ class FreePageReserve:
         self._pause = 0 if self.is_there else _PAUSE
 
     def release(self) -> None:
-        """Free the pages for the transactions to come. Harmless where not even that can be written."""
+        """Delete the reserve to free its pages; do nothing if that fails."""
         if not self.is_there:
             return
         with suppress(lmdb.Error):

@@ -1,13 +1,13 @@
-"""What lies where: the tables, their keys, and the version of the whole.
+"""The tables of the store, their keys, and the version of the format.
 
 =========  ==================================  ==================================
 table      key                                 value (see ``records``)
 =========  ==================================  ==================================
-meta       a name                              what it says
-entities   kind, colon, digest of the key      the entity, whole
+meta       a name                              its value
+entities   kind, colon, digest of the key      the entity
 contents   message id, 8 bytes, big-endian     a message's content
-enqueued   position, 8 bytes, big-endian       which message in which queue
-spilled    message id, 8 bytes, big-endian     a content of this run alone
+enqueued   position, 8 bytes, big-endian       an entry of a queue
+spilled    message id, 8 bytes, big-endian     a content of this run only
 chunks     stream id, first offset, 8 + 8      messages of a stream, not in a file yet
 segments   stream id, first offset, 8 + 8      a sealed segment of a stream
 streams    stream id, 8 bytes                  the first offset, once it is not 0
@@ -29,10 +29,10 @@ from gateway.kernel.messages.message import Value
 
 Transaction: TypeAlias = "lmdb.Transaction[bytes]"
 
-#: Rises when tables or keys change; the records carry versions of their own.
+#: Incremented when tables or keys change; records have versions of their own.
 FORMAT_VERSION: Final = 1
 
-#: More tables than there are, so that a later version can add some without a new format.
+#: More tables than exist, so that a later version can add some without a new format.
 MAX_TABLES: Final = 16
 
 _FORMAT_KEY: Final = b"format"
@@ -40,11 +40,11 @@ _NUMBER: Final = struct.Struct(">Q")
 _PLACE: Final = struct.Struct(">QQ")
 
 pack_number: Final = _NUMBER.pack
-"""The key of a message id or a position: big-endian, so that the tables are in rising order."""
+"""The key of a message id or a position: big-endian, so that keys sort by number."""
 
 
 pack_place: Final = _PLACE.pack
-"""The key of a stream's chunk or segment, from the stream's number and an offset: each stream in rising order."""
+"""The key of a stream's chunk or segment, from the stream's number and an offset; sorts by both."""
 
 
 def unpack_place(key: bytes) -> tuple[int, int]:
@@ -90,11 +90,11 @@ class Tables:
 
 
 def open_tables(environment: lmdb.Environment, *, keeps_spilled: bool = False) -> Tables:
-    """Open the tables, creating them in a new store, and forget the spilled contents of the last run.
+    """Open the tables, creating them in a new store, and delete the spilled contents of the last run.
 
-    With ``keeps_spilled`` it is the same run.
+    With ``keeps_spilled`` the run continues.
 
-    :raises StorageError: when a newer version of the format was written here, or another program's data.
+    :raises StorageError: for a newer format, or data of another program.
     """
     _require_ours(environment)
     with environment.begin(write=True) as transaction:
@@ -123,7 +123,7 @@ def highest_number(transaction: Transaction, table: lmdb._Database) -> int:
 
 
 def _require_ours(environment: lmdb.Environment) -> None:
-    """Refuse a file that LMDB reads and no gateway wrote. One that is empty was made and never used."""
+    """Check that a gateway wrote the file. An empty one was created and never used."""
     with environment.begin() as transaction:
         if not environment.stat()["entries"]:
             return
@@ -132,7 +132,7 @@ def _require_ours(environment: lmdb.Environment) -> None:
         except (lmdb.NotFoundError, lmdb.IncompatibleError):
             meta = None
         if meta is None or transaction.get(_FORMAT_KEY, db=meta) is None:
-            raise StorageError("data.mdb is a file of LMDB, but not a store of a gateway")
+            raise StorageError("data.mdb is an LMDB file, but not a store of a gateway")
 
 
 def _agree_on_format(transaction: Transaction, meta: lmdb._Database) -> None:
@@ -140,7 +140,7 @@ def _agree_on_format(transaction: Transaction, meta: lmdb._Database) -> None:
     if written is None:
         transaction.put(_FORMAT_KEY, str(FORMAT_VERSION).encode(), db=meta)
     elif not written.isdigit():
-        raise StorageError("the store has no format that can be read: it is damaged")
+        raise StorageError("the format number of the store is not a number: the store is damaged")
     elif int(written) > FORMAT_VERSION:
         raise StorageError(
             f"the store has format {int(written)}, written by a newer gateway; this one reads up to {FORMAT_VERSION}"

@@ -1,8 +1,8 @@
-"""The thread that moves sealed segments of streams into files, and removes the files of those that are gone.
+"""A thread that moves sealed segments of streams into files, and removes the files of deleted segments.
 
-A segment is in its file before its chunks leave the table, and a file is removed after its segment left the table: at
-any moment, and after a crash at any moment, every message is in one of the two places. What a crash left half done is
-begun anew, or cleaned up, at the next start.
+A segment is in its file before its chunks are deleted from the table, and a file is removed after its segment is
+deleted from the table. So every message is always in one of the two places, even after a crash. The next start
+continues or cleans up what a crash interrupted.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from gateway_lmdb.segment_files import SegmentFiles, write_file
 from gateway_lmdb.stream_batch import Filed, StreamBatch
 from gateway_lmdb.stream_tables import chunks_from, segment_at
 
-#: How much is read from the table in one go, in bytes, and how large a chunk in a file is: readers find an offset in
+#: The bytes read from the table at once, and the size of a chunk in a file, by which readers find an offset.
 #: a file by its chunks.
 _PIECE: Final = 128 * 1024
 
@@ -26,9 +26,9 @@ Task: TypeAlias = Callable[[], None]
 
 
 class Sealer:
-    """Does its work in the order in which it is asked for. Every method is for the thread that commits or opens.
+    """Performs its tasks in order. All methods are called on the thread that commits or opens.
 
-    :param filed: is told, on the sealer's thread, of a segment that is in a file.
+    :param filed: called on the sealer's thread with each segment that is in a file.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Sealer:
         self._thread.start()
 
     def committed(self, batch: StreamBatch) -> None:
-        """A batch is on disk: file what was sealed in it, remove the files of what was truncated."""
+        """Write files for the segments sealed in a committed batch, and remove those of truncated segments."""
         for _, changes in batch:
             for change in changes:
                 if isinstance(change, Sealed):
@@ -61,7 +61,7 @@ class Sealer:
         self._tasks.put(lambda: self._files.clean(firsts_by_stream))
 
     def stop(self) -> None:
-        """End after what is being done; the rest is found again at the next start."""
+        """Stop after the current task; the next start finds the rest again."""
         self._stopping.set()
         self._tasks.put(None)
         self._thread.join()
@@ -76,12 +76,12 @@ class Sealer:
         while (task := self._tasks.get()) is not None and not self._stopping.is_set():
             try:
                 task()
-            except (OSError, StorageError):  # no space, or worse: what is in the table is safe there, so try again
+            except (OSError, StorageError):  # no disk space, for example: the data is still in the table, so try again
                 self._tasks.put(task)
                 self._stopping.wait(self._retry_interval_s)
 
     def _write(self, segment: StreamSegment) -> None:
-        """Write a segment's file, unless the segment is gone by now."""
+        """Write a segment's file, unless the segment was deleted."""
         with self._environment.read() as transaction:
             found = segment_at(transaction, self._environment.tables, segment.stream_id, segment.first)
         if found is None or found[1]:
@@ -90,7 +90,7 @@ class Sealer:
         self._filed(Filed(segment.stream_id, segment.first, segment.end))
 
     def _pieces(self, segment: StreamSegment) -> Iterator[bytes]:
-        """Yield the chunks of a segment, small ones merged. They end early where it is truncated meanwhile."""
+        """Yield the chunks of a segment, with small ones merged; stop early if it is truncated meanwhile."""
         offset = segment.first
         while offset < segment.end:
             with self._environment.read() as transaction:

@@ -1,8 +1,8 @@
-"""Sealed segments of streams in files: where they lie, and reading them.
+"""Files of sealed stream segments.
 
-``streams/<stream id>/<first offset, 20 digits>.chunks`` holds the chunks of one segment, one behind the other. It does
-not change; it appears under its name whole and synced. What lies beside it and begins with the same number (``.arrow``)
-belongs to it and goes with it; names that end in ``.tmp`` are work that was never finished.
+``streams/<stream id>/<first offset, 20 digits>.chunks`` contains the chunks of one segment, concatenated. It never
+changes; it gets its name when it is complete and synced. Files beside it with the same number (``.arrow``) belong to it
+and are removed with it; names that end in ``.tmp`` are unfinished files.
 """
 
 import os
@@ -22,21 +22,21 @@ from gateway_lmdb.environment import sync_directories
 #: The directory beside the store's own files.
 DIRECTORY: Final = "streams"
 
-#: How the name of a file ends that is still being written.
+#: The suffix of an unfinished file.
 UNFINISHED: Final = ".tmp"
 
-#: How much of a file is written before it is synced, in bytes: a whole segment at once would hold up the next commit.
+#: The bytes written before each sync: syncing a whole segment at once would delay the next commit.
 _SYNC_SIZE: Final = 4 * 1024 * 1024
 
-#: How much of a file is copied at a time, in bytes.
+#: The bytes copied at a time.
 _COPY_SIZE: Final = 1024 * 1024
 
-#: Files kept open for readers.
+#: The maximum number of files open for reading.
 _MOST_OPEN: Final = 32
 
 
 class SegmentFile:
-    """One file, open for reading, and where its chunks begin."""
+    """One file, open for reading, with an index of its chunks."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -52,7 +52,7 @@ class SegmentFile:
         self._positions.append(position)
 
     def read(self, offset: int, most_bytes: int) -> bytes:
-        """Return chunks, the first with the message at ``offset``, which must be here; ``most_bytes`` or one chunk."""
+        """Return consecutive chunks, starting with that of ``offset``, up to ``most_bytes`` but at least one."""
         place = bisect_right(self._firsts, offset) - 1
         begin = self._positions[place]
         last = bisect_right(self._positions, begin + most_bytes) - 1
@@ -65,20 +65,20 @@ class SegmentFile:
 
 
 class SegmentFiles:
-    """The files below one directory. Reading is for the kernel's thread alone, the rest for the sealer's."""
+    """The files below one directory. Read on the kernel's thread only, written on the sealer's."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._open: dict[Path, SegmentFile] = {}
 
     def path(self, stream_id: int, first: int) -> Path:
-        """Return the name of a segment's file, whether or not it is there."""
+        """Return the path of a segment's file, whether or not it exists."""
         return self.directory / str(stream_id) / f"{first:020}.chunks"
 
     def read(self, stream_id: int, first: int, offset: int, most_bytes: int) -> bytes | None:
-        """Return chunks of the segment that begins with ``first``; ``None`` when its file is gone.
+        """Return chunks of the segment that starts at ``first``; ``None`` when its file was removed.
 
-        :raises StorageError: when it cannot be read, or is torn.
+        :raises StorageError: when it cannot be read, or is damaged.
         """
         path = self.path(stream_id, first)
         try:
@@ -89,7 +89,7 @@ class SegmentFiles:
             raise StorageError(f"{path} cannot be read: {error}") from error
 
     def _opened(self, path: Path) -> SegmentFile:
-        """Return an open file, the one used longest ago being closed for it."""
+        """Return an open file; close the least recently used one if there are too many."""
         file = self._open.pop(path, None) or SegmentFile(path)
         self._open[path] = file
         if len(self._open) > _MOST_OPEN:
@@ -97,12 +97,12 @@ class SegmentFiles:
         return file
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close the open files."""
         while self._open:
             self._open.popitem()[1].close()
 
     def remove(self, stream_id: int, end: int) -> None:
-        """Remove the files of every segment of a stream that begins below ``end``."""
+        """Remove the files of every segment of a stream that starts below ``end``."""
         for path in _listed(self.directory / str(stream_id)):
             first = path.name.split(".")[0]
             if first.isdecimal() and int(first) < end:
@@ -113,7 +113,7 @@ class SegmentFiles:
         rmtree(self.directory / str(stream_id), ignore_errors=True)
 
     def clean(self, firsts_by_stream: "dict[int, set[int]]") -> None:
-        """Remove every file that belongs to none of these segments, and what was never finished."""
+        """Remove every file that belongs to none of these segments, and unfinished files."""
         for directory in _listed(self.directory):
             firsts = firsts_by_stream.get(int(directory.name)) if directory.name.isdecimal() else None
             if firsts is None:
@@ -125,16 +125,16 @@ class SegmentFiles:
                     path.unlink(missing_ok=True)
 
     def link_into(self, target: "SegmentFiles") -> None:
-        """Give each segment's file a second name below another directory, or copy it where that is not possible."""
+        """Link each segment's file into another directory, or copy it where links are not possible."""
         self._repeat_in(target, _link)
 
     def copy_into(self, target: "SegmentFiles") -> None:
-        """Copy each segment's file, synced, that is not below the other directory yet."""
+        """Copy each segment's file that is not in the other directory yet, and sync it."""
         self._repeat_in(target, _copy)
 
     def _repeat_in(self, target: "SegmentFiles", repeat: Callable[[Path, Path], None]) -> None:
         for directory in _listed(self.directory):
-            for path in _listed(directory):  # nothing, if the stream was deleted meanwhile
+            for path in _listed(directory):  # empty if the stream was deleted meanwhile
                 copy = target.directory / directory.name / path.name
                 if path.suffix == ".chunks" and not copy.exists():
                     _make_directories(copy.parent)
@@ -143,7 +143,7 @@ class SegmentFiles:
 
 
 def write_file(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file that is there whole and synced, or not at all. :raises OSError: when it is not."""
+    """Write a file completely and sync it, or leave none. :raises OSError: when it cannot be written."""
     _make_directories(path.parent)
     unfinished = path.with_name(path.name + UNFINISHED)
     try:
@@ -167,7 +167,7 @@ def write_file(path: Path, pieces: Iterable[bytes]) -> None:
 
 
 def _make_directories(directory: Path) -> None:
-    """Make the directory of a stream and the one above it, for this user alone."""
+    """Create the directory of a stream and its parent, accessible for this user only."""
     for each in (directory.parent, directory):
         each.mkdir(mode=0o700, exist_ok=True)
 
@@ -177,7 +177,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _listed(directory: Path) -> list[Path]:
-    """Return what is in a directory; nothing, when it is not there."""
+    """Return the entries of a directory; none if it does not exist."""
     try:
         return list(directory.iterdir())
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""What was appended and is not yet reported durable, kept readable until then."""
+"""Appends that are not reported durable yet, readable until they are."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ ContentKey = NewType("ContentKey", int)
 
 
 class Append:
-    """One call of ``Store.append``, or one of the engine's own: its position and changes."""
+    """One call of ``Store.append``, or a change of the engine itself: its position and changes."""
 
     __slots__ = ("changes", "lsn")
 
@@ -27,8 +27,8 @@ class Append:
 class Staged:
     """The appends above the watermark, and the contents they store or discard.
 
-    A ``StoreListener`` that lives on the kernel's thread alone. Appending only remembers; the index of contents is
-    built when someone reads, and each append is indexed once.
+    A ``StoreListener`` on the kernel's thread. Appends are only collected; reading indexes their contents, each append
+    once.
     """
 
     def __init__(self) -> None:
@@ -37,11 +37,11 @@ class Staged:
         self._contents: dict[ContentKey, tuple[Lsn, Message | None]] = {}
 
     def add(self, append: Append) -> None:
-        """Remember an append."""
+        """Add an append."""
         self._unindexed.append(append)
 
     def find(self, key: ContentKey) -> tuple[bool, StoredMessage | None]:
-        """Say whether anything staged concerns this content, and what it is by now: ``None`` once discarded."""
+        """Return whether an append concerns this content, and its current state: ``None`` once discarded."""
         self._index()
         entry = self._contents.get(key)
         if entry is None:
@@ -50,7 +50,7 @@ class Staged:
         return True, None if message is None else as_stored(message)
 
     def on_durable(self, watermark: Lsn) -> None:
-        """Let go of everything up to ``watermark``; it is read from disk from now on."""
+        """Remove everything up to ``watermark``, which is read from disk from now on."""
         while self._unindexed and self._unindexed[0].lsn <= watermark:
             self._unindexed.popleft()
         while self._indexed and self._indexed[0][0] <= watermark:
@@ -60,19 +60,19 @@ class Staged:
                 del self._contents[key]
 
     def on_refused(self, reason: str) -> None:
-        """Keep everything: the watermark will tell."""
+        """Do nothing: removal depends on the watermark."""
 
     def on_set_aside(self, aside: SetAside) -> None:
-        """Keep everything: what is set aside was on disk."""
+        """Do nothing: a record that is set aside was on disk."""
 
     def on_stalled(self, reason: str) -> None:
-        """Keep everything: it is still to be written."""
+        """Do nothing: the changes are still to be written."""
 
     def on_resumed(self) -> None:
-        """Keep everything: the watermark will tell."""
+        """Do nothing: removal depends on the watermark."""
 
     def on_failed(self, reason: str) -> None:
-        """Keep what there is readable; the broker is about to end."""
+        """Do nothing: contents stay readable until the broker stops."""
 
     def _index(self) -> None:
         while self._unindexed:
@@ -91,11 +91,11 @@ def _contents(append: Append) -> Iterator[tuple[ContentKey, Message | None]]:
 
 
 def content_key(message_id: int, is_spilled: bool) -> ContentKey:
-    """Return what tells a content from the others, the two kinds from each other."""
+    """Return the key of a content, distinct for both kinds."""
     return ContentKey(-message_id if is_spilled else message_id)
 
 
 def as_stored(message: Message) -> StoredMessage:
-    """Return the content as the store gives it back."""
+    """Return a content in the form in which the store reads it."""
     header = message.header
     return StoredMessage(message.exchange, message.routing_key, header.format.name, header.kept, message.body)

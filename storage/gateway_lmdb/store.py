@@ -1,7 +1,7 @@
-"""The store on LMDB: stages on the kernel's thread, commits on its own, and reports back.
+"""The LMDB store: stages changes on the kernel's thread, commits them on its own, and reports back.
 
-Three laws. What was reported survives a crash. What an append holds is there whole or not at all. ``append`` touches
-no file, whatever the disk does.
+Guarantees: what was reported survives a crash. The changes of one append survive together or not at all. ``append``
+accesses no file, whatever the disk does.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,19 +27,19 @@ from gateway_lmdb.stream_batch import Filed, StreamBatch
 from gateway_lmdb.stream_tables import chunks_from, segment_at
 from gateway_lmdb.writer import Writer
 
-#: The position of changes that are not from the kernel, so nobody waits for them.
+#: The position of the engine's own changes, for which no caller waits.
 _OUR_OWN: Final = Lsn(0)
 
 
 class LmdbStore:
     """A ``Store`` in a directory. Every method is called on the kernel's thread.
 
-    :param path: the directory, made if missing; one store at a time may have it open.
-    :param call_in_kernel: makes a call on the kernel's thread, soon, in the order given; called from any thread. With
-        Twisted, ``reactor.callFromThread``.
-    :param retry_interval_s: how long to wait before writing again when the disk is full.
-    :param map_size: the largest size the file may reach, in bytes. It costs address space alone.
-    :param on_compaction: hears of each new state of a compaction, on the kernel's thread.
+    :param path: the directory, created if missing; only one store at a time can open it.
+    :param call_in_kernel: schedules a call on the kernel's thread, in order; called from any thread. With Twisted,
+    ``reactor.callFromThread``.
+    :param retry_interval_s: the time between attempts to write when the disk is full, in seconds.
+    :param map_size: the maximum size of the file, in bytes. It uses address space only.
+    :param on_compaction: called with each new state of a compaction, on the kernel's thread.
     :raises StorageError: when the directory is in use or unusable, or a newer gateway wrote it.
     """
 
@@ -72,17 +72,17 @@ class LmdbStore:
         self._sealer = Sealer(self._environment, self._files, self._filed, retry_interval_s)
 
     def listen(self, listener: StoreListener) -> None:
-        """Name the listener. Called once, before the first ``append``."""
+        """Set the listener. Called once, before the first ``append``."""
         self._relay.listen(listener)
 
     def append(self, changes: Changes) -> Lsn:
-        """Stage ``changes`` as one step; they belong to the store from now on."""
+        """Stage ``changes`` as one step; the caller must not modify them afterwards."""
         lsn = self._appended = Lsn(self._appended + 1)
         self._stage(Append(lsn, changes))
         return lsn
 
     def messages(self, message_ids: Sequence[int]) -> list[StoredMessage | None]:
-        """Read contents back, staged or durable, in the order asked for; ``None`` where nothing is stored."""
+        """Read contents, staged or durable, in the given order; ``None`` for one that is not stored."""
         with self._environment.read() as transaction:
             found = [self._content(transaction, message_id) for message_id in message_ids]
         self._saw(sum(max(RECORD_SEEN, len(content.body)) for content in found if content))
@@ -107,7 +107,7 @@ class LmdbStore:
         return None
 
     def _decoded(self, message_id: int, record: bytes) -> StoredMessage | None:
-        """Return what a record holds; one that cannot be read is set aside, and counts as lost."""
+        """Decode a record; an unreadable one is set aside, and its message counts as lost."""
         try:
             return decode_content(record)
         except UnreadableRecord as error:
@@ -121,7 +121,7 @@ class LmdbStore:
     # Streams
 
     def stream_chunks(self, stream_id: int, offset: int, most_bytes: int) -> bytes | None:
-        """Read durable messages of a stream back as chunks, from the table or a file, wherever they are by now."""
+        """Read durable messages of a stream as chunks, from the table or a file."""
         tables = self._environment.tables
         with self._environment.read() as transaction:
             chunks = chunks_from(transaction, tables, stream_id, offset, most_bytes)
@@ -133,7 +133,7 @@ class LmdbStore:
         return None if found is None else self._files.read(stream_id, found[0].first, offset, most_bytes)
 
     def segment_path(self, stream_id: int, first: int) -> Path | None:
-        """Return the file of a sealed segment, ``None`` while it is not in one."""
+        """Return the file of a sealed segment, ``None`` while it has none."""
         with self._environment.read() as transaction:
             found = segment_at(transaction, self._environment.tables, stream_id, first)
         is_filed = found is not None and found[0].first == first and found[1]
@@ -148,7 +148,7 @@ class LmdbStore:
     # Starting and stopping
 
     def recover(self) -> Iterator[Recovered]:
-        """Yield what was durable when the store was opened, before the first ``append``."""
+        """Yield the durable data, before the first ``append``."""
         found = FoundEntities()
         for aside in recovery.set_aside(self._environment, found):
             yield aside.said()
@@ -180,20 +180,20 @@ class LmdbStore:
         for segment in found.to_file:
             self._sealer.file(segment)
 
-    # Giving space back
+    # Compaction
 
     @property
     def usage(self) -> Usage:
-        """The bytes of the file, and those that hold something. :raises StorageError: when they cannot be read."""
+        """The size of the file and of its used part. :raises StorageError: when they cannot be read."""
         return self._environment.usage()
 
     @property
     def compaction(self) -> CompactionProgress | None:
-        """How far the last compaction is; ``None`` where there was none since the start."""
+        """The progress of the last compaction; ``None`` without one since the start."""
         return None if self._compaction is None else self._compaction.progress
 
     def compact(self) -> bool:
-        """Begin to give the free space of the file back; ``False`` while that is being done."""
+        """Start a compaction of the file; return ``False`` while one is in progress."""
         compaction = Compaction(self._environment, self._writer.wake, self._tell)
         if not self._writer.compact(compaction):
             return False
@@ -206,20 +206,21 @@ class LmdbStore:
     # Stopping
 
     def record_count(self) -> int:
-        """Return how many records ``recover`` reads."""
+        """Return the number of records that ``recover`` reads."""
         tables = self._environment.tables
         with self._environment.read() as transaction:
             read = (tables.entities, tables.streams, tables.enqueued)
             return sum(int(transaction.stat(table)["entries"]) for table in read)
 
     def highest_ids(self) -> tuple[int, int]:
-        """Return the highest position and message id found when the store was opened."""
+        """Return the highest position and message id at the time the store was opened."""
         return self._highest_ids
 
     def snapshot(self, directory: str | Path) -> None:
-        """Write a compact copy of what is durable into an existing, empty directory, while the store is in use.
+        """Write a compact copy of the durable data into an existing, empty directory, while the store is in use.
 
-        Files of streams are linked before and after: what is moved into one meanwhile is in one of the two copies.
+        Stream files are linked before and after: a segment that is moved into a file meanwhile is in one of both
+        copies.
         """
         target = SegmentFiles(Path(directory) / DIRECTORY)
         self._files.link_into(target)
@@ -227,10 +228,10 @@ class LmdbStore:
         self._files.link_into(target)
 
     def close(self) -> None:
-        """Make everything staged durable, report it, and release the files.
+        """Commit everything staged, report it, and close the files.
 
-        A store that cannot write at this moment reports ``on_failed`` instead, and loses what it did not report.
-        Closing twice is harmless.
+        A store that cannot write now reports ``on_failed`` instead, and loses what it did not report. Closing twice is
+        harmless.
         """
         if self._is_closed:
             return

@@ -1,4 +1,4 @@
-"""The part of a batch that concerns streams: what happens to each of them, in order."""
+"""The stream changes of a batch."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from gateway.kernel.journal.changes import Appended, Sealed, Truncated
 
 @dataclass(frozen=True, slots=True)
 class Filed:
-    """A sealed segment of a stream is in a file from now on: the engine's own change."""
+    """A sealed segment of a stream was moved into a file: a change of the engine itself."""
 
     stream_id: int
     first: int
@@ -20,7 +20,7 @@ StreamChange: TypeAlias = Appended | Sealed | Truncated | Filed
 
 
 class StreamBatch:
-    """The changes of streams, by stream. What came and went within the batch is written and removed: it is rare."""
+    """The changes by stream. Messages added and truncated within the batch are still written, since this is rare."""
 
     __slots__ = ("_by_stream", "_count")
 
@@ -32,11 +32,11 @@ class StreamBatch:
         return self._count
 
     def __iter__(self) -> Iterator[tuple[int, list[StreamChange]]]:
-        """Iterate over the streams: number and changes of each."""
+        """Iterate over the streams: id and changes of each."""
         return iter(self._by_stream.items())
 
     def add(self, change: StreamChange) -> None:
-        """Add a change of some stream."""
+        """Add a change."""
         stream_id = change.segment.stream_id if isinstance(change, Sealed) else change.stream_id
         self._count += 1
         changes = self._by_stream.get(stream_id)

@@ -1,4 +1,4 @@
-"""What there is of streams after a start: their segments, what is still to be filed, and what belongs to nobody."""
+"""Recovery of streams: their segments, those to be moved into files, and the remains of deleted streams."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from gateway_lmdb.segment_files import SegmentFiles
 
 @dataclass(slots=True)
 class FoundStreams:
-    """The ``segments`` of all streams, in order; those ``to_file``; what to truncate, being of no stream or no more."""
+    """The ``segments`` of all streams, in order; those ``to_file``; and what to truncate of deleted or truncated streams."""
 
     segments: list[StreamSegment] = field(default_factory=list)
     to_file: list[StreamSegment] = field(default_factory=list)
@@ -21,7 +21,7 @@ class FoundStreams:
 
     @property
     def firsts_by_stream(self) -> dict[int, set[int]]:
-        """Where the segments begin that may have files, by stream."""
+        """The first offsets of the segments that may have files, by stream."""
         firsts: dict[int, set[int]] = {}
         for segment in self.segments:
             firsts.setdefault(segment.stream_id, set()).add(segment.first)
@@ -29,11 +29,11 @@ class FoundStreams:
 
 
 def find(environment: Environment, files: SegmentFiles, entities: FoundEntities) -> FoundStreams:
-    """Look through the tables for everything that belongs to the streams among these entities.
+    """Find everything in the tables that belongs to streams among these entities.
 
-    Streams whose records are set aside keep everything too: what is found of them is passed over by the kernel.
+    Streams whose records are set aside keep their data; the kernel skips their segments.
 
-    :raises StorageError: when a segment is missing that nothing was truncated behind.
+    :raises StorageError: when a segment is missing although an earlier one exists.
     """
     found = FoundStreams()
     with environment.read() as transaction:
@@ -53,7 +53,7 @@ def _sealed(
 ) -> Iterator[StreamSegment]:
     """Yield the sealed segments of a stream.
 
-    Where the files of the first ones are missing the stream was truncated while a copy of it was made.
+    If the files of the first ones are missing, the stream was truncated while it was copied.
     """
     with environment.read() as transaction:
         rows = list(stream_tables.segments_of_stream(transaction, environment.tables, stream_id))
@@ -61,7 +61,9 @@ def _sealed(
     for segment, is_filed in rows:
         if is_filed and not files.path(stream_id, segment.first).exists():
             if has_begun:
-                raise StorageError(f"a segment of a stream is missing: {files.path(stream_id, segment.first)}")
+                raise StorageError(
+                    f"a segment of stream {stream_id} is missing: {files.path(stream_id, segment.first)}"
+                )
             found.truncations.append(Truncated(stream_id, segment.end))
             continue
         has_begun = True
@@ -71,7 +73,7 @@ def _sealed(
 
 
 def _active(environment: Environment, stream_id: int, first: int) -> StreamSegment:
-    """Return the segment that is not sealed, which begins behind the others: an empty one if need be."""
+    """Return the active segment, which follows the sealed ones; it may be empty."""
     with environment.read() as transaction:
         end = stream_tables.end_of_stream(transaction, environment.tables, stream_id)
         first = max(first, stream_tables.first_of_stream(transaction, environment.tables, stream_id))

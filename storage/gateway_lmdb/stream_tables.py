@@ -1,4 +1,4 @@
-"""Reading streams from their tables, in any thread: where a stream ends, its segments, its chunks."""
+"""Reading streams from their tables, on any thread: end, segments and chunks of a stream."""
 
 from collections.abc import Iterator
 
@@ -9,12 +9,12 @@ from gateway.kernel.messages.chunks import HEAD_SIZE, ChunkHead, read_head
 from gateway_lmdb.records import decode_segment
 from gateway_lmdb.schema import Tables, Transaction, pack_number, pack_place, unpack_number, unpack_place
 
-#: Above every stream there will be.
+#: Above every stream id.
 _NO_STREAM = 1 << 64
 
 
 def stream_ids(transaction: Transaction, tables: Tables) -> set[int]:
-    """Return the numbers of all streams of which anything is kept."""
+    """Return the ids of all streams with any data."""
     found = set()
     for table in (tables.chunks, tables.segments):
         with transaction.cursor(table) as cursor:
@@ -34,7 +34,7 @@ def first_of_stream(transaction: Transaction, tables: Tables, stream_id: int) ->
 
 
 def end_of_stream(transaction: Transaction, tables: Tables, stream_id: int) -> int:
-    """Return the offset behind the last message of a stream."""
+    """Return the offset after the last message of a stream."""
     end = first_of_stream(transaction, tables, stream_id)
     for table, end_of in ((tables.segments, _end_of_segment), (tables.chunks, _end_of_chunk)):
         with transaction.cursor(table) as cursor:
@@ -68,7 +68,7 @@ def segments_of_stream(
 def segment_at(
     transaction: Transaction, tables: Tables, stream_id: int, offset: int
 ) -> tuple[StreamSegment, bool] | None:
-    """Return the sealed segment that holds a message, and whether it is in a file; ``None`` where there is none."""
+    """Return the sealed segment that contains a message, and whether it is in a file; ``None`` if there is none."""
     with transaction.cursor(tables.segments) as cursor:
         if not _seek(cursor, stream_id, offset):
             return None
@@ -79,7 +79,7 @@ def segment_at(
 def heads_from(
     transaction: "lmdb.Transaction[memoryview]", tables: Tables, stream_id: int, offset: int
 ) -> Iterator[ChunkHead]:
-    """Yield the heads of the chunks that begin at ``offset`` or behind it, without a look at what they hold."""
+    """Yield the heads of the chunks that start at ``offset`` or later, without reading their messages."""
     with transaction.cursor(tables.chunks) as cursor:
         found = cursor.set_range(pack_place(stream_id, offset))
         while found and unpack_place(bytes(cursor.key()))[0] == stream_id:
@@ -90,9 +90,9 @@ def heads_from(
 def chunks_from(
     transaction: Transaction, tables: Tables, stream_id: int, offset: int, most_bytes: int, end: int = EVERYTHING
 ) -> list[bytes]:
-    """Return chunks that follow each other, the first with the message at ``offset``; none where it is not here.
+    """Return consecutive chunks, starting with that of ``offset``; none if it is not in the table.
 
-    There are at most ``most_bytes``, unless the first one alone is longer, and none that begins at ``end``.
+    They have at most ``most_bytes``, unless the first one alone is longer, and start before ``end``.
     """
     chunks: list[bytes] = []
     with transaction.cursor(tables.chunks) as cursor:
@@ -111,7 +111,7 @@ def chunks_from(
 
 
 def _seek(cursor: "lmdb.Cursor[bytes]", stream_id: int, offset: int) -> bool:
-    """Go to the last record of a stream that begins at ``offset`` or before it; return whether there is one."""
+    """Move to the last record of a stream that starts at ``offset`` or before; return whether it exists."""
     if cursor.set_range(pack_place(stream_id, offset)):
         if unpack_place(cursor.key()) == (stream_id, offset):
             return True

@@ -1,4 +1,4 @@
-"""Writing streams into their tables: chunks at the end, segments as they are sealed, and away at the front."""
+"""Writing streams to their tables: appended chunks, sealed segments, and truncation."""
 
 from typing import Final
 
@@ -12,15 +12,15 @@ from gateway_lmdb.schema import Tables, Transaction, pack_number, pack_place, un
 from gateway_lmdb.stream_batch import Filed, StreamBatch, StreamChange
 from gateway_lmdb.stream_tables import end_of_stream
 
-#: When a chunk is cut, in bytes. A large one costs fewer records, and takes longer to find an offset in.
+#: The maximum size of a chunk, in bytes. Large chunks need fewer records, but finding an offset in one takes longer.
 CHUNK_SIZE: Final = 128 * 1024
 
 
 class StreamWriter:
-    """Writes what a batch does to streams, on the writer's thread.
+    """Writes the stream changes of a batch, on the writer's thread.
 
-    It remembers where each stream ends, so that what is appended twice is written once; what it learns in a transaction
-    counts once ``committed`` is called.
+    Caches the end of each stream, so that repeated appends are written once; an update in a transaction takes effect
+    with ``committed``.
     """
 
     def __init__(self, tables: Tables) -> None:
@@ -30,13 +30,13 @@ class StreamWriter:
         self._new_ends: dict[int, int] = {}
 
     def write(self, transaction: Transaction, batch: StreamBatch) -> None:
-        """Write a batch; a transaction that fails is tried again from the start."""
+        """Write a batch. A failed transaction is repeated from the start."""
         self._new_ends = {}
         for stream_id, changes in batch:
             self._write_stream(transaction, stream_id, changes)
 
     def committed(self) -> None:
-        """The transaction of the last batch is on disk."""
+        """Update the cached ends after the transaction of the last batch is committed."""
         self._ends.update(self._new_ends)
 
     def _write_stream(self, transaction: Transaction, stream_id: int, changes: list[StreamChange]) -> None:
@@ -57,7 +57,7 @@ class StreamWriter:
             self._put(transaction, stream_id, end, chunk)
             if not isinstance(change, Appended):
                 self._write_change(transaction, change)
-                if isinstance(change, Truncated):  # the stream is gone, or goes on no earlier than that
+                if isinstance(change, Truncated):  # the stream is deleted, or starts at this offset
                     end = 0 if change.first == EVERYTHING else max(end, change.first)
             chunk = ChunkBuilder(end)
         self._put(transaction, stream_id, end, chunk)
@@ -91,7 +91,7 @@ class StreamWriter:
             transaction.put(mark, pack_number(first), db=self._tables.streams)
 
     def _file(self, transaction: Transaction, stream_id: int, first: int, end: int) -> None:
-        """Let go of the chunks of a segment that is in a file; one that was truncated meanwhile is gone already."""
+        """Delete the chunks of a segment that is in a file; do nothing if it was truncated meanwhile."""
         key = pack_place(stream_id, first)
         record = transaction.get(key, db=self._tables.segments)
         if record is not None:

@@ -1,7 +1,7 @@
-"""The thread that commits: takes what is staged, writes one transaction, reports, and starts again at once.
+"""The writer thread: collects what is staged, commits it in one transaction, reports, and repeats.
 
-Self-clocking: while one transaction is being synced, the next batch gathers, so a lone append waits for one sync and
-a burst shares one. What goes wrong is either waited out (the disk is full) or final; nothing in between.
+While one transaction is being synced, the next batch is collected, so a single append waits for one sync and a burst
+shares one. An error is either temporary (the disk is full), and the commit is retried, or final.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,9 @@ from gateway_lmdb.schema import highest_number
 from gateway_lmdb.staged import Append
 from gateway_lmdb.stream_batch import StreamBatch
 
-#: Failures of the system that pass: the transaction is gone without a trace and can be written again. LMDB reports a
+#: Temporary errors of the system: the transaction was rolled back and can be repeated. LMDB reports a short write, the
+#: usual first sign of a full disk, as EIO; and a failed sync of data pages can be retried safely, because a retry
+#: writes every page again instead of relying on the page cache.
 #: short write, the usual first sign of a full disk, as EIO; and a failed sync of data pages is harmless to retry,
 #: because a retry writes every page anew instead of trusting what the failed attempt left in the page cache.
 PASSING_ERRORS: Final = frozenset({ENOSPC, EDQUOT, EFBIG, EIO, ENOMEM})
@@ -37,8 +39,8 @@ class _GivenUp(Exception):
 class Writer:
     """Commits appends in order.
 
-    ``stage`` is called on any thread, ``stop`` on the kernel's; all else, and the listener, on the writer's own, where
-    ``streams_committed`` is told what happened to streams once it is on disk.
+    ``stage`` is called on any thread, ``stop`` on the kernel's; everything else, including the listener, on the
+    writer's own. ``streams_committed`` is called there with committed stream changes.
     """
 
     def __init__(
@@ -63,12 +65,12 @@ class Writer:
         self._thread.start()
 
     def stage(self, append: Append) -> None:
-        """Hand over one append. Position 0 is for the engine's own changes, which nobody waits for."""
+        """Stage one append. Position 0 is for the engine's own changes, for which no caller waits."""
         if not self._has_failed:
             self._staged.put(append)
 
     def compact(self, compaction: Compaction) -> bool:
-        """Begin a compaction after the present batch; ``False`` when one is under way."""
+        """Start a compaction after the current batch; return ``False`` when one is in progress."""
         if self._compaction is not None or self._has_failed:
             return False
         self._compaction = compaction
@@ -76,11 +78,11 @@ class Writer:
         return True
 
     def wake(self) -> None:
-        """Let the thread go round once, whether or not there is anything to write. Called on any thread."""
+        """Make the thread run once more, even without changes to write. Called on any thread."""
         self.stage(Append(Lsn(0), ()))
 
     def stop(self) -> None:
-        """Write what is staged, and wait for the thread to end. A compaction that is under way is given up."""
+        """Write what is staged, and wait for the thread to end. A compaction in progress is cancelled."""
         self._stopping.set()
         self._staged.put(None)
         self._thread.join()
@@ -105,7 +107,7 @@ class Writer:
                 self._compact(batch)
         except (_GivenUp, lmdb.Error) as error:
             self._fail(str(error))
-        except Exception as error:  # the seam of the thread: else the kernel would wait for it for ever
+        except Exception as error:  # the thread must report it, or the kernel would wait forever
             self._fail(f"{type(error).__name__}: {error}")
             raise
 
@@ -116,7 +118,7 @@ class Writer:
     # ---- Gathering ---------------------------------------------------------------------------------------------
 
     def _next_batch(self) -> Batch | None:
-        """Wait for an append, and take all that is staged by then; ``None`` once the store is closing."""
+        """Wait for an append, and collect all that are staged; ``None`` once the store is closing."""
         batch = Batch(self._written)
         first = self._staged.get()
         if first is None:
@@ -132,7 +134,7 @@ class Writer:
             except Empty:
                 return
             if append is None:
-                self._staged.put(None)  # it is the last: found again by the next batch
+                self._staged.put(None)  # the last item: the next batch takes it again
                 return
             batch.fold(append)
 
@@ -141,8 +143,8 @@ class Writer:
     def _commit(self, batch: Batch) -> None:
         """Write the batch, however long it takes.
 
-        While the disk is full the batch gathers all there is: what is acknowledged meanwhile need not be written, so a
-        stall can end by itself.
+        While the disk is full the batch collects all staged appends: messages acknowledged meanwhile need not be
+        written, so a stall can end without more disk space.
         """
         reason = self._try(batch)
         if reason is None:
@@ -159,9 +161,9 @@ class Writer:
         self._listener.on_resumed()
 
     def _try(self, batch: Batch) -> str | None:
-        """Write the batch, or return why that is not possible for now. :raises lmdb.Error: when it never will be.
+        """Write the batch, or return why that is not possible for now. :raises lmdb.Error: for a final error.
 
-        What cannot be encoded is left out, and everything else is written.
+        Changes that cannot be encoded are left out.
         """
         while True:
             try:
@@ -169,7 +171,7 @@ class Writer:
                     self._write(batch)
                 return None
             except lmdb.MapFullError:
-                return "the store has reached its largest size"
+                return "the store has reached its maximum size"
             except MemoryError:
                 return "out of memory"
             except lmdb.Error as error:
@@ -187,7 +189,7 @@ class Writer:
     # ---- Compacting --------------------------------------------------------------------------------------------
 
     def _compact(self, batch: Batch) -> None:
-        """Let a compaction that is under way know of a batch, and change over to the new file once it is ready."""
+        """Pass a batch to a compaction in progress, and use the new file once it is ready."""
         compaction = self._compaction
         if compaction is not None and compaction.committed(batch):
             self._batches = BatchWriter(self._environment.tables)

@@ -1,4 +1,4 @@
-"""The store that keeps everything in memory: for tests, and for brokers that need not survive a restart."""
+"""A store in memory: for tests, and for brokers that need not survive a restart."""
 
 from gateway_memory.store import MemoryStore
 

@@ -1,4 +1,4 @@
-"""What a store holds after some changes: plain dictionaries."""
+"""The content of a memory store, in plain dictionaries."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ from gateway_memory.streams import StreamImage
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A ``Stored`` as it was when it was appended; the kernel may give its message another id later."""
+    """A copy of a ``Stored`` at the time it was appended; the kernel may change the message's id later."""
 
     message_id: int
     is_spilled: bool
@@ -41,7 +41,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class AppendedLine:
-    """An ``Appended`` as it was when it was appended."""
+    """A copy of an ``Appended`` at the time it was appended."""
 
     stream_id: int
     offset: int
@@ -54,7 +54,7 @@ Step: TypeAlias = (
 
 
 def captured(changes: Changes) -> list[Step]:
-    """Return the changes in a form that does not change any more."""
+    """Return copies of the changes that the kernel cannot modify."""
     writer = ContentWriter()
     return [_captured(change, writer) for change in changes]
 
@@ -76,7 +76,7 @@ def _content(stored: Stored) -> Content:
 
 
 class Image:
-    """The entities, contents, places in queues and streams that follow from the steps applied so far."""
+    """The entities, contents, queue entries and streams after the steps applied so far."""
 
     def __init__(self) -> None:
         self.entities: dict[tuple[str, bytes], Entity] = {}
@@ -87,7 +87,7 @@ class Image:
         self.set_aside: dict[tuple[str, bytes], SetAside] = {}
 
     def apply(self, step: Step) -> None:
-        """Apply one step; once more is the same as once."""
+        """Apply one step; applying it again has no effect."""
         match step:
             case Content(message_id, is_spilled, content):
                 self._table(is_spilled)[message_id] = content
@@ -122,7 +122,7 @@ class Image:
             self.set_aside[name] = aside
 
     def stream(self, stream_id: int) -> StreamImage:
-        """Return what is kept of a stream."""
+        """Return the content of a stream."""
         return self.streams.setdefault(stream_id, StreamImage(stream_id))
 
     def content(self, message_id: int) -> StoredMessage | None:
@@ -130,7 +130,7 @@ class Image:
         return self.contents.get(message_id) or self.spilled.get(message_id)
 
     def after_restart(self) -> "Image":
-        """Return what of this is found after a restart: nothing spilled, no messages of queues that are gone."""
+        """Return what a restart finds: nothing spilled, and no messages of deleted queues."""
         image = Image()
         image.entities = dict(self.entities)
         image.set_aside = dict(self.set_aside)

@@ -1,4 +1,4 @@
-"""A store in memory that commits when told, so that a test decides what a crash would leave."""
+"""A store in memory that commits on request, so that a test decides what a crash leaves."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -12,8 +12,8 @@ from gateway_memory.image import Image, Step, captured
 class MemoryStore:
     """A ``Store`` without files.
 
-    :param defer: makes a call soon, on the kernel's thread, but not at once. When given, the store commits by itself
-        after each append (or each few); without it, ``commit`` does.
+    :param defer: schedules a call on the kernel's thread. If given, the store commits after each append, or after
+    several; otherwise only ``commit`` does.
     """
 
     def __init__(self, defer: Callable[[Callable[[], None]], None] | None = None) -> None:
@@ -29,7 +29,7 @@ class MemoryStore:
         self._has_failed = False
 
     def listen(self, listener: StoreListener) -> None:
-        """Name the listener. Called once, before the first ``append``."""
+        """Set the listener. Called once, before the first ``append``."""
         self._listener = listener
 
     def append(self, changes: Changes) -> Lsn:
@@ -43,40 +43,40 @@ class MemoryStore:
         return self._appended
 
     def messages(self, message_ids: Sequence[int]) -> list[StoredMessage | None]:
-        """Read contents back, staged or durable, in the order asked for; ``None`` where nothing is stored."""
+        """Read contents, staged or durable, in the given order; ``None`` for one that is not stored."""
         return [self._present.content(message_id) for message_id in message_ids]
 
     def stream_chunks(self, stream_id: int, offset: int, most_bytes: int) -> bytes | None:
-        """Read durable messages of a stream back as chunks; ``None`` where there is no such message."""
+        """Read durable messages of a stream as chunks; ``None`` if there is no such message."""
         stream = self._durable.streams.get(stream_id)
         return None if stream is None else stream.chunks(offset, most_bytes)
 
     def segment_path(self, stream_id: int, first: int) -> Path | None:
-        """Return ``None``: nothing is in files."""
+        """Return ``None``: this store has no files."""
         return None
 
     def recover(self) -> Iterator[Recovered]:
-        """Yield what was durable when the store was opened."""
+        """Yield the data that was durable when the store was opened."""
         return self._durable.changes()
 
     def record_count(self) -> int:
-        """Return how many changes ``recover`` yields."""
+        """Return the number of changes that ``recover`` yields."""
         return sum(1 for _ in self._durable.changes())
 
     def highest_ids(self) -> tuple[int, int]:
-        """Return the highest position and message id there is."""
+        """Return the highest durable position and message id."""
         return max(self._durable.enqueued, default=0), max(self._durable.contents, default=0)
 
     def close(self) -> None:
-        """Commit; a stalled store fails instead, as one on a full disk would."""
+        """Commit; a stalled store fails instead, as on a full disk."""
         if self._is_stalled:
             self.fail("closed while the store could not write")
         self.commit()
 
-    # ---- What a test does to it ----------------------------------------------------------------------------------
+    # ---- Control by tests ------------------------------------------------------------------------------------------
 
     def commit(self) -> None:
-        """Make everything staged durable and report it; nothing happens while the store is stalled or has failed."""
+        """Make everything staged durable and report it; do nothing while the store is stalled or has failed."""
         self._is_commit_due = False
         if self._is_stalled or self._has_failed:
             return
@@ -90,30 +90,30 @@ class MemoryStore:
 
     @property
     def held_ids(self) -> frozenset[int]:
-        """The ids of the contents held at present, spilled ones too: those that nobody needs any more must not stay."""
+        """The ids of all stored contents, spilled ones too, so that a test can find unused ones."""
         return frozenset(self._present.contents) | frozenset(self._present.spilled)
 
     def stall(self, reason: str) -> None:
-        """Behave as if the disk were full from now on."""
+        """Behave as if the disk were full."""
         self._is_stalled = True
         if self._listener is not None:
             self._listener.on_stalled(reason)
 
     def resume(self) -> None:
-        """Behave as if there were space again."""
+        """Behave as if there were disk space again."""
         self._is_stalled = False
         if self._listener is not None:
             self._listener.on_resumed()
         self._commit_soon()
 
     def fail(self, reason: str) -> None:
-        """Give up for good, as if the disk had died."""
+        """Fail permanently, as if the disk had failed."""
         self._has_failed = True
         if self._listener is not None:
             self._listener.on_failed(reason)
 
     def reopened(self, defer: Callable[[Callable[[], None]], None] | None = None) -> "MemoryStore":
-        """Return a new store that holds what this one had committed: what a restart after a crash would find."""
+        """Return a new store with the committed data, as after a crash and a restart."""
         store = MemoryStore(defer)
         store._durable = self._durable.after_restart()
         store._present = self._durable.after_restart()

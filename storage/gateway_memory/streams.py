@@ -1,4 +1,4 @@
-"""What a store in memory keeps of one stream: entries in a list, and where segments end."""
+"""One stream of a memory store: its entries and its segments."""
 
 from collections.abc import Iterator
 
@@ -17,28 +17,28 @@ class StreamImage:
 
     @property
     def end(self) -> int:
-        """The offset behind the last message."""
+        """The offset after the last message."""
         return self._first + len(self._entries)
 
     def append(self, offset: int, entry: Entry) -> None:
-        """Take a message in; one that is there already changes nothing."""
+        """Append a message; do nothing if it exists already."""
         if offset == self.end:
             self._entries.append(entry)
 
     def seal(self, segment: StreamSegment) -> None:
-        """Note what a segment is said to be."""
+        """Record a sealed segment."""
         if segment.first >= self._first and segment not in self._sealed:
             self._sealed.append(segment)
 
     def truncate(self, first: int) -> None:
-        """Let go of everything below an offset."""
+        """Remove everything below an offset."""
         if first > self._first:
             del self._entries[: first - self._first]
             self._sealed = [sealed for sealed in self._sealed if sealed.first >= first]
             self._first = first
 
     def chunks(self, offset: int, most_bytes: int) -> bytes | None:
-        """Return messages from an offset on as one chunk; ``None`` where there is no such message."""
+        """Return messages from an offset on as one chunk; ``None`` if there is no such message."""
         if not self._first <= offset < self.end:
             return None
         taken: list[Entry] = []
@@ -51,7 +51,7 @@ class StreamImage:
         return encode_chunk(offset, taken)
 
     def segments(self) -> Iterator[StreamSegment]:
-        """Yield the segments, the one that is not sealed last."""
+        """Yield the segments, the active one last."""
         yield from self._sealed
         first = self._sealed[-1].end if self._sealed else self._first
         active = self._entries[first - self._first :]
@@ -59,7 +59,7 @@ class StreamImage:
         yield StreamSegment(self._id, first, self.end, sum(map(_size, active)), *moments, is_sealed=False)
 
     def copied(self) -> "StreamImage":
-        """Return the same, to go its own way."""
+        """Return an independent copy."""
         copy = StreamImage(self._id)
         copy._first, copy._entries, copy._sealed = self._first, list(self._entries), list(self._sealed)
         return copy

@@ -111,7 +111,7 @@ def test_a_data_directory_in_use_stops_the_start(gateway: Gateway, tmp_path: Pat
     second = Gateway(tmp_path / "second", f"data={gateway.data}")
     second.data = gateway.data
     assert second.run_to_end() == UNAVAILABLE
-    assert complaint(second) == f"the store in {gateway.data} is in use by process {gateway.child.pid}"
+    assert complaint(second) == f"the store in {gateway.data} is in use by process {gateway.child.pid}: stop it first"
     assert gateway.stop() == 0
 
 

@@ -140,7 +140,10 @@ def test_repair_lists_exports_and_drops(filled: Gateway, connect: Connect) -> No
     assert repair(filled, "check").stdout.endswith(" pages are in use, and none is damaged\n")
     assert repair(filled, "drop").returncode == 64
     wrong = repair(filled, "drop", "3")
-    assert (wrong.returncode, wrong.stderr) == (69, "gateway: there is no record 3 in quarantine: there are 2\n")
+    assert (wrong.returncode, wrong.stderr) == (
+        69,
+        "gateway: there is no record 3 in quarantine, which holds 2 records\n",
+    )
     assert repair(filled, "drop", "1").stdout == "1 records dropped\n"
     assert repair(filled, "list").stdout.split("\t")[1] == "parameter"
     assert repair(filled, "drop", "--all").stdout == "1 records dropped\n"

@@ -53,7 +53,7 @@ def test_a_file_that_was_cut_off_is_refused_in_one_line_wherever_the_cut_is(fill
     outcomes = damaged(filled, "cut")
     assert len(outcomes) > 60
     assert all(outcome.startswith("refused: ") for _, outcome in outcomes), outcomes
-    assert any("it was cut off" in outcome for _, outcome in outcomes)
+    assert any("it was truncated" in outcome for _, outcome in outcomes)
 
 
 def test_random_bytes_are_refused_or_passed_over_and_never_end_the_process(filled: Path) -> None:
@@ -89,6 +89,6 @@ def test_a_file_of_lmdb_that_no_gateway_wrote_is_refused_and_left_as_it_is(place
     with lmdb.open(str(place.path), max_dbs=4) as environment, environment.begin(write=True) as transaction:
         transaction.put(b"theirs", b"data", db=environment.open_db(b"table", transaction))
     before = (place.path / "data.mdb").read_bytes()
-    with pytest.raises(StorageError, match=r"data\.mdb is a file of LMDB, but not a store of a gateway"):
+    with pytest.raises(StorageError, match=r"data\.mdb is an LMDB file, but not a store of a gateway"):
         place.open()
     assert (place.path / "data.mdb").read_bytes() == before
