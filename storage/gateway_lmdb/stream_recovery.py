@@ -13,7 +13,11 @@ from gateway_lmdb.segment_files import SegmentFiles
 
 @dataclass(slots=True)
 class FoundStreams:
-    """The ``segments`` of all streams, in order; those ``to_file``; and what to truncate of deleted or truncated streams."""
+    """The recovered streams.
+
+    ``segments`` are those of all streams, in order; ``to_file`` those without a file; ``truncations`` remove deleted
+    streams.
+    """
 
     segments: list[StreamSegment] = field(default_factory=list)
     to_file: list[StreamSegment] = field(default_factory=list)

@@ -146,7 +146,7 @@ class Image:
         return image
 
     def changes(self) -> Iterator[Recovered]:
-        """Yield what recovery yields: what is set aside, entities by kind, segments, places in rising position."""
+        """Yield what recovery yields: quarantined records, entities by kind, segments, queue entries by position."""
         yield from self.set_aside.values()
         for kind in ENTITY_BY_KIND:
             for (entity_kind, _), entity in self.entities.items():
@@ -162,5 +162,5 @@ class Image:
 
 
 def _name(kind: str, key: tuple[Value, ...]) -> tuple[str, bytes]:
-    """Tell entities apart as every engine does: keys may hold mappings, which cannot be looked up by."""
+    """Return a key for an entity, as every engine does: keys may contain mappings, which are not hashable."""
     return kind, values.dumps_key(key)

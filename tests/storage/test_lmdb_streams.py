@@ -244,7 +244,7 @@ def test_a_file_that_is_missing_in_the_middle_is_told_at_the_start(place: LmdbPl
     rest(session)
     session.store.close()
     (directory(place) / f"{10:020}.chunks").unlink()
-    with pytest.raises(StorageError, match=f"a segment of a stream is missing: .*{10:020}.chunks"):
+    with pytest.raises(StorageError, match=f"a segment of stream 1 is missing: .*{10:020}.chunks"):
         session.open()
 
 
