@@ -330,7 +330,7 @@ def test_a_full_store_stalls_and_resumes_when_messages_leave(
     for first in range(101, 3001, 100):
         store.append(publishing(first, first + 99))
     place.pump(lambda: heard.has("stalled"))
-    assert "largest size" in str(heard.reports[-1])
+    assert "maximum size" in str(heard.reports[-1])
     stalled_at = heard.watermark
     assert store.messages([3000])[0] == content_of(message_with(3000, bytes(1000)))
     for first in range(201, 3001, 100):
