@@ -9,6 +9,7 @@ from gateway import hookspecs
 from gateway.access.verifying import PasswordVerifier
 from gateway.kernel.archives.tracer import Tracer
 from gateway.kernel.errors import ConfigurationError
+from gateway.kernel.faults import shown
 from gateway.kernel.messages.message import Value
 from gateway.kernel.routing.exchange_type import ExchangeFactory
 from gateway.plugins.faults import broken
@@ -88,7 +89,9 @@ class PluginView:
         :raises ConfigurationError: if a plugin fails.
         """
         check = PasswordVerifier() if passwords is None else passwords
-        return self._joined("gateway_authenticators", vhost=self._vhost, directory=directory, passwords=check)
+        return self._joined(
+            "gateway_authenticators", ["authenticate"], vhost=self._vhost, directory=directory, passwords=check
+        )
 
     def authentication_methods(self, directory: "Directory") -> "dict[str, AuthenticationMethod]":
         """Return the authentication methods by name. :raises ConfigurationError: if a plugin fails or names clash."""
@@ -96,7 +99,7 @@ class PluginView:
         asked = {"vhost": self._vhost, "directory": directory}
         methods: dict[str, AuthenticationMethod] = {}
         for plugin, name, method in self._offers(hook, DuplicateAuthenticationMethod, **asked):
-            if not callable(getattr(method, "begin", None)):
+            if not _has(method, "begin"):
                 reason = f"the authentication method {name!r} has no begin(): {method!r}"
                 self._refuse(plugin, self._fault(plugin, reason))
                 continue
@@ -109,12 +112,16 @@ class PluginView:
     ) -> "tuple[Authorizer, ...]":
         """Return the authorizers. :raises ConfigurationError: if a plugin fails."""
         return self._joined(
-            "gateway_authorizers", vhost=self._vhost, directory=directory, permissions_changed=permissions_changed
+            "gateway_authorizers",
+            ["permissions"],
+            vhost=self._vhost,
+            directory=directory,
+            permissions_changed=permissions_changed,
         )
 
     def tracers(self, vhost: hookspecs.TracedVhost) -> tuple[Tracer, ...]:
         """Return the tracers. :raises ConfigurationError: if a plugin fails."""
-        return self._joined("gateway_tracers", vhost=vhost)
+        return self._joined("gateway_tracers", ["published", "delivered"], vhost=vhost)
 
     def _merged_exchange_types(self) -> dict[str, ExchangeFactory]:
         factories: dict[str, ExchangeFactory] = {}
@@ -140,8 +147,18 @@ class PluginView:
                 owners[name] = plugin
                 yield plugin, name, item
 
-    def _joined(self, hook: str, **asked: object) -> tuple[Any, ...]:  # Any: the type depends on the hook
-        supplied = [(item, name) for name, answer in self._answers(hook, Sequence, **asked) for item in answer]
+    def _joined(
+        self, hook: str, methods: Sequence[str], **asked: object
+    ) -> tuple[Any, ...]:  # Any: the type depends on the hook
+        """Join the answers of all plugins; each object in them has these methods."""
+        supplied: list[tuple[object, str]] = []
+        for name, answer in self._answers(hook, Sequence, **asked):
+            lacks = [(item, method) for item in answer for method in methods if not _has(item, method)]
+            if lacks:
+                item, method = lacks[0]
+                self._refuse(name, self._fault(name, f"{hook} returned {shown(item)}, which has no {method}()"))
+                continue
+            supplied += [(item, name) for item in answer]
         self._suppliers += supplied
         return tuple(item for item, _ in supplied)
 
@@ -187,3 +204,7 @@ class PluginView:
             f"virtual host {self._vhost!r}: {kind} {name!r} is offered by two plugins, "
             f"{first!r} ({self._origins[first]}) and {second!r} ({self._origins[second]})"
         )
+
+
+def _has(part: object, method: str) -> bool:
+    return callable(getattr(part, method, None))

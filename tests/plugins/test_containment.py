@@ -8,7 +8,7 @@ import pytest
 
 from gateway.access import Access, Credentials, Permissions, Principal
 from gateway.api import Arguments, Binding, Destination, Message, hookimpl
-from gateway.kernel.errors import NotAllowed, PreconditionFailed
+from gateway.kernel.errors import CommandInvalid, NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event
 from gateway.kernel.faults import FAULT
 from gateway.kernel.routing.exchange import Exchange
@@ -277,6 +277,16 @@ def test_an_exchange_whose_type_is_gone_is_inert_and_keeps_its_bindings(broker: 
     recipient = Recipient()
     recipient.consume(started.vhost.queue("q"))
     assert recipient.bodies == [b"before"]
+
+
+def test_an_inert_exchange_can_be_declared_again_as_it_is_and_not_otherwise(broker: MemoryBroker) -> None:
+    fickle_exchange(broker)
+    started = without_the_plugin(broker)
+    assert fickle_exchange(started) is started.vhost.exchange("odd")
+    with pytest.raises(PreconditionFailed, match="inequivalent arg 'durable'"):
+        started.vhost.declare_exchange("odd", TYPE)
+    with pytest.raises(CommandInvalid, match="unknown exchange type 'x-fickle'"):
+        started.vhost.declare_exchange("new", TYPE)
 
 
 def test_an_inert_exchange_works_again_once_its_plugin_is_back(broker: MemoryBroker) -> None:

@@ -91,6 +91,21 @@ def test_check_asks_every_hook(hook: str, tmp_path: Path) -> None:
         check_plugins(settings)
 
 
+@pytest.mark.parametrize(
+    ("hook", "method"),
+    [
+        ("gateway_authenticators", "authenticate"),
+        ("gateway_authorizers", "permissions"),
+        ("gateway_tracers", "published"),
+    ],
+)
+def test_check_looks_for_the_methods_of_what_a_hook_returns(hook: str, method: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(FAILING.replace("HOOK", hook).replace("raise RuntimeError('down')", "return [5]"))
+    settings = load(None, [f"plugins_dir={tmp_path}", 'vhosts."/".plugins.mine={}', f"data={tmp_path / 'data'}"])
+    with pytest.raises(ConfigurationError, match=rf"{hook} returned 5, which has no {method}\(\)"):
+        check_plugins(settings)
+
+
 # The directory
 
 

@@ -223,21 +223,24 @@ def test_the_built_ins_are_asked_first_unless_the_virtual_host_says_otherwise() 
 
 
 def test_the_other_hooks_are_joined_in_order_and_given_what_they_ask_for() -> None:
+    class Part(tuple[object, ...]):
+        authenticate = permissions = published = delivered = print
+
     class Plugin:
         def __init__(self, *names: str) -> None:
             self.names = names
 
         @hookimpl
         def gateway_authenticators(self, vhost: str, directory: object, settings: object) -> list[object]:
-            return [(name, vhost, directory, settings) for name in self.names]
+            return [Part((name, vhost, directory, settings)) for name in self.names]
 
         @hookimpl
         def gateway_authorizers(self, directory: object) -> tuple[object, ...]:
-            return (directory,)
+            return (Part((directory,)),)
 
         @hookimpl
         def gateway_tracers(self, vhost: object) -> list[object]:
-            return [(name, vhost) for name in self.names]
+            return [Part((name, vhost)) for name in self.names]
 
     class Vhost:
         name = "/"
@@ -251,7 +254,7 @@ def test_the_other_hooks_are_joined_in_order_and_given_what_they_ask_for() -> No
     )
     in_order: list[object] = [("c", "/", directory, {"k": "v"}), ("a", "/", directory, {}), ("b", "/", directory, {})]
     assert [*view.authenticators(directory)] == in_order
-    in_order = [directory, directory]
+    in_order = [(directory,), (directory,)]
     assert [*view.authorizers(directory)] == in_order
     in_order = [("c", vhost), ("a", vhost), ("b", vhost)]
     assert [*view.tracers(vhost)] == in_order

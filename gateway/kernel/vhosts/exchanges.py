@@ -53,8 +53,9 @@ class Exchanges:
 
     def declare(self, declaration: "ExchangeDeclaration") -> Exchange:
         """Return the declared exchange; create it if needed. Raises as ``VirtualHost.declare_exchange`` does."""
-        self.factory(declaration.type, declaration.arguments)
         exchange = self._exchange_by_name.get(declaration.name)
+        if exchange is None or exchange.type_name != declaration.type:  # an inert one may exist
+            self.factory(declaration.type, declaration.arguments)
         if exchange is not None:
             require_not_default(declaration.name)
             declaration.require_equivalent(exchange)
