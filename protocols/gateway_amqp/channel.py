@@ -1,4 +1,4 @@
-"""One AMQP channel: its parts, and which of them each method is for."""
+"""One AMQP channel: dispatches each method to the part of the channel that handles it."""
 
 from collections.abc import Callable, Mapping
 from struct import Struct
@@ -30,12 +30,12 @@ ACK: Final = b"\x00\x3c\x00\x50"
 _ack_arguments = Struct(">QB").unpack_from
 _header = AMQP.header
 
-#: Targets remembered per channel; when there are more, all are forgotten.
+#: Targets remembered per channel; when there are more, all are dropped.
 _TARGETS_KEPT: Final = 4096
 
 
 class Channel:
-    """One channel of one connection. Owns its parts; ``assembly`` is the content that is coming in frame by frame."""
+    """One channel of one connection. Owns its parts; ``assembly`` is the content that is received frame by frame."""
 
     __slots__ = (
         "_answered",
@@ -77,13 +77,13 @@ class Channel:
     # Frames in
 
     def method(self, payload: bytes) -> None:
-        """Do what a method frame asks for."""
+        """Handle a method frame."""
         if self.assembly is not None:
             self.assembly.add(1, payload)
         index = payload[:4]
         if index == PUBLISH:
             self.assembly = Assembly(payload)
-            self._scope.host.publishing()  # alarms concern it before the message is whole
+            self._scope.host.publishing()  # alarms apply before the message is complete
             return
         if index == ACK:
             self.ack(payload)
@@ -95,7 +95,7 @@ class Channel:
         perform(self, method)
 
     def content(self, kind: int, payload: bytes) -> None:
-        """Take a header or body frame."""
+        """Handle a header or body frame."""
         assembly = self.assembly
         if assembly is None:
             raise FrameError(505, "expected method frame, got non method frame instead")
@@ -112,13 +112,13 @@ class Channel:
             self.publish(assembly.method, assembly.properties, assembly.body)
 
     def _drop_assembly(self) -> None:
-        """Let go of the content on its way in; what of it was counted is held no more."""
+        """Drop the content that is being received, and release its bytes."""
         if self.assembly is not None:
             self._holdings.let_go(self.assembly.size)
             self.assembly = None
 
     def publish(self, method: bytes, properties: bytes, body: bytes) -> None:
-        """Publish one whole message. Equal ``method`` frames share a target, equal ``properties`` a header."""
+        """Publish one complete message. Equal ``method`` frames share a target, equal ``properties`` a header."""
         if len(body) > self._max_message_size:
             self._refuse_size(len(body))
         target = self._targets.get(method)
@@ -131,9 +131,9 @@ class Channel:
         self._publisher.publish(target, Message(target.exchange_name, target.routing_key, header, body))
 
     def ack(self, payload: bytes) -> None:
-        """Take the most frequent method of consumers without building an object for it."""
+        """Handle ``basic.ack``, the most frequent method of consumers, without creating an object for it."""
         if len(payload) != 13:
-            decode_method(payload)  # says what is wrong with it
+            decode_method(payload)  # raises the right error
         tag, is_multiple = _ack_arguments(payload, 4)
         if is_multiple & 1:
             self.consuming.settle(tag, True, DeliveryOutcome.ACCEPTED)
@@ -143,13 +143,13 @@ class Channel:
     # Turns
 
     def end_turn(self) -> None:
-        """Let confirms that are due go out; called once after each turn in which something was published."""
+        """Send the confirms that are due; called once after each turn in which a message was published."""
         self._is_turning = False
         if self._confirms is not None:
             self._confirms.end_turn()
 
     def close(self) -> None:
-        """End: what was held is forgotten, what was delivered goes back."""
+        """Close the channel: drop open transactions, and requeue unsettled deliveries."""
         if isinstance(self._publisher, Transactional):
             self._publisher.rollback()
         if self._confirms is not None:
@@ -158,19 +158,19 @@ class Channel:
         self._forget()
 
     def _forget(self) -> None:
-        """Let go of what is on its way in and of the parts that know the channel, so that no cycle is left of it."""
+        """Drop the unfinished content and the references to the parts, so that no reference cycle is left."""
         self._drop_assembly()
         self._targets.clear()
         self._publisher = Plain(self._vhost, self._scope.origin, _to_nobody)
         self._turning = _not_turning
 
     def fail_confirms(self) -> None:
-        """Refuse every publish that waits for its confirm: the store gave up."""
+        """Refuse every publish that waits for its confirm, because the store has failed."""
         if self._confirms is not None:
             self._confirms.fail()
 
     def info(self) -> ChannelInfo:
-        """Tell what a listing shows of it."""
+        """Return the channel for listings."""
         publisher, prefetch, channel_counters = (
             self._publisher,
             self.consuming.prefetch,
@@ -202,7 +202,7 @@ class Channel:
     # Publishing
 
     def _target(self, method: bytes) -> Target:
-        """Work out where a publish goes, and whether it may."""
+        """Resolve the target of a publish, and check the permissions."""
         exchange_name, routing_key, is_mandatory = parse_publish(method)
         vhost, permissions = self._scope.vhost, self._scope.host.permissions
         version = vhost.version
@@ -222,7 +222,9 @@ class Channel:
         return target
 
     def _checked(self, header: Header, target: Target) -> Header:
-        """Check the user id a publisher claims and further keys; give a request for direct replies its address."""
+        """Check the ``user_id`` and the keys of ``CC`` and ``BCC``; replace the ``reply_to`` of a direct reply-to
+        request.
+        """
         principal = self._scope.host.principal
         if header.user_id not in (None, principal.name) and "impersonator" not in principal.tags:
             raise PreconditionFailed(
@@ -236,7 +238,7 @@ class Channel:
         return header
 
     def _require_topics(self, keys: tuple[str, ...], target: Target) -> None:
-        """Insist that the keys of ``CC`` and ``BCC`` may be used too, where topics are restricted (R4)."""
+        """Require the topic permissions for the keys of ``CC`` and ``BCC``."""
         if target.exchange.type_name == "topic":
             for key in keys:
                 self._scope.host.permissions.require_topic(Operation.WRITE, target.exchange_name, key)
@@ -246,7 +248,7 @@ class Channel:
         raise PreconditionFailed(f"message size {size} is larger than configured max size {limit}")
 
     def _unrouted(self, target: Target, message: Message) -> None:
-        """Send a mandatory message back that reached no queue (R20)."""
+        """Return a mandatory message that was not routed to any queue."""
         if not target.is_mandatory:
             target.tally.drop_unroutable += 1
             return
@@ -334,7 +336,7 @@ def _to_nobody(target: Target, message: Message) -> None:
 
 
 def _not_turning(channel: Channel) -> None:
-    """Take no part in turns: the channel is closed."""
+    """Do nothing: the channel is closed."""
 
 
 Perform: TypeAlias = Callable[[Channel, Any], None]  # each row takes its own method class
@@ -344,7 +346,7 @@ def _second_open(channel: Channel, method: Frame) -> None:
     raise channel_error("second 'channel.open' seen", 20, 10)
 
 
-#: What a channel does for each method of a client; the connection answers ``channel.close`` itself.
+#: Handlers of a client's methods on a channel; the connection itself answers ``channel.close``.
 _METHODS: Final[Mapping[type[Frame], Perform]] = {
     AccessRequest: Channel._grant_access,
     commands.Channel.Open: _second_open,

@@ -1,4 +1,4 @@
-"""The channels of one connection: opened, closed by either side, and told apart while a close is under way."""
+"""The channels of one connection: opening, and closing by either side."""
 
 from collections.abc import Callable
 from typing import Final
@@ -18,9 +18,9 @@ _CLOSE_OK: Final = b"\x00\x14\x00\x29"
 
 
 class Channels:
-    """Owns the channels of a connection. ``make`` builds the channel of a number; ``limit`` is how many may be open.
+    """Owns the channels of a connection. ``make`` creates the channel of a number; ``limit`` is the most open channels.
 
-    The read loop looks into ``open_by_number`` itself.
+    The read loop accesses ``open_by_number`` directly.
     """
 
     __slots__ = ("_closing", "_make", "_outbox", "limit", "on_drop", "open_by_number")
@@ -28,15 +28,15 @@ class Channels:
     def __init__(self, make: Callable[[int], Channel], outbox: Outbox, limit: int) -> None:
         self.open_by_number: dict[int, Channel] = {}
         self.limit = limit
-        #: Called when a channel that was opened is forgotten.
+        #: Called when an open channel is removed.
         self.on_drop: Callable[[], None] = _nothing
         self._make = make
         self._outbox = outbox
-        #: Channels that this side closed and the peer has not confirmed; true once the peer's own close crossed ours.
+        #: Channels closed by this side whose close-ok is outstanding; true once the peer's own close has crossed.
         self._closing: dict[int, bool] = {}
 
     def frame(self, kind: int, number: int, payload: bytes) -> None:
-        """Take a frame for the channel of this number."""
+        """Handle a frame on this channel number."""
         channel = self.open_by_number.get(number)
         if channel is not None:
             self._frame_of(channel, kind, payload)
@@ -46,23 +46,23 @@ class Channels:
             self._open(kind, number, payload)
 
     def refuse(self, number: int, code: int, text: str, class_id: int, method_id: int) -> None:
-        """Close a channel from this side, because of a request it made (1.5.2.5)."""
+        """Close a channel from this side because of a failed request (1.5.2.5)."""
         self.drop(number)
         self._closing[number] = False
         self._say(number, commands.Channel.Close(code, text, class_id, method_id))
 
     def drop(self, number: int) -> None:
-        """Give back what a channel holds, and forget it."""
+        """Release what a channel holds, and remove it."""
         channel = self.open_by_number.pop(number)
         self.on_drop()
         channel.close()
 
     def retire(self) -> None:
-        """Open no channel any more: what makes them belongs to the connection, and would keep it in a cycle."""
+        """Allow no new channels: the factory refers to the connection and would keep a reference cycle."""
         self._make = _make_none
 
     def drop_all(self) -> None:
-        """Give back what every channel holds."""
+        """Release what every channel holds."""
         for number in list(self.open_by_number):
             self.drop(number)
 
@@ -89,13 +89,13 @@ class Channels:
             )
         self.open_by_number[number] = self._make(number)
         ok = commands.Channel.OpenOk()
-        ok.channel_id = ""  # pamqp says "0", which was never on the wire
+        ok.channel_id = ""  # pamqp's default is "0", which was never on the wire
         self._say(number, ok)
 
     def _wind_up(self, kind: int, number: int, payload: bytes) -> None:
-        """After close was sent only its answer, or the peer's own close, means anything.
+        """Handle a frame after close was sent: only close-ok and the peer's own close count.
 
-        A peer whose close crossed ours may confirm ours late, or not at all before it opens the channel again.
+        A peer whose close crossed ours may send close-ok late, or open the channel again without it.
         """
         if kind != METHOD:
             return
@@ -118,7 +118,7 @@ class Channels:
 
 
 def _nothing() -> None:
-    """Before a channel was opened there is none to forget."""
+    """Do nothing: no channel was opened."""
 
 
 def _make_none(number: int) -> Channel:

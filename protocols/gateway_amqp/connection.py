@@ -1,7 +1,7 @@
-"""The server side of one AMQP 0-9-1 connection as a machine: bytes in, kernel calls, frames out; no sockets, no clock.
+"""State machine of the server side of one AMQP 0-9-1 connection: bytes in, kernel calls, frames out; no I/O, no clock.
 
-The order of a conversation is a row of states; the methods on channel 0 are a table of (state, method). Everything on
-other channels goes to the channel. Errors end the channel or the connection as 1.8 of the specification says.
+The connection passes through a sequence of states; the methods on channel 0 are a table of (state, method). Frames of
+other channels go to the channel. Errors close the channel or the connection, as in 1.8 of the specification.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -48,18 +48,18 @@ from gateway_amqp.tuning import ACCEPTED_HEADERS, FRAME_MIN, PROTOCOL_HEADER, Tu
 
 _frame_head = FRAME_HEAD.unpack_from
 
-#: Units of work that a frame counts for which is none of a whole publish or acknowledgement: most declare something.
+#: Units of work counted for a frame other than a complete publish or acknowledgement; most are declarations.
 _METHOD_WORK: Final = LOOK_EVERY // 2
 _CLOSE: Final = b"\x00\x0a\x00\x32"
 _CLOSE_OK: Final = b"\x00\x0a\x00\x33"
 
-#: Bytes a client may send ahead while somebody is asked who it is: more than any handshake needs.
+#: Bytes a client may send before its authentication is decided: more than any handshake needs.
 _EARLY_LIMIT: Final = 128 * 1024
 HEARTBEAT_FRAME: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
 
 class Connection(Machine):
-    """One client's conversation. Owns its channels and its outbox."""
+    """One client connection. Owns its channels and its outbox."""
 
     def __init__(self, settings: AmqpContext, driver: Driver, participant: TurnParticipant) -> None:
         self.settings = settings
@@ -80,77 +80,77 @@ class Connection(Machine):
         self._turning: list[Channel] = []
         self._resumption = Resumption()
 
-    # What channels and listings ask
+    # Used by channels and listings
 
     @property
     def phase(self) -> Phase:
-        """How far the connection got, for the clockwork."""
+        """The progress of the connection; time limits depend on it."""
         if self.state is State.OPEN:
             return Phase.OPEN
         return Phase.LEAVING if self.state in (State.CLOSING, State.CLOSED) else Phase.ENTERING
 
     @property
     def has_unsettled(self) -> bool:
-        """Whether some channel holds deliveries."""
+        """Whether a channel has unsettled deliveries."""
         return any(channel.consuming.unsettled for channel in self._channels.open_by_number.values())
 
     @property
     def name(self) -> str:
-        """What listings call it, as the owner of exclusive queues too."""
+        """The connection's name in listings, also as the owner of exclusive queues."""
         return self.driver.name
 
     @property
     def vhost(self) -> VirtualHost | None:
-        """The virtual host it is in, once it is."""
+        """The open virtual host, ``None`` before that."""
         return self.identity.vhost
 
     @property
     def principal(self) -> Principal:
-        """Who is connected."""
+        """The authenticated user."""
         assert self.identity.principal is not None
         return self.identity.principal
 
     @property
     def permissions(self) -> Permissions:
-        """What the user may do now. :raises AccessRefused: nothing any more."""
+        """The user's current permissions. :raises AccessRefused: when access to the virtual host was revoked."""
         return self.identity.permissions
 
     @property
     def user_name(self) -> str:
-        """Who is connected, empty before that is known."""
+        """The authenticated user's name, empty before the login."""
         return self.identity.user_name
 
     @property
     def channel_count(self) -> int:
-        """How many channels are open."""
+        """The number of open channels."""
         return len(self._channels.open_by_number)
 
     @property
     def limits(self) -> tuple[int, int]:
-        """What both sides agreed on: the largest frame in bytes, and how many channels."""
+        """The negotiated limits: the largest frame in bytes, and the number of channels."""
         return self._frame_max, self._channels.limit
 
     def channel_infos(self) -> list[ChannelInfo]:
-        """Tell what a listing shows of the open channels."""
+        """Return the open channels for listings."""
         return [channel.info() for channel in self._channels.open_by_number.values()]
 
     def has_capability(self, name: str) -> bool:
-        """Whether the client announced a capability."""
+        """Return whether the client announced a capability."""
         return self.identity.has_capability(name)
 
     @property
     def holdings(self) -> Holdings:
-        """What it holds of unfinished bodies and open transactions."""
+        """The memory used by unfinished bodies and open transactions."""
         return self._holdings
 
     def publishing(self) -> None:
-        """Hear from a channel that it publishes to somewhere new."""
+        """Report that a channel publishes to a new target."""
         if not self.has_published:
             self.has_published = True
             self.driver.publishing()
 
     def work_through(self, steps: Iterator[None], then: Callable[[], None]) -> None:
-        """Do a long request of a channel in slices, and ``then`` answer it; frames that follow wait for that."""
+        """Run a channel's long request in slices, then call ``then`` to answer it; later frames wait for that."""
         self.is_busy = True
         self.settings.broker.clock.background.add(self._working(steps, then))
 
@@ -165,7 +165,7 @@ class Connection(Machine):
     # Bytes in
 
     def receive(self, data: bytes) -> None:
-        """Feed bytes from the peer; everything they complete is done before this returns."""
+        """Handle bytes from the peer; everything they complete is done before this returns."""
         if self.state is State.CLOSED:
             self.is_held = False
             return
@@ -193,7 +193,7 @@ class Connection(Machine):
         if self.state is State.AUTHENTICATING:
             self._incoming.keep(data, position, 1)
             if self._incoming.size > _EARLY_LIMIT:
-                self.end("too much was sent before the login was decided")
+                self.end(f"more than {_EARLY_LIMIT} bytes were sent before the login was decided")
             return
         try:
             self._read_frames(data, position)
@@ -201,11 +201,11 @@ class Connection(Machine):
             self.fail(error)
 
     def _read_frames(self, data: bytes, position: int) -> None:
-        """Take frame after frame; the three that make up nearly all traffic first.
+        """Handle frame after frame; the three most frequent types come first.
 
-        A refusal ends the channel, a violation the connection, and reading goes on behind the frame that caused it:
-        the answer to our close is still to come. Frames that cannot be told apart any more are not read. What is left
-        when the turn's budget is spent is kept for a later one.
+        A refusal closes the channel, a violation closes the connection, and reading continues behind the faulty frame,
+        because the close-ok is still to come. After an error in the framing nothing more is read. Input left over when
+        the turn's budget is spent is kept for a later turn.
         """
         end = len(data)
         channels = self._channels.open_by_number
@@ -260,9 +260,9 @@ class Connection(Machine):
             self._incoming.keep(data, position, 8)
 
     def _greet(self, header: bytes) -> bool:
-        """Answer the protocol header; return whether the conversation goes on."""
+        """Answer the protocol header; return whether the connection continues."""
         if header not in ACCEPTED_HEADERS:
-            self.outbox.write(PROTOCOL_HEADER)  # 2.2.4: another version is answered with ours
+            self.outbox.write(PROTOCOL_HEADER)  # 2.2.4: a wrong header is answered with ours
             self.end(f"bad protocol header {header!r}")
             return False
         self.state = State.STARTING
@@ -306,7 +306,7 @@ class Connection(Machine):
         try:
             require_room_for_channel(settings.broker, self.user_name)
         except NotAllowed as refusal:
-            raise FrameError(530, str(refusal)) from None  # of the connection, in the name of no method: as RabbitMQ
+            raise FrameError(530, str(refusal)) from None  # on the connection, without a method, as RabbitMQ
         connections, user = settings.broker.connections, self.user_name
         connections.channel_opened(user)
         self._channels.on_drop = partial(connections.channel_closed, user)
@@ -326,13 +326,13 @@ class Connection(Machine):
     # Channel 0
 
     def agree(self, tuning: Tuning) -> None:
-        """Keep to what both sides can take."""
+        """Apply the negotiated limits."""
         self._frame_max = tuning.frame_max
         self._channels.limit = tuning.channel_max
         self.heartbeat_s = tuning.heartbeat_s
 
     def read_on(self) -> None:
-        """Read what came in while somebody was being asked."""
+        """Handle the input that arrived during the authentication."""
         if (rest := self._incoming.take()) is not None:
             self.receive(rest)
 
@@ -354,14 +354,14 @@ class Connection(Machine):
             self.end(reason)
 
     def fault(self) -> None:
-        """End the connection because something of ours broke (541)."""
+        """End the connection after an internal error (541)."""
         if self.state in (State.OPENING, State.OPEN):
             self._close(541, reply_text(541, ""), 0, 0)
         elif self.state is not State.CLOSED:
             self.end("internal error")
 
     def lost(self) -> None:
-        """The transport is gone: release everything the connection held."""
+        """Release everything the connection held: the transport is closed."""
         self.state = State.CLOSED
         self._release()
         self._turning.clear()
@@ -369,7 +369,7 @@ class Connection(Machine):
         self._incoming.take()
 
     def fail(self, error: GatewayError) -> None:
-        """End the connection because the peer broke the rules, or asked for what no channel survives."""
+        """Close the connection after a violation, or a request whose refusal closes the connection."""
         if self.state is State.CLOSED:
             return
         code = reply_code(error)
@@ -382,9 +382,9 @@ class Connection(Machine):
             self.end(text)
 
     def _refuse(self, refusal: Refused, number: int, class_id: int, method_id: int) -> None:
-        """Answer a request that was understood and declined: end its channel, or the connection for a hard error.
+        """Answer a refused request: close its channel, or the connection for a hard error.
 
-        A content is refused in the name of its publish.
+        The refusal of a content names the method of its publish.
         """
         code = reply_code(refusal)
         if code in HARD or number not in self._channels.open_by_number:
@@ -395,9 +395,9 @@ class Connection(Machine):
         self._channels.refuse(number, code, text, class_id, method_id)
 
     def mind_unsettled(self) -> None:
-        """Deliver nothing more while the peer holds too much that it has not settled; called now and then.
+        """Stop deliveries while the peer's unsettled ones are too large; called periodically.
 
-        Deliveries go on once it holds a quarter less.
+        Deliveries resume when the unsettled size has fallen by a quarter.
         """
         size = sum(channel.consuming.unsettled_size for channel in self._channels.open_by_number.values())
         limit = self.settings.max_unsettled_size
@@ -408,7 +408,7 @@ class Connection(Machine):
                 self.driver.log("deliveries held back", unsettled_bytes=size, limit=limit)
 
     def mind_consumers(self) -> None:
-        """Close the channels whose consumers do not settle in time; called now and then."""
+        """Close the channels whose consumers exceed the acknowledgement timeout; called periodically."""
         now_s, default_ms = self.settings.broker.clock.monotonic_s(), self.settings.consumer_timeout_ms
         for number, channel in list(self._channels.open_by_number.items()):
             limit_ms = channel.consuming.exhausted_ms(now_s, default_ms)
@@ -425,23 +425,23 @@ class Connection(Machine):
         self.say(commands.Connection.Close(code, text, class_id, method_id))
 
     def _wind_up(self, kind: int, number: int, payload: bytes) -> None:
-        """After close was sent only its answer, or the peer's own close, means anything (1.4.2.7)."""
+        """Handle a frame after close was sent: only close-ok and the peer's own close count (1.4.2.7)."""
         if number == 0 and kind == METHOD and payload[:4] in (_CLOSE, _CLOSE_OK):
             if payload[:4] == _CLOSE:
                 self.say(commands.Connection.CloseOk())
             self.end("closed by the broker")
 
     def end(self, reason: str) -> None:
-        """Say nothing more than what is written already."""
+        """Close the transport after the output that is already written."""
         self._release()
         self.state = State.CLOSED
         self.driver.log("connection closing", reason=reason)
         self.driver.hang_up()
 
     def _release(self) -> None:
-        """Give back everything the connection holds: deliveries, consumers, exclusive queues.
+        """Release everything the connection holds: deliveries, consumers, exclusive queues.
 
-        What one channel gives back must not go out again on another.
+        Deliveries requeued by one channel must not be delivered on another one.
         """
         self.outbox.is_open = False
         self._channels.drop_all()
@@ -451,7 +451,7 @@ class Connection(Machine):
     # Turns, alarms and congestion
 
     def end_turn(self) -> None:
-        """Let confirms that are due into the outbox."""
+        """Write confirms that are due to the outbox."""
         if self._turning:
             turning = self._turning.copy()
             self._turning.clear()
@@ -459,19 +459,19 @@ class Connection(Machine):
                 channel.end_turn()
 
     def resume(self) -> None:
-        """Serve the consumers that waited because the way to the peer was full."""
+        """Resume the consumers that waited while the outbox was full."""
         channels = self._channels.open_by_number.values()
         self._resumption.serve([consumer for channel in channels for consumer in channel.consuming.waiting()])
 
     def block(self, reason: str) -> None:
-        """Tell a client that can hear it that its publishes have to wait."""
+        """Send ``connection.blocked`` to a client with that capability."""
         if not self.is_blocked and self.state is State.OPEN:
             self.is_blocked = True
             if self.has_capability("connection.blocked"):
                 self.say(commands.Connection.Blocked(reason))
 
     def unblock(self) -> None:
-        """Tell it that they need not wait any more."""
+        """Send ``connection.unblocked``."""
         if self.is_blocked:
             self.is_blocked = False
             if self.has_capability("connection.blocked") and self.state is State.OPEN:
@@ -483,13 +483,13 @@ class Connection(Machine):
             channel.fail_confirms()
 
     def say(self, method: Frame) -> None:
-        """Say something on channel 0."""
+        """Send a method on channel 0."""
         self.outbox.write(encode_method(0, method))
 
 
 Perform: TypeAlias = Callable[[Connection, Any], None]  # each row takes its own method class
 
-#: What a connection does on channel 0, by state. A pair that is absent is an error.
+#: Handlers of methods on channel 0, by state. A missing pair is an error.
 _ON_CHANNEL_0: Final[Mapping[tuple[State, type[Frame]], Perform]] = {
     (State.STARTING, commands.Connection.StartOk): lambda connection, method: Handshake(connection).start_ok(method),
     (State.TUNING, commands.Connection.TuneOk): lambda connection, method: Handshake(connection).tune_ok(method),

@@ -1,4 +1,4 @@
-"""The consuming half of the basic class on one channel: consume, cancel, get, qos, and what happens to deliveries."""
+"""The consuming methods of the basic class on one channel: consume, cancel, get, qos, and settlement of deliveries."""
 
 from collections.abc import Callable, Sequence
 from itertools import chain
@@ -65,7 +65,7 @@ class Consuming(Subscriber):
     # Consumers
 
     def consume(self, method: commands.Basic.Consume) -> None:
-        """Start a consumer (60, 20). :raises NotAllowed: when its tag is taken (R99)."""
+        """Start a consumer (60, 20). :raises NotAllowed: when its tag is in use."""
         tag = method.consumer_tag or f"amq.ctag-{self._scope.token()}"
         if method.queue == REPLY_TO:
             queue = self.replies.open(method.no_ack)
@@ -95,7 +95,7 @@ class Consuming(Subscriber):
         queue.dispatch()
 
     def cancel(self, method: commands.Basic.Cancel) -> None:
-        """Stop a consumer; one that is not there is stopped already (60, 30)."""
+        """Cancel a consumer; an unknown tag is not an error (60, 30)."""
         consumer = self._consumer_by_tag.pop(method.consumer_tag or "", None)
         if consumer is not None:
             self._end(consumer)
@@ -103,7 +103,7 @@ class Consuming(Subscriber):
             self._scope.reply(commands.Basic.CancelOk(method.consumer_tag))
 
     def cancelled(self, consumer: Consumer) -> None:
-        """The queue is gone: tell a client that can take it (R98)."""
+        """Notify the client of a cancelled consumer, if it has that capability: the queue was deleted."""
         self._consumer_by_tag.pop(consumer.tag, None)
         if self._scope.host.has_capability("consumer_cancel_notify"):
             self._scope.reply(commands.Basic.Cancel(consumer.tag, nowait=True))
@@ -115,30 +115,30 @@ class Consuming(Subscriber):
 
     @property
     def unsettled(self) -> int:
-        """How many deliveries wait to be settled."""
+        """The number of unsettled deliveries."""
         return len(self._ledger)
 
     @property
     def unsettled_size(self) -> int:
-        """About how many bytes of memory they hold, those whose settlement a transaction holds included."""
+        """The approximate size of the unsettled deliveries in bytes, including those settled in an open transaction."""
         undecided = 0 if self._transaction is None else self._transaction.undecided_size
         return self._ledger.size + undecided
 
     @property
     def prefetch(self) -> tuple[int, int]:
-        """The limit of a new consumer, and of all of them together; 0 for none."""
+        """The prefetch limits: of each new consumer, and of all consumers together; 0 for none."""
         return self._prefetch, self._shared_credit.limit if self._shared_credit is not None else 0
 
     def waiting(self) -> list[Consumer]:
-        """Return the consumers that are passed over for now."""
+        """Return the consumers that wait for credit or for room in the outbox."""
         return [consumer for consumer in self._consumer_by_tag.values() if consumer.is_waiting]
 
     def resume(self) -> None:
-        """Serve consumers that waited for credit of the channel."""
+        """Resume consumers that waited for the channel's credit."""
         self._resumption.serve(self.waiting())
 
     def close(self) -> None:
-        """End: consumers stop, and what they hold goes back to its place (R88)."""
+        """Cancel all consumers, and requeue their deliveries at their old positions."""
         consumers = list(self._consumer_by_tag.values())
         self._consumer_by_tag.clear()
         for consumer in consumers:
@@ -153,17 +153,17 @@ class Consuming(Subscriber):
         consumer.queue.cancel(consumer)
         if not self.replies.close(consumer.queue):
             self._scope.vhost.delete_queue_if_done(consumer.queue)
-        consumer.queue.dispatch()  # another may have taken its place (R93)
+        consumer.queue.dispatch()  # another consumer may be active now
 
     # Deliveries
 
     @property
     def origin(self) -> Origin:
-        """Where it is."""
+        """The connection and channel of the consumers."""
         return self._scope.origin
 
     def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage | None") -> None:
-        """Hand a message to the peer."""
+        """Send a message to the client."""
         ledger = self._ledger
         if entry is None:
             ledger.last_tag = tag = ledger.last_tag + 1
@@ -180,7 +180,7 @@ class Consuming(Subscriber):
             vhost.tracing.delivered(message, consumer.queue, redelivered, self._scope.origin, position)
 
     def deliver_run(self, consumer: Consumer, run: "Sequence[QueuedMessage]") -> None:
-        """Hand messages of a stream to the peer, many at a time: a consumer may replay all that was ever published."""
+        """Send several messages of a stream at once: a consumer may replay the whole stream."""
         first_tag = self._ledger.add_run(consumer.queue, run, consumer)
         consumer.counters.deliver += len(run)
         self._writer.deliver_run(consumer.tag, first_tag, run)
@@ -190,12 +190,12 @@ class Consuming(Subscriber):
                 tracing.delivered(entry.message, consumer.queue, False, self._scope.origin, entry.position)
 
     def get(self, method: commands.Basic.Get) -> None:
-        """Hand out one message, if there is one, without a consumer (60, 70, R90)."""
+        """Send one message without a consumer, if there is one (60, 70)."""
         queue = self._topology.used_queue(method.queue, Operation.READ)
         if self._scope.outbox.is_full and not method.no_ack:
             raise PreconditionFailed("the connection holds too many deliveries that it has not acknowledged")
         entry = queue.get()
-        if entry is None and len(queue):  # many that expired stand before it
+        if entry is None and len(queue):  # many expired messages precede the first live one
             no_ack = method.no_ack
             self._scope.host.work_through(queue.dropping_due(), lambda: self._got(queue, queue.take(), no_ack))
         else:
@@ -226,7 +226,7 @@ class Consuming(Subscriber):
             counters.redeliver += is_redelivered
 
     def accept(self, tag: int) -> None:
-        """Take the ack of one delivery, as ``settle`` does. :raises PreconditionFailed: for an unknown tag (R87)."""
+        """Acknowledge one delivery, as ``settle`` does. :raises PreconditionFailed: for an unknown tag."""
         if self._settle is not settle_all or self._shared_credit is not None:
             self.settle(tag, False, DeliveryOutcome.ACCEPTED)
             return
@@ -242,7 +242,7 @@ class Consuming(Subscriber):
             self.channel_counters.at(delivery.queue).ack += 1
 
     def settle(self, tag: int, is_multiple: bool, outcome: DeliveryOutcome) -> None:
-        """Take an ack, nack or reject. :raises PreconditionFailed: for a tag that is not outstanding (R87)."""
+        """Handle an ack, nack or reject. :raises PreconditionFailed: for an unknown tag."""
         deliveries = self._ledger.remove(tag, is_multiple)
         if deliveries is None:
             raise PreconditionFailed(f"unknown delivery tag {tag}")
@@ -252,7 +252,7 @@ class Consuming(Subscriber):
         self.share()
 
     def _count_acks(self, deliveries: list[Delivery]) -> None:
-        """Count acks where the deliveries came from; nearly always that is one queue for all of them."""
+        """Count acks at the queues of the deliveries; in most cases that is one queue for all."""
         by_queue = self.channel_counters.by_queue
         if len(by_queue) == 1:
             for tally in by_queue.values():
@@ -267,29 +267,31 @@ class Consuming(Subscriber):
         self._settle = transaction.settle
 
     def unsettle(self, deliveries: list[Delivery]) -> None:
-        """Take back settlements that a transaction rolled back."""
+        """Restore deliveries whose settlement was rolled back."""
         self._ledger.restore(deliveries)
 
     def recover(self, requeue: bool) -> None:
-        """Put everything unsettled back to its place (60, 110). :raises NotImplementedHere: without requeue."""
+        """Requeue all unsettled deliveries at their old positions (60, 110). :raises NotImplementedHere: without
+        requeue.
+        """
         if not requeue:
             raise NotImplementedHere("requeue=false")
         settle_all(self._ledger.clear(), DeliveryOutcome.REQUEUED)
         self.share()
 
     def exhausted_ms(self, now_s: float, default_ms: int) -> int | None:
-        """Return the time limit that an unsettled delivery has used up; ``None`` while there is none."""
+        """Return the acknowledgement timeout that a delivery has exceeded; ``None`` if none has."""
         return self._ack_timeout.exhausted(self._ledger, now_s, default_ms)
 
     # Credit
 
     def share(self) -> None:
-        """Offer credit that came back to the consumers that share it (R85)."""
+        """Offer returned credit to the consumers that share it."""
         if self._shared_credit is not None:
             self.resume()
 
     def qos(self, method: commands.Basic.Qos) -> None:
-        """Limit new consumers each, or all of the channel together (60, 10, R83-R85)."""
+        """Limit each new consumer, or all consumers of the channel together (60, 10)."""
         if method.prefetch_size:
             raise NotImplementedHere(f"prefetch_size!=0 ({method.prefetch_size})")
         if method.global_:
@@ -299,7 +301,7 @@ class Consuming(Subscriber):
         self._scope.reply(commands.Basic.QosOk())
 
     def _share_credit(self, limit: int) -> None:
-        """Bind all consumers of the channel to one limit; what they hold already counts (R85)."""
+        """Apply one limit to all consumers of the channel; their unsettled deliveries already count."""
         undecided = () if self._transaction is None else self._transaction.undecided
         held = chain(self._ledger, undecided)
         holders = [delivery.consumer for delivery in held if delivery.consumer is not None]

@@ -1,4 +1,4 @@
-"""Content: the header and body frames that follow ``basic.publish``, whole in one read or in pieces (4.2.6)."""
+"""Content: the header and body frames after ``basic.publish``, complete in one read or in parts (4.2.6)."""
 
 from struct import Struct
 from typing import Final
@@ -14,14 +14,14 @@ BASIC: Final = 60
 
 #: type, channel, payload size
 FRAME_HEAD: Final = Struct(">BHI")
-#: the same, then class, weight and body size of a content header
+#: the same, followed by class, weight and body size of a content header
 HEADER_HEAD: Final = Struct(">BHIHHQ")
-#: the same to be read, class and weight in one
+#: the same for reading, with class and weight as one number
 _READ_HEADER_HEAD: Final = Struct(">BHIIQ")
 _BASIC_WITHOUT_WEIGHT: Final = BASIC << 16
 _CONTENT: Final = Struct(">HHQ")
 
-#: Parts of a body that are smaller are copied together.
+#: Smaller parts of a body are copied together.
 _SMALL_CHUNK: Final = 4096
 
 _head = FRAME_HEAD.unpack_from
@@ -29,10 +29,11 @@ _header_head = _READ_HEADER_HEAD.unpack_from
 
 
 def whole_content(data: bytes, position: int, end: int, channel: int) -> tuple[bytes, bytes, int] | None:
-    """Return (properties, body, next position) when a plain content lies whole in ``data`` at ``position``.
+    """Return (properties, body, next position) if a whole content is in ``data`` at ``position``, with one body frame
+    at most.
 
-    ``None`` for anything else: more than one body frame, a frame cut off by the read, something that does not belong.
-    Those go frame by frame. This is the way nearly every message takes.
+    Return ``None`` for anything else: several body frames, a frame cut by the read, an unexpected frame. Those are
+    handled frame by frame. Nearly all messages take the fast path here.
     """
     if end - position < 22:
         return None
@@ -56,9 +57,9 @@ def whole_content(data: bytes, position: int, end: int, channel: int) -> tuple[b
 
 
 class Assembly:
-    """A content on its way in, frame by frame. Refuses what does not belong, in RabbitMQ's words.
+    """A content that is received frame by frame. Refuses unexpected frames, in RabbitMQ's words.
 
-    ``body_size`` is what was announced, ``size`` how much of it has come.
+    ``body_size`` is the announced size, ``size`` the size received so far.
     """
 
     __slots__ = ("_chunks", "_missing", "body_size", "method", "properties", "size")
@@ -73,7 +74,7 @@ class Assembly:
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything announced has come."""
+        """Whether the announced size was received."""
         return self.properties is not None and not self._missing
 
     @property
@@ -82,7 +83,7 @@ class Assembly:
         return b"".join(self._chunks)
 
     def add(self, kind: int, payload: bytes) -> None:
-        """Take the next frame of the content. :raises FrameError: when it is not what has to come next."""
+        """Add the next frame of the content. :raises FrameError: when it is not the expected one."""
         if self.properties is None:
             self._add_header(kind, payload)
         elif kind != BODY:
@@ -95,7 +96,7 @@ class Assembly:
             self._missing -= len(payload)
 
     def _add_chunk(self, chunk: bytes) -> None:
-        """Keep a part of the body. Small ones go together: a million frames of a byte take a megabyte."""
+        """Keep a part of the body. Small parts are joined: a million frames of one byte take a megabyte."""
         last = self._chunks[-1] if self._chunks else b""
         if isinstance(last, bytearray):
             last += chunk

@@ -1,7 +1,7 @@
-"""How messages leave on a channel: ``basic.deliver``, ``basic.return`` and ``basic.get-ok`` with their content.
+"""Encoding of outgoing messages on a channel: ``basic.deliver``, ``basic.return`` and ``basic.get-ok`` with content.
 
-The frames of two deliveries differ in little, so what repeats is kept: the method frame around the delivery tag by
-consumer, exchange and routing key, the head of the content by header and body size.
+The frames of two deliveries differ little, so repeated parts are cached: the method frame around the delivery tag by
+consumer, exchange and routing key, the content header by header and body size.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from gateway_amqp.properties import encode_properties
 #: delivery tag, redelivered
 _TAG: Final = Struct(">QB")
 _tag = _TAG.pack
-#: Where a message is in a stream, as a header says it.
+#: The header with a message's offset in a stream.
 _OFFSET: Final = Struct(">q")
 _offset = _OFFSET.pack
 _METHOD_ID: Final = Struct(">HH")
@@ -29,21 +29,21 @@ _GET_OK: Final = _METHOD_ID.pack(BASIC, 71)
 _RETURN: Final = _METHOD_ID.pack(BASIC, 50)
 _END: Final = b"\xce"
 
-#: What a content header frame takes besides the properties, in bytes.
+#: Bytes of a content header frame besides the properties.
 _AROUND_PROPERTIES: Final = FRAME_HEAD.size + 12 + len(_END)
 
-#: Pieces kept per channel; when there are more, all are forgotten. Bounds what ever new keys or sizes can hold.
+#: Cached pieces per channel; when there are more, all are dropped. Bounds the memory for ever new keys or sizes.
 _KEPT: Final = 256
 
 #: The longest short string, in bytes (4.2.5.3).
 _LONGEST_SHORT: Final = 255
 
-#: Longer properties are not kept: what is long is seldom repeated.
+#: Longer properties are not cached: long values seldom repeat.
 _LONGEST_KEPT: Final = 512
 
 
 def short(text: str) -> bytes:
-    """Return a short string with its length. The topic of another protocol may be longer, and is cut off."""
+    """Return a short string with its length. A longer topic of another protocol is truncated."""
     encoded = text.encode()
     if len(encoded) > _LONGEST_SHORT:
         encoded = encoded[:_LONGEST_SHORT].decode(errors="ignore").encode()
@@ -51,17 +51,17 @@ def short(text: str) -> bytes:
 
 
 def encoded_properties(header: Header) -> bytes:
-    """Return the properties as AMQP bytes: those of the publisher if it spoke AMQP."""
+    """Return the properties in AMQP encoding: the original bytes if the publisher used AMQP."""
     return header.raw if header.format is AMQP else encode_properties(header.properties)
 
 
 def _without_headers(header: Header) -> bytes:
-    """Return the properties alone: the headers of another protocol, or of larger frames, may not fit one (4.2.6.1)."""
+    """Return the properties alone: headers of another protocol, or of larger frames, may not fit a frame (4.2.6.1)."""
     return encode_properties(replace(header.properties, headers={}))
 
 
 class DeliveryWriter:
-    """Writes messages into the outbox as frames of one channel."""
+    """Writes messages to the outbox as frames of one channel."""
 
     __slots__ = ("_channel", "_frame_max", "_heads", "_methods", "_offset_heads", "_outbox")
 
@@ -96,7 +96,7 @@ class DeliveryWriter:
             outbox.wake()
 
     def deliver_run(self, consumer_tag: str, first_tag: int, run: Sequence[QueuedMessage]) -> None:
-        """Write the deliveries of a stream's messages, whose delivery tags follow each other, with their offsets."""
+        """Write deliveries of a stream's messages, with consecutive delivery tags and their offsets."""
         outbox, size = self._outbox, 0
         for tag, entry in enumerate(run, first_tag):
             message = entry.message
@@ -150,7 +150,7 @@ class DeliveryWriter:
         self._outbox.wake()
 
     def _around(self, consumer_tag: str, message: Message) -> tuple[bytes, bytes]:
-        """Return the method frame up to the delivery tag, and from the exchange on."""
+        """Return the method frame before the delivery tag, and from the exchange on."""
         before = _DELIVER + short(consumer_tag)
         after = short(message.exchange) + short(message.routing_key)
         size = len(before) + _TAG.size + len(after)
@@ -161,7 +161,7 @@ class DeliveryWriter:
         return around
 
     def _head(self, header: Header, size: int) -> bytes:
-        """Return the content header frame and, when the body fits one frame, the head of the body frame."""
+        """Return the content header frame and, if the body fits one frame, the head of the body frame."""
         properties = encoded_properties(header)
         if len(properties) > self._frame_max - _AROUND_PROPERTIES:
             properties = _without_headers(header)
@@ -173,7 +173,7 @@ class DeliveryWriter:
         return head
 
     def _offset_head(self, header: Header, size: int) -> tuple[bytes, bytes]:
-        """Return the same before and behind the offset of a stream's message."""
+        """Return the same, split before and after the offset of a stream's message."""
         before, behind = around_offset(encoded_properties(header))
         if len(before) + _OFFSET.size + len(behind) > self._frame_max - _AROUND_PROPERTIES:
             before, behind = around_offset(_without_headers(header))
@@ -190,13 +190,13 @@ class DeliveryWriter:
         return HEADER_HEAD.pack(HEADER, self._channel, 12 + properties_size, BASIC, 0, body_size)
 
     def _between(self, body_size: int) -> bytes:
-        """Return what stands between the properties and the body: the head of its frame, if it is in one."""
+        """Return the bytes between the properties and the body: the head of the body frame, if there is exactly one."""
         if body_size and body_size + 8 <= self._frame_max:
             return _END + FRAME_HEAD.pack(BODY, self._channel, body_size)
         return _END
 
     def _write_body(self, body: bytes) -> None:
-        """Write a body that needs no frame or several."""
+        """Write a body of no frame or of several frames."""
         room = self._frame_max - 8
         for start in range(0, len(body), room):
             chunk = body[start : start + room]

@@ -1,4 +1,4 @@
-"""What the kernel and the codec refuse, as AMQP 0-9-1 tells it: one total table of reply codes (1.8 of the XML)."""
+"""Errors of the kernel and the codec as AMQP 0-9-1 reply codes: one total table (1.8 of the XML)."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -42,7 +42,7 @@ REPLY_NAMES: Final[Mapping[int, str]] = {
 
 
 class ContentTooLarge(Refused):
-    """A content that the connection has no room for now; the client may try again later."""
+    """A content that exceeds the connection's memory limit at the moment; the client may try again later."""
 
 
 REPLY_CODES: Final[Mapping[type[Refused], int]] = {
@@ -57,8 +57,8 @@ REPLY_CODES: Final[Mapping[type[Refused], int]] = {
     ContentTooLarge: 311,
 }
 
-#: What the peer's bytes did wrong. Where RabbitMQ drops the connection without a word, the specification's code (1.8):
-#: 501 for what cannot be decoded, 502 for illegal values, 503 for methods that nobody knows.
+#: Reply codes for malformed input. Where RabbitMQ closes the connection without a reply, the specification's code
+#: (1.8): 501 for undecodable input, 502 for illegal values, 503 for unknown methods.
 VIOLATION_CODES: Final[Mapping[type[ProtocolViolation], int]] = {
     ProtocolViolation: 501,
     MalformedMethod: 501,
@@ -69,7 +69,8 @@ VIOLATION_CODES: Final[Mapping[type[ProtocolViolation], int]] = {
 
 _CODES: Final[Mapping[type, int]] = {**REPLY_CODES, **VIOLATION_CODES}
 
-#: Refusals that end the connection, the others end the channel. As RabbitMQ's, an unknown exchange type is among them.
+#: Refusals that close the connection; the others close the channel. An unknown exchange type is among them, as in
+#: RabbitMQ.
 HARD: Final = frozenset({501, 502, 503, 504, 505, 506, 530, 540, 541, 320, 402})
 
 _TEXT_LIMIT: Final = 255
@@ -77,7 +78,7 @@ _OCTETS_SHOWN: Final = 32
 
 
 class FrameError(ProtocolViolation):
-    """A rule about frames was broken; carries the code and the method in question, (0, 0) for none."""
+    """A violation of the framing rules, with the reply code and the method in question, (0, 0) for none."""
 
     def __init__(self, code: int, text: str, class_id: int = 0, method_id: int = 0) -> None:
         super().__init__(text)
@@ -87,26 +88,26 @@ class FrameError(ProtocolViolation):
 
 
 def unexpected(text: str, class_id: int = 0, method_id: int = 0) -> FrameError:
-    """Return the error for a frame that must not come now (505)."""
+    """Return the error for an unexpected frame (505)."""
     return FrameError(505, text, class_id, method_id)
 
 
 def channel_error(text: str, class_id: int = 0, method_id: int = 0) -> FrameError:
-    """Return the error for a channel that is not in the state the method needs (504)."""
+    """Return the error for a method in the wrong state of the channel (504)."""
     return FrameError(504, text, class_id, method_id)
 
 
 def too_large(kind: int, size: int, frame_max: int) -> FrameError:
-    """Return the error for a frame whose payload is larger than was agreed on (501).
+    """Return the error for a frame whose payload exceeds the negotiated size (501).
 
-    The text names the agreed payload. A frame is refused only beyond 8 bytes more: some clients forget the 8 bytes
-    around a payload, and RabbitMQ takes their frames.
+    The text names the negotiated payload. A frame is refused only if it exceeds that by more than 8 bytes: some clients
+    do not count the 8 bytes around a payload, and RabbitMQ accepts their frames.
     """
     return FrameError(501, f"type {kind}, all octets = <<>>: {{frame_too_large,{size},{frame_max - 8}}}")
 
 
 def octets(payload: bytes) -> str:
-    """Return the beginning of a payload as Erlang prints it, which is how RabbitMQ tells what it could not use."""
+    """Return the beginning of a payload as Erlang prints it, as in RabbitMQ's error texts."""
     shown = payload[:_OCTETS_SHOWN]
     if shown and all(0x20 <= octet < 0x7F for octet in shown):
         return f'<<"{shown.decode()}">>'
@@ -114,7 +115,7 @@ def octets(payload: bytes) -> str:
 
 
 def reply_code(error: GatewayError) -> int:
-    """Return the code an error is told with."""
+    """Return the reply code of an error."""
     if isinstance(error, FrameError):
         return error.code
     if isinstance(error, MalformedMethod) and isinstance(error.__cause__, MalformedField):
@@ -123,7 +124,7 @@ def reply_code(error: GatewayError) -> int:
 
 
 def reply_text(code: int, explanation: str) -> str:
-    """Return a reply text as RabbitMQ builds it, cut to what a short string holds."""
+    """Return a reply text in RabbitMQ's format, cut to the length of a short string."""
     text = f"{REPLY_NAMES[code]} - {explanation}" if explanation else REPLY_NAMES[code]
     if len(text.encode()) <= _TEXT_LIMIT:
         return text

@@ -1,4 +1,4 @@
-"""From start-ok to open-ok: who the peer is, what both sides can take, and which virtual host it enters (2.2.4)."""
+"""The handshake from start-ok to open-ok: authentication, negotiated limits, virtual host (2.2.4)."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from gateway_amqp.connection import Connection
 
 
-#: What attempts to log in are counted by.
+#: The protocol name in the counts of login attempts.
 _PROTOCOL: Final = "amqp091"
 
 
 class Handshake:
-    """Takes one connection through its handshake. Authenticators may answer at once or later."""
+    """Performs the handshake of one connection. Authenticators may answer at once or later."""
 
     __slots__ = ("_connection",)
 
@@ -31,7 +31,7 @@ class Handshake:
         self._connection = connection
 
     def start_ok(self, method: commands.Connection.StartOk) -> None:
-        """Ask who this is (10, 11)."""
+        """Start the authentication (10, 11)."""
         connection = self._connection
         connection.identity.introduce(table_of(method.client_properties))
         claimed = credentials(
@@ -47,13 +47,13 @@ class Handshake:
         connection.settings.login.authenticate(claimed, self._authenticated)
 
     def tune_ok(self, method: commands.Connection.TuneOk) -> None:
-        """Agree on limits (10, 31)."""
+        """Apply the negotiated limits (10, 31)."""
         settings = self._connection.settings
         self._connection.agree(Tuning(method, settings.frame_max, settings.channel_max))
         self._connection.state = State.OPENING
 
     def open(self, method: commands.Connection.Open) -> None:
-        """Enter a virtual host (10, 40). Whom nobody knew so far, the plugins of that virtual host may know."""
+        """Open a virtual host (10, 40). Its own plugins may authenticate a user that the gateway does not know."""
         connection = self._connection
         vhost = connection.settings.broker.vhost(method.virtual_host)
         if connection.identity.principal is not None:
@@ -65,7 +65,7 @@ class Handshake:
         access.authenticate(connection.identity.credentials, lambda principal: self._judged(principal, vhost))
 
     def _authenticated(self, principal: Principal | None) -> None:
-        """Hear who it is; go on with what came in meanwhile."""
+        """Continue after the authentication, with the input received meanwhile."""
         connection = self._connection
         if connection.state is not State.AUTHENTICATING:
             return
@@ -80,7 +80,7 @@ class Handshake:
         connection.read_on()
 
     def _judged(self, principal: Principal | None, vhost: VirtualHost) -> None:
-        """Hear from a virtual host's own authenticators who it is."""
+        """Continue after the authentication by a virtual host's own authenticators."""
         connection = self._connection
         if connection.state is not State.AUTHENTICATING:
             return
@@ -109,7 +109,7 @@ class Handshake:
         self._connection.driver.log("connection authenticated", user=principal.name)
 
     def _refuse(self) -> None:
-        """Tell a client that can hear it why (RabbitMQ: authentication_failure_close); hang up on any other."""
+        """Report the reason to a client with RabbitMQ's authentication_failure_close; close the connection."""
         connection = self._connection
         connection.settings.broker.connections.count_login(_PROTOCOL, False)
         assert connection.identity.credentials is not None

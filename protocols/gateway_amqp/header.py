@@ -1,8 +1,8 @@
-"""What the kernel wants to know of every AMQP message, read once per distinct header.
+"""The header of AMQP messages as the kernel uses it, decoded once per distinct header.
 
-Publishers repeat themselves: most messages of a connection carry equal properties, and then the header costs one
-lookup. Others put an id or a time into each message, so a miss is kept cheap as well: the headers table is checked
-but decoded only if it may hold ``CC`` or ``BCC``.
+Most messages of a connection have equal properties, so that the header costs one lookup. Other publishers put an id or
+a time into each message, so a miss is cheap as well: the headers table is validated, but decoded only if it may contain
+``CC`` or ``BCC``.
 """
 
 import re
@@ -17,10 +17,10 @@ from gateway_amqp.splices import EMPTY_TABLE, fields_of, with_array, with_fields
 from gateway_amqp.tables import decode_table
 
 MAX_SHARED: Final = 1024
-"""Headers kept for sharing; when so many have gathered, all are forgotten, which costs less than choosing."""
+"""Cached headers; when there are more, all are dropped, which costs less than a choice."""
 
 MAX_SHARED_BYTES: Final = 512
-"""Longer headers are not kept: what is long is seldom repeated."""
+"""Longer headers are not cached: long values seldom repeat."""
 
 MAX_EXPIRATION_MS: Final = 315_360_000_000
 """Ten years, RabbitMQ's limit."""
@@ -29,7 +29,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 
 
 class AmqpHeaderFormat:
-    """Properties as AMQP 0-9-1 writes them. Owns the shared headers."""
+    """Properties in AMQP 0-9-1 encoding. Owns the cached headers."""
 
     name: str = "amqp-0-9-1"
 
@@ -37,24 +37,25 @@ class AmqpHeaderFormat:
         self._shared: dict[bytes, Header] = {}
 
     def header(self, raw: bytes) -> Header:
-        """Return the header of these bytes; a ``BCC`` field is in its ``sender_keys`` and ``kept``, not in its ``raw``.
+        """Return the header of these bytes. A ``BCC`` field is in its ``sender_keys`` and ``kept``, not in its ``raw``.
 
-        :raises MalformedField: when ``raw`` cannot be decoded; what is returned can be.
-        :raises PreconditionFailed: for an expiration, ``CC`` or ``BCC`` that RabbitMQ refuses, in its words.
+        :raises MalformedField: when ``raw`` cannot be decoded; the header that is returned can be.
+
+        :raises PreconditionFailed: for an invalid expiration, ``CC`` or ``BCC``, in RabbitMQ's words.
         """
         return self._shared.get(raw) or self._learn(raw)
 
     def properties(self, raw: bytes) -> Properties:
-        """Decode everything. :raises MalformedField: when ``raw`` is not well formed."""
+        """Decode all properties. :raises MalformedField: when ``raw`` is not well formed."""
         return decode_properties(raw)
 
     def edited(
         self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
     ) -> bytes:
-        """Return ``raw`` with these headers set and others gone; what is not named keeps its very bytes."""
+        """Return ``raw`` with some headers set and others removed; the bytes of the rest are unchanged."""
         table = without_fields(scan_properties(raw).get("headers", EMPTY_TABLE), without)
         deaths = headers.get("x-death")
-        if isinstance(deaths, list):  # a client may have brought some that say more than ours
+        if isinstance(deaths, list):  # a client may have sent a longer list than ours
             table = with_array(table, "x-death", deaths)
             headers = {name: value for name, value in headers.items() if name != "x-death"}
         raw = splice_property(raw, "headers", with_fields(table, headers))
@@ -90,7 +91,7 @@ AMQP: Final = AmqpHeaderFormat()
 
 
 def _milliseconds(expiration: str) -> int:
-    """Read an expiration as RabbitMQ does, which takes a sign but no spaces."""
+    """Parse an expiration as RabbitMQ does: a sign is allowed, spaces are not."""
     number = _INTEGER.match(expiration)
     if number is None:
         raise _invalid_expiration(expiration, "no_integer")
@@ -109,7 +110,7 @@ def _invalid_expiration(expiration: str, reason: str) -> PreconditionFailed:
 
 
 def _as_erlang(text: str) -> str:
-    """Write text as Erlang prints it: quoted if one can read it, as a list of bytes otherwise."""
+    """Format text as Erlang prints it: quoted if printable, otherwise a list of bytes."""
     if not text.isprintable():
         return str(list(text.encode())).replace(" ", "")
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
@@ -117,7 +118,7 @@ def _as_erlang(text: str) -> str:
 
 
 def _address(header: Header, table: bytes) -> None:
-    """Take further routing keys from ``CC`` and ``BCC``, and ``BCC`` out of what consumers will see."""
+    """Read additional routing keys from ``CC`` and ``BCC``, and remove ``BCC`` from what consumers receive."""
     headers, _ = decode_table(table)
     header.sender_keys = (*_keys(headers, "CC", table), *_keys(headers, "BCC", table))
     if "BCC" in headers:
@@ -126,7 +127,7 @@ def _address(header: Header, table: bytes) -> None:
 
 
 def _keys(headers: dict[str, Value], name: str, table: bytes) -> list[str]:
-    """Return the keys in one of the two; what is not a string among them is passed over, as in RabbitMQ."""
+    """Return the keys in one of the two headers; items that are not strings are ignored, as in RabbitMQ."""
     if name not in headers:
         return []
     keys = headers[name]

@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection: credentials first, then a principal with permissions in a virtual host."""
+"""The client of a connection: its credentials first, then a principal with permissions in a virtual host."""
 
 from collections.abc import Mapping
 
@@ -11,9 +11,9 @@ from gateway_amqp.tuning import capabilities
 
 
 class PeerIdentity:
-    """What the handshake learns of a peer, and what follows from it.
+    """The client's properties, credentials, principal, virtual host and permissions.
 
-    ``credentials`` are forgotten once nobody has to judge them any more.
+    ``credentials`` are dropped when the authentication is complete.
     """
 
     __slots__ = (
@@ -40,12 +40,12 @@ class PeerIdentity:
         self._version = 0
 
     def introduce(self, client_properties: Mapping[str, Value]) -> None:
-        """Hear what the client says of itself."""
+        """Set the properties that the client announced."""
         self.client_properties = client_properties
         self._capabilities = capabilities(client_properties)
 
     def enter(self, vhost: VirtualHost) -> None:
-        """Go into a virtual host. :raises NotAllowed: when the principal may not."""
+        """Open a virtual host. :raises NotAllowed: when the principal has no access to it."""
         assert self.principal is not None
         self._permissions = self._settings.access_of(vhost.name).enter(self.principal, vhost.name)
         self._version = vhost.version
@@ -54,7 +54,9 @@ class PeerIdentity:
 
     @property
     def permissions(self) -> Permissions:
-        """What the principal may do now; asked for again when permissions changed. :raises AccessRefused: nothing."""
+        """The principal's current permissions, read again after a change. :raises AccessRefused: when access was
+        revoked.
+        """
         assert self.vhost is not None
         if self._permissions is None or self._version != self.vhost.version:
             try:
@@ -66,9 +68,9 @@ class PeerIdentity:
 
     @property
     def user_name(self) -> str:
-        """Who it is, empty before that is known."""
+        """The authenticated user's name, empty before the login."""
         return "" if self.principal is None else self.principal.name
 
     def has_capability(self, name: str) -> bool:
-        """Whether the client announced a capability."""
+        """Return whether the client announced a capability."""
         return name in self._capabilities

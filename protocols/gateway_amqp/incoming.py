@@ -1,8 +1,8 @@
-"""Bytes of a peer that do not make up a whole frame yet."""
+"""Buffer of received bytes that do not make up a whole frame yet."""
 
 
 class IncomingBytes:
-    """Keeps a rest until enough has come to go on; joins once, however many reads that takes."""
+    """Keeps bytes until enough were received to continue; joins the pieces once, however many reads there were."""
 
     __slots__ = ("_pieces", "_wanted", "size")
 
@@ -12,7 +12,7 @@ class IncomingBytes:
         self.size = 0
 
     def add(self, data: bytes) -> bytes | None:
-        """Return the rest and ``data`` as one, or ``None`` while that is less than what is wanted."""
+        """Return the kept bytes and ``data`` as one, or ``None`` while that is less than the wanted size."""
         if not self.size:
             return data
         self._pieces.append(data)
@@ -20,25 +20,25 @@ class IncomingBytes:
         return None if self.size < self._wanted else self.take()
 
     def release(self, data: bytes) -> bytes | None:
-        """Return the rest and ``data`` as one, however much is wanted; ``None`` when that is nothing."""
+        """Return the kept bytes and ``data`` as one, whatever the wanted size; ``None`` if that is empty."""
         self.append(data)
         return self.take()
 
     def append(self, data: bytes) -> None:
-        """Keep more bytes behind the rest."""
+        """Append bytes to the buffer."""
         if data:
             self._pieces.append(data)
             self.size += len(data)
 
     def keep(self, data: bytes, position: int, wanted: int) -> None:
-        """Keep what stands at ``position`` until ``wanted`` bytes of it are there."""
+        """Keep the bytes from ``position`` on until ``wanted`` of them are there."""
         rest = data[position:]
         self._pieces = [rest] if rest else []
         self.size = len(rest)
         self._wanted = wanted
 
     def take(self) -> bytes | None:
-        """Return everything that is kept, and forget it; ``None`` when that is nothing."""
+        """Remove and return the kept bytes; ``None`` if there are none."""
         if not self.size:
             return None
         data = b"".join(self._pieces)

@@ -1,4 +1,4 @@
-"""What one AMQP listener offers its connections, and the parts of the gateway they reach."""
+"""Settings and dependencies shared by the connections of one AMQP listener."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,11 +11,12 @@ from gateway.kernel.queueing.ack_timeout import CONSUMER_TIMEOUT_MS
 
 @dataclass(frozen=True, slots=True)
 class AmqpContext:
-    """Limits and doors shared by the connections of a listener.
+    """Limits and dependencies shared by the connections of a listener.
 
-    ``login`` is asked before the virtual host is known, ``access_of`` gives the view of one virtual host. While
-    ``judges_late``, whom ``login`` does not know may still name a virtual host that does. Sizes are in bytes. ``token``
-    makes names nobody else has. ``consumer_timeout_ms`` holds for queues without a limit of their own, 0 for ever.
+    ``login`` authenticates before the virtual host is known, ``access_of`` returns the access to one virtual host. With
+    ``judges_late``, a user unknown to ``login`` may still be authenticated by plugins of the virtual host. Sizes are in
+    bytes. ``token`` returns unique names. ``consumer_timeout_ms`` applies to queues without a limit of their own; 0 is
+    no limit.
     """
 
     broker: Broker

@@ -1,4 +1,4 @@
-"""SASL as AMQP 0-9-1 uses it: from a mechanism's response to credentials (PLAIN, AMQPLAIN, EXTERNAL)."""
+"""SASL in AMQP 0-9-1: from a mechanism's response to credentials (PLAIN, AMQPLAIN, EXTERNAL)."""
 
 from typing import Final
 
@@ -14,9 +14,9 @@ EXTERNAL: Final = "EXTERNAL"
 def credentials(
     mechanism: str, response: bytes, peer_host: str, certificate: CertificateSubject | None, offered: str
 ) -> Credentials:
-    """Return what a client says of itself.
+    """Return the credentials in a client's response.
 
-    :raises ProtocolViolation: when the mechanism was not offered, or the response is not of its form.
+    :raises ProtocolViolation: when the mechanism was not offered, or the response is malformed.
     """
     if mechanism not in offered.split():
         raise ProtocolViolation(f"unknown authentication mechanism '{mechanism}'")

@@ -1,11 +1,11 @@
-"""Method frames of handshake, topology and everything else that is not hot: payload bytes to objects and back.
+"""Codec of method frames that are not on the hot path: payload bytes to objects and back.
 
-pamqp's command classes are the catalogue: which methods there are, their arguments and types (0-9-1 XML with RabbitMQ's
-extensions). Reading and writing are done here, by steps laid out once per method at import, because pamqp accepts
-truncated arguments and refuses names that RabbitMQ takes.
+pamqp's command classes define the methods, their arguments and types (0-9-1 XML with RabbitMQ's extensions). Reading
+and writing are implemented here, by steps prepared once per method at import, because pamqp accepts truncated arguments
+and refuses names that RabbitMQ accepts.
 
-A ``longstr`` argument is text in which bytes that are not UTF-8 are kept by ``surrogateescape``: SASL responses are
-not always text, and :func:`bytes_of` gives their bytes back.
+A ``longstr`` argument is text in which ``surrogateescape`` keeps bytes that are not UTF-8: SASL responses are not
+always text, and :func:`bytes_of` returns their bytes.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ from gateway_amqp.tables import (
 )
 
 Reader: TypeAlias = Callable[[Frame, bytes, int], int]
-"""(method, payload, position) -> where the next argument starts; sets the argument on the method."""
+"""(method, payload, position) -> position of the next argument; sets the argument on the method."""
 
 Writer: TypeAlias = Callable[[Frame], bytes]
 
@@ -39,11 +39,11 @@ _FRAME: Final = Struct(">BHI")
 _METHOD_FRAME: Final = 1
 _FRAME_END: Final = b"\xce"
 _SHOWN_BYTES: Final = 128
-"""What fits into a reply text of 255 bytes, as ``0,`` each; RabbitMQ cuts there."""
+"""The number of bytes that fit a reply text of 255 bytes in Erlang's notation, ``0,`` each; RabbitMQ cuts there."""
 
 
 class MalformedMethod(ProtocolViolation):
-    """A method whose arguments cannot be read."""
+    """A method whose arguments cannot be decoded."""
 
     def __init__(self, class_id: int, method_id: int, reason: str) -> None:
         super().__init__(reason)
@@ -52,7 +52,7 @@ class MalformedMethod(ProtocolViolation):
 
 
 class UnknownMethod(ProtocolViolation):
-    """A method that AMQP 0-9-1 and RabbitMQ's extensions do not have."""
+    """A method that AMQP 0-9-1 and RabbitMQ's extensions do not define."""
 
     def __init__(self, class_id: int, method_id: int) -> None:
         super().__init__("unimplemented method")
@@ -61,7 +61,7 @@ class UnknownMethod(ProtocolViolation):
 
 
 class AccessRequest(Frame):
-    """``access.request`` of AMQP 0-8, which old clients still send and pamqp no longer has."""
+    """``access.request`` of AMQP 0-8, which old clients still send and pamqp no longer defines."""
 
     __slots__: ClassVar[list[str]] = ["realm", "exclusive", "passive", "active", "write", "read"]  # noqa: RUF023 - wire order
     frame_id: ClassVar[int] = 10
@@ -89,9 +89,10 @@ class AccessRequestOk(Frame):
 
 
 def decode_method(payload: bytes) -> Frame:
-    """Read the payload of a method frame.
+    """Decode the payload of a method frame.
 
     :raises MalformedMethod: in RabbitMQ's words where it has some.
+
     :raises UnknownMethod: when there is no such method.
     """
     if len(payload) < 4:
@@ -111,7 +112,7 @@ def decode_method(payload: bytes) -> Frame:
 
 
 def encode_method(channel: int, method: Frame) -> bytes:
-    """Write the whole frame of a method.
+    """Encode the whole frame of a method.
 
     :raises ValueError: when an argument does not fit its type, such as a text of more than 255 bytes.
     """
@@ -128,12 +129,12 @@ def index_of(payload: bytes) -> tuple[int, int]:
 
 
 def table_of(arguments: object) -> Arguments:
-    """Return a table argument, which pamqp types by its own codec, as what our reader put there."""
+    """Return a table argument as decoded here; pamqp's type annotation is that of its own codec."""
     return cast(Arguments, arguments)
 
 
 def bytes_of(text: str | None) -> bytes:
-    """Return the bytes that a ``longstr`` argument was sent as; an argument that was never set has none."""
+    """Return the bytes that a ``longstr`` argument was sent as; none for an argument that was not set."""
     return (text or "").encode("utf-8", "surrogateescape")
 
 
@@ -157,7 +158,7 @@ def _as_erlang(content: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How the arguments of one method lie in its payload."""
+    """The readers and writers of one method's arguments."""
 
     method: type[Frame]
     readers: tuple[Reader, ...]
@@ -170,7 +171,7 @@ def _layout(method: type[Frame]) -> _Layout:
 
 
 def _steps(method: type[Frame]) -> Iterator[tuple[Reader, Writer]]:
-    """Pair a reader with a writer for each argument; neighbouring bits share an octet (4.2.5.2), nowhere over eight."""
+    """Return a reader and a writer for each argument; adjacent bits share an octet (4.2.5.2), never more than eight."""
     for kind, names in groupby(method.attributes(), method.amqp_type):
         if kind == "bit":
             yield _bits(tuple(names))

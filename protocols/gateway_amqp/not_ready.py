@@ -1,9 +1,9 @@
 """The answer to AMQP clients while the broker starts: ``connection.close`` with 320 as the reply to the header.
 
-It comes in the place of ``connection.start``, which the specification does not foresee, on purpose. pika's
+It replaces ``connection.start`` on purpose, although the specification does not provide for it. pika's
 ``connection_attempts`` gives up when a connection closes later in the handshake, which it takes for a wrong password,
 and retries when it closes here. py-amqp, kombu and amqpstorm show code and text, and count it among the errors after
-which they connect again.
+which they reconnect.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""The header ``x-stream-offset``: put among the properties of a stream's messages, which keep their very bytes."""
+"""Inserts the header ``x-stream-offset`` into the encoded properties of a stream's messages."""
 
 from struct import Struct
 from typing import Final
@@ -9,7 +9,7 @@ from gateway_amqp.splices import EMPTY_TABLE, with_field
 
 NAME: Final = "x-stream-offset"
 
-#: The field up to its number: the length of the name, the name, a signed number of 64 bits.
+#: The encoded field before its number: the length of the name, the name, the type of a signed 64-bit number.
 _FIELD: Final = bytes((len(NAME),)) + NAME.encode() + b"l"
 _NUMBER_SIZE: Final = 8
 _FIELD_SIZE: Final = len(_FIELD) + _NUMBER_SIZE
@@ -18,14 +18,14 @@ _ALONE: Final = _FIELD_SIZE.to_bytes(4, "big") + _FIELD
 _flags = Struct(">H")
 _table_size = Struct(">I")
 
-#: Property flags: a short string each before the headers, the headers, and more words of flags behind this one.
+#: Property flags: those of short strings before the headers, the headers, and a continuation flag.
 _CONTENT_TYPE, _CONTENT_ENCODING, _HEADERS, _MORE = 0x8000, 0x4000, 0x2000, 0x0001
 
 
 def around_offset(properties: bytes) -> tuple[bytes, bytes]:
-    """Return well-formed properties with an offset last among the headers: what is before its number, and behind it.
+    """Return well-formed properties with an offset as the last header, split before and after its number.
 
-    Written for messages that have an id each, so that nothing about their properties repeats.
+    Optimised for messages with an id each, whose properties do not repeat.
     """
     (flags,) = _flags.unpack_from(properties)
     if flags & _MORE or _FIELD[:-1] in properties:
@@ -43,7 +43,7 @@ def around_offset(properties: bytes) -> tuple[bytes, bytes]:
 
 
 def _spliced(properties: bytes) -> tuple[bytes, bytes]:
-    """Return the same in the general way: there may be such a header already, which gives way."""
+    """Return the same in the general case, in which the header may exist already and is replaced."""
     table = scan_properties(properties).get("headers", EMPTY_TABLE)
     with_offset = splice_property(properties, "headers", with_field(table, NAME, Long(0)))
     end = ends_at(with_offset, "headers")

@@ -1,6 +1,7 @@
-"""The properties of a message on the wire: the flags and values after the body size in a content header (4.2.6.1).
+"""Codec of message properties: the flags and values after the body size in a content header (4.2.6.1).
 
-``raw`` is always these bytes, flags included. Reading refuses what RabbitMQ cannot read, and text that is not UTF-8.
+``raw`` is always these bytes, flags included. Decoding refuses input that RabbitMQ cannot decode, and text that is not
+UTF-8.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from gateway_amqp.tables import (
 )
 
 Reader: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
-"""(raw, position) -> (value, where the next property starts)."""
+"""(raw, position) -> (value, position of the next property)."""
 
 _FLAGS: Final = Struct(">H")
 _TIME: Final = Struct(">Q")
@@ -52,7 +53,7 @@ def _read_table(raw: bytes, position: int) -> tuple[bytes, int]:
 
 
 class BasicProperty(NamedTuple):
-    """A property of class basic: its flag, how it is read into plain numbers and bytes, and how it is written."""
+    """A property of class basic: its flag, its reader into plain numbers and bytes, and its writer."""
 
     flag: int
     name: str
@@ -87,9 +88,9 @@ PROPERTIES: Final = (
 
 
 def decode_properties(raw: bytes) -> Properties:
-    """Read all properties; a timestamp that no datetime can hold reads as none.
+    """Decode all properties; a timestamp out of the range of datetime is decoded as none.
 
-    :raises MalformedField: and nothing else.
+    :raises MalformedField: and no other error.
     """
     values = scan_properties(raw)
     if "headers" in values:
@@ -101,9 +102,9 @@ def decode_properties(raw: bytes) -> Properties:
 
 
 def encode_properties(properties: Properties) -> bytes:
-    """Write flags and values of the properties that are set; empty headers count as not set.
+    """Encode the properties that are set; empty headers count as not set.
 
-    :raises ValueError: for what AMQP cannot carry, see :func:`gateway_amqp.tables.encode_table`.
+    :raises ValueError: for values that AMQP cannot encode, see :func:`gateway_amqp.tables.encode_table`.
     """
     flags, parts = 0, []
     for flag, name, _, write in PROPERTIES:
@@ -115,9 +116,9 @@ def encode_properties(properties: Properties) -> bytes:
 
 
 def scan_properties(raw: bytes) -> dict[str, Any]:
-    """Read the properties that are set as they lie there: the headers as checked bytes, the timestamp in seconds.
+    """Read the properties that are set without decoding them: the headers as validated bytes, the timestamp in seconds.
 
-    Whatever passes here, :func:`decode_properties` can decode.
+    :func:`decode_properties` can decode everything that is accepted here.
     """
     flags, position = _read_flags(raw)
     values: dict[str, Any] = {}
@@ -129,9 +130,9 @@ def scan_properties(raw: bytes) -> dict[str, Any]:
 
 
 def splice_property(raw: bytes, name: str, encoded: bytes) -> bytes:
-    """Return ``raw`` with the property set to these encoded bytes, or without it if there are none.
+    """Return ``raw`` with the property set to these encoded bytes, or removed if they are empty.
 
-    The other properties keep their very bytes.
+    The bytes of the other properties are unchanged.
     """
     known, flags, position, end = _located(raw, name)
     changed = flags | known.flag if encoded else flags & ~known.flag
@@ -139,12 +140,12 @@ def splice_property(raw: bytes, name: str, encoded: bytes) -> bytes:
 
 
 def ends_at(raw: bytes, name: str) -> int:
-    """Return where the value of a property ends in ``raw``."""
+    """Return the position after the value of a property in ``raw``."""
     return _located(raw, name)[3]
 
 
 def _located(raw: bytes, name: str) -> tuple[BasicProperty, int, int, int]:
-    """Return a property, all flags, and where its value begins and ends; at one place where it is not set."""
+    """Return a property, all flags, and the bounds of its value; both bounds are equal if it is not set."""
     flags, position = _read_flags(raw)
     for known in PROPERTIES:
         end = known.read(raw, position)[1] if flags & known.flag else position
@@ -155,9 +156,9 @@ def _located(raw: bytes, name: str) -> tuple[BasicProperty, int, int, int]:
 
 
 def _read_flags(raw: bytes) -> tuple[int, int]:
-    """Return the flags and where the values start.
+    """Return the flags and the position of the first value.
 
-    Class basic fills no second word of flags, so one that announces a property announces one nobody could skip.
+    Class basic needs no second word of flags: a flag in it announces an unknown property, which cannot be skipped.
     """
     if len(raw) < 2:
         raise CutShort("the property flags are cut short")
@@ -175,7 +176,7 @@ def _read_flags(raw: bytes) -> tuple[int, int]:
 
 @lru_cache(maxsize=256)
 def _layout(flags: int) -> tuple[tuple[str, Reader], ...]:
-    """Return the properties these flags announce; publishers use few combinations."""
+    """Return the properties that these flags announce; publishers use few combinations."""
     if flags & 0x0002:
         raise MalformedField(f"unknown property flags {flags:#06x} at byte 0")
     return tuple((name, read) for flag, name, read, _ in PROPERTIES if flags & flag)

@@ -1,4 +1,4 @@
-"""What a channel does with published messages: at once, at once with confirms, or held until a transaction commits."""
+"""The three publishing modes of a channel: plain, with confirms, and transactional."""
 
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -23,10 +23,10 @@ _IMMEDIATE = 2
 
 
 class Target:
-    """Where ``basic.publish`` sends to, worked out once for equal method frames.
+    """The target of ``basic.publish``, resolved once for equal method frames.
 
-    Good for as long as ``version`` is the virtual host's: exchanges and permissions have not changed. What is sent
-    there counts in ``tally``.
+    Valid while ``version`` is the virtual host's, which changes with its exchanges and permissions. Publishes count in
+    ``tally``.
     """
 
     __slots__ = ("exchange", "exchange_name", "is_mandatory", "routing_key", "tally", "version")
@@ -43,10 +43,11 @@ class Target:
 
 
 def parse_publish(payload: bytes) -> tuple[str, str, bool]:
-    """Return (exchange, routing key, whether mandatory) of a ``basic.publish`` method.
+    """Return (exchange, routing key, mandatory) of a ``basic.publish`` method.
 
     :raises FrameError: when the arguments are malformed.
-    :raises NotImplementedHere: when it asks for ``immediate`` (R21).
+
+    :raises NotImplementedHere: when ``immediate`` is set.
     """
     try:
         exchange_end = 7 + payload[6]
@@ -64,27 +65,27 @@ def parse_publish(payload: bytes) -> tuple[str, str, bool]:
     return exchange, routing_key, bool(payload[key_end] & _MANDATORY)
 
 
-#: Actions of a large transaction between two looks at the clock, and the most deliveries that one of them settles.
+#: Actions of a large transaction between two checks of the clock, and the most deliveries that one of them settles.
 _STEP: Final = 64
 
 Unrouted = Callable[[Target, Message], None]
-"""Sends a message that reached no queue back to its publisher, if it is mandatory."""
+"""Returns a mandatory message that was not routed to its publisher."""
 
 
 class Publisher(Protocol):
-    """How a channel publishes and settles in one of its three modes."""
+    """Publishing and settling in one of the three modes of a channel."""
 
     def publish(self, target: Target, message: Message) -> None:
-        """Take a message from the peer."""
+        """Publish a message."""
         ...
 
     def settle(self, deliveries: list[Delivery], outcome: DeliveryOutcome) -> None:
-        """Take a settlement from the peer."""
+        """Settle deliveries."""
         ...
 
 
 class Plain:
-    """Publishes at once and answers nothing."""
+    """Publishes at once, without answers."""
 
     name: ClassVar[str] = "plain"
 
@@ -94,7 +95,7 @@ class Plain:
         self._unrouted = unrouted
 
     def publish(self, target: Target, message: Message) -> None:
-        """Offer the message to its queues; return it if it is mandatory and there are none (R20)."""
+        """Route the message to its queues; return it if it is mandatory and there are none."""
         if self._vhost.publish(target.exchange, message, self._origin) is Verdict.UNROUTED:
             self._unrouted(target, message)
 
@@ -104,7 +105,7 @@ class Plain:
 
 
 class Confirming(Plain):
-    """Publishes at once and answers when the message is safe, or was refused (R119-R121)."""
+    """Publishes at once, and confirms when the message is stored, or was refused."""
 
     name: ClassVar[str] = "confirm"
 
@@ -116,7 +117,7 @@ class Confirming(Plain):
         self._publishing = publishing
 
     def publish(self, target: Target, message: Message) -> None:
-        """Offer the message; its confirm is due at the end of the turn, or when the store has it."""
+        """Route the message; its confirm is due at the end of the turn, or when the message is durable."""
         verdict = self._vhost.publish(target.exchange, message, self._origin)
         if verdict is Verdict.UNROUTED:
             self._unrouted(target, message)
@@ -124,14 +125,13 @@ class Confirming(Plain):
         self._publishing()
 
 
-#: What a transaction holds: a message for a target, or deliveries and their outcome.
+#: An action of a transaction: a message for a target, or deliveries and their outcome.
 Action: TypeAlias = tuple[Target, Message] | tuple[list[Delivery], DeliveryOutcome]
 
 
 class Transactional(Plain):
-    """Holds publishes and settlements until commit; all of them then happen in one turn, so in one store step (R115).
-
-    A rollback forgets the publishes and leaves the deliveries unsettled, as they were.
+    """Holds publishes and settlements until the commit, which performs all of them in one turn and one store step. A
+    rollback drops the publishes, and leaves the deliveries unsettled.
     """
 
     name: ClassVar[str] = "tx"
@@ -154,19 +154,19 @@ class Transactional(Plain):
         self._settled: list[list[Delivery]] = []
 
     def publish(self, target: Target, message: Message) -> None:
-        """Hold a message. :raises PreconditionFailed: when the connection holds too much already."""
+        """Hold a message. :raises PreconditionFailed: when the connection's holdings exceed their limit."""
         self._hold(len(message.body) + len(message.header.raw))
         self._held.append((target, message))
 
     def settle(self, deliveries: list[Delivery], outcome: DeliveryOutcome) -> None:
-        """Hold a settlement. :raises PreconditionFailed: when the connection holds too much already."""
+        """Hold a settlement. :raises PreconditionFailed: when the connection's holdings exceed their limit."""
         self._settled.append(deliveries)
         self._held += [(deliveries[at : at + _STEP], outcome) for at in range(0, len(deliveries), _STEP)]
-        self._hold(OVERHEAD * len(deliveries))  # when it is refused, the rollback finds them where they are
+        self._hold(OVERHEAD * len(deliveries))  # after a refusal, the rollback still finds the deliveries
 
     @property
     def held(self) -> tuple[int, int]:
-        """How many messages and how many acknowledgements wait for the commit."""
+        """The number of messages and of acknowledgements that wait for the commit."""
         settled = sum(map(len, self._settled))
         return sum(isinstance(first, Target) for first, _ in self._held), settled
 
@@ -177,13 +177,13 @@ class Transactional(Plain):
 
     @property
     def undecided_size(self) -> int:
-        """How many bytes their bodies have."""
+        """The total size of their bodies in bytes."""
         return sum(len(delivery.entry.message.body) for delivery in self.undecided)
 
     def committing(self) -> Iterator[None]:
-        """Return the steps in which everything that was held is done, in order.
+        """Return the steps that perform the held actions, in order.
 
-        The store gets all of it as one. What streams and archives take has its position by the turn, so from the first
+        The store receives all of them as one step. Streams and archives assign positions by turn, so from the first
         such message on the rest is done in one turn.
         """
         held, self._held, self._settled = self._held, [], []
@@ -212,7 +212,9 @@ class Transactional(Plain):
             self._do(action)
 
     def _do_some(self, held: "list[Action]", at: int) -> "tuple[int, Route | None]":
-        """Do actions from ``at`` on; return where to go on, and the route of the next if it has to be the last."""
+        """Perform actions from ``at`` on; return the next index, and the route of the next action if it has to be the
+        last.
+        """
         for index in range(at, min(at + _STEP, len(held))):
             first, second = held[index]
             if isinstance(first, Target) and isinstance(second, Message):
@@ -236,7 +238,7 @@ class Transactional(Plain):
             self._unrouted(target, message)
 
     def rollback(self) -> None:
-        """Forget everything that was held; settled deliveries are unsettled again."""
+        """Drop everything that was held; the deliveries are unsettled again."""
         settled, self._held, self._settled = self._settled, [], []
         self._let_go()
         for deliveries in settled:
@@ -252,7 +254,7 @@ class Transactional(Plain):
 
 
 def require_mode(current: Publisher, wanted: str) -> None:
-    """Refuse to switch between confirms and transactions (R117). :raises PreconditionFailed: then."""
+    """Refuse to switch between confirms and transactions. :raises PreconditionFailed: if the mode differs."""
     name = getattr(current, "name", "plain")
     if name not in ("plain", wanted):
         raise PreconditionFailed(f"cannot switch from {name} to {wanted} mode")

@@ -1,4 +1,4 @@
-"""Direct reply-to: a channel that asks waits for answers under a name of its own, without declaring a queue."""
+"""Direct reply-to: a channel receives replies under a generated name, without declaring a queue."""
 
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Header
@@ -12,7 +12,7 @@ from gateway_amqp.tables import encode_short_text
 
 
 class DirectReplyTo:
-    """The place where one channel receives replies, if it asked for one."""
+    """The reply queue of one channel, if it has one."""
 
     __slots__ = ("_queue", "_scope")
 
@@ -21,9 +21,10 @@ class DirectReplyTo:
         self._queue: Queue | None = None
 
     def open(self, no_ack: bool) -> Queue:
-        """Return the new place for replies.
+        """Return a new reply queue.
 
-        :raises PreconditionFailed: when replies would have to be acknowledged, or there is a place already.
+        :raises PreconditionFailed: when its consumer would have to acknowledge, or the channel has a reply queue
+            already.
         """
         if self._queue is not None:
             raise PreconditionFailed("reply consumer already set")
@@ -34,26 +35,26 @@ class DirectReplyTo:
         return self._queue
 
     def close(self, queue: Queue) -> bool:
-        """Take the place away if this is it; return whether it was."""
+        """Close the reply queue if it is this one; return whether it was."""
         if queue is not self._queue:
             return False
         self.abandon()
         return True
 
     def are_received_by(self, consumer: Consumer) -> bool:
-        """Whether this is the consumer of replies, which no limit of the channel holds back."""
+        """Return whether this is the consumer of replies, which no prefetch limit applies to."""
         return consumer.queue is self._queue
 
     def abandon(self) -> None:
-        """Take the place away, if there is one."""
+        """Close the reply queue, if there is one."""
         if self._queue is not None:
             self._scope.vhost.close_reply_queue(self._queue)
             self._queue = None
 
     def addressed(self, header: Header) -> Header:
-        """Return the header of a request with the real name in ``reply_to``.
+        """Return the header of a request with the generated name in ``reply_to``.
 
-        :raises PreconditionFailed: when the channel waits for no replies.
+        :raises PreconditionFailed: when the channel has no reply queue.
         """
         if self._queue is None:
             raise PreconditionFailed("fast reply consumer does not exist")

@@ -1,4 +1,4 @@
-"""What the parts of a channel share: where they are, what its user may do, and how they answer."""
+"""Dependencies shared by the parts of a channel: connection, virtual host, outbox and limits."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
@@ -18,38 +18,38 @@ if TYPE_CHECKING:
 
 
 class Host(Protocol):
-    """The connection, as its channels see it."""
+    """The connection, as its channels use it."""
 
     @property
     def permissions(self) -> Permissions:
-        """What the user may do now."""
+        """The user's current permissions."""
         ...
 
     @property
     def principal(self) -> "Principal":
-        """Who is connected."""
+        """The authenticated user."""
         ...
 
     @property
     def holdings(self) -> Holdings:
-        """What the connection holds of unfinished bodies and open transactions."""
+        """The memory used by unfinished bodies and open transactions."""
         ...
 
     def publishing(self) -> None:
-        """Hear that the channel begins to publish, or publishes to somewhere new."""
+        """Report that a channel publishes for the first time, or to a new target."""
         ...
 
     def work_through(self, steps: Iterator[None], then: Callable[[], None]) -> None:
-        """Do a long request in slices, and ``then`` answer it; frames that follow wait for that."""
+        """Run a long request in slices, then call ``then`` to answer it; later frames wait for that."""
         ...
 
     def has_capability(self, name: str) -> bool:
-        """Whether the client announced a capability."""
+        """Return whether the client announced a capability."""
         ...
 
 
 class Scope:
-    """One channel's surroundings. ``token`` makes names nobody else has."""
+    """The context of one channel. ``token`` returns unique names."""
 
     __slots__ = ("host", "journal", "max_message_size", "number", "origin", "outbox", "token", "vhost")
 
@@ -74,10 +74,10 @@ class Scope:
         self.max_message_size = max_message_size
 
     def reply(self, method: Frame) -> None:
-        """Answer on this channel."""
+        """Send a method on this channel."""
         self.outbox.write(encode_method(self.number, method))
 
     def reply_durably(self, method: Frame) -> None:
-        """Answer once everything recorded so far is on disk; what the connection says later waits behind it."""
+        """Send a method when everything recorded so far is durable; later output waits behind it."""
         self.outbox.promise(self.journal.pending_lsn)
         self.reply(method)

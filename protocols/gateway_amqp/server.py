@@ -1,4 +1,4 @@
-"""The only contact of AMQP with Twisted: what ``PeerProtocol`` leaves to a protocol, for ``Connection``."""
+"""The Twisted protocol of AMQP: connects ``PeerProtocol`` with ``Connection``."""
 
 from dataclasses import replace
 from typing import Final
@@ -18,7 +18,7 @@ _log: Final = StructuredLog("amqp")
 
 
 class AmqpServer(PeerProtocol):
-    """The server side of one AMQP connection: heartbeats, ``connection.blocked``, and what listings show."""
+    """The server side of one AMQP connection: heartbeats, ``connection.blocked``, and listings."""
 
     protocol_name = "AMQP 0-9-1"
 
@@ -28,21 +28,21 @@ class AmqpServer(PeerProtocol):
 
     @property
     def connection(self) -> Connection:
-        """The machine while the peer is there. Only ``io`` refers to it, so that a lost connection leaves no cycle."""
+        """The machine while the connection is open. Only ``io`` refers to it, so that no reference cycle is left."""
         machine = self.io.machine
         assert isinstance(machine, Connection)
         return machine
 
     def block(self, reason: str) -> None:
-        """Tell a client that can hear it that its publishes have to wait."""
+        """Send ``connection.blocked`` to a client with that capability."""
         self.connection.block(reason)
 
     def unblock(self) -> None:
-        """Tell it that they need not wait any more."""
+        """Send ``connection.unblocked``."""
         self.connection.unblock()
 
     def on_tick(self) -> None:
-        """Mind consumers that do not settle, and heartbeats."""
+        """Check acknowledgement timeouts, unsettled sizes and heartbeats."""
         connection = self.connection
         connection.mind_consumers()
         connection.mind_unsettled()
@@ -54,19 +54,19 @@ class AmqpServer(PeerProtocol):
         self.send_ahead(HEARTBEAT_FRAME)
 
     def _mind_heartbeats(self, interval_s: int) -> None:
-        """Send a heartbeat after half an interval of quiet; give up after two of silence (4.2.7)."""
+        """Send a heartbeat after half an interval without output; give up after two without input (4.2.7)."""
         if self.silent > 2 * interval_s * TICKS_PER_S:
             self.give_up(f"missed heartbeats from client, timeout: {interval_s}s")
         elif 2 * self.quiet >= interval_s * TICKS_PER_S:
             self.send_ahead(HEARTBEAT_FRAME)
 
-    # What listings ask
+    # Used by listings
 
     @property
     def state(self) -> str:
-        """The state of the connection by the name RabbitMQ gives it."""
+        """The connection's state, by RabbitMQ's name."""
         machine = self.io.machine
-        if not isinstance(machine, Connection):  # a list that takes several turns may ask after the end
+        if not isinstance(machine, Connection):  # a listing that takes several turns may read this after the end
             return super().state
         if machine.state is not State.OPEN:
             return machine.state.name.lower()
@@ -74,17 +74,17 @@ class AmqpServer(PeerProtocol):
 
     @property
     def channel_count(self) -> int:
-        """How many channels are open."""
+        """The number of open channels."""
         machine = self.io.machine
         return machine.channel_count if isinstance(machine, Connection) else 0
 
     def channels(self) -> list[ChannelInfo]:
-        """Tell what a listing shows of its channels."""
+        """Return the channels for listings."""
         machine = self.io.machine
         return machine.channel_infos() if isinstance(machine, Connection) else []
 
     def info(self) -> ConnectionInfo:
-        """Tell what a listing shows of it."""
+        """Return the connection for listings."""
         machine = self.io.machine
         if not isinstance(machine, Connection):
             return super().info()
@@ -100,7 +100,7 @@ class AmqpServer(PeerProtocol):
 
 
 class AmqpFactory(Factory):
-    """Makes the server side of each connection of a listener. ``settings`` hold for connections to come."""
+    """Creates the server side of each connection of a listener. ``settings`` apply to new connections."""
 
     noisy = False
 

@@ -1,6 +1,7 @@
-"""Looking into encoded field tables and editing them, so that what is not touched keeps its very bytes.
+"""Validates and edits encoded field tables without decoding them, so that other fields keep their bytes.
 
-Re-encoding would turn an ``i`` into an ``l`` and a ``f`` into a ``d``; consumers would see other types than were sent.
+Re-encoding would turn an ``i`` into an ``l`` and a ``f`` into a ``d``: consumers would receive other types than were
+sent.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -30,7 +31,9 @@ EMPTY_TABLE: Final = b"\0\0\0\0"
 
 
 class Field(NamedTuple):
-    """Where one field of an encoded table lies: its name, its type, its first byte and the byte after its last."""
+    """One field of an encoded table: its name, its type, the position of its first byte and the position after its
+    last.
+    """
 
     name: bytes
     kind: FieldType
@@ -39,7 +42,7 @@ class Field(NamedTuple):
 
 
 def check_table(data: bytes, offset: int = 0) -> int:
-    """Return where the table at ``offset`` ends, having refused whatever :func:`decode_table` would refuse.
+    """Return the end of the table at ``offset``. Refuse every table that :func:`decode_table` would refuse.
 
     Much cheaper than decoding: every message with headers passes here.
     """
@@ -49,7 +52,7 @@ def check_table(data: bytes, offset: int = 0) -> int:
 
 
 def fields_of(table: bytes) -> Iterator[Field]:
-    """List the fields of an encoded table, from its length to its last byte."""
+    """Iterate over the fields of an encoded table, given with its length."""
     position, end = contents_at(table, 0, len(table))
     if end != len(table):
         raise MalformedField(f"{len(table) - end} bytes follow the table")
@@ -61,14 +64,14 @@ def fields_of(table: bytes) -> Iterator[Field]:
 
 
 def without_fields(table: bytes, names: Collection[str]) -> bytes:
-    """Return the encoded table without these fields; the others keep their very bytes."""
+    """Return the encoded table without these fields; the bytes of the others are unchanged."""
     unwanted = {name.encode() for name in names}
     kept = b"".join(table[field.start : field.end] for field in fields_of(table) if field.name not in unwanted)
     return sized(kept)
 
 
 def with_field(table: bytes, name: str, value: Value) -> bytes:
-    """Return the encoded table with this field last, instead of any of its name; the others keep their very bytes."""
+    """Return the encoded table with this field last, instead of any of its name; other fields keep their bytes."""
     return with_fields(table, {name: value})
 
 
@@ -81,8 +84,8 @@ def with_fields(table: bytes, fields: Mapping[str, Value]) -> bytes:
 def with_array(table: bytes, name: str, items: "list[Value]") -> bytes:
     """Return the encoded table with this array last, instead of any field of its name.
 
-    An item that was in the array already keeps its very bytes. A table among them of which only one field differs
-    keeps those of the others.
+    An item that was in the array before keeps its bytes. A table among the items of which only one field differs keeps
+    the bytes of its other fields.
     """
     known = list(_items_of(table, name))
     written = b"".join([_written(item, known) for item in items])
@@ -102,7 +105,7 @@ def _items_of(table: bytes, name: str) -> "Iterator[tuple[Value, bytes]]":
 
 
 def _written(item: Value, known: "list[tuple[Value, bytes]]") -> bytes:
-    """Return an item of an array as bytes, those it is known by if it is."""
+    """Return an item of an array as bytes, with its earlier bytes if it is known."""
     for value, raw in known:
         if value == item:
             return raw
@@ -114,7 +117,7 @@ def _written(item: Value, known: "list[tuple[Value, bytes]]") -> bytes:
 
 
 def _one_change(earlier: "dict[str, Value]", item: "dict[str, Value]") -> "dict[str, Value]":
-    """Return the one field in which an item differs from an earlier one or that it has besides; none if more do."""
+    """Return the one field that an item adds to or changes in an earlier one; empty if there are more changes."""
     changed = {name: value for name, value in item.items() if name not in earlier or earlier[name] != value}
     return changed if len(changed) == 1 and earlier.keys() <= item.keys() else {}
 

@@ -1,16 +1,16 @@
-"""How far the conversation of one AMQP connection got (2.2.4)."""
+"""The states of an AMQP connection (2.2.4)."""
 
 from enum import Enum, auto
 
 
 class State(Enum):
-    """How far the conversation got."""
+    """The state of a connection."""
 
-    GREETING = auto()  # the protocol header has to come
-    STARTING = auto()  # start-ok has to come
-    AUTHENTICATING = auto()  # somebody is being asked who this is
-    TUNING = auto()  # tune-ok has to come
-    OPENING = auto()  # connection.open has to come
+    GREETING = auto()  # waits for the protocol header
+    STARTING = auto()  # waits for start-ok
+    AUTHENTICATING = auto()  # waits for the authenticators
+    TUNING = auto()  # waits for tune-ok
+    OPENING = auto()  # waits for connection.open
     OPEN = auto()
-    CLOSING = auto()  # close was sent, close-ok has to come
-    CLOSED = auto()  # nothing will be said or heard any more
+    CLOSING = auto()  # close was sent, waits for close-ok
+    CLOSED = auto()  # nothing more is sent or handled

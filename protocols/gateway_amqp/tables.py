@@ -1,9 +1,9 @@
-"""Field tables as RabbitMQ reads them: bytes to values and values to bytes.
+"""Codec of field tables in RabbitMQ's variant.
 
-Reading is strict: every length is checked against what contains it. pamqp's decoder accepts truncated tables and takes
-large timestamps for milliseconds, so this one is written here. The letters are those of RabbitMQ's errata to AMQP 0-9-1
-(4.2.1), where ``s`` is an integer and both ``l`` and ``L`` are signed. A name that occurs twice keeps its first value,
-which is the one RabbitMQ finds.
+Decoding is strict: every length is checked against its container. pamqp's decoder is not used, because it accepts
+truncated tables and takes large timestamps for milliseconds. The letters are those of RabbitMQ's errata to AMQP 0-9-1
+(4.2.1), where ``s`` is an integer and both ``l`` and ``L`` are signed. A duplicate name keeps its first value, as in
+RabbitMQ.
 """
 
 from calendar import timegm
@@ -18,55 +18,55 @@ from gateway.kernel.messages.long import Long
 from gateway.kernel.messages.message import Value
 
 MAX_DEPTH: Final = 64
-"""Tables and arrays inside each other; RabbitMQ sets no limit, Python's stack does."""
+"""The nesting limit of tables and arrays; RabbitMQ has none, but Python's stack is limited."""
 
 LAST_SECOND: Final = 253_402_300_799
-"""The end of the year 9999, beyond which no datetime goes."""
+"""The end of the year 9999, the largest datetime."""
 
 
 class MalformedField(ProtocolViolation):
-    """A table or a property that cannot be read: says what is wrong with it, and at which byte."""
+    """A table or a property that cannot be decoded; the text names the reason and the byte."""
 
 
 class CutShort(MalformedField):
-    """Something claims to be longer than what contains it."""
+    """A value that claims to be longer than its container."""
 
 
 class Timestamp(int):
-    """Seconds since 1970 that no datetime can hold; written as they were read (``T``)."""
+    """Seconds since 1970 out of the range of datetime; encoded unchanged (``T``)."""
 
 
-# ---------------------------------------------------------------- reading
+# ---------------------------------------------------------------- decoding
 
 Reader: TypeAlias = Callable[[bytes, int, int, int], tuple[Value, int]]
-"""(data, position, end of the container, depth) -> (value, where the next thing starts)."""
+"""(data, position, end of the container, depth) -> (value, position of the next item)."""
 
 _LENGTH: Final = Struct(">I")
 _DOUBLE: Final = Struct(">d")
 
 
 def decode_table(data: bytes, offset: int = 0) -> tuple[dict[str, Value], int]:
-    """Read the table whose length stands at ``offset``; return it and where it ends.
+    """Decode the table whose length is at ``offset``; return it and the position after it.
 
     ``S`` becomes ``str`` if it is UTF-8 and ``bytes`` otherwise, ``T`` a datetime in UTC or, out of its range, a
-    :class:`Timestamp`. Raises :class:`MalformedField` and nothing else.
+    :class:`Timestamp`. Raises :class:`MalformedField` and no other error.
     """
     start, end = contents_at(data, offset, len(data))
     return _read_fields(data, start, end, 1), end
 
 
 def decode_fields(data: bytes) -> dict[str, Value]:
-    """Read the fields of a table that has no length before it, as AMQPLAIN sends its response."""
+    """Decode the fields of a table without a length, as in an AMQPLAIN response."""
     return _read_fields(data, 0, len(data), 1)
 
 
 def read_value(data: bytes, position: int, end: int) -> tuple[Value, int]:
-    """Return the value whose type stands at ``position``, and where it ends."""
+    """Return the value whose type is at ``position``, and the position after it."""
     return _read_value(data, position, end, 1)
 
 
 def read_short_text(data: bytes, position: int, end: int) -> tuple[str, int]:
-    """Read a short string (4.2.5.3), which must be UTF-8 and end before ``end``."""
+    """Decode a short string (4.2.5.3), which must be UTF-8 and end before ``end``."""
     if position >= end:
         raise CutShort(f"the short string at byte {position} is missing")
     start = position + 1
@@ -80,18 +80,18 @@ def read_short_text(data: bytes, position: int, end: int) -> tuple[str, int]:
 
 
 def datetime_of(seconds: int) -> datetime | Timestamp:
-    """Return the time, or the bare seconds where a publisher sent milliseconds or nonsense."""
+    """Return the time, or a :class:`Timestamp` if the publisher sent milliseconds or an invalid time."""
     return datetime.fromtimestamp(seconds, UTC) if seconds <= LAST_SECOND else Timestamp(seconds)
 
 
 def contents_at(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Return where the bytes counted by the length at ``position`` start and stop, which is not beyond ``end``."""
+    """Return the bounds of the bytes whose length is at ``position``; they must not exceed ``end``."""
     start = position + 4
     if start > end:
         raise CutShort(f"the length at byte {position} is cut short")
     (size,) = _LENGTH.unpack_from(data, position)
     if start + size > end:
-        raise CutShort(f"{size} bytes announced at byte {position}, {end - start} are there")
+        raise CutShort(f"{size} bytes announced at byte {position}, but only {end - start} follow")
     return start, start + size
 
 
@@ -119,14 +119,14 @@ def kind_at(data: bytes, position: int, end: int) -> "FieldType":
 
 
 def deeper(depth: int, position: int) -> int:
-    """Step into a table or an array, as long as that goes on."""
+    """Return the depth inside a table or an array. :raises MalformedField: when the nesting is too deep."""
     if depth >= MAX_DEPTH:
         raise MalformedField(f"more than {MAX_DEPTH} tables and arrays inside each other at byte {position}")
     return depth + 1
 
 
 def _plain(layout: str, convert: Callable[..., Value] | None = None) -> Reader:
-    """Return a reader of values of one size, made of ``layout``'s numbers by ``convert``."""
+    """Return a reader of fixed-size values: ``layout``'s numbers, converted by ``convert``."""
     unpack, size = Struct(layout).unpack_from, Struct(layout).size
 
     def read(data: bytes, position: int, end: int, depth: int) -> tuple[Value, int]:
@@ -171,12 +171,12 @@ def _read_array(data: bytes, position: int, end: int, depth: int) -> tuple[Value
 
 
 def _decimal(scale: int, unscaled: int) -> Decimal:
-    # 4.2.5.5 calls the number signed and clients agree; RabbitMQ reads it unsigned but never computes with it.
+    # 4.2.5.5 calls the number signed, and clients treat it so; RabbitMQ decodes it unsigned but never uses its value.
     return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
 
 
 class FieldType(NamedTuple):
-    """A type of field: RabbitMQ's name for it, its size in bytes if it is always the same, and its reader."""
+    """A type of field: RabbitMQ's name for it, its size in bytes if it is fixed, and its reader."""
 
     name: str
     size: int | None
@@ -205,16 +205,16 @@ KINDS: Final[Mapping[int, FieldType]] = {
 }
 
 
-# ---------------------------------------------------------------- writing
+# ---------------------------------------------------------------- encoding
 
 
 def encode_table(table: Mapping[str, Value]) -> bytes:
-    """Write a table with its length.
+    """Encode a table with its length.
 
-    Integers take 32 bits (``I``) if they fit and 64 (``l``) otherwise, as RabbitMQ's clients do it.
+    Integers take 32 bits (``I``) if they fit and 64 (``l``) otherwise, as in RabbitMQ's clients.
 
-    :raises ValueError: for names over 255 bytes and for what AMQP cannot carry: integers beyond 64 bits, decimals
-        beyond 32 bits or 255 places, times before 1970, more than ``MAX_DEPTH`` levels.
+    :raises ValueError: for names over 255 bytes and for values that AMQP cannot encode: integers beyond 64 bits,
+        decimals beyond 32 bits or 255 places, times before 1970, more than ``MAX_DEPTH`` levels.
     """
     return _write_table(table, 1)
 
@@ -228,7 +228,7 @@ def seconds_of(time: datetime) -> int:
 
 
 def encode_short_text(text: str) -> bytes:
-    """Write a short string. :raises ValueError: when it is longer than 255 bytes."""
+    """Encode a short string. :raises ValueError: when it is longer than 255 bytes."""
     content = text.encode()
     if len(content) > 255:
         raise ValueError(f"{text[:20]!r}... is longer than the 255 bytes of a short string")
@@ -236,7 +236,7 @@ def encode_short_text(text: str) -> bytes:
 
 
 def sized(content: bytes) -> bytes:
-    """Put the length before what it counts."""
+    """Return the content with its length in front."""
     return _LENGTH.pack(len(content)) + content
 
 
@@ -249,12 +249,12 @@ def _write_array(items: list[Value], depth: int) -> bytes:
 
 
 def encode_value(value: Value) -> bytes:
-    """Write one value with its type, as an item of an array."""
+    """Encode one value with its type, as an item of an array."""
     return _write_value(value, 2)
 
 
 def encode_field(name: str, value: Value, depth: int = 1) -> bytes:
-    """Write one field of a table: name, type and value."""
+    """Encode one field of a table: name, type and value."""
     return encode_short_text(name) + _write_value(value, depth)
 
 

@@ -1,4 +1,4 @@
-"""The exchange and queue classes of AMQP 0-9-1 on one channel: declare, delete, bind, unbind, purge."""
+"""The exchange and queue methods of AMQP 0-9-1 on one channel: declare, delete, bind, unbind, purge."""
 
 from pamqp import commands
 from pamqp.base import Frame
@@ -16,7 +16,7 @@ from gateway_amqp.scope import Scope
 
 
 class Topology:
-    """Turns declarations into calls of the virtual host. Remembers the last declared queue (R19)."""
+    """Translates declarations to calls of the virtual host. Remembers the last declared queue."""
 
     __slots__ = ("_scope", "last_queue_name")
 
@@ -27,7 +27,7 @@ class Topology:
     # Exchanges
 
     def declare_exchange(self, method: commands.Exchange.Declare) -> None:
-        """Make an exchange, or check that it is there (40, 10)."""
+        """Declare an exchange, or check that it exists (40, 10)."""
         vhost = self._scope.vhost
         name = printable(method.exchange)
         if method.passive:
@@ -50,7 +50,7 @@ class Topology:
             self._answer(commands.Exchange.DeclareOk(), method.durable and not method.passive)
 
     def delete_exchange(self, method: commands.Exchange.Delete) -> None:
-        """Delete an exchange; one that is not there is deleted already (40, 20)."""
+        """Delete an exchange; a missing one is not an error (40, 20)."""
         name = printable(method.exchange)
         require_not_default(name)
         self._require(Operation.CONFIGURE, "exchange", name)
@@ -63,7 +63,7 @@ class Topology:
         self._scope.host.work_through(steps, answer)
 
     def bind_exchange(self, method: commands.Exchange.Bind) -> None:
-        """Let messages flow from one exchange to another (40, 30)."""
+        """Bind an exchange to another (40, 30)."""
         vhost = self._scope.vhost
         self._require_bindable("exchange", method.destination, method.source, method.routing_key)
         require_not_default(method.destination)
@@ -75,7 +75,7 @@ class Topology:
             self._answer(commands.Exchange.BindOk(), source.is_durable and destination.is_durable)
 
     def unbind_exchange(self, method: commands.Exchange.Unbind) -> None:
-        """Remove a binding between exchanges; one that is not there is removed already (40, 40)."""
+        """Remove a binding between exchanges; a missing one is not an error (40, 40)."""
         vhost = self._scope.vhost
         self._require_bindable("exchange", method.destination, method.source, method.routing_key)
         require_not_default(method.destination)
@@ -88,7 +88,7 @@ class Topology:
     # Queues
 
     def declare_queue(self, method: commands.Queue.Declare) -> None:
-        """Make a queue, or check that it is there; tell how many messages and consumers it has (50, 10, R36)."""
+        """Declare a queue, or check that it exists; answer with its numbers of messages and consumers (50, 10)."""
         name = printable(method.queue)
         vhost = self._scope.vhost
         if not method.passive and vhost.queues.is_being_deleted(name):
@@ -105,11 +105,11 @@ class Topology:
             self.last_queue_name = queue_name
         if not method.nowait:
             ok = commands.Queue.DeclareOk(None, messages, consumers)
-            ok.queue = queue_name  # set afterwards: pamqp's constructor refuses names that RabbitMQ takes
+            ok.queue = queue_name  # set afterwards: pamqp's constructor refuses names that RabbitMQ accepts
             self._answer(ok, method.durable and not method.passive)
 
     def delete_queue(self, method: commands.Queue.Delete) -> None:
-        """Delete a queue; one that is not there is deleted already, with no messages (50, 40)."""
+        """Delete a queue and answer with its number of messages; a missing one is not an error (50, 40)."""
         name = self._queue_name(method.queue)
         self._require(Operation.CONFIGURE, "queue", name)
         queue = self._scope.vhost.queue_by_name.get(name)
@@ -129,7 +129,7 @@ class Topology:
             answer()
 
     def purge_queue(self, method: commands.Queue.Purge) -> None:
-        """Forget the waiting messages of a queue; tell how many there were (50, 30)."""
+        """Remove the ready messages of a queue; answer with their number (50, 30)."""
         queue = self.used_queue(method.queue, Operation.READ)
         count = len(queue)
 
@@ -140,12 +140,12 @@ class Topology:
         self._scope.host.work_through(queue.emptying(), answer)
 
     def bind_queue(self, method: commands.Queue.Bind) -> None:
-        """Let messages flow from an exchange to a queue (50, 20)."""
+        """Bind a queue to an exchange (50, 20)."""
         vhost = self._scope.vhost
         name = self._queue_name(method.queue)
         routing_key = method.routing_key
         if not method.queue and not routing_key:
-            routing_key = name  # R19
+            routing_key = name  # an empty name means the last declared queue
         self._require_bindable("queue", name, method.exchange, routing_key)
         require_not_default(method.exchange)
         source, queue = vhost.exchange(method.exchange), vhost.queue(name)
@@ -155,7 +155,7 @@ class Topology:
             self._answer(commands.Queue.BindOk(), source.is_durable and queue.is_durable)
 
     def unbind_queue(self, method: commands.Queue.Unbind) -> None:
-        """Remove a binding of a queue; one that is not there is removed already (50, 50)."""
+        """Remove a binding of a queue; a missing one is not an error (50, 50)."""
         name = self._queue_name(method.queue)
         routing_key = method.routing_key
         if not method.queue and not routing_key:
@@ -169,9 +169,9 @@ class Topology:
         self._answer(commands.Queue.UnbindOk(), is_durable=True)
 
     def used_queue(self, name: str, operation: Operation) -> Queue:
-        """Return a queue the user may do this with. An empty name is the last declared one.
+        """Return a queue after a permission check. An empty name is the last declared queue.
 
-        :raises NotFound: :raises AccessRefused: :raises ResourceLocked: where there is none, or not for this user.
+        :raises NotFound: :raises AccessRefused: :raises ResourceLocked: when it does not exist, or not for this user.
         """
         name = self._queue_name(name)
         self._require(operation, "queue", name)
@@ -230,12 +230,14 @@ class Topology:
         require_dead_letters(self._scope.host.permissions, name, arguments, exchange)
 
     def _named_in(self, arguments: Arguments, argument: str) -> Exchange | None:
-        """Return the exchange that an argument names, if it is there."""
+        """Return the exchange that an argument names, ``None`` if it does not exist."""
         name = arguments.get(argument)
         return self._scope.vhost.exchange_by_name.get(name) if isinstance(name, str) else None
 
     def _require_bindable(self, kind: str, destination: str, source: str, routing_key: str) -> None:
-        """A binding takes write on its destination and read on its source, and on the topic where topics are ruled."""
+        """Require write on the destination and read on the source of a binding, and the topic permission if topics are
+        restricted.
+        """
         self._require(Operation.WRITE, kind, destination)
         self._require(Operation.READ, "exchange", source)
         exchange = self._scope.vhost.exchange_by_name.get(source)

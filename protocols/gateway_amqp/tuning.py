@@ -1,4 +1,4 @@
-"""From the protocol header to an open connection: who it is, what both sides can take, which virtual host (2.2.4)."""
+"""Connection start and negotiation: ``connection.start``, capabilities and the limits of tune-ok (2.2.4)."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -10,10 +10,10 @@ from gateway_amqp.errors import FrameError
 
 PROTOCOL_HEADER: Final = b"AMQP\x00\x00\x09\x01"
 
-#: Other spellings of 0-9-1's predecessors and of 0-9-1 itself that RabbitMQ talks 0-9-1 to.
+#: Protocol headers of earlier versions, and variants of 0-9-1, to which RabbitMQ answers with 0-9-1.
 ACCEPTED_HEADERS: Final = (PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09")
 
-#: No frame may be larger before both sides agreed on more (4.2.3: frame-min-size).
+#: The largest frame before the negotiation (4.2.3: frame-min-size).
 FRAME_MIN: Final = 4096
 
 CAPABILITIES: Final[dict[str, Value]] = {
@@ -30,13 +30,13 @@ CAPABILITIES: Final[dict[str, Value]] = {
 
 
 def start(server_properties: Mapping[str, Value], mechanisms: str) -> commands.Connection.Start:
-    """Return the first method of a conversation."""
+    """Return ``connection.start``."""
     properties = {**server_properties, "capabilities": CAPABILITIES}
     return commands.Connection.Start(0, 9, properties, mechanisms, "en_US")  # type: ignore[arg-type]  # a table of ours
 
 
 def capabilities(client_properties: Mapping[str, Value]) -> frozenset[str]:
-    """Return what the client announced it can do."""
+    """Return the capabilities that the client announced."""
     announced = client_properties.get("capabilities")
     if not isinstance(announced, dict):
         return frozenset()
@@ -44,7 +44,7 @@ def capabilities(client_properties: Mapping[str, Value]) -> frozenset[str]:
 
 
 class Tuning:
-    """What both sides agreed on. A limit of 0 from the client is no limit, which the server's own does not allow."""
+    """The negotiated limits. A limit of 0 from the client selects the server's limit."""
 
     __slots__ = ("channel_max", "frame_max", "heartbeat_s")
 

@@ -1,8 +1,8 @@
-"""The server side of one STOMP connection as a machine: bytes in, kernel calls, frames out; no sockets, no clock.
+"""State machine of the server side of one STOMP connection: bytes in, kernel calls, frames out; no I/O, no clock.
 
-CONNECT, or STOMP, comes first and once. From then on what a frame may ask for is a row of a table; SEND, which
-outnumbers the others, goes past it. A client that breaks a rule, or is refused something, hears why in an ERROR frame
-and is cut off (1.2, "ERROR").
+CONNECT or STOMP comes first and once. After that a table defines which frames are allowed and what they do; SEND, the
+most frequent one, bypasses the table. After a violation or a refusal the client receives an ERROR frame and is
+disconnected (1.2, "ERROR").
 """
 
 from collections.abc import Callable, Mapping
@@ -25,15 +25,16 @@ from gateway_stomp.listener_context import StompContext
 from gateway_stomp.state import State
 from gateway_stomp.versions import SUPPORTED, Version
 
-#: Bytes a client may send ahead while somebody is asked who it is.
+#: Bytes a client may send before its authentication is decided.
 _EARLY_LIMIT: Final = 64 * 1024
 
-#: A client of whose frame so many bytes wait for the rest publishes: no other frame is that large. Alarms hold it back.
+#: A client counts as a publisher when this many bytes of an unfinished frame wait: only a SEND is that large. Alarms
+#: then hold it back.
 _LARGE_FRAME: Final = 64 * 1024
 
 
 class Connection(Machine):
-    """One client's conversation. Owns its outbox; ``conversation`` is what it has once it is in its virtual host."""
+    """One client connection. Owns its outbox; ``conversation`` holds its parts once the virtual host is open."""
 
     def __init__(self, settings: StompContext, driver: Driver, participant: TurnParticipant) -> None:
         self.settings = settings
@@ -57,21 +58,21 @@ class Connection(Machine):
         self._farewell: str | None = None
         self._is_turning = False
 
-    # What the edge asks
+    # Used by the transport side
 
     @property
     def phase(self) -> Phase:
-        """How far the connection got."""
+        """The progress of the connection; time limits depend on it."""
         return self.state.phase
 
     @property
     def vhost(self) -> VirtualHost | None:
-        """The virtual host it is in, once it is."""
+        """The open virtual host, ``None`` before that."""
         return None if self.conversation is None else self.conversation.scope.vhost
 
     @property
     def user_name(self) -> str:
-        """Who is connected, empty before that is known."""
+        """The authenticated user's name, empty before the login."""
         return self.opening.user_name
 
     @property
@@ -80,13 +81,13 @@ class Connection(Machine):
         return self.conversation is not None and self.conversation.subscribing.unsettled > 0
 
     def channel_infos(self) -> list[ChannelInfo]:
-        """Tell what a listing shows in place of channels."""
+        """Return the connection's only channel for listings."""
         return [] if self.conversation is None else [self.conversation.info()]
 
     # Bytes
 
     def receive(self, data: bytes) -> None:
-        """Feed bytes from the peer, cut anywhere."""
+        """Handle bytes from the peer, which may be cut anywhere."""
         if self.phase is Phase.LEAVING:
             self.is_held = False
             return
@@ -107,12 +108,12 @@ class Connection(Machine):
         except GatewayError as error:
             self.fail(error)
         if self.state is State.JUDGING and self._decoder.kept > _EARLY_LIMIT:
-            self.fail(StompError("Frame too large", "Too much was sent before the connection was accepted"))
+            self.fail(StompError("Frame too large", "Too many bytes were sent before the connection was accepted"))
         elif not self.has_published and self.state is State.OPEN and self._decoder.kept > _LARGE_FRAME:
             self.publishing()
 
     def _perform(self, head: Head, body: bytes) -> None:
-        """Act on a frame; where there is no row for it now, it is out of order."""
+        """Handle a frame; one without a row in the table is out of order."""
         perform = _FRAMES.get((self.state, head.verb))
         try:
             if perform is None:
@@ -125,7 +126,7 @@ class Connection(Machine):
             self.fail(error, head)
 
     def _send(self, head: Head, body: bytes) -> None:
-        """Publish, or hold for a transaction."""
+        """Publish a message, or hold it for a transaction."""
         conversation = self.conversation
         assert conversation is not None
         try:
@@ -138,10 +139,10 @@ class Connection(Machine):
             self.fail(error, head)
 
     def _refuse_order(self, head: Head, body: bytes) -> None:
-        """Refuse a frame that must not come now; before CONNECT it may stand for one, where that is allowed."""
+        """Refuse a frame in the wrong state; before CONNECT it may connect implicitly, if that is enabled."""
         if self.state is State.OPEN:
             if head.verb in ("CONNECT", "STOMP"):
-                raise StompError("Illegal command", "The connection is open already")
+                raise StompError("Illegal command", "The connection is already open")
             detail = f'Could not interpret command "{head.verb[:80]}"\n'
             raise StompError("Bad command", detail, "Could not interpret the command")
         if not self.settings.implicit_connect:
@@ -150,7 +151,7 @@ class Connection(Machine):
         self._judge(lambda: self.opening.connect_implicitly(self))
 
     def go_on(self) -> None:
-        """Look at what came while somebody was asked; called when the answer is there, maybe out of turn."""
+        """Handle the input that arrived during the authentication; may be called outside of a turn."""
         if self.state is not State.OPEN:
             return
         self._decoder.go_on()
@@ -163,7 +164,7 @@ class Connection(Machine):
         self.receive(b"")
 
     def opened(self, conversation: Conversation) -> None:
-        """The client is in its virtual host."""
+        """Start the conversation: the virtual host is open."""
         self.conversation = conversation
         self.state = State.OPEN
         self._decoder.version = self.opening.version
@@ -173,13 +174,13 @@ class Connection(Machine):
     # Turns
 
     def awaits_turn(self) -> None:
-        """Something was published in this turn whose receipt is due at its end."""
+        """Schedule ``end_turn``: receipts of this turn's publishes are due at its end."""
         if not self._is_turning:
             self._is_turning = True
             self.outbox.defer_confirms()
 
     def end_turn(self) -> None:
-        """Let receipts that are due into the outbox."""
+        """Write receipts that are due to the outbox."""
         if self.conversation is None:
             return
         if self._is_turning:
@@ -189,24 +190,24 @@ class Connection(Machine):
             self._depart()
 
     def resume(self) -> None:
-        """Serve the subscriptions that waited because the way to the peer was full."""
+        """Resume the subscriptions that waited while the outbox was full."""
         if self.conversation is not None:
             self.conversation.subscribing.resume()
 
     def publishing(self) -> None:
-        """The client publishes: it is held back from now on when publishers are."""
+        """Report the client's first publish: alarms and flow control apply from now on."""
         if not self.has_published:
             self.has_published = True
             self.driver.publishing()
 
     @property
     def permissions(self) -> Permissions:
-        """What the client may do now. :raises AccessRefused: when it may do nothing here any more."""
+        """The user's current permissions. :raises AccessRefused: when access to the virtual host was revoked."""
         return self.opening.permissions
 
     @property
     def principal(self) -> Principal:
-        """Who it is."""
+        """The authenticated user."""
         assert self.opening.principal is not None
         return self.opening.principal
 
@@ -216,7 +217,7 @@ class Connection(Machine):
             self.conversation.publishing.fail()
 
     def mind_consumers(self) -> None:
-        """End the connection if its client does not acknowledge in time; called now and then."""
+        """End the connection if a delivery exceeds its acknowledgement timeout; called periodically."""
         if self.conversation is None:
             return
         now_s = self.settings.broker.clock.monotonic_s()
@@ -232,7 +233,7 @@ class Connection(Machine):
         self._judge(lambda: self.opening.connect(self, head.headers))
 
     def _judge(self, ask: Callable[[], None]) -> None:
-        """Ask who this is; what comes meanwhile waits."""
+        """Start the authentication; input waits until it is decided."""
         self._decoder.stop()
         ask()
         if self.state is State.OPEN:
@@ -266,7 +267,7 @@ class Connection(Machine):
         self._answer(head)
 
     def _commit(self, head: Head, body: bytes) -> None:
-        """Commit; a receipt says that every message is safe, so there is none when a queue refused one."""
+        """Commit a transaction. There is no receipt if a queue refused one of its messages."""
         assert self.conversation is not None
         if self.conversation.transactions.commit(head.headers):
             self._answer(head)
@@ -277,7 +278,9 @@ class Connection(Machine):
         self._answer(head)
 
     def _disconnect(self, head: Head, body: bytes) -> None:
-        """Let the client go: it hears last that all it sent was taken, so receipts come before (1.2, "DISCONNECT")."""
+        """Disconnect the client; its last receipt confirms all that it sent, so the others come before (1.2,
+        "DISCONNECT").
+        """
         assert self.conversation is not None
         self.state = State.LEAVING
         self._decoder.stop()
@@ -286,7 +289,7 @@ class Connection(Machine):
         self.outbox.defer_confirms()
 
     def _depart(self) -> None:
-        """Say the last word once nothing else is to be said."""
+        """Send the last receipt when no other output is due, and close."""
         assert self.conversation is not None
         if self.conversation.publishing.unanswered:
             return
@@ -296,7 +299,7 @@ class Connection(Machine):
         self.close()
 
     def _answer(self, head: Head) -> None:
-        """Write the receipt of a frame that was done; it leaves once what that recorded is durable."""
+        """Write the receipt of a frame; it is sent when the frame's changes are durable."""
         receipt = head.headers.get("receipt")
         if receipt is not None:
             assert self.conversation is not None
@@ -306,25 +309,25 @@ class Connection(Machine):
     # The end
 
     def fail(self, error: GatewayError, head: Head | None = None) -> None:
-        """Tell the client what went wrong, and with which frame, and close (1.2, "ERROR")."""
+        """Send an ERROR frame with the receipt-id of the frame at fault, and close (1.2, "ERROR")."""
         message, detail = error_of(error)
         receipt = None if head is None else head.headers.get("receipt")
         logged = error.logged if isinstance(error, StompError) else detail
         self._end(message, detail, () if receipt is None else (("receipt-id", receipt),), logged)
 
     def withdraw(self, tag: str, reason: str) -> None:
-        """A subscription ended because its queue is gone; there is no other way to tell than an ERROR."""
+        """Report a subscription whose queue was deleted; STOMP has no other way than an ERROR frame."""
         if self.conversation is not None and self.state is State.OPEN:
             id = self.conversation.subscribing.withdrawn(tag)
             if id is not None:
                 self._end("Server cancelled subscription", reason, (("subscription", id),))
 
     def force_close(self, reason: str) -> None:
-        """End the connection from this side."""
+        """Close the connection from the server's side."""
         self._end("connection_forced", reason)
 
     def fault(self) -> None:
-        """End the connection because something of ours broke."""
+        """End the connection after an internal error."""
         self._end("Processing error", "Processing error")
 
     def _end(
@@ -338,7 +341,7 @@ class Connection(Machine):
         self.close()
 
     def close(self) -> None:
-        """Close the transport; what the client held is let go of at once."""
+        """Close the transport, and release at once what the client held."""
         if self.state is not State.CLOSED:
             self.state = State.CLOSED
             self._decoder.stop()
@@ -346,10 +349,10 @@ class Connection(Machine):
             self.driver.hang_up()
 
     def lost(self) -> None:
-        """The transport is gone: release everything."""
+        """Release everything: the transport is closed."""
         self.state = State.CLOSED
         self._let_go()
-        self.conversation = None  # its parts know the connection
+        self.conversation = None  # its parts refer to the connection
 
     def _let_go(self) -> None:
         self.outbox.is_open = False
@@ -359,7 +362,7 @@ class Connection(Machine):
 
 Perform: TypeAlias = Callable[[Connection, Head, bytes], None]
 
-#: What a connection does, by state and verb. A pair that is absent is out of order; SEND has a way of its own.
+#: Handlers by state and verb. A missing pair is out of order; SEND has its own path.
 _FRAMES: Final[Mapping[tuple[State, str], Perform]] = {
     (State.GREETING, "CONNECT"): Connection._connect,
     (State.GREETING, "STOMP"): Connection._connect,

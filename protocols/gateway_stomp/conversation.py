@@ -1,4 +1,4 @@
-"""What a connection has once it is in its virtual host: the parts that serve it, and the order in which they end."""
+"""The parts of a connection with an open virtual host, and the order in which they are closed."""
 
 from gateway.kernel.broker.connections import ChannelInfo
 from gateway_stomp.endpoints import Endpoints
@@ -25,12 +25,12 @@ class Conversation:
         self._is_over = False
 
     def leave(self) -> None:
-        """Take no more: transactions are forgotten, what was delivered goes back. Receipts still go out."""
+        """Accept no more frames: drop transactions, and requeue unsettled deliveries. Receipts are still sent."""
         self.transactions.abandon()
         self.subscribing.close()
 
     def close(self) -> None:
-        """End, the client's own queues with it. Harmless twice."""
+        """Close all parts, and delete the client's own queues. Harmless when repeated."""
         if self._is_over:
             return
         self._is_over = True
@@ -39,7 +39,7 @@ class Conversation:
         self.scope.vhost.release(self.scope.host)
 
     def info(self) -> ChannelInfo:
-        """Tell what a listing shows of it in place of a channel."""
+        """Return the connection's only channel for listings."""
         channel_counters, publishing = self.scope.channel_counters, self.publishing
         if not self.subscribing.unsettled:
             channel_counters.forget_deleted()

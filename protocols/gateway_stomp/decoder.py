@@ -1,7 +1,7 @@
-"""From bytes to frames, however the bytes were cut.
+"""Decodes bytes, cut anywhere, to frames.
 
-A head that was seen before is known by its bytes and not read again: nearly all SENDs of a client have the same one.
-What is not whole yet is kept in pieces and joined once it may be, so that a large body is not copied with every read.
+Heads are cached by their bytes, because nearly all SENDs of a client have the same head. An incomplete frame is kept in
+pieces and joined once it may be complete, so that a large body is not copied with every read.
 """
 
 import re
@@ -12,28 +12,28 @@ from gateway_stomp.errors import StompError
 from gateway_stomp.frames import NEVER_REPEATED, Head
 from gateway_stomp.versions import Version
 
-#: What may stand between frames: ends of lines, which are heart-beats, and, as with RabbitMQ, more NULs.
+#: Bytes allowed between frames: ends of lines, which are heart-beats, and, as with RabbitMQ, more NULs.
 _BETWEEN: Final = frozenset(b"\n\r\0")
 
 _MOST_DIGITS: Final = 18
 _LENGTH: Final = re.compile(rf" *([0-9]{{1,{_MOST_DIGITS}}}) *")
 
-#: Heads kept per connection; when there are more, all are forgotten.
+#: Heads cached per connection; when there are more, all are dropped.
 _HEADS_KEPT: Final = 1024
 
-#: Longer heads are not kept: what is long is seldom repeated.
+#: Longer heads are not cached: long values seldom repeat.
 _LONGEST_KEPT: Final = 512
 
-#: Looked up once: the interpreter takes its time over a member of an enumeration.
+#: Looked up once: access to an enumeration's member is slow.
 _V10: Final = Version.V10
 
 
 class FrameDecoder:
-    """Owns the bytes of one client that no frame was made of yet.
+    """Owns the received bytes of one client that do not make up a frame yet.
 
-    ``version`` says how headers are escaped. ``limit`` is the largest frame, ``headers_limit`` the largest head,
-    ``line_limit`` the longest line of a head and ``body_limit`` the largest body, in bytes; ``count_limit`` is how many
-    headers a frame may have. All may be changed between two frames.
+    ``version`` selects the escapes of headers. ``limit`` is the largest frame, ``headers_limit`` the largest head,
+    ``line_limit`` the longest line of a head and ``body_limit`` the largest body, in bytes; ``count_limit`` is the most
+    headers of a frame. All may be changed between two frames.
     """
 
     __slots__ = (
@@ -69,22 +69,22 @@ class FrameDecoder:
 
     @property
     def kept(self) -> int:
-        """How many bytes wait for the rest of their frame, or for ``go_on``."""
+        """The number of bytes that wait for the rest of their frame, or for ``go_on``."""
         return self._size
 
     def stop(self) -> None:
-        """Make no more frames for now: what comes is kept."""
+        """Pause decoding; input is kept."""
         self._is_stopped = True
 
     def go_on(self) -> None:
-        """Make frames again; ``feed`` nothing to get those that were kept."""
+        """Resume decoding; call ``feed`` without data for the frames that were kept."""
         self._is_stopped = False
         self._missing, self._sought = 0, ()
 
     def feed(self, data: bytes) -> Iterator[tuple[Head, bytes]]:
         """Yield head and body of each frame that ``data`` completes.
 
-        :raises StompError: when the bytes are no frame, or one that is too large.
+        :raises StompError: when the bytes are not a valid frame, or the frame is too large.
         """
         if self._pieces:
             data = self._joined(data)
@@ -126,10 +126,10 @@ class FrameDecoder:
         if at < end:
             self._keep(data, at, 0)
 
-    # What is not whole yet
+    # Incomplete frames
 
     def _joined(self, data: bytes) -> bytes:
-        """Add to what waits; return all of it if it may hold a whole frame by now, and nothing otherwise."""
+        """Append to the kept bytes; return all of them if they may hold a whole frame now, otherwise nothing."""
         self._pieces.append(data)
         self._size += len(data)
         self._missing -= len(data)
@@ -143,10 +143,10 @@ class FrameDecoder:
         return data
 
     def _keep(self, data: bytes, at: int, bound: int, *, missing: int = 0, sought: tuple[bytes, ...] = ()) -> None:
-        """Keep what begins at ``at``.
+        """Keep the bytes from ``at`` on.
 
-        It is looked at again once ``missing`` more bytes came, and one of those ``sought`` among them or so many that
-        they are more than ``bound``.
+        They are checked again when ``missing`` more bytes were received and contain one of those ``sought``, or when
+        there are more than ``bound``.
         """
         rest = data[at:]
         if sought and len(rest) > bound:
@@ -159,15 +159,15 @@ class FrameDecoder:
 
     def _too_large(self, size: int, body: int = 0) -> StompError:
         if body > self.body_limit:
-            return StompError("Frame too large", f"A body of {body} bytes, allowed are {self.body_limit}")
-        return StompError("Frame too large", f"A frame of {size} bytes or more, allowed are {self.limit}")
+            return StompError("Frame too large", f"A body of {body} bytes; the limit is {self.body_limit}")
+        return StompError("Frame too large", f"A frame of {size} bytes or more; the limit is {self.limit}")
 
     # Heads
 
     def _new_head(self, data: bytes, at: int, stop: int) -> tuple[Head, int] | None:
-        """Read a head nobody saw before; return it and where the body begins, ``None`` when it is not whole.
+        """Decode a head that is not cached; return it and the position of the body, ``None`` when it is incomplete.
 
-        ``stop`` is where an empty line without a carriage return begins, -1 where there is none.
+        ``stop`` is the position of an empty line without a carriage return, -1 if there is none.
         """
         reach = at + self.headers_limit if stop < 0 else stop + 1
         returning = data.find(b"\n\r\n", at, reach)
@@ -197,22 +197,22 @@ class FrameDecoder:
         lines = (text.replace("\r\n", "\n").removesuffix("\r") if "\r" in text else text).split("\n")
         verb = lines.pop(0)
         if len(lines) > self.count_limit:
-            raise StompError("Invalid frame", f"{len(lines)} headers, allowed are {self.count_limit}")
+            raise StompError("Invalid frame", f"{len(lines)} headers; the limit is {self.count_limit}")
         headers: dict[str, str] = {}
         longest = self.line_limit
         for line in lines:
             name, colon, value = line.partition(":")
             if not colon or not name:
-                # not what it says: it may be a passcode
+                # the line itself is not shown: it may be a passcode
                 raise StompError("Invalid frame", f"Line {lines.index(line) + 2} of the frame is not a header")
             if len(line) > longest:
-                raise StompError("Invalid frame", f"A header of {len(line)} characters, allowed are {longest}")
+                raise StompError("Invalid frame", f"A header of {len(line)} characters; the limit is {longest}")
             if name not in headers:
                 headers[name] = value
-        # before a version is agreed on, and in CONNECT at any time, nothing is escaped (1.2, "Value Encoding")
+        # before the version is negotiated, and in CONNECT, nothing is escaped (1.2, "Value Encoding")
         version = _V10 if self.version is None or verb in ("CONNECT", "STOMP") else self.version
         if version is _V10:
-            # 1.0 ends names with ": " in places, so spaces are dropped, as RabbitMQ does
+            # some 1.0 clients end names with ": ", so spaces are dropped, as in RabbitMQ
             headers = {name: value.lstrip(" ") for name, value in headers.items()}
         elif "\\" in text:
             headers = _unescaped(lines, version)
@@ -220,7 +220,7 @@ class FrameDecoder:
 
 
 def _unescaped(lines: list[str], version: Version) -> dict[str, str]:
-    """Return what header lines mean; two names may be the same only once their escapes are undone."""
+    """Return the headers in these lines; duplicates are found after unescaping."""
     headers: dict[str, str] = {}
     for line in lines:
         name, _, value = line.partition(":")
@@ -229,7 +229,7 @@ def _unescaped(lines: list[str], version: Version) -> dict[str, str]:
 
 
 def _content_length(written: str | None) -> int:
-    """Return the length of the body, -1 where none is written."""
+    """Return the length of the body, -1 if it is not given."""
     if written is None:
         return -1
     if len(written) <= _MOST_DIGITS and written.isascii() and written.isdecimal():

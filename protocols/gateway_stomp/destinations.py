@@ -1,4 +1,4 @@
-"""Destinations: how a place is written in STOMP, and the exchange and routing key it stands for."""
+"""Parser of destinations: from a header's value to a queue, or an exchange and a routing key."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -9,23 +9,23 @@ from gateway_stomp.errors import StompError
 
 
 class DestinationKind(Enum):
-    """What a destination is, by its prefix."""
+    """The kinds of destinations, by prefix."""
 
-    QUEUE = "/queue"  # made when somebody sends to it or subscribes
-    AMQ_QUEUE = "/amq/queue"  # has to be there
-    REPLY_QUEUE = "/reply-queue"  # has to be there; the name may hold slashes
-    TEMP_QUEUE = "/temp-queue"  # the client's own, for replies
+    QUEUE = "/queue"  # created by SEND and SUBSCRIBE
+    AMQ_QUEUE = "/amq/queue"  # must exist
+    REPLY_QUEUE = "/reply-queue"  # must exist; the name may contain slashes
+    TEMP_QUEUE = "/temp-queue"  # owned by the client, for replies
     TOPIC = "/topic"
     EXCHANGE = "/exchange"
 
 
-#: The prefixes as RabbitMQ lists them in an ERROR.
+#: The prefixes in the order of RabbitMQ's ERROR.
 _PREFIXES: Final = "/temp-queue, /exchange, /topic, /queue, /amq/queue, /reply-queue/"
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A place: a queue's name, or an exchange's and a routing key. ``written`` is what the client wrote."""
+    """A queue's name, or an exchange's name and a routing key. ``written`` is the header's value."""
 
     kind: DestinationKind
     name: str
@@ -34,14 +34,14 @@ class Destination:
 
     @property
     def is_queue(self) -> bool:
-        """Whether messages sent there go to the queue of this name."""
+        """Whether messages are published to the queue of this name."""
         return self.kind in (DestinationKind.QUEUE, DestinationKind.AMQ_QUEUE, DestinationKind.REPLY_QUEUE)
 
 
 def parse(written: str, topic_exchange: str) -> Destination:
-    """Return the place a client means. ``topic_exchange`` is the name of the exchange of ``/topic``.
+    """Parse a destination. ``topic_exchange`` is the name of the exchange of ``/topic``.
 
-    A name without any slash is a queue's. :raises StompError: when it is no destination.
+    A name without any slash is a queue's. :raises StompError: when the destination is invalid.
     """
     if not written:
         raise StompError("Invalid destination", "Destination cannot be blank")
@@ -63,7 +63,7 @@ def parse(written: str, topic_exchange: str) -> Destination:
 
 
 def _exchange(written: str, rest: str) -> Destination:
-    """Read an exchange and, behind another slash, a routing key; the default exchange has no name to be called by."""
+    """Parse an exchange and an optional routing key after a slash; the default exchange has no name here."""
     exchange, _, key = rest.partition("/")
     if not exchange or "/" in key:
         raise _invalid(DestinationKind.EXCHANGE, f"/{rest}")
@@ -71,15 +71,15 @@ def _exchange(written: str, rest: str) -> Destination:
 
 
 def _name(part: str) -> str:
-    """Return a part of a destination as it is meant; nothing but a slash is escaped on the way in, as with RabbitMQ."""
+    """Return the unescaped part of a destination; only slashes are escaped in input, as with RabbitMQ."""
     return _bounded(part.replace("%2F", "/"))
 
 
 def _bounded(name: str) -> str:
-    """Return a name. :raises StompError: when it is longer than AMQP can say."""
+    """Return the name. :raises StompError: when it is longer than a short string of AMQP."""
     size = len(name.encode())
     if size > LONGEST_NAME:
-        raise StompError("Invalid destination", f"A name or routing key of {size} bytes, allowed are {LONGEST_NAME}\n")
+        raise StompError("Invalid destination", f"A name or routing key of {size} bytes; the limit is {LONGEST_NAME}\n")
     return name
 
 
@@ -89,7 +89,7 @@ def _invalid(kind: DestinationKind, rest: str) -> StompError:
 
 
 def shown(exchange: str, routing_key: str, topic_exchange: str) -> str:
-    """Return the destination a consumer sees of a message."""
+    """Return the destination header of a message for a consumer."""
     if not exchange:
         return f"/queue/{_escaped(routing_key)}"
     if exchange == topic_exchange:
@@ -98,7 +98,7 @@ def shown(exchange: str, routing_key: str, topic_exchange: str) -> str:
 
 
 def _escaped(part: str) -> str:
-    """Return a part of a destination with slashes, percent signs and whatever is not printable ASCII escaped."""
+    """Escape slashes, percent signs and everything except printable ASCII."""
     if part.isascii() and part.isprintable() and not ("/" in part or "%" in part):
         return part
     return "".join(
@@ -107,7 +107,7 @@ def _escaped(part: str) -> str:
 
 
 def with_wildcards(destination: Destination) -> Destination:
-    """Return a topic as ActiveMQ means it: ``>`` at the end stands for any number of words."""
+    """Translate a topic from ActiveMQ's syntax: ``>`` at the end stands for any number of words."""
     words = destination.name.split(".")
     if destination.kind is not DestinationKind.TOPIC or words[-1] != ">":
         return destination

@@ -1,7 +1,7 @@
-"""MESSAGE frames. What all subscribers of a version see alike is encoded once for all of them.
+"""Encoder of MESSAGE frames. The part that is equal for all subscribers of a version is encoded once.
 
-A message that goes to a hundred subscribers is offered to them one after the other, so remembering the encoding of the
-last message is enough. What is a subscriber's own (its id, the destination, the message-id) comes first in the frame.
+A message for a hundred subscribers is delivered to them one after the other, so a cache of the last message is enough.
+The parts of one subscriber (its id, the destination, the message-id) come first in the frame.
 """
 
 from typing import Final
@@ -13,15 +13,15 @@ from gateway_stomp.header import STOMP, StompHeader
 from gateway_stomp.translate import headers_of
 from gateway_stomp.versions import Version
 
-#: Ends of heads kept before the memory is emptied.
+#: Cached ends of heads; when there are more, all are dropped.
 _KEPT: Final = 1024
 
-#: Longer headers are not kept: what is long is seldom repeated.
+#: Longer headers are not cached: long values seldom repeat.
 _LONGEST_KEPT: Final = 512
 
 
 class Encoder:
-    """Encodes for the clients of one version. Owns the encoding of the message it was asked about last."""
+    """Encodes for the clients of one version. Owns the cached encoding of the last message."""
 
     __slots__ = ("_again", "_message", "_rest", "_tails", "_topic_exchange", "_version")
 
@@ -34,14 +34,14 @@ class Encoder:
         self._tails: dict[tuple[Header, int, bool], bytes] = {}
 
     def beginning(self, subscription: str, exchange: str, routing_key: str) -> bytes:
-        """Return the frame up to the value of its message-id, for one subscriber. An empty id is not told."""
+        """Return the frame up to the value of its message-id, for one subscriber. An empty id is left out."""
         escape = self._version.escape
         destination = escape(shown(exchange, routing_key, self._topic_exchange))
         line = f"subscription:{escape(subscription)}\n" if subscription else ""
         return f"MESSAGE\n{line}destination:{destination}\nmessage-id:".encode()
 
     def rest(self, message: Message, redelivered: bool) -> bytes:
-        """Return the frame from the end of the message-id on: the same for every subscriber."""
+        """Return the frame after the message-id, which is the same for every subscriber."""
         if message is self._message and redelivered is self._again:
             return self._rest
         body = message.body
@@ -54,7 +54,7 @@ class Encoder:
         return rest
 
     def _tail(self, header: Header, size: int, redelivered: bool) -> bytes:
-        """Return the rest of the head; a body of any bytes needs its length told (1.2, "Header content-length")."""
+        """Return the rest of the head; content-length allows any bytes in the body (1.2, "Header content-length")."""
         told = b"true" if redelivered else b"false"
         tail = b"\nredelivered:%b\n%bcontent-length:%d\n\n" % (told, self._lines(header), size)
         is_unique = isinstance(header, StompHeader) and header.is_unique
@@ -65,9 +65,9 @@ class Encoder:
         return tail
 
     def _lines(self, header: Header) -> bytes:
-        """Return the lines that tell what the publisher said."""
+        """Return the header lines of the publisher."""
         if not isinstance(header, StompHeader) and header.format is STOMP:
-            header = STOMP.header(header.raw)  # edited by the kernel, which does not know that class
+            header = STOMP.header(header.raw)  # the kernel edited it and returned a plain header
         if isinstance(header, StompHeader) and header.is_plain:
             return header.lines
         escape = self._version.escape
@@ -78,7 +78,7 @@ class Encoder:
 
 
 class Encoders:
-    """The encoders of a listener, so that all its clients of one version share encodings."""
+    """The encoders of a listener: all its clients of one version share encodings."""
 
     def __init__(self, topic_exchange: str) -> None:
         self._encoders = {version: Encoder(version, topic_exchange) for version in Version}

@@ -1,4 +1,4 @@
-"""The queues behind destinations: found, or made as the client asks (declarations, bindings, and what they take)."""
+"""The queues behind destinations: lookup, declaration, bindings and the permissions required."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ from gateway_stomp.translate import truth_of
 
 _SUBSCRIPTION_NAME: Final = "stomp-subscription-"
 
-#: Queues remembered as made, per connection.
+#: Queues remembered as declared, per connection.
 _NAMES_KEPT: Final = 10_000
 
 
 class Endpoints:
-    """Makes queues for one connection, each queue of ``/queue`` once."""
+    """Declares queues for one connection, each queue of ``/queue`` once."""
 
     __slots__ = ("_declared", "_scope")
 
@@ -32,16 +32,16 @@ class Endpoints:
         self._declared: set[str] = set()
 
     def queue_to_send_to(self, destination: Destination, headers: Mapping[str, str]) -> None:
-        """Make the queue that is sent to, if the destination is of the kind that is made."""
+        """Declare the queue of a SEND, if its destination is of a kind that is created."""
         if destination.kind is DestinationKind.QUEUE and destination.name not in self._declared:
             self._declare_named(destination.name, queue_headers(headers, of_send=True))
 
     def queue_to_consume(self, destination: Destination, headers: Mapping[str, str], durable_name: str) -> Queue:
-        """Return the queue of a subscription, bound to what is subscribed to.
+        """Return the queue of a subscription, bound to its source.
 
-        ``durable_name`` is that of a durable subscription, empty for one that ends with its connection.
+        ``durable_name`` is the queue name of a durable subscription, empty for one that ends with its connection.
 
-        :raises StompError: for a destination that nobody can subscribe to.
+        :raises StompError: for a destination that cannot be subscribed to.
         """
         scope = self._scope
         if destination.kind is DestinationKind.TEMP_QUEUE:
@@ -58,7 +58,7 @@ class Endpoints:
         return queue
 
     def reply_queue(self) -> Queue:
-        """Make a queue for replies to this connection alone."""
+        """Declare an exclusive queue for replies to this connection."""
         name = f"stomp.gen-{self._scope.settings.token()}"
         self._scope.require(Operation.CONFIGURE, "queue", name)
         self._scope.require(Operation.READ, "queue", name)
@@ -67,11 +67,11 @@ class Endpoints:
         return self._scope.vhost.declare_queue(name, owner=owner, is_auto_delete=True, is_server_named=True, user=user)
 
     def durable_name(self, destination: Destination, headers: Mapping[str, str]) -> str:
-        """Return the name of the queue of a durable subscription; empty when none is asked for.
+        """Return the queue name of a durable subscription; empty if the subscription is not durable.
 
-        A client of ActiveMQ names its subscription apart from its id, and itself in CONNECT.
+        A client of ActiveMQ names its subscription in a header other than the id, and itself in CONNECT.
 
-        :raises StompError: when it has no id by which it can be found again.
+        :raises StompError: when there is no id by which the subscription can be found again.
         """
         scope = self._scope
         is_durable = bool(truth_of(headers, "durable") or truth_of(headers, "persistent"))
@@ -90,10 +90,10 @@ class Endpoints:
         return headers.get("x-queue-name") or self._kept_name(destination, name)
 
     def _kept_name(self, destination: Destination, id: str) -> str:
-        """Return the name of the queue of a durable subscription with this id.
+        """Return the queue name of a durable subscription with this id.
 
-        RabbitMQ makes it of the routing key and the id alone, so that subscriptions to two exchanges would share a
-        queue. Here that of an exchange has its exchange in the name too; one that RabbitMQ made is found.
+        RabbitMQ derives it from the routing key and the id alone, so that subscriptions to two exchanges would share a
+        queue. Here the name of the exchange is part of it, too; a queue that RabbitMQ created is found.
         """
         name = _SUBSCRIPTION_NAME + _short_hash(_erlang_pair(destination.name, id))
         if destination.kind is DestinationKind.TOPIC or self._is_bound(name, destination):
@@ -101,7 +101,7 @@ class Endpoints:
         return _SUBSCRIPTION_NAME + _short_hash(_erlang_pair(f"{destination.exchange}\0{destination.name}", id))
 
     def _is_bound(self, queue_name: str, destination: Destination) -> bool:
-        """Whether there is a queue of this name that the destination's exchange leads to by its key."""
+        """Return whether a queue of this name is bound to the destination's exchange by its key."""
         vhost = self._scope.vhost
         queue = vhost.queue_by_name.get(queue_name)
         return queue is not None and any(
@@ -110,7 +110,7 @@ class Endpoints:
         )
 
     def forget(self, queue: Queue) -> None:
-        """Delete the queue of a durable subscription that the client gives up."""
+        """Delete the queue of a durable subscription on the client's request."""
         self._scope.require(Operation.CONFIGURE, "queue", queue.name)
         if not queue.is_deleted:
             self._scope.vhost.delete_queue(queue)
@@ -132,11 +132,11 @@ class Endpoints:
             user=scope.origin.user,
         )
         if len(self._declared) >= _NAMES_KEPT:
-            self._declared.clear()  # asking again does no harm
+            self._declared.clear()  # declaring again does no harm
         self._declared.add(name)
 
     def _subscription_queue(self, destination: Destination, asked: QueueHeaders, durable_name: str) -> Queue:
-        """Make the queue that collects what an exchange or topic brings, and bind it."""
+        """Declare the queue of a subscription to an exchange or topic, and bind it."""
         scope = self._scope
         name = durable_name or asked.name or f"{_SUBSCRIPTION_NAME}{scope.settings.token()}"
         is_exclusive = not durable_name and _told(asked.is_exclusive, destination.kind is DestinationKind.EXCHANGE)
@@ -147,7 +147,7 @@ class Endpoints:
         scope.require(Operation.READ, "exchange", exchange.name)
         scope.require_topic(Operation.READ, exchange, destination.name)
         self._require_dead_letter_exchange(name, asked)
-        there = scope.vhost.queue_by_name.get(name)  # one of RabbitMQ's may be auto-delete
+        there = scope.vhost.queue_by_name.get(name)  # a queue created by RabbitMQ may be auto-delete
         queue = scope.vhost.declare_queue(
             name,
             is_durable=bool(durable_name),
@@ -163,13 +163,13 @@ class Endpoints:
         return queue
 
     def _leave_others(self, queue: Queue, wanted: Binding) -> None:
-        """A subscription that is renewed for another topic is for that alone, as with ActiveMQ."""
+        """Remove the bindings to other topics when a subscription is renewed for a new one, as with ActiveMQ."""
         for binding in list(self._scope.vhost.bindings.to(queue)):
             if binding is not wanted:
                 self._scope.vhost.bindings.remove(binding)
 
     def _require_dead_letter_exchange(self, name: str, asked: QueueHeaders) -> None:
-        """Naming an exchange for dead letters takes read on the queue and write on the exchange (R104)."""
+        """Require read on the queue and write on its dead letter exchange."""
         exchange = asked.arguments.get("x-dead-letter-exchange")
         there = self._scope.vhost.exchange_by_name.get(exchange) if isinstance(exchange, str) else None
         require_dead_letters(self._scope.host.permissions, name, asked.arguments, there)
@@ -180,12 +180,12 @@ def _told(said: bool | None, otherwise: bool) -> bool:
 
 
 def _short_hash(said: bytes) -> str:
-    """Return a name of bounded length; nobody gains by finding two that are the same."""
+    """Return a name of bounded length; a collision is no security problem."""
     return urlsafe_b64encode(md5(said, usedforsecurity=False).digest()).rstrip(b"=").decode()
 
 
 def _erlang_pair(first: str, second: str) -> bytes:
-    """Return two texts as Erlang writes a pair: so RabbitMQ's durable subscriptions are found by their names."""
+    """Format two texts as a pair in Erlang, because RabbitMQ derives names of durable subscriptions from it."""
     return b"\x83h\x02" + _erlang_string(first) + _erlang_string(second)
 
 

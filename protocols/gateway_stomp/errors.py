@@ -1,4 +1,4 @@
-"""What a client did wrong, or was refused, as an ERROR frame tells it: a few words in ``message``, the rest as body."""
+"""ERROR frames for violations and refusals: a few words in ``message``, the details in the body."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -17,8 +17,8 @@ from gateway.kernel.errors import (
     ResourceLocked,
 )
 
-#: The ``message`` for a refusal of the kernel: AMQP's reply, as RabbitMQ names it. The body begins with the same words
-#: in capital letters. Clients look for both.
+#: The ``message`` for a refusal of the kernel: the name of AMQP's reply code, as in RabbitMQ. The body begins with the
+#: same words in capital letters. Clients check both.
 MESSAGES: Final[Mapping[type[Refused], str]] = {
     AccessRefused: "access_refused",
     NotFound: "not_found",
@@ -30,15 +30,14 @@ MESSAGES: Final[Mapping[type[Refused], str]] = {
     InternalError: "internal_error",
 }
 
-#: The longest detail told, in characters: it may hold what the client sent, which may be long.
+#: The longest detail in characters: it may quote the client's input.
 _LONGEST_DETAIL: Final = 1000
 
 
 class StompError(ProtocolViolation):
-    """A rule of STOMP was broken; the connection ends with an ERROR of this ``message``, explained by ``detail``.
+    """A violation of STOMP. The connection ends with an ERROR of this ``message``, explained by ``detail``.
 
-    ``logged`` is what the log has of it in place of the detail, where that holds what the client sent and may be a
-    secret.
+    ``logged`` replaces the detail in the log if the detail quotes input that may be a secret.
     """
 
     def __init__(self, message: str, detail: str, logged: str | None = None) -> None:
@@ -48,7 +47,7 @@ class StompError(ProtocolViolation):
 
 
 def error_of(error: GatewayError) -> tuple[str, str]:
-    """Return the ``message`` header and the body of the ERROR frame that tells an error."""
+    """Return the ``message`` header and the body of the ERROR frame for an error."""
     detail = str(error)
     if isinstance(error, StompError):
         return error.message, detail[:_LONGEST_DETAIL]

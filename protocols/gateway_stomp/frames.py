@@ -10,24 +10,22 @@ if TYPE_CHECKING:
     from gateway_stomp.publishing import Target
 
 END: Final = b"\0\n"
-"""What ends a frame on its way out. Like RabbitMQ we send a newline behind, which some old clients wait for."""
+"""The end of a sent frame. A newline follows the NUL, as in RabbitMQ, because some old clients wait for it."""
 
 HEARTBEAT: Final = b"\n"
 
 NEVER_REPEATED: Final = frozenset({"receipt", "transaction", "correlation-id", "amqp-message-id"})
-"""Headers whose values clients use once, or seldom more. To remember what holds one costs a seventh of what its message
-does, and is for nothing."""
+"""Headers whose values seldom repeat. Caching a head with one costs a seventh of its message, without any benefit."""
 
 #: The verbs whose frames may have a body (1.2, "Body").
 _WITH_BODY: Final = frozenset({"SEND", "MESSAGE", "ERROR"})
 
 
 class Head:
-    """What comes before the body of a frame. Of repeated headers the first counts (1.2, "Repeated Header Entries").
+    """The verb and headers of a frame. The first of repeated headers counts (1.2, "Repeated Header Entries").
 
-    ``size`` is how many bytes it took on the wire, ``content_length`` is -1 where the frame does not tell it. Clients
-    repeat themselves, so one head serves many frames: ``header`` and ``target`` are what publishing made of the head of
-    a SEND, ``None`` before.
+    ``size`` is its length in bytes, ``content_length`` is -1 if it is not given. One head serves many equal frames:
+    ``header`` and ``target`` are set when the head of a SEND is first published, ``None`` before.
     """
 
     __slots__ = ("content_length", "header", "headers", "size", "target", "verb")
@@ -47,7 +45,7 @@ class Head:
 
 
 def encode(verb: str, headers: Iterable[tuple[str, str]], version: Version, body: bytes = b"") -> bytes:
-    """Return a frame as bytes. :class:`Version.V10` escapes nothing, so it is for CONNECTED too."""
+    """Encode a frame. :class:`Version.V10` escapes nothing, so it is used for CONNECTED as well."""
     lines = [verb, *(f"{version.escape(name)}:{version.escape(value)}" for name, value in headers)]
     if body:
         lines.append(f"content-length:{len(body)}")

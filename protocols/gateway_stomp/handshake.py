@@ -1,4 +1,4 @@
-"""From CONNECT to an open connection: which version, who the client is, where it enters (1.2, "Connecting")."""
+"""The handshake of a connection: version, authentication and virtual host (1.2, "Connecting")."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
@@ -21,7 +21,7 @@ from gateway_stomp.versions import Version, highest_common
 if TYPE_CHECKING:
     from gateway_stomp.connection import Connection
 
-#: What attempts to log in are counted by.
+#: The protocol name in the counts of login attempts.
 _PROTOCOL: Final = "stomp"
 
 PLAIN: Final = "PLAIN"
@@ -29,9 +29,9 @@ EXTERNAL: Final = "EXTERNAL"
 
 
 class Handshake:
-    """Takes one connection through its login. Authenticators may answer at once or later.
+    """Performs the login of one connection. Authenticators may answer at once or later.
 
-    It does not keep the connection, so that one that is lost leaves no cycle.
+    It keeps no reference to the connection, so that no reference cycle is left.
     """
 
     def __init__(self, access_of: Callable[[str], Access]) -> None:
@@ -48,17 +48,17 @@ class Handshake:
 
     @property
     def user_name(self) -> str:
-        """Who it is, empty before that is known."""
+        """The authenticated user's name, empty before the login."""
         return "" if self.principal is None else self.principal.name
 
     @property
     def client_id(self) -> str:
-        """What the client calls itself, empty for nothing."""
+        """The client's name in ActiveMQ's ``client-id``, empty if it gave none."""
         return self._headers.get("client-id", "")
 
     @property
     def permissions(self) -> Permissions:
-        """What the client may do now; asked for again when permissions changed. :raises AccessRefused: nothing."""
+        """The user's current permissions, read again after a change. :raises AccessRefused: when access was revoked."""
         vhost = self._vhost
         assert vhost is not None
         if self._permissions is None or self._permissions_version != vhost.version:
@@ -70,19 +70,19 @@ class Handshake:
         return self._permissions
 
     def connect(self, connection: "Connection", headers: Mapping[str, str]) -> None:
-        """Take a CONNECT: ask who this is. :raises StompError: when it cannot be answered as it stands."""
+        """Handle a CONNECT: start the authentication. :raises StompError: when the frame is invalid."""
         self.version = highest_common(headers.get("accept-version"))
         self.heartbeats = heartbeats(headers.get("heart-beat"))
         self._headers = {name: value for name, value in headers.items() if name != "passcode"}
         self._ask(connection, self._credentials(connection, headers))
 
     def connect_implicitly(self, connection: "Connection") -> None:
-        """Let a client in that sends something else first, as the default user."""
+        """Log in a client that starts without CONNECT, as the default user."""
         self._is_implicit = True
         self.connect(connection, {})
 
     def _credentials(self, connection: "Connection", headers: Mapping[str, str]) -> Credentials:
-        """Return who the client says it is: by name, else by its certificate, else by default."""
+        """Return the client's credentials: by name, otherwise by its certificate, otherwise the default user's."""
         settings = connection.settings
         certificate, host = connection.driver.certificate, connection.driver.peer_host
         login = headers.get("login")
@@ -96,14 +96,14 @@ class Handshake:
         return Credentials(PLAIN, login, passcode, certificate=certificate, peer_host=host)
 
     def _ask(self, connection: "Connection", claimed: Credentials) -> None:
-        """Ask who this is. That its virtual host does not exist is told only to a client that is known."""
+        """Start the authentication. Only a user that passes it learns that its virtual host does not exist."""
         name = self._vhost_name(connection.settings)
         connection.state = State.JUDGING
         self.mechanism = claimed.mechanism
         if claimed.mechanism == PLAIN and not (claimed.username and claimed.password):
             self._judged(
                 connection, None, claimed, name
-            )  # some directories take an empty password for nobody, and say yes
+            )  # some directories accept an empty password as an anonymous login
         else:
             settings = connection.settings
             is_there = name in settings.broker.vhost_by_name
@@ -111,7 +111,7 @@ class Handshake:
             access.authenticate(claimed, lambda principal: self._judged(connection, principal, claimed, name))
 
     def _vhost_name(self, settings: StompContext) -> str:
-        """Return the virtual host that is meant; clients of ActiveMQ name the machine they connect to."""
+        """Return the name of the virtual host; clients of ActiveMQ send the host name of the broker instead."""
         name = self._headers.get("host", settings.vhost)
         is_known = name in settings.broker.vhost_by_name
         return name if is_known or not settings.activemq else settings.vhost
@@ -119,13 +119,13 @@ class Handshake:
     def _judged(
         self, connection: "Connection", principal: Principal | None, claimed: Credentials, vhost_name: str
     ) -> None:
-        """Hear who it is, at once or later; the connection may be gone by then."""
+        """Continue after the authentication; the connection may be closed by then."""
         broker = connection.settings.broker
         if connection.state is not State.JUDGING:
             return
         try:
             if principal is None:
-                # the log has the name already, where it was refused
+                # the authenticator has logged the name already
                 raise StompError(
                     "Bad CONNECT", f"Access refused for user '{claimed.username[:200]}'\n", "access refused"
                 )
@@ -142,10 +142,11 @@ class Handshake:
         connection.go_on()
 
     def _admit(self, broker: Broker, principal: Principal, vhost_name: str) -> VirtualHost:
-        """Return the virtual host that a client is let into.
+        """Return the virtual host for an authenticated client.
 
-        :raises StompError: when it is not there, or nothing is allowed in it: both sound the same.
-        :raises NotAllowed: when there is no room for another connection.
+        :raises StompError: when it does not exist or the user has no access; the error is the same.
+
+        :raises NotAllowed: when a limit of connections is reached.
         """
         self.principal = principal
         try:

@@ -1,7 +1,7 @@
-"""The header of a message that came by STOMP: the lines of the SEND that are about the message, as it wrote them.
+"""Header of messages published by STOMP: the lines of the SEND that concern the message, unchanged.
 
-What it looks like in the store: header lines as STOMP 1.2 escapes them, each with its newline, and behind a NUL, which
-no line holds, the headers that the broker added since (:func:`gateway.kernel.messages.values.dumps`).
+The stored form is: header lines with the escapes of STOMP 1.2, each with its newline; then a NUL, which no line
+contains, and the headers that the broker added (:func:`gateway.kernel.messages.values.dumps`).
 """
 
 from collections.abc import Collection, Mapping
@@ -24,31 +24,33 @@ from gateway_stomp.translate import (
 from gateway_stomp.versions import Version
 
 MAX_SHARED: Final = 4096
-"""Headers kept for sharing; when so many have gathered, all are forgotten."""
+"""Cached headers; when there are more, all are dropped."""
 
 MAX_SHARED_BYTES: Final = 512
-"""Longer headers are not kept: what is long is seldom repeated."""
+"""Longer headers are not cached: long values seldom repeat."""
 
 _NUL: Final = b"\0"
 
-#: What holds one of these is not shared.
+#: A header with one of these is not cached.
 _UNIQUE: Final = NEVER_REPEATED - OF_FRAMES
 
-#: Headers that say more of a message than what AMQP's text properties or its headers table hold.
+#: Headers that are not part of AMQP's text properties or its headers table.
 _TELLING: Final = frozenset({"persistent", "priority", "expiration", "timestamp", "user-id", "reply-to"})
 
 
 class StompHeader(Header):
-    """A header with what MESSAGE frames ask of it.
+    """A header with the data that MESSAGE frames need.
 
-    ``lines`` are good for every version as they stand if ``is_plain``: nothing in them is escaped, nothing was added,
-    and no reply-to has to be rewritten. ``is_unique`` says that hardly another message has the same.
+    ``is_plain``: the ``lines`` are valid in every version, because nothing is escaped or added, and there is no
+    reply-to. ``is_unique``: hardly any other message has the same header.
     """
 
     __slots__ = ("is_plain", "is_unique", "lines")
 
     def __init__(self, raw: bytes, headers: Mapping[str, str]) -> None:
-        """Make a header of these bytes, whose lines say this. :raises PreconditionFailed: when a property is none."""
+        """Create a header of these bytes and their decoded lines. :raises PreconditionFailed: when a property is
+        invalid.
+        """
         if len(raw) > SURELY_SHORT:
             require_short(headers)
         lines, _, added = raw.partition(_NUL)
@@ -73,7 +75,7 @@ class StompHeader(Header):
 
 
 class StompHeaderFormat:
-    """Headers as this module lays them out. Owns the shared ones."""
+    """The codec of headers in this format. Owns the cached headers."""
 
     name: str = "stomp"
 
@@ -83,19 +85,19 @@ class StompHeaderFormat:
     def header(self, raw: bytes) -> StompHeader:
         """Return the header of these bytes.
 
-        :raises PreconditionFailed: for a priority, an expiration or another property that is none.
+        :raises PreconditionFailed: for an invalid priority, expiration or other property.
         """
         return self._shared.get(raw) or self._learn(raw, headers_in(raw.partition(_NUL)[0]))
 
     def properties(self, raw: bytes) -> Properties:
-        """Translate everything. :raises PreconditionFailed: as ``header``."""
+        """Translate all properties. :raises PreconditionFailed: as ``header``."""
         lines, _, added = raw.partition(_NUL)
         return properties_of(headers_in(lines), _added(added))
 
     def edited(
         self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
     ) -> bytes:
-        """Return the bytes that say the same, but for these headers and the expiration."""
+        """Return the bytes with these headers and the expiration replaced."""
         lines, _, added = raw.partition(_NUL)
         replaced = {*without, *headers} | ({"expiration"} if drops_expiration else set())
         said = {name: value for name, value in headers_in(lines).items() if name not in replaced}
@@ -106,7 +108,7 @@ class StompHeaderFormat:
     def sent(self, headers: Mapping[str, str]) -> StompHeader:
         """Return the header of a SEND with these headers.
 
-        :raises PreconditionFailed: for a property that is none, or that no AMQP client could read.
+        :raises PreconditionFailed: for an invalid property, or one that AMQP cannot encode.
         """
         lines = [f"{name}:{value}\n" for name, value in headers.items() if name not in OF_FRAMES]
         text = "".join(lines)
@@ -128,16 +130,16 @@ class StompHeaderFormat:
 
 
 STOMP: Final = StompHeaderFormat()
-"""The one format object of the process: every STOMP header is shared through it."""
+"""The one format object of the process: every STOMP header is cached in it."""
 
 
 def is_plain(text: str, count: int) -> bool:
-    """Whether there is nothing to escape in the lines of so many headers, as nearly always."""
+    """Return whether the lines of so many headers contain no escapes, which is the usual case."""
     return text.count(":") == count and text.count("\n") == count and "\\" not in text and "\r" not in text
 
 
 def written(headers: Mapping[str, str]) -> bytes:
-    """Return header lines, each with its newline."""
+    """Encode header lines, each with its newline."""
     text = "".join([f"{name}:{value}\n" for name, value in headers.items()])
     if is_plain(text, len(headers)):
         return text.encode()
@@ -146,7 +148,7 @@ def written(headers: Mapping[str, str]) -> bytes:
 
 
 def headers_in(lines: bytes) -> dict[str, str]:
-    """Return what header lines say."""
+    """Decode header lines."""
     unescape = Version.V12.unescape
     pairs = (line.partition(":") for line in lines.decode().split("\n")[:-1])
     return {unescape(name): unescape(value) for name, _, value in pairs}

@@ -1,4 +1,4 @@
-"""What both sides promise of how often they are heard (1.2, "Heart-beating")."""
+"""Negotiation of heart-beat intervals (1.2, "Heart-beating")."""
 
 import re
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ _PAIR: Final = re.compile(r" *([0-9]{1,9}) *, *([0-9]{1,9}) *")
 
 @dataclass(frozen=True, slots=True)
 class Heartbeats:
-    """Intervals in seconds, 0 for none: we ``send`` that often, and ``expect`` something that often.
+    """The intervals in seconds, 0 for none: one for sending heart-beats, and one for expecting them.
 
-    What a client can and what it wants is all met, in whole seconds of at least one, as with RabbitMQ.
+    The client's wishes are accepted, rounded to whole seconds of at least one, as with RabbitMQ.
     """
 
     send_s: int = 0
@@ -21,12 +21,12 @@ class Heartbeats:
 
     @property
     def written(self) -> str:
-        """The ``heart-beat`` of our CONNECTED, in milliseconds."""
+        """The ``heart-beat`` header of CONNECTED, in milliseconds."""
         return f"{self.send_s * 1000},{self.expect_s * 1000}"
 
 
 def heartbeats(asked: str | None) -> Heartbeats:
-    """Return what follows from the ``heart-beat`` of a CONNECT. :raises StompError: when it is not two numbers."""
+    """Return the intervals for the ``heart-beat`` of a CONNECT. :raises StompError: when it is not two numbers."""
     if asked is None:
         return Heartbeats()
     pair = _PAIR.fullmatch(asked)

@@ -1,4 +1,4 @@
-"""What the composition root gives to the STOMP side of the gateway."""
+"""Settings and dependencies shared by the connections of one STOMP listener."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,13 +11,12 @@ from gateway_stomp.encoder import Encoders
 
 @dataclass(frozen=True, slots=True)
 class StompContext:
-    """Settings of a listener. Sizes are in bytes, ``token`` makes names nobody else has.
+    """Settings and dependencies of a listener. Sizes are in bytes, ``token`` returns unique names.
 
-    ``access_of`` gives the access to one virtual host; ``login`` authenticates who names one that does not exist.
-    ``max_transaction_size`` is what all open transactions of a connection may hold together. ``default_user`` is who a
-    client is that names nobody, empty for none; ``implicit_connect`` lets it in without a CONNECT.
-    ``certificate_login`` lets clients in by their certificate alone. ``activemq`` accepts the habits of ActiveMQ's
-    clients.
+    ``access_of`` returns the access to one virtual host; ``login`` authenticates users of a virtual host that does not
+    exist. ``max_transaction_size`` limits all open transactions of a connection together. ``default_user`` applies to
+    clients without a name, empty for none; with ``implicit_connect`` it needs no CONNECT. ``certificate_login`` allows
+    a login by certificate alone. ``activemq`` enables the extensions of ActiveMQ's clients.
     """
 
     broker: Broker

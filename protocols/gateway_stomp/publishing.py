@@ -1,4 +1,4 @@
-"""Messages from the client: SEND in, and the RECEIPT when the message is safe (1.2, "SEND" and "RECEIPT")."""
+"""Publishing for one client: SEND, and the RECEIPT when the message is stored (1.2, "SEND" and "RECEIPT")."""
 
 from collections import deque
 from typing import Final
@@ -19,12 +19,12 @@ from gateway_stomp.replies import ReplyQueues
 from gateway_stomp.scope import Scope
 from gateway_stomp.translate import truth_of
 
-#: Targets kept per connection before they are forgotten: bounds what ever new destinations can hold.
+#: Cached targets per connection; when there are more, all are dropped. Bounds the memory for ever new destinations.
 _TARGETS_KEPT: Final = 1024
 
 
 class Target:
-    """Where a destination leads, worked out once. Good while ``version`` is the virtual host's."""
+    """The resolved target of a destination. Valid while ``version`` is the virtual host's."""
 
     __slots__ = ("exchange", "exchange_name", "routing_key", "tally", "version")
 
@@ -37,7 +37,7 @@ class Target:
 
 
 class Publishing:
-    """Publishes for one client. Owns what its destinations were found to mean, and the receipts it waits for."""
+    """Publishes for one client. Owns the cached targets and the outstanding receipts."""
 
     __slots__ = (
         "_answered",
@@ -66,16 +66,16 @@ class Publishing:
 
     @property
     def unanswered(self) -> int:
-        """How many publishes wait for their receipt."""
+        """The number of publishes that wait for their receipt."""
         return len(self._receipts)
 
     @property
     def confirmed(self) -> int:
-        """How many publishes had their receipt."""
+        """The number of publishes whose receipt was sent."""
         return self._confirmed
 
     def send(self, head: Head, body: bytes) -> Verdict:
-        """Publish what one SEND carries; return what became of it."""
+        """Publish the message of a SEND; return the verdict of its queues."""
         target = head.target
         if target is None or target.version != self._vhost.version:
             target = self._target(head)
@@ -93,14 +93,14 @@ class Publishing:
         return verdict
 
     def check(self, head: Head) -> None:
-        """Make sure that a SEND can be done. :raises GatewayError: when it cannot."""
+        """Check that a SEND is valid and allowed. :raises GatewayError: when it is not."""
         if head.target is None or head.target.version != self._vhost.version:
             self._target(head)
         if head.header is None:
             self.header(head)
 
     def header(self, head: Head) -> StompHeader:
-        """Return the header of the message that a SEND carries."""
+        """Return the message header of a SEND."""
         headers = head.headers
         if "message-id" in headers:
             raise StompError("Invalid header", "'message-id' is not allowed on 'SEND'.\n")
@@ -116,35 +116,35 @@ class Publishing:
     # Turns
 
     def end_turn(self) -> None:
-        """Let receipts go out that are due; called once after each turn in which something was published."""
+        """Send the receipts that are due; called once after each turn in which a message was published."""
         self._confirms.end_turn()
 
     def fail(self) -> None:
-        """Refuse every publish that waits for its receipt: the store gave up."""
+        """Refuse every publish that waits for its receipt, because the store has failed."""
         self._confirms.fail()
 
     def close(self) -> None:
-        """Answer nothing any more."""
+        """Stop sending receipts."""
         self._confirms.abandon()
         self._receipts.clear()
 
     def _answer(self, number: int, is_multiple: bool, is_accepted: bool) -> None:
-        """Write the receipts up to the ``number``-th publish; one that was refused gets none, as with RabbitMQ."""
+        """Write the receipts up to the ``number``-th publish; a refused one gets none, as with RabbitMQ."""
         count = number - self._answered if is_multiple else 1
         for _ in range(count):
             receipt = self._receipts.popleft()
             if is_accepted:
                 self._scope.receipt(receipt)
         self._answered = number
-        self._scope.outbox.defer_confirms()  # whoever waits to leave looks again
+        self._scope.outbox.defer_confirms()  # a pending DISCONNECT checks again whether receipts are due
         if is_accepted:
             self._confirmed += count
             self._vhost.traffic.confirmed += count
 
-    # What a head means
+    # Targets
 
     def _target(self, head: Head) -> Target:
-        """Work out where a SEND goes, and whether it may; heads that differ elsewhere share the target."""
+        """Return the target of a SEND after a permission check; heads with the same destination share it."""
         written = head.headers.get("destination")
         if written is None:
             raise StompError("Missing destination", "\"SEND\" must include a 'destination' header\n")

@@ -1,4 +1,4 @@
-"""What a client asks a queue to be, in the headers of a SEND or a SUBSCRIBE."""
+"""Queue settings in the headers of a SEND or SUBSCRIBE."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,8 @@ from typing import Final
 from gateway.kernel.messages.message import Arguments, Value
 from gateway_stomp.translate import truth_of, whole_number
 
-#: Arguments that are text, and those that are numbers. ``x-overflow`` is in RabbitMQ's documentation, not in its code.
+#: Arguments that are text, and those that are numbers. ``x-overflow`` is in RabbitMQ's documentation, but not in its
+#: code.
 TEXTS: Final = (
     "x-dead-letter-exchange",
     "x-dead-letter-routing-key",
@@ -31,7 +32,7 @@ BOOLEANS: Final = ("x-single-active-consumer",)
 
 @dataclass(frozen=True, slots=True)
 class QueueHeaders:
-    """What was asked for; ``None`` where nothing was said. ``name`` is empty unless the client chose one."""
+    """The requested settings; ``None`` for those not given. ``name`` is empty unless the client chose one."""
 
     is_durable: bool | None
     is_auto_delete: bool | None
@@ -41,9 +42,9 @@ class QueueHeaders:
 
 
 def queue_headers(headers: Mapping[str, str], *, of_send: bool) -> QueueHeaders:
-    """Read what is asked of a queue. ``persistent`` of a SEND speaks of the message, of a SUBSCRIBE of the queue.
+    """Parse the queue settings. ``persistent`` concerns the message in a SEND and the queue in a SUBSCRIBE.
 
-    :raises PreconditionFailed: for what should be a number, or true or false, and is neither.
+    :raises PreconditionFailed: when a value is not a number, or neither true nor false, as its header requires.
     """
     is_durable = truth_of(headers, "durable")
     if is_durable is None and not of_send:

@@ -1,4 +1,4 @@
-"""Temporary queues: places of a connection's own that replies come to, under ids the client chooses."""
+"""Temporary queues: exclusive queues for replies, under ids that the client chooses."""
 
 from typing import Final, Protocol
 
@@ -8,11 +8,11 @@ from gateway_stomp.endpoints import Endpoints
 from gateway_stomp.scope import Scope
 
 PREFIX: Final = f"{DestinationKind.TEMP_QUEUE.value}/"
-"""What the ids of subscriptions to temporary queues begin with; a client cannot subscribe by such an id itself."""
+"""Prefix of the ids of subscriptions to temporary queues; a client's own ids must not begin with it."""
 
 
 class ReplySubscriber(Protocol):
-    """Who consumes what comes back."""
+    """The consumer of replies."""
 
     def receive_replies(self, id: str, queue: Queue) -> None:
         """Consume from a queue under this id, without acknowledgements."""
@@ -31,9 +31,9 @@ class ReplyQueues:
         self._name_by_id: dict[str, str] = {}
 
     def address(self, reply_to: str) -> str:
-        """Return the reply-to that the message carries: for a temporary queue, made now if need be, its real name.
+        """Return the reply-to of the message. A temporary queue is declared if necessary and replaced by its real name.
 
-        :raises StompError: for a destination that is none.
+        :raises StompError: when the destination is invalid.
         """
         if not reply_to.startswith("/"):
             return reply_to

@@ -1,4 +1,4 @@
-"""What the parts of one connection share once it is in its virtual host."""
+"""Dependencies shared by the parts of one connection with an open virtual host."""
 
 from typing import Protocol
 
@@ -16,35 +16,35 @@ from gateway_stomp.versions import Version
 
 
 class Host(Protocol):
-    """The connection, as its parts see it. It owns the exclusive queues."""
+    """The connection, as its parts use it. It owns the exclusive queues."""
 
     @property
     def permissions(self) -> Permissions:
-        """What the client may do now. :raises AccessRefused: when it may do nothing here any more."""
+        """The user's current permissions. :raises AccessRefused: when access to the virtual host was revoked."""
         ...
 
     @property
     def principal(self) -> Principal:
-        """Who it is."""
+        """The authenticated user."""
         ...
 
     def publishing(self) -> None:
-        """The client publishes: it is held back from now on when publishers are."""
+        """Report the client's first publish: alarms and flow control apply from now on."""
         ...
 
     def awaits_turn(self) -> None:
-        """Something was published in this turn whose receipt is due at its end."""
+        """Schedule ``end_turn``: receipts of this turn's publishes are due at its end."""
         ...
 
     def withdraw(self, subscription: str, reason: str) -> None:
-        """A subscription ended because its queue is gone."""
+        """Report a subscription whose queue was deleted."""
         ...
 
 
 class Scope:
-    """One connection's place: who, where, in which version. ``session`` is its name in message-ids.
+    """The context of one connection: its virtual host, user and version. ``session`` is its name in message-ids.
 
-    ``client_id`` is what a client of ActiveMQ calls itself, empty for others.
+    ``client_id`` is the name of a client of ActiveMQ, empty for others.
     """
 
     __slots__ = (
@@ -83,20 +83,20 @@ class Scope:
         self.channel_counters = Tallies()
 
     def destination(self, written: str) -> Destination:
-        """Return the place a client means. :raises StompError: when it means none."""
+        """Parse a destination. :raises StompError: when it is invalid."""
         destination = parse(written, self.settings.topic_exchange)
         return with_wildcards(destination) if self.settings.activemq else destination
 
     def require(self, operation: Operation, kind: str, name: str) -> None:
-        """Insist on a permission; ``kind`` is ``exchange`` or ``queue``. :raises AccessRefused: if it is missing."""
+        """Require a permission; ``kind`` is ``exchange`` or ``queue``. :raises AccessRefused: if it is missing."""
         self.host.permissions.require(operation, kind, name)
 
     def require_topic(self, operation: Operation, exchange: Exchange, routing_key: str) -> None:
-        """Insist that a routing key may be used, where the exchange is one of topics."""
+        """Require the topic permission for a routing key, if the exchange is a topic exchange."""
         if exchange.type_name == "topic":
             variables = {"client_id": self.client_id} if self.client_id else {}
             self.host.permissions.require_topic(operation, exchange.name, routing_key, variables)
 
     def receipt(self, receipt: str) -> None:
-        """Tell the client that a frame was taken, and everything before it (1.2, "RECEIPT")."""
+        """Send the receipt of a frame, which confirms everything before it, too (1.2, "RECEIPT")."""
         self.outbox.write(f"RECEIPT\nreceipt-id:{self.version.escape(receipt)}\n\n".encode() + END)

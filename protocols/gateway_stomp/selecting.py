@@ -1,4 +1,4 @@
-"""The ``selector`` of a SUBSCRIBE, as clients of ActiveMQ use it: which messages a subscription wants."""
+"""The ``selector`` header of a SUBSCRIBE, as clients of ActiveMQ use it: a filter of a subscription's messages."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from gateway_stomp.listener_context import StompContext
 
 
 class HeaderSelector:
-    """Asks a selector. STOMP's headers are text, so text is compared with numbers as the number it spells."""
+    """Evaluates a selector. STOMP's headers are text, so for a comparison with a number the text is converted."""
 
     __slots__ = ("_selector",)
 
@@ -18,12 +18,12 @@ class HeaderSelector:
         self._selector = selector
 
     def wants(self, message: Message, deliveries: int, is_redelivered: bool) -> bool:
-        """Whether the selector matches."""
+        """Return whether the selector matches."""
         return self._selector.matches(message.properties, deliveries + 1, is_redelivered)
 
 
 def selection_for(headers: Mapping[str, str], settings: StompContext) -> Selection | None:
-    """Return what a subscription selects; ``None`` for everything. :raises StompError: when the selector is none."""
+    """Return the filter of a subscription, ``None`` without one. :raises StompError: when the selector is invalid."""
     text = headers.get("selector", "")
     if not settings.activemq or not text.strip():
         return None

@@ -1,4 +1,4 @@
-"""The only contact of STOMP with Twisted: moves bytes between a transport and a connection, decides nothing."""
+"""The Twisted protocol of STOMP: connects ``PeerProtocol`` with ``Connection``."""
 
 from dataclasses import replace
 from typing import Final
@@ -20,7 +20,7 @@ _log: Final = StructuredLog("stomp")
 
 
 class StompServer(PeerProtocol):
-    """One connection's transport and clockwork."""
+    """The transport and timers of one STOMP connection."""
 
     protocol_name = "STOMP"
 
@@ -30,15 +30,16 @@ class StompServer(PeerProtocol):
 
     @property
     def connection(self) -> Connection:
-        """The machine while the peer is there. Only ``io`` refers to it, so that a lost connection leaves no cycle."""
+        """The machine while the connection is open. Only ``io`` refers to it, so that no reference cycle is left."""
         machine = self.io.machine
         assert isinstance(machine, Connection)
         return machine
 
     def on_tick(self) -> None:
-        """Mind deliveries that nobody acknowledges, and heart-beats (1.2, "Heart-beating").
+        """Check acknowledgement timeouts and heart-beats (1.2, "Heart-beating").
 
-        One goes out after half an interval of quiet; a client is given up after two intervals of silence.
+        A heart-beat is sent after half an interval without output; a client is dropped after two intervals without
+        input.
         """
         connection = self.connection
         connection.mind_consumers()
@@ -49,17 +50,17 @@ class StompServer(PeerProtocol):
             self.send_ahead(HEARTBEAT)
 
     def probe(self) -> None:
-        """Send a heart-beat, an end of line between two frames."""
+        """Send a heart-beat: an end of line between two frames."""
         if self.connection.conversation is not None:
             self.send_ahead(HEARTBEAT)
 
     def channels(self) -> list[ChannelInfo]:
-        """Tell what a listing shows in place of channels; a list that takes several turns may ask after the end."""
+        """Return the only channel for listings; a listing that takes several turns may call this after the end."""
         machine = self.io.machine
         return machine.channel_infos() if isinstance(machine, Connection) else []
 
     def info(self) -> ConnectionInfo:
-        """Tell what a listing shows of it."""
+        """Return the connection for listings."""
         machine = self.io.machine
         if not isinstance(machine, Connection):
             return super().info()
@@ -81,7 +82,7 @@ class StompServer(PeerProtocol):
 
 
 class StompFactory(Factory):
-    """Makes the server side of each connection of a listener. ``settings`` hold for connections to come."""
+    """Creates the server side of each connection of a listener. ``settings`` apply to new connections."""
 
     noisy = False
 

@@ -1,4 +1,4 @@
-"""ACK and NACK: which deliveries they mean, and what becomes of those (1.2)."""
+"""ACK and NACK: lookup of the deliveries, and their settlement (1.2)."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -12,15 +12,15 @@ from gateway_stomp.subscription import AckMode, Subscription
 from gateway_stomp.translate import truth_of
 from gateway_stomp.versions import Version
 
-#: Between the parts of a message-id, as with RabbitMQ: the subscription's tag, the session, a number.
+#: Separates the parts of a message-id, as with RabbitMQ: the subscription's tag, the session, a number.
 _SEPARATOR: Final = "@@"
 
-#: The digits of the largest number a message-id can hold.
+#: Digits of the largest number in a message-id.
 _MOST_DIGITS: Final = 18
 
 
 class Settling:
-    """Settles what the subscriptions of one connection brought."""
+    """Settles the deliveries of one connection's subscriptions."""
 
     __slots__ = ("_scope", "_subscribing")
 
@@ -29,7 +29,7 @@ class Settling:
         self._subscribing = subscribing
 
     def accept(self, headers: Mapping[str, str]) -> None:
-        """Take an ACK outside of transactions, one delivery at a time where that is the mode.
+        """Handle an ACK outside of transactions; in mode ``client-individual`` one delivery, without a list.
 
         :raises StompError: as ``take``.
         """
@@ -47,15 +47,15 @@ class Settling:
         self._subscribing.tidy(subscription)
 
     def settle(self, verb: str, headers: Mapping[str, str]) -> None:
-        """Take a NACK outside of transactions. :raises StompError: as ``take``."""
+        """Handle a NACK outside of transactions. :raises StompError: as ``take``."""
         deliveries, outcome = self.take(verb, headers)
         settle_all(deliveries, outcome)
 
     def take(self, verb: str, headers: Mapping[str, str]) -> tuple[list[Delivery], DeliveryOutcome]:
-        """Take out the deliveries an ACK or NACK means, for somebody to settle them.
+        """Remove and return the deliveries of an ACK or NACK; the caller settles them.
 
-        In mode ``client`` these are all that the subscription brought up to the one named. :raises StompError: when the
-        message is not one that waits to be settled.
+        In mode ``client`` these are all deliveries of the subscription up to the given one. :raises StompError: when
+        the delivery is not outstanding.
         """
         subscription, number = self._meant(verb, headers)
         outcome = DeliveryOutcome.ACCEPTED if verb == "ACK" else self._refusal(headers)
@@ -64,7 +64,7 @@ class Settling:
         return deliveries, outcome
 
     def restore(self, deliveries: list[Delivery]) -> None:
-        """Take back what was taken out: its transaction was aborted."""
+        """Restore deliveries that were removed by ``take``: their transaction was aborted."""
         by_subscription: dict[Subscription, list[Delivery]] = {}
         for delivery in deliveries:
             assert delivery.consumer is not None
@@ -88,10 +88,9 @@ class Settling:
         return DeliveryOutcome.REQUEUED if is_requeued else DeliveryOutcome.REJECTED
 
     def _meant(self, verb: str, headers: Mapping[str, str]) -> tuple[Subscription, int]:
-        """Return the subscription and the number of the delivery that is meant.
+        """Return the subscription and the number of the delivery.
 
-        The message-id alone says both; the ``subscription`` header of 1.1 adds nothing, and as with RabbitMQ is not
-        asked for.
+        The message-id contains both. The ``subscription`` header of 1.1 is redundant, and optional as with RabbitMQ.
         """
         name = "id" if self._scope.version is Version.V12 else "message-id"
         value = headers.get(name)

@@ -1,4 +1,4 @@
-"""How far a connection got."""
+"""The states of a STOMP connection."""
 
 from enum import Enum, auto
 
@@ -6,17 +6,17 @@ from gateway.net.machine import Phase
 
 
 class State(Enum):
-    """The states of a connection, in the order of its life."""
+    """The states of a connection, in order."""
 
-    GREETING = auto()  # CONNECT or STOMP has to come first (1.2, "Connecting")
-    JUDGING = auto()  # somebody is asked who this is; what comes meanwhile waits
+    GREETING = auto()  # CONNECT or STOMP must come first (1.2, "Connecting")
+    JUDGING = auto()  # the authentication is under way; input waits
     OPEN = auto()
-    LEAVING = auto()  # DISCONNECT came; the receipts of what was sent before go out first
+    LEAVING = auto()  # DISCONNECT was received; earlier receipts are sent first
     CLOSED = auto()
 
     @property
     def phase(self) -> Phase:
-        """The state as the clockwork sees it."""
+        """The phase, on which time limits depend."""
         if self is State.OPEN:
             return Phase.OPEN
         return Phase.ENTERING if self in (State.GREETING, State.JUDGING) else Phase.LEAVING

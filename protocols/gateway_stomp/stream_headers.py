@@ -1,4 +1,4 @@
-"""What a client asks of a stream in the headers of a SUBSCRIBE, as the kernel's consumers are told it."""
+"""Stream arguments in the headers of a SUBSCRIBE, as the kernel's consumer arguments."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from gateway.kernel.messages.message import Arguments, Value
 from gateway_stomp.translate import LATEST_S, truth_of, whole_number
 
 OFFSET: Final = "x-stream-offset"
-"""In a SUBSCRIBE, where to begin; in a MESSAGE, where in the stream it is."""
+"""In a SUBSCRIBE, the start position; in a MESSAGE, its offset in the stream."""
 
 _FILTER: Final = "x-stream-filter"
 _UNFILTERED: Final = "x-stream-match-unfiltered"
@@ -16,11 +16,11 @@ _CONSUMER: Final = "x-stream-consumer"
 
 
 def stream_arguments(headers: Mapping[str, str]) -> Arguments:
-    """Return what is asked of a stream; empty where nothing is.
+    """Return the stream arguments of a SUBSCRIBE; empty if there are none.
 
-    An offset is written ``first``, ``last``, ``next``, ``offset=5``, ``timestamp=`` and seconds, or as an age, ``5m``.
+    An offset is ``first``, ``last``, ``next``, ``offset=5``, ``timestamp=`` and seconds, or an age such as ``5m``.
 
-    :raises PreconditionFailed: for what should be a number and is none.
+    :raises PreconditionFailed: when a value is not a number, as its header requires.
     """
     arguments: dict[str, Value] = {}
     if OFFSET in headers:

@@ -22,15 +22,15 @@ from gateway_stomp.versions import Version
 
 _LARGEST_PREFETCH: Final = 65_535
 
-#: Bytes in the id of a subscription: with its prefix it is a consumer's tag, a short string of AMQP.
+#: The longest id of a subscription in bytes: with its prefix it is a consumer tag, a short string of AMQP.
 _LONGEST_ID: Final = 253
 
 
 class Subscribing:
-    """Owns the subscriptions of one connection, by tag, and what of those that ended is still unsettled.
+    """Owns the subscriptions of one connection, by tag, and those that ended with unsettled deliveries.
 
-    The consumers of those that have not ended are here, by tag too.
-    A tag is ``T_`` and the id, or ``Q_`` and the destination where a client of 1.0 names no id.
+    The consumers of open subscriptions are here, by tag too. A tag is ``T_`` and the id, or ``Q_`` and the destination
+    if a client of 1.0 gives no id.
     """
 
     __slots__ = (
@@ -62,16 +62,16 @@ class Subscribing:
 
     @property
     def unsettled(self) -> int:
-        """How many deliveries wait to be settled."""
+        """The number of unsettled deliveries."""
         ledgers = (subscription.ledger for subscription in self._all())
         return sum(map(len, ledgers))
 
-    # Subscriptions begin and end
+    # Start and end of subscriptions
 
     def subscribe(self, headers: Mapping[str, str]) -> Queue:
         """Start a subscription; return its queue. Deliveries begin with the queue's next ``dispatch``.
 
-        :raises StompError: when its id is missing, is taken or cannot be a client's, or a header makes no sense.
+        :raises StompError: when its id is missing, in use or reserved, or a header is invalid.
         """
         written = headers.get("destination")
         if written is None:
@@ -86,8 +86,8 @@ class Subscribing:
         selection = selection_for(headers, self._scope.settings)
         name = self._endpoints.durable_name(destination, headers)
         queue = self._endpoints.queue_to_consume(destination, headers, name)
-        # Others may want what is left in a queue. What is left in a topic's own queue nobody would ever take, and of a
-        # stream everybody has all there is.
+        # A selector on a shared queue leaves other messages to other consumers. On a topic's own queue they would never
+        # be consumed; in a stream they stay for every consumer anyway.
         own, shared = (None, selection) if destination.is_queue and not isinstance(queue, Stream) else (selection, None)
         subscription = Subscription(self._scope, id, tag, destination, mode, self._ledger(tag), own)
         self._consume(subscription, queue, credit, _arguments(headers, queue), shared)
@@ -100,7 +100,7 @@ class Subscribing:
         queue.dispatch()
 
     def unsubscribe(self, headers: Mapping[str, str]) -> None:
-        """End a subscription; what it brought may still be acknowledged. :raises StompError: when there is none."""
+        """End a subscription; its deliveries may still be acknowledged. :raises StompError: when there is none."""
         _, tag = self._named("UNSUBSCRIBE", headers)
         subscription = self._subscription_by_tag.pop(tag, None)
         if subscription is None:
@@ -114,16 +114,16 @@ class Subscribing:
             self._end(subscription)
 
     def withdrawn(self, tag: str) -> str | None:
-        """Forget a subscription whose queue is gone; return its id, ``None`` when it had ended already."""
+        """Remove a subscription whose queue was deleted; return its id, ``None`` if it had ended already."""
         subscription = self._subscription_by_tag.pop(tag, None)
         if subscription is None:
             return None
         del self._consumer_by_tag[tag]
-        self._left[tag] = subscription  # what it holds has still to be settled
+        self._left[tag] = subscription  # its deliveries still have to be settled
         return subscription.id
 
     def close(self) -> None:
-        """End: consumers stop, and what is not settled goes back to its place."""
+        """Cancel all consumers, and requeue unsettled deliveries at their old positions."""
         subscriptions = list(self._subscription_by_tag.values())
         consumers = self.consumers
         everything = list(self._all())
@@ -138,11 +138,11 @@ class Subscribing:
             self._leave(subscription)
 
     def resume(self) -> None:
-        """Serve the subscriptions that waited because the way to the client was full."""
+        """Resume the subscriptions that waited while the outbox was full."""
         self._resumption.serve([consumer for consumer in self.consumers if consumer.is_waiting])
 
     def exhausted_ms(self, now_s: float, default_ms: int) -> int | None:
-        """Return the time limit that an unsettled delivery has used up; ``None`` while there is none."""
+        """Return the acknowledgement timeout that a delivery has exceeded; ``None`` if none has."""
         limits = (each.ack_timeout.exhausted(each.ledger, now_s, default_ms) for each in self._all())
         return next((limit_ms for limit_ms in limits if limit_ms is not None), None)
 
@@ -177,7 +177,7 @@ class Subscribing:
         self._consumer_by_tag[subscription.tag] = consumer
 
     def _end(self, subscription: Subscription) -> None:
-        """Stop a consumer; keep the subscription for as long as it holds something."""
+        """Cancel a consumer; keep the subscription while it has unsettled deliveries."""
         self._last_tag = max(self._last_tag, subscription.ledger.last_tag)
         subscription.queue.cancel(self._consumer_by_tag.pop(subscription.tag))
         if len(subscription.ledger):
@@ -187,17 +187,17 @@ class Subscribing:
     def _leave(self, subscription: Subscription) -> None:
         queue = subscription.queue
         self._scope.vhost.delete_queue_if_done(queue)
-        queue.dispatch()  # another may have taken its place
+        queue.dispatch()  # another consumer may be active now
 
     def _ledger(self, tag: str) -> Ledger:
-        """Return the ledger for a tag. Numbers go on, so that no message-id comes twice."""
+        """Return the ledger of a tag. Numbers continue, so that message-ids are unique."""
         left = self._left.get(tag)
         return left.ledger if left is not None else Ledger(self._last_tag)
 
     def _forget_absent(self, headers: Mapping[str, str], tag: str) -> None:
-        """Delete a durable subscription of ActiveMQ's that nobody consumes from, which UNSUBSCRIBE may name.
+        """Delete a durable subscription of ActiveMQ without a consumer, which UNSUBSCRIBE may name.
 
-        :raises StompError: when it names nothing.
+        :raises StompError: when there is no such subscription.
         """
         written = headers.get("destination")
         if written is not None and self._scope.settings.activemq:
@@ -211,7 +211,7 @@ class Subscribing:
         raise StompError("No subscription found", detail)
 
     def _named(self, verb: str, headers: Mapping[str, str]) -> tuple[str, str]:
-        """Return the id a client gave, empty for none, and the tag that follows."""
+        """Return the id given by the client, empty for none, and the tag."""
         id = headers.get("id")
         if id is not None:
             if id.startswith(REPLY_PREFIX):
@@ -229,19 +229,19 @@ class Subscribing:
     def _all(self) -> list[Subscription]:
         return [*self._subscription_by_tag.values(), *self._left.values()]
 
-    # What deliveries are found by
+    # Used by settlements
 
     def named(self, tag: str) -> Subscription | None:
-        """Return the subscription of this tag, or the one that ended and still holds something."""
+        """Return the subscription of this tag, or the ended one that has unsettled deliveries."""
         return self._subscription_by_tag.get(tag) or self._left.get(tag)
 
     def tidy(self, subscription: Subscription) -> None:
-        """Forget a subscription that ended, once it holds nothing any more."""
+        """Remove an ended subscription without unsettled deliveries."""
         if not len(subscription.ledger) and self._left.get(subscription.tag) is subscription:
             del self._left[subscription.tag]
 
     def restore(self, subscription: Subscription, deliveries: list[Delivery]) -> None:
-        """Give deliveries back that were taken out; the subscription may have ended, or been followed by another."""
+        """Restore deliveries that were removed; the subscription may have ended, or another may have its tag."""
         current = self._subscription_by_tag.get(subscription.tag)
         if current is None:
             current = self._left.setdefault(subscription.tag, subscription)
@@ -257,7 +257,7 @@ def _ack_mode(said: str) -> AckMode:
 
 
 def _prefetch(headers: Mapping[str, str], is_activemq: bool) -> int:
-    """Return how many deliveries may wait for the client's ACK; 0 is any number."""
+    """Return the number of deliveries that may be unacknowledged; 0 is unlimited."""
     name = "prefetch-count"
     if name not in headers and is_activemq:
         name = "activemq.prefetchSize"
@@ -270,7 +270,7 @@ def _prefetch(headers: Mapping[str, str], is_activemq: bool) -> int:
 
 
 def _arguments(headers: Mapping[str, str], queue: Queue) -> Arguments:
-    """Return what the kernel is told of the consumer; in a stream none comes before another."""
+    """Return the consumer arguments for the kernel; streams have no consumer priorities."""
     arguments = stream_arguments(headers)
     if "x-priority" not in headers or isinstance(queue, Stream):
         return arguments

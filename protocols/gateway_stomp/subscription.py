@@ -1,4 +1,4 @@
-"""One subscription: a consumer of one queue, and the MESSAGE frames it brings."""
+"""One subscription: a consumer of one queue, and its MESSAGE frames."""
 
 from enum import Enum
 from typing import TYPE_CHECKING, Final
@@ -19,26 +19,25 @@ if TYPE_CHECKING:
     from gateway.kernel.messages.queued_message import QueuedMessage
     from gateway.kernel.queueing.queue import Queue
 
-#: Beginnings of frames kept per subscription; when there are more, all are forgotten.
+#: Beginnings of frames cached per subscription; when there are more, all are dropped.
 _KEPT: Final = 256
 
 
 class AckMode(Enum):
-    """How deliveries of a subscription are settled (1.2, "SUBSCRIBE ack Header")."""
+    """The acknowledgement mode of a subscription (1.2, "SUBSCRIBE ack Header")."""
 
-    AUTO = "auto"  # by sending them
-    CLIENT = "client"  # by an ACK, with all before it
-    INDIVIDUAL = "client-individual"  # by an ACK each
+    AUTO = "auto"  # settled when sent
+    CLIENT = "client"  # settled by an ACK, with all earlier ones
+    INDIVIDUAL = "client-individual"  # settled by an ACK each
 
 
 class Subscription(Subscriber):
-    """What one SUBSCRIBE asked for. ``tag`` is its name in message-ids.
+    """The subscription created by one SUBSCRIBE. ``tag`` is its name in message-ids.
 
-    Owns the ``ledger`` of what its client has not settled yet. ``is_forgettable`` says that it is durable, so an
-    UNSUBSCRIBE may ask for its end. ``queue`` is where it consumes, ``counters`` where its settlements are counted,
-    ``is_of_stream`` says that messages are told their offsets: they are set once, by who made it. Its consumer is not
-    kept here: the two would keep each other. A ``selection`` is for a queue of its own: what it does not want is
-    consumed unseen.
+    Owns the ``ledger`` of unsettled deliveries. ``is_forgettable``: the subscription is durable and may be deleted by
+    an UNSUBSCRIBE. ``queue``, ``counters`` (of settlements) and ``is_of_stream`` (messages carry their offsets) are set
+    once by the creator. The consumer is not kept here, which would be a reference cycle. A ``selection`` is only used
+    on a queue of its own: messages that do not match are consumed without delivery.
     """
 
     __slots__ = (
@@ -89,11 +88,11 @@ class Subscription(Subscriber):
 
     @property
     def origin(self) -> Origin:
-        """Where it is: for listings."""
+        """The connection and channel, for listings."""
         return self._scope.origin
 
     def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage | None") -> None:
-        """Write a MESSAGE into the outbox, which closes to further deliveries when it is full."""
+        """Write a MESSAGE to the outbox, which rejects further deliveries when it is full."""
         if self._selection is not None:
             deliveries = 0 if entry is None else entry.deliveries
             if not self._selection.wants(message, deliveries, redelivered):
@@ -131,19 +130,19 @@ class Subscription(Subscriber):
             vhost.tracing.delivered(message, consumer.queue, redelivered, self._scope.origin, position)
 
     def cancelled(self, consumer: Consumer) -> None:
-        """The queue is gone, and the subscription with it."""
+        """Report that the queue was deleted, and with it the subscription."""
         what = f"id='{self.id}'" if self.tag.startswith("T_") else f"destination='{self.tag[2:]}'"
         reason = f'The server has canceled a subscription.\nNo more messages will be delivered for "{what}".\n'
         self._scope.host.withdraw(self.tag, reason)
 
     def _pass_over(self, consumer: Consumer, entry: "QueuedMessage | None") -> None:
-        """Let go of a message of the subscription's own queue that it does not want."""
+        """Settle a message of the subscription's own queue that does not match the selection."""
         if entry is not None:
             consumer.queue.accept(entry)
             consumer.settled()
 
     def _with_offset(self, message: Message, offset: int) -> bytes:
-        """Return the rest of the frame of a stream's message; an offset that its publisher wrote gives way."""
+        """Return the rest of the frame of a stream's message; its offset replaces one sent by the publisher."""
         if OFFSET in message.headers:
             header = message.header.edited({}, without=(OFFSET,))
             message = Message(message.exchange, message.routing_key, header, message.body)
@@ -158,5 +157,5 @@ class Subscription(Subscriber):
         return beginning
 
     def _message_ids(self) -> bytes:
-        """Return what all its message-ids begin with."""
+        """Return the common beginning of all its message-ids."""
         return self._scope.version.escape(f"{self.tag}@@{self._scope.session}@@").encode()

@@ -1,7 +1,7 @@
-"""Transactions: SENDs and settlements that are held until COMMIT, and are then done in one turn or not at all.
+"""Transactions: SENDs and settlements that are held until COMMIT, and are then performed in one turn or not at all.
 
-RabbitMQ does them one after the other, whatever happens in between. Here a commit first makes sure that everything in
-it can be done; what is done in one turn is one step of the store (1.2, "BEGIN" to "ABORT").
+RabbitMQ performs them one after the other and does not undo the first ones after an error. Here a commit first checks
+all of them; one turn is one step of the store (1.2, "BEGIN" to "ABORT").
 """
 
 from collections.abc import Mapping
@@ -16,14 +16,14 @@ from gateway_stomp.listener_context import StompContext
 from gateway_stomp.publishing import Publishing
 from gateway_stomp.settling import Settling
 
-#: About what an action takes besides the bytes of its head and body.
+#: Approximate size of an action besides the bytes of its head and body.
 _ACTION_SIZE: Final = 256
 
 
 class Transaction:
-    """What one transaction holds, in order: a head and its body, or deliveries and what becomes of them.
+    """The actions of one transaction in order: a head and its body, or deliveries and their outcome.
 
-    ``size`` is about how many bytes of memory its messages take.
+    ``size`` is the approximate memory of its messages in bytes.
     """
 
     __slots__ = ("actions", "size")
@@ -34,19 +34,19 @@ class Transaction:
 
     @property
     def sends(self) -> list[Head]:
-        """The heads of the SENDs it holds."""
+        """The heads of the held SENDs."""
         return [first for first, _ in self.actions if isinstance(first, Head)]
 
     @property
     def deliveries(self) -> list[Delivery]:
-        """The deliveries whose settlement it holds."""
+        """The deliveries whose settlement is held."""
         return [delivery for first, _ in self.actions if not isinstance(first, Head) for delivery in first]
 
 
 class Transactions:
-    """Owns the open transactions of one connection, by the name its client gave them.
+    """Owns the open transactions of one connection, by the client's names.
 
-    ``_size`` is about how many bytes of memory the messages of all of them take.
+    ``_size`` is the approximate memory of all their messages in bytes.
     """
 
     __slots__ = ("_by_name", "_publishing", "_settings", "_settling", "_size")
@@ -60,15 +60,15 @@ class Transactions:
 
     @property
     def held(self) -> tuple[int, int]:
-        """How many messages and how many settlements wait for a commit."""
+        """The number of messages and of settlements that wait for a commit."""
         messages = sum(len(transaction.sends) for transaction in self._by_name.values())
         return messages, sum(len(transaction.deliveries) for transaction in self._by_name.values())
 
     def begin(self, headers: Mapping[str, str]) -> None:
-        """Start a transaction. :raises StompError: when it has no name, was begun already, or is one too many."""
+        """Start a transaction. :raises StompError: when its name is missing or in use, or the limit is reached."""
         name = _named("BEGIN", headers)
         if name in self._by_name:
-            raise StompError("Bad transaction", f'Transaction "{name[:200]}" was begun already\n')
+            raise StompError("Bad transaction", f'Transaction "{name[:200]}" has already begun\n')
         limit = self._settings.max_transactions
         if len(self._by_name) >= limit:
             detail = f"Too many concurrent transactions (limit {limit})"
@@ -76,7 +76,7 @@ class Transactions:
         self._by_name[name] = Transaction()
 
     def send(self, name: str, head: Head, body: bytes) -> None:
-        """Hold a SEND. :raises GatewayError: when it could not be done, or there is no such transaction."""
+        """Hold a SEND. :raises GatewayError: when it is invalid, or there is no such transaction."""
         transaction = self._extendable(name)
         size = len(body) + head.size + _ACTION_SIZE
         limit = self._settings.max_transaction_size
@@ -88,14 +88,14 @@ class Transactions:
         self._size += size
 
     def settle(self, name: str, verb: str, headers: Mapping[str, str]) -> None:
-        """Hold an ACK or NACK. :raises StompError: when it could not be done, or there is no such transaction."""
+        """Hold an ACK or NACK. :raises StompError: when it is invalid, or there is no such transaction."""
         transaction = self._extendable(name)
         transaction.actions.append(self._settling.take(verb, headers))
 
     def commit(self, headers: Mapping[str, str]) -> bool:
-        """Do everything that was held, in order; return whether every message was taken.
+        """Perform the held actions in order; return whether every message was accepted.
 
-        :raises GatewayError: when permissions changed meanwhile, say; nothing is done then.
+        :raises GatewayError: when an action is not allowed any more; none is performed then.
         """
         name = _named("COMMIT", headers)
         transaction = self._known(name)
@@ -112,13 +112,13 @@ class Transactions:
         return is_taken
 
     def abort(self, headers: Mapping[str, str]) -> None:
-        """Forget everything that was held. :raises StompError: when there is no such transaction."""
+        """Drop the held actions. :raises StompError: when there is no such transaction."""
         name = _named("ABORT", headers)
         self._settling.restore(self._known(name).deliveries)
         self._forget(name)
 
     def abandon(self) -> None:
-        """Forget all of them: the connection ends (1.2, "Transactions")."""
+        """Drop all transactions: the connection ends (1.2, "Transactions")."""
         for transaction in self._by_name.values():
             self._settling.restore(transaction.deliveries)
         self._by_name.clear()

@@ -1,4 +1,4 @@
-"""Headers of STOMP to the kernel's properties and back, as RabbitMQ translates them between its protocols."""
+"""Translation between STOMP headers and the kernel's properties, compatible with RabbitMQ."""
 
 import json
 import re
@@ -12,12 +12,12 @@ from gateway.kernel.messages.message import Properties, Value
 MAX_EXPIRATION_MS: Final = 315_360_000_000
 """Ten years, RabbitMQ's limit."""
 
-#: Headers that are about one frame, not about the message in it.
+#: Headers of one frame that are not part of the message.
 OF_FRAMES: Final = frozenset(
     {"destination", "receipt", "transaction", "content-length", "message-id", "subscription", "redelivered", "ack"}
 )
 
-#: Header to property, where the value is text in both.
+#: Header to property, for values that are text in both.
 TEXTS: Final[Mapping[str, str]] = {
     "content-type": "content_type",
     "content-encoding": "content_encoding",
@@ -35,19 +35,19 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _LONGEST_SHORT_STRING: Final = 255
 
 SURELY_SHORT: Final = _LONGEST_SHORT_STRING // 4
-"""A text of no more characters is short enough, whichever they are: UTF-8 takes four bytes for one at most."""
+"""A text of at most this many characters fits a short string: a character takes at most four bytes of UTF-8."""
 
 LATEST_S: Final = 253_402_300_799
-"""The end of the year 9999, the last that a datetime knows."""
+"""The end of the year 9999, the largest datetime."""
 
-#: Where replies can be sent: any other reply-to is the name of a queue.
+#: Prefixes of reply destinations: any other reply-to is the name of a queue.
 _PREFIXES: Final = ("/temp-queue", "/exchange", "/topic", "/amq/queue", "/queue", "/reply-queue")
 
 
 def properties_of(headers: Mapping[str, str], added: Mapping[str, Value]) -> Properties:
-    """Return what the headers of a SEND say in the kernel's terms; ``added`` replace what they say themselves.
+    """Translate the headers of a SEND to properties; ``added`` headers replace the client's.
 
-    A name that no AMQP client could read is left out. The values are those of a ``StompHeader``.
+    A name that AMQP cannot encode is left out. The values are those of a ``StompHeader``.
     """
     texts = {property: headers[name] for name, property in TEXTS.items() if name in headers}
     own = TEXTS.keys() | _OTHERS
@@ -74,10 +74,10 @@ def properties_of(headers: Mapping[str, str], added: Mapping[str, Value]) -> Pro
 
 
 def headers_of(said: Properties) -> dict[str, str]:
-    """Return what a message says as headers of a MESSAGE.
+    """Translate properties to the headers of a MESSAGE.
 
-    Of the headers table text and whole numbers go over, other types have no text in STOMP; ``x-death`` goes as JSON. A
-    header that is about the frame is never taken from the message, nor one that would end the head.
+    Of the headers table, text and whole numbers are translated, other types have no text form in STOMP; ``x-death`` is
+    encoded as JSON. Names of frame headers are skipped, and values that would end the head.
     """
     headers = {name: str(value) for name, property in TEXTS.items() if (value := getattr(said, property)) is not None}
     if said.delivery_mode == 2:
@@ -96,31 +96,31 @@ def headers_of(said: Properties) -> dict[str, str]:
 
 
 def reply_destination(reply_to: str) -> str:
-    """Return where a reply is sent to: a queue's name becomes ``/reply-queue/`` and the name."""
+    """Return the destination for replies: a queue's name becomes ``/reply-queue/`` and the name."""
     return reply_to if reply_to.startswith(_PREFIXES) else f"/reply-queue/{reply_to}"
 
 
 def require_short(headers: Mapping[str, str]) -> None:
-    """Refuse what AMQP could not carry. :raises PreconditionFailed: for a text that is too long."""
+    """Check the lengths that AMQP can encode. :raises PreconditionFailed: for a text that is too long."""
     for name, value in headers.items():
         if len(value) > SURELY_SHORT and name in TEXTS and len(value.encode()) > _LONGEST_SHORT_STRING:
             raise PreconditionFailed(f"header '{name}' is longer than {_LONGEST_SHORT_STRING} bytes")
 
 
 def require_time(headers: Mapping[str, str]) -> None:
-    """Refuse a time that is none. :raises PreconditionFailed: when ``timestamp`` says one."""
+    """Check the timestamp. :raises PreconditionFailed: when ``timestamp`` is invalid."""
     _timestamp(headers.get("timestamp"))
 
 
 def is_true(value: str | None) -> bool:
-    """Whether a header says ``true``, in any case: Python clients send ``True``."""
+    """Return whether a header is ``true``, in any case: Python clients send ``True``."""
     return value is not None and value.strip().lower() == "true"
 
 
 def truth_of(headers: Mapping[str, str], name: str) -> bool | None:
-    """Return what a header says, ``None`` where it is absent.
+    """Return the value of a boolean header, ``None`` if it is absent.
 
-    :raises PreconditionFailed: when it says neither ``true`` nor ``false``.
+    :raises PreconditionFailed: when it is neither ``true`` nor ``false``.
     """
     value = headers.get(name)
     if value is None:
@@ -131,14 +131,14 @@ def truth_of(headers: Mapping[str, str], name: str) -> bool | None:
 
 
 def whole_number(name: str, value: str) -> int:
-    """Return the number a header holds. :raises PreconditionFailed: when it holds none."""
+    """Return the value of a numeric header. :raises PreconditionFailed: when it is not a whole number."""
     if _NUMBER.fullmatch(value) is None:
         raise PreconditionFailed(f"header '{name}' must be a whole number, not '{value[:80]}'")
     return int(value)
 
 
 def priority_of(headers: Mapping[str, str]) -> int | None:
-    """Return the priority asked for. :raises PreconditionFailed: when it is not from 0 to 255."""
+    """Return the priority, ``None`` if it is absent. :raises PreconditionFailed: when it is not from 0 to 255."""
     if "priority" not in headers:
         return None
     priority = whole_number("priority", headers["priority"])
@@ -148,7 +148,7 @@ def priority_of(headers: Mapping[str, str]) -> int | None:
 
 
 def expiration_ms_of(headers: Mapping[str, str]) -> int | None:
-    """Return the time to live asked for. :raises PreconditionFailed: when it is negative, or above ten years."""
+    """Return the time to live, ``None`` if it is absent. :raises PreconditionFailed: if not from 0 to ten years."""
     if "expiration" not in headers:
         return None
     expiration_ms = whole_number("expiration", headers["expiration"])

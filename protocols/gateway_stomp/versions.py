@@ -1,7 +1,7 @@
-"""The versions of STOMP, and how each writes what a header line cannot hold as it is.
+"""The versions of STOMP, and their escapes in header lines.
 
-1.0 has no escapes. 1.1 has them for the colon, the newline and the backslash, 1.2 for the carriage return as well
-(1.2, "Value Encoding"). CONNECT and CONNECTED are never escaped: they are read before a version is agreed on.
+1.0 has no escapes. 1.1 escapes the colon, the newline and the backslash, 1.2 the carriage return as well (1.2, "Value
+Encoding"). CONNECT and CONNECTED are never escaped, because they precede the negotiation.
 """
 
 import re
@@ -16,14 +16,14 @@ _ESCAPE: Final = re.compile(r"\\(.?)", re.DOTALL)
 _UNESCAPED_11: Final = {"\\": "\\", "c": ":", "n": "\n"}
 _UNESCAPED_12: Final = {**_UNESCAPED_11, "r": "\r"}
 
-#: 1.0 cannot write a newline at all; it is made visible, so that no header forges another.
+#: 1.0 cannot encode a newline; it is replaced by visible characters, so that a value cannot forge another header.
 _ESCAPED_10: Final = str.maketrans({"\n": "\\n"})
 _ESCAPED_11: Final = str.maketrans({"\\": "\\\\", ":": "\\c", "\n": "\\n"})
 _ESCAPED_12: Final = str.maketrans({"\\": "\\\\", ":": "\\c", "\n": "\\n", "\r": "\\r"})
 
 
 class Version(Enum):
-    """A version of STOMP, by the name clients ask for it."""
+    """A version of STOMP, by its name in ``accept-version``."""
 
     V10 = "1.0"
     V11 = "1.1"
@@ -31,17 +31,17 @@ class Version(Enum):
 
     @property
     def protocol(self) -> str:
-        """What listings call it, as RabbitMQ's do."""
+        """The name of the protocol in listings, as in RabbitMQ."""
         return f"STOMP {self.value}"
 
     def escape(self, text: str) -> str:
-        """Return a header's name or value as this version writes it."""
-        if text.isalnum():  # nothing to escape, which is known in a fifth of the time
+        """Escape a header's name or value."""
+        if text.isalnum():  # no escapes; this check takes a fifth of the time
             return text
         return text.translate(_ESCAPED[self])
 
     def unescape(self, text: str) -> str:
-        """Return what a written name or value stands for. :raises StompError: for an escape nobody defined."""
+        """Unescape a header's name or value. :raises StompError: for an undefined escape."""
         if self is Version.V10 or "\\" not in text:
             return text
         unescaped = _UNESCAPED[self]
@@ -57,7 +57,7 @@ class Version(Enum):
 
 
 SUPPORTED: Final = ",".join(version.value for version in Version)
-"""The versions as ``accept-version`` and ``version`` list them."""
+"""The versions in ``accept-version`` and ``version``."""
 
 _ESCAPED: Final[Mapping[Version, Mapping[int, str]]] = {
     Version.V10: _ESCAPED_10,
@@ -68,7 +68,7 @@ _UNESCAPED: Final[Mapping[Version, Mapping[str, str]]] = {Version.V11: _UNESCAPE
 
 
 def highest_common(accepted: str | None) -> Version:
-    """Return the highest version both sides speak; a client that names none speaks 1.0 (1.2, "Protocol Negotiation").
+    """Return the highest common version; a client that names none uses 1.0 (1.2, "Protocol Negotiation").
 
     :raises StompError: when there is none.
     """

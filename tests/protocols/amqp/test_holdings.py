@@ -26,9 +26,9 @@ from tests.protocols.amqp.dialogue import Gateway, Peer
 from tests.protocols.amqp.frames import content_header, frame, publish
 
 LIMIT = 20_000
-BEYOND = "CONTENT_TOO_LARGE - contents on their way in exceed the 20000 bytes that a connection may hold"
+BEYOND = "CONTENT_TOO_LARGE - unfinished contents exceed the connection's limit of 20000 bytes"
 UNCOMMITTED = (
-    "PRECONDITION_FAILED - open transactions exceed the 20000 bytes that a connection may hold: commit smaller ones"
+    "PRECONDITION_FAILED - open transactions exceed the connection's limit of 20000 bytes: commit smaller ones"
 )
 
 

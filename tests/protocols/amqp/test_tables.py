@@ -130,7 +130,7 @@ REFUSED = [
     pytest.param(b"\x05ab", "short string at byte 4 is cut short", id="name longer than its table"),
     pytest.param(b"\x02\xff\xfeV", "short string at byte 4 is not UTF-8", id="name not UTF-8"),
     pytest.param(b"\x01k", "value at byte 6 is missing", id="name without value"),
-    pytest.param(field(b"S\x00\x00\x00\x09abc"), "9 bytes announced at byte 7, 3 are there", id="text too long"),
+    pytest.param(field(b"S\x00\x00\x00\x09abc"), "9 bytes announced at byte 7, but only 3 follow", id="text too long"),
     pytest.param(
         field(b"A\x00\x00\x00\x02I\x00" + bytes(9)), "value at byte 12 is cut short", id="item beyond its array"
     ),

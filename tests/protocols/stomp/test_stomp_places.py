@@ -65,7 +65,7 @@ PREFIXES = ["/queue/", "/topic/", "/exchange/", "/exchange/x/", "/amq/queue/", "
 @pytest.mark.parametrize("prefix", PREFIXES)
 def test_a_name_or_key_has_as_many_bytes_as_amqp_can_say(prefix: str) -> None:
     parse(prefix + "ö" * 127 + "n", TOPICS)
-    with pytest.raises(StompError, match="A name or routing key of 256 bytes, allowed are 255"):
+    with pytest.raises(StompError, match="A name or routing key of 256 bytes; the limit is 255"):
         parse(prefix + "ö" * 128, TOPICS)
 
 

@@ -372,7 +372,7 @@ def test_a_body_has_16_mib_at_most(size: int) -> None:
     if size > 16 * 2**20:
         assert (heard[0]["message"], heard[0].body) == (
             "Frame too large",
-            b"A body of 16777217 bytes, allowed are 16777216",
+            b"A body of 16777217 bytes; the limit is 16777216",
         )
     else:
         assert [len(message.body) for message in heard] == [size]
@@ -383,11 +383,11 @@ def test_the_limit_of_a_body_is_a_setting(length: list[str]) -> None:
     client = Gateway(max_body_size=300).client()
     head = "\n".join(["SEND", "destination:/queue/q", *length])
     (error, _) = client.say_bytes(head.encode() + b"\n\n" + b"x" * 301 + b"\0")
-    assert error.body == b"A body of 301 bytes, allowed are 300"
+    assert error.body == b"A body of 301 bytes; the limit is 300"
 
 
 def test_the_limit_of_one_header_is_a_setting() -> None:
     client = Gateway(max_header_size=300).client()
     assert client.send("/queue/q", b"", {"h": "x" * 298}) == []
     (error, _) = client.send("/queue/q", b"", {"h": "x" * 299})
-    assert (error["message"], error.body) == ("Invalid frame", b"A header of 301 characters, allowed are 300")
+    assert (error["message"], error.body) == ("Invalid frame", b"A header of 301 characters; the limit is 300")
