@@ -1,4 +1,4 @@
-"""Two ends of one connection."""
+"""A pair of connected sockets."""
 
 import socket
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ Pair: TypeAlias = tuple[socket.socket, socket.socket]
 
 @contextmanager
 def connected() -> Iterator[Pair]:
-    """Our end of a connection, which does not block, and the peer's; both are closed in the end."""
+    """Yield the non-blocking local end of a connection and the peer's end; close both afterwards."""
     here, there = socket.socketpair()
     here.setblocking(False)
     with here, there:

@@ -1,4 +1,4 @@
-"""A client of frames over a real socket; every wait is bounded."""
+"""An AMQP client of single frames over a real socket; every wait has a time limit."""
 
 import socket
 import time
@@ -16,7 +16,7 @@ TIMEOUT_S = 15.0
 
 
 class RawClient:
-    """Sends what it is told to, and reads only when asked."""
+    """Sends frames on request, and reads only on request."""
 
     def __init__(self, broker: Broker) -> None:
         self.socket = socket.create_connection((broker.host, broker.port), timeout=TIMEOUT_S)
@@ -30,7 +30,7 @@ class RawClient:
         self.socket.close()
 
     def open(self, heartbeat_s: int = 0) -> "RawClient":
-        """Go through the handshake and open channel 1."""
+        """Perform the handshake and open channel 1."""
         self.send(PROTOCOL_HEADER)
         self.hear_a(commands.Connection.Start)
         self.send(start_ok("\0guest\0guest"), commands.Connection.TuneOk(2047, 131_072, heartbeat_s))
@@ -42,7 +42,7 @@ class RawClient:
         self.socket.sendall(wire(*frames))
 
     def hear(self) -> list[Heard]:
-        """Read once; sets ``is_at_end`` when the broker closed."""
+        """Read once; set ``is_at_end`` when the broker closed."""
         try:
             data = self.socket.recv(1 << 18)
         except ConnectionResetError:
@@ -51,11 +51,11 @@ class RawClient:
         return self._ear.listen(data)
 
     def hear_a(self, method: type[Frame]) -> list[Heard]:
-        """Read until a method of this kind was heard."""
+        """Read until a method of this kind was received."""
         return self.hear_until(lambda heard: isinstance(heard.method, method))
 
     def hear_until(self, is_it: Callable[[Heard], bool]) -> list[Heard]:
-        """Read until something of this kind was heard; return everything up to there."""
+        """Read until a matching frame was received; return all frames up to it."""
         deadline = time.monotonic() + TIMEOUT_S
         heard: list[Heard] = []
         while True:
@@ -63,8 +63,8 @@ class RawClient:
             heard += fresh
             if any(map(is_it, fresh)):
                 return heard
-            assert time.monotonic() < deadline, f"not heard, only {list(map(str, heard))[-5:]}"
-            assert not self.is_at_end, f"the end came first, after {list(map(str, heard))[-5:]}"
+            assert time.monotonic() < deadline, f"not received, only {list(map(str, heard))[-5:]}"
+            assert not self.is_at_end, f"connection closed early, after {list(map(str, heard))[-5:]}"
 
     def hear_to_the_end(self) -> list[Heard]:
         """Read until the broker closes."""

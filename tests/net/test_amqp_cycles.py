@@ -1,4 +1,4 @@
-"""A lost connection leaves no reference cycle: what it held is freed at once, not by a later collection."""
+"""A lost AMQP connection leaves no reference cycle: its memory is freed at once, not by a later collection."""
 
 import pytest
 from pamqp import commands
@@ -28,12 +28,12 @@ DELIVERED = [wire(consume("t")), PUBLISH, wire(get("t")), wire(commands.Basic.Qo
 LIVES = [
     pytest.param([], id="silent"),
     pytest.param(HANDSHAKE[:1], id="before the login"),
-    pytest.param([*HANDSHAKE[:1], HANDSHAKE[1][:-5]], id="in the midst of the login"),
+    pytest.param([*HANDSHAKE[:1], HANDSHAKE[1][:-5]], id="during the login"),
     pytest.param(HANDSHAKE[:2], id="before tuning"),
     pytest.param([HANDSHAKE[0], wire(start_ok("\0guest\0wrong"), channel=0)], id="refused"),
     pytest.param(HANDSHAKE, id="idle"),
-    pytest.param([*HANDSHAKE, PUBLISH[:20]], id="in the midst of a method"),
-    pytest.param([*HANDSHAKE, PUBLISH[:150_000]], id="in the midst of a body"),
+    pytest.param([*HANDSHAKE, PUBLISH[:20]], id="in the middle of a method"),
+    pytest.param([*HANDSHAKE, PUBLISH[:150_000]], id="in the middle of a body"),
     pytest.param([*HANDSHAKE, PUBLISH], id="having published"),
     pytest.param([*HANDSHAKE, *DELIVERED], id="with unsettled deliveries"),
     pytest.param([*HANDSHAKE, *DELIVERED, wire(ack(1)), wire(nack(2))], id="with settled deliveries"),
@@ -43,27 +43,27 @@ LIVES = [
     pytest.param([*HANDSHAKE, wire(queue("x", exclusive=True), bind("x", "amq.topic", "k"))], id="with its own queue"),
     pytest.param([*HANDSHAKE, wire(consume("absent"))], id="with a channel refused"),
     pytest.param([*HANDSHAKE, *DELIVERED, wire(CLOSE_CHANNEL)], id="with a channel closed"),
-    pytest.param([*HANDSHAKE, frame(9, 1, b"x")], id="having broken the rules"),
-    pytest.param([*HANDSHAKE, *DELIVERED, wire(CLOSE, channel=0)], id="having said goodbye"),
+    pytest.param([*HANDSHAKE, frame(9, 1, b"x")], id="after a violation"),
+    pytest.param([*HANDSHAKE, *DELIVERED, wire(CLOSE, channel=0)], id="after connection.close"),
 ]
 
 
-def live(gateway: Gateway, said: list[bytes]) -> None:
-    """Connect, say all of this and be lost."""
+def connect_and_lose(gateway: Gateway, sent: list[bytes]) -> None:
+    """Connect, send the bytes, and lose the connection."""
     server = AmqpServer(gateway.settings, gateway.turn)
     far_end = FarEnd(peerAddress=IPv4Address("TCP", "127.0.0.1", 50_000))
     server.makeConnection(far_end)
-    for data in said:
+    for data in sent:
         server.dataReceived(data)
         gateway.settle()
-    far_end.producer = None  # a real transport forgets it by itself
+    far_end.producer = None  # a real transport drops it
     server.connectionLost(Failure(ConnectionDone()))
     gateway.settle()
 
 
-@pytest.mark.parametrize("said", LIVES)
-def test_a_lost_connection_leaves_no_cycle(said: list[bytes]) -> None:
+@pytest.mark.parametrize("sent", LIVES)
+def test_a_lost_connection_leaves_no_cycle(sent: list[bytes]) -> None:
     gateway = Gateway()
     gateway.vhost.declare_queue("t")
-    live(gateway, said)  # what is made once and stays is made now
-    assert garbage_of(lambda: live(gateway, said)) == []
+    connect_and_lose(gateway, sent)  # objects that are created once are created now
+    assert garbage_of(lambda: connect_and_lose(gateway, sent)) == []

@@ -1,4 +1,4 @@
-"""The server over real sockets: silent, slow and dying clients, each alone with the consequences."""
+"""The AMQP server over real sockets: silent, slow and dying clients affect no other client."""
 
 import threading
 import time
@@ -28,7 +28,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 STUCK = [
     pytest.param([], id="silent"),
-    pytest.param([b"AMQ"], id="half a greeting"),
+    pytest.param([b"AMQ"], id="half a protocol header"),
     pytest.param([PROTOCOL_HEADER], id="no login"),
     pytest.param([PROTOCOL_HEADER, start_ok("\0guest\0guest")], id="no tuning"),
     pytest.param([PROTOCOL_HEADER, b"\1\0\0\0\0\x0f\xff"], id="half a frame"),
@@ -36,7 +36,7 @@ STUCK = [
 
 
 @pytest.mark.parametrize("sent", STUCK)
-def test_who_does_not_log_in_is_cut_off_in_time(broker: Broker, sent: list[bytes]) -> None:
+def test_a_client_that_does_not_log_in_in_time_is_disconnected(broker: Broker, sent: list[bytes]) -> None:
     with RawClient(broker) as client:
         begun = time.monotonic()
         client.send(*sent)
@@ -44,7 +44,7 @@ def test_who_does_not_log_in_is_cut_off_in_time(broker: Broker, sent: list[bytes
         assert LOGIN_TIMEOUT_S * 0.4 < time.monotonic() - begun < LOGIN_TIMEOUT_S + 3
 
 
-def test_dripping_bytes_buy_no_time(broker: Broker) -> None:
+def test_single_bytes_do_not_extend_the_login_timeout(broker: Broker) -> None:
     with RawClient(broker) as client:
         client.socket.settimeout(0.1)
         begun = time.monotonic()
@@ -62,7 +62,7 @@ def test_dripping_bytes_buy_no_time(broker: Broker) -> None:
         assert time.monotonic() - begun < LOGIN_TIMEOUT_S + 3
 
 
-def test_who_logged_in_may_be_silent(broker: Broker) -> None:
+def test_a_client_that_has_logged_in_may_be_idle(broker: Broker) -> None:
     with RawClient(broker) as client:
         client.open()
         time.sleep(LOGIN_TIMEOUT_S + 0.7)
@@ -71,7 +71,7 @@ def test_who_logged_in_may_be_silent(broker: Broker) -> None:
         assert len(heard) == 1
 
 
-def test_4_2_7_heartbeats_come_and_their_absence_is_the_end(broker: Broker) -> None:
+def test_4_2_7_heartbeats_are_sent_and_missing_ones_end_the_connection(broker: Broker) -> None:
     with RawClient(broker) as client:
         client.open(heartbeat_s=1)
         begun = time.monotonic()
@@ -82,7 +82,7 @@ def test_4_2_7_heartbeats_come_and_their_absence_is_the_end(broker: Broker) -> N
         assert len(heard) >= 2
 
 
-def test_4_2_7_heartbeats_of_the_client_keep_it_alive(broker: Broker) -> None:
+def test_4_2_7_heartbeats_of_the_client_keep_the_connection_open(broker: Broker) -> None:
     with RawClient(broker) as client:
         client.open(heartbeat_s=1)
         for _ in range(8):
@@ -102,7 +102,7 @@ def test_garbage_is_answered_and_the_next_client_is_served(broker: Broker, garba
 
 
 def resident_kib(pid: int) -> int:
-    """The resident memory of a process."""
+    """Return the resident memory of a process in KiB."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
 
@@ -113,11 +113,11 @@ BATCHES = 60
 
 
 def confirms(tag: int, heard: Heard) -> bool:
-    """Whether this confirms everything up to a tag."""
+    """Return whether a frame confirms everything up to a tag."""
     return isinstance(heard.method, commands.Basic.Ack) and heard.method.delivery_tag == tag
 
 
-def test_a_consumer_that_does_not_read_costs_little_and_the_other_gets_the_messages(broker: Broker) -> None:
+def test_a_consumer_that_does_not_read_uses_little_memory_and_another_gets_the_messages(broker: Broker) -> None:
     with RawClient(broker) as slow, RawClient(broker) as quick, RawClient(broker) as publisher:
         for client in (slow, quick, publisher):
             client.open()

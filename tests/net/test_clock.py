@@ -1,4 +1,4 @@
-"""The kernel's clock on a reactor: a delayed call that fails is made again, and the turn it belongs to ends."""
+"""The kernel's clock on a reactor: a delayed call that fails is repeated, and its turn ends."""
 
 import pytest
 from twisted.internet.task import Clock
@@ -7,7 +7,7 @@ from gateway.net.clock import FIRST_RETRY_S, MOST_RETRIES, ReactorClock
 
 
 class FailingCall:
-    """Fails so many times, then succeeds."""
+    """Fails the given number of times, then succeeds."""
 
     def __init__(self, failures: int) -> None:
         self.failures = failures
@@ -24,7 +24,7 @@ def reactor() -> Clock:
     return Clock()
 
 
-def test_a_call_that_fails_is_made_again_until_it_succeeds(reactor: Clock) -> None:
+def test_a_failed_call_is_repeated_until_it_succeeds(reactor: Clock) -> None:
     touched: list[int] = []
     faults: list[Exception] = []
     clock = ReactorClock(reactor, lambda: touched.append(1))
@@ -37,7 +37,7 @@ def test_a_call_that_fails_is_made_again_until_it_succeeds(reactor: Clock) -> No
     assert len(touched) == 3
 
 
-def test_a_call_that_never_succeeds_is_given_up(reactor: Clock) -> None:
+def test_a_call_that_always_fails_is_repeated_a_limited_number_of_times(reactor: Clock) -> None:
     clock = ReactorClock(reactor, lambda: None)
     clock.on_fault = lambda error: None
     call = FailingCall(1000)

@@ -1,4 +1,4 @@
-"""A line reads its socket once when told, and says why the connection is over when it is."""
+"""A ``ConnectionIO`` reads its socket once per event, and returns the reason when the connection is over."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from gateway.net.outbox import Outbox
 from gateway.net.socket_writer import SocketWriter
 from gateway.net.turn import Turn
 from tests.net.pairs import Pair, connected
-from tests.net.test_peer_protocol import Parrot, Peer
+from tests.net.test_peer_protocol import EchoMachine, Peer
 from tests.net.test_turn import Scheduled
 from tests.net.test_wire import Transport
 
@@ -31,7 +31,7 @@ def heard_by(io: ConnectionIO) -> bytes:
     return b"".join(io.outbox.pieces)
 
 
-def test_what_is_read_is_the_machines(io: ConnectionIO, pair: Pair) -> None:
+def test_received_bytes_are_passed_to_the_machine(io: ConnectionIO, pair: Pair) -> None:
     ours, theirs = pair
     io.listen(ours.fileno())
     theirs.send(b"one ")
@@ -42,18 +42,18 @@ def test_what_is_read_is_the_machines(io: ConnectionIO, pair: Pair) -> None:
     assert (io.octets, io.reads) == (7, 2)
 
 
-def test_nothing_is_there_after_all(io: ConnectionIO, pair: Pair) -> None:
+def test_a_read_without_data_is_ignored(io: ConnectionIO, pair: Pair) -> None:
     io.listen(pair[0].fileno())
     assert (io.read(), io.reads) == (None, 0)
 
 
-def test_the_peer_said_that_nothing_more_comes(io: ConnectionIO, pair: Pair) -> None:
+def test_an_orderly_close_by_the_peer_is_reported(io: ConnectionIO, pair: Pair) -> None:
     io.listen(pair[0].fileno())
     pair[1].close()
     assert (io.read(), io.reads) == (CONNECTION_DONE, 0)
 
 
-def test_the_connection_broke(io: ConnectionIO, pair: Pair) -> None:
+def test_a_broken_connection_is_reported(io: ConnectionIO, pair: Pair) -> None:
     ours, theirs = pair
     io.listen(ours.fileno())
     ours.send(b"never read")
@@ -61,7 +61,7 @@ def test_the_connection_broke(io: ConnectionIO, pair: Pair) -> None:
     assert (io.read(), io.reads) == (CONNECTION_LOST, 0)
 
 
-def test_a_line_that_was_cut_reads_nothing_and_knows_nobody(io: ConnectionIO, pair: Pair) -> None:
+def test_after_cut_nothing_is_read_and_no_references_remain(io: ConnectionIO, pair: Pair) -> None:
     io.listen(pair[0].fileno())
     pair[1].send(b"late")
     io.cut()
@@ -69,22 +69,22 @@ def test_a_line_that_was_cut_reads_nothing_and_knows_nobody(io: ConnectionIO, pa
     assert pair[0].recv(10) == b"late"
     io.take(b"later")
     assert heard_by(io) == b""
-    assert not isinstance(io.machine, Parrot)
+    assert not isinstance(io.machine, EchoMachine)
 
 
-def test_a_line_that_was_cut_writes_nothing_more(pair: Pair) -> None:
+def test_after_cut_nothing_is_written(pair: Pair) -> None:
     ours, theirs = pair
     transport = Transport(ours)
     io = Peer().server.io
     writer = io.writer = SocketWriter(transport, io.congested)
     writer.send([b"before"], 6)
     io.cut()
-    writer.send([b"after"], 5)  # by whoever still has it: the descriptor may be somebody else's by now
+    writer.send([b"after"], 5)  # a reference may remain, and the descriptor may be reused
     assert theirs.recv(100) == b"before"
     assert transport.written == b"after"
 
 
-def test_a_turn_ends_if_something_was_recorded_and_need_not_otherwise() -> None:
+def test_a_turn_end_is_scheduled_only_if_changes_were_recorded() -> None:
     schedule = Scheduled()
     peer = Peer()
     broker = peer.gateway.broker
@@ -98,7 +98,7 @@ def test_a_turn_ends_if_something_was_recorded_and_need_not_otherwise() -> None:
     assert len(schedule.turns) == 1
 
 
-def test_nothing_is_read_while_input_is_left_over_for_a_later_turn(io: ConnectionIO, pair: Pair) -> None:
+def test_nothing_is_read_while_leftover_input_waits_for_a_later_turn(io: ConnectionIO, pair: Pair) -> None:
     ours, theirs = pair
     io.listen(ours.fileno())
     theirs.send(b"work 2")
@@ -113,7 +113,7 @@ def test_nothing_is_read_while_input_is_left_over_for_a_later_turn(io: Connectio
     assert heard_by(io) == b"donelater"
 
 
-def test_a_peer_that_is_held_back_gets_no_share_until_it_is_admitted_again() -> None:
+def test_leftover_input_of_a_held_back_peer_waits_until_reading_resumes() -> None:
     peer = Peer()
     io = peer.server.io
     io.take(b"work 2")
@@ -127,7 +127,7 @@ def test_a_peer_that_is_held_back_gets_no_share_until_it_is_admitted_again() -> 
     assert heard_by(io) == b"done"
 
 
-def test_a_transport_that_reads_by_itself_is_paused_while_input_is_left_over() -> None:
+def test_a_reading_transport_is_paused_while_input_is_left_over() -> None:
     peer = Peer()
     io, transport = peer.server.io, peer.transport
     io.take(b"work 1")

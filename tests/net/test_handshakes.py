@@ -1,4 +1,4 @@
-"""Cipher suites that OpenSSL names, in the words RabbitMQ has for their parts."""
+"""Cipher suites by OpenSSL's names, and their parts in RabbitMQ's terms."""
 
 import pytest
 
@@ -21,5 +21,5 @@ def test_a_suite_has_three_parts(name: str, parts: tuple[str, str, str]) -> None
     assert cipher_parts(name) == parts
 
 
-def test_a_transport_without_tls_has_nothing_to_tell() -> None:
+def test_a_transport_without_tls_has_no_tls_info() -> None:
     assert tls_info(object()) is None

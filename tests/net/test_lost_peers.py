@@ -1,4 +1,4 @@
-"""A connection that is lost while a list or a clock has it in hand: it says little, and raises nothing."""
+"""A connection that is lost while a listing or a timer uses it returns default values and raises nothing."""
 
 from typing import Any
 
@@ -24,12 +24,12 @@ SERVERS = [
 
 
 @pytest.mark.parametrize(("server", "gateway"), SERVERS)
-def test_a_lost_connection_may_be_asked_and_ticked(server: Any, gateway: Any) -> None:
+def test_a_lost_connection_may_still_be_listed_and_ticked(server: Any, gateway: Any) -> None:
     house = gateway()
     peer: PeerProtocol = server(house.settings, house.turn)
     far_end = FarEnd(peerAddress=IPv4Address("TCP", "127.0.0.1", 50_000))
     peer.makeConnection(far_end)
-    far_end.producer = None  # a real transport forgets it by itself
+    far_end.producer = None  # a real transport drops it
     met = iter(house.broker.connections)
     peer.connectionLost(Failure(ConnectionDone()))
     assert list(met) == []

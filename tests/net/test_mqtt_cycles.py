@@ -1,4 +1,4 @@
-"""A lost MQTT connection leaves no reference cycle: what it held is freed at once, not by a later collection."""
+"""A lost MQTT connection leaves no reference cycle: its memory is freed at once, not by a later collection."""
 
 from collections.abc import Callable
 from typing import Final
@@ -40,36 +40,41 @@ DELIVERED: Final = [SUBSCRIBE, publish("t/1", 1, 1), publish("u/1", 2, 2), publi
 
 LIVES = [
     pytest.param([], id="silent"),
-    pytest.param([OPEN[0][:5]], id="in the midst of CONNECT"),
-    pytest.param([b"\x30\x03\0\1t"], id="having broken the rules at once"),
+    pytest.param([OPEN[0][:5]], id="in the middle of CONNECT"),
+    pytest.param([b"\x30\x03\0\1t"], id="after a violation in the first packet"),
     pytest.param([FIVE.connect("c", username="guest", password=b"wrong")], id="refused"),
-    pytest.param([FIVE.connect("c" * 300)], id="refused for its identifier"),
-    pytest.param([FIVE.connect("c", properties=authentication("SLOW", b"x"))], id="while it is being judged"),
-    pytest.param([FIVE.connect("c", properties=authentication("ASKS", b""))], id="while it is asked"),
+    pytest.param([FIVE.connect("c" * 300)], id="with a refused client identifier"),
+    pytest.param(
+        [FIVE.connect("c", properties=authentication("SLOW", b"x"))], id="while its authentication is pending"
+    ),
+    pytest.param([FIVE.connect("c", properties=authentication("ASKS", b""))], id="during an extended authentication"),
     pytest.param(OPEN, id="idle"),
     pytest.param([FOUR.connect("c")], id="idle, of 3.1.1"),
-    pytest.param([*OPEN, publish("t", 1, 1)[:4]], id="in the midst of a packet"),
+    pytest.param([*OPEN, publish("t", 1, 1)[:4]], id="in the middle of a packet"),
     pytest.param([*OPEN, publish("t", 1, 1)], id="having published"),
-    pytest.param([*OPEN, publish("t", 2, 1)], id="in the midst of a publish of QoS 2"),
+    pytest.param([*OPEN, publish("t", 2, 1)], id="in the middle of a QoS 2 publish"),
     pytest.param([*OPEN, FIVE.publish("t", properties=topic_alias(1))], id="with an alias"),
-    pytest.param([*OPEN, *DELIVERED], id="with deliveries under way"),
-    pytest.param([*KEPT, *DELIVERED], id="with deliveries under way and a session that is kept"),
-    pytest.param([*OPEN, *DELIVERED, FIVE.pubrec(2), FIVE.puback(1)], id="with a release under way"),
+    pytest.param([*OPEN, *DELIVERED], id="with unacknowledged deliveries"),
+    pytest.param([*KEPT, *DELIVERED], id="with unacknowledged deliveries and a persistent session"),
+    pytest.param([*OPEN, *DELIVERED, FIVE.pubrec(2), FIVE.puback(1)], id="with an unanswered PUBREL"),
     pytest.param([FIVE.connect("c", will=Will("t", b"x", retain=True))], id="with a will"),
     pytest.param(
-        [FIVE.connect("c", properties=LASTING, will=Will("t", b"x", properties=will_delay(5)))], id="with a late will"
+        [FIVE.connect("c", properties=LASTING, will=Will("t", b"x", properties=will_delay(5)))],
+        id="with a delayed will",
     ),
-    pytest.param([*OPEN, FIVE.subscribe(("retained/#", 1))], id="while it is sent what is retained"),
-    pytest.param([*KEPT, FIVE.subscribe(("retained/#", 1))], id="the same, on disk"),
-    pytest.param([*OPEN, SUBSCRIBE, FIVE.unsubscribe("t/#", "$share/g/t")], id="with subscriptions given up"),
+    pytest.param([*OPEN, FIVE.subscribe(("retained/#", 1))], id="while it receives retained messages"),
+    pytest.param(
+        [*KEPT, FIVE.subscribe(("retained/#", 1))], id="while it receives retained messages, with a persistent session"
+    ),
+    pytest.param([*OPEN, SUBSCRIBE, FIVE.unsubscribe("t/#", "$share/g/t")], id="after UNSUBSCRIBE"),
     pytest.param([*OPEN, FIVE.subscribe(("#/x", 1)), publish("$SYS/x", 1, 1)], id="refused something"),
-    pytest.param([*OPEN, FIVE.publish("+")], id="having broken the rules"),
-    pytest.param([*OPEN, *DELIVERED, FIVE.disconnect(0)], id="having said goodbye"),
+    pytest.param([*OPEN, FIVE.publish("+")], id="after a violation"),
+    pytest.param([*OPEN, *DELIVERED, FIVE.disconnect(0)], id="after DISCONNECT"),
 ]
 
 
 class Slow:
-    """An authentication method that asks, or never answers."""
+    """An authentication method that continues the exchange, or never answers."""
 
     def __init__(self, asks: bool) -> None:
         self._asks = asks
@@ -82,25 +87,25 @@ class Slow:
             answer(Challenge(b"who?"))
 
 
-def live(gateway: Gateway, said: list[bytes]) -> None:
-    """Connect, say all of this and be lost."""
-    lose(gateway, connected(gateway, said))
+def connect_and_lose(gateway: Gateway, sent: list[bytes]) -> None:
+    """Connect, send the bytes, and lose the connection."""
+    lose(gateway, connected(gateway, sent))
 
 
-def connected(gateway: Gateway, said: list[bytes]) -> MqttServer:
+def connected(gateway: Gateway, sent: list[bytes]) -> MqttServer:
     server = MqttServer(gateway.settings, gateway.turn)
     far_end = FarEnd(peerAddress=IPv4Address("TCP", "127.0.0.1", 50_000))
     server.makeConnection(far_end)
-    for data in said:
+    for data in sent:
         server.dataReceived(data)
         gateway.settle()
-    far_end.producer = None  # a real transport forgets it by itself
+    far_end.producer = None  # a real transport drops it
     return server
 
 
 def lose(gateway: Gateway, server: MqttServer) -> None:
     server.connectionLost(Failure(ConnectionDone()))
-    server.tick()  # one that was due already
+    server.tick()  # a tick that was already due
     gateway.settle()
 
 
@@ -113,14 +118,14 @@ def gateway() -> Gateway:
     return gateway
 
 
-@pytest.mark.parametrize("said", LIVES)
-def test_a_lost_connection_leaves_no_cycle(gateway: Gateway, said: list[bytes]) -> None:
-    live(gateway, said)  # what is made once and stays is made now
-    assert garbage_of(lambda: live(gateway, said)) == []
+@pytest.mark.parametrize("sent", LIVES)
+def test_a_lost_connection_leaves_no_cycle(gateway: Gateway, sent: list[bytes]) -> None:
+    connect_and_lose(gateway, sent)  # objects that are created once are created now
+    assert garbage_of(lambda: connect_and_lose(gateway, sent)) == []
 
 
 @pytest.mark.parametrize("first", [OPEN, KEPT])
-def test_a_connection_that_is_taken_over_leaves_no_cycle(gateway: Gateway, first: list[bytes]) -> None:
+def test_a_session_takeover_leaves_no_cycle(gateway: Gateway, first: list[bytes]) -> None:
     def taken_over() -> None:
         one = connected(gateway, [*first, *DELIVERED])
         other = connected(gateway, first)
@@ -131,7 +136,7 @@ def test_a_connection_that_is_taken_over_leaves_no_cycle(gateway: Gateway, first
     assert garbage_of(taken_over) == []
 
 
-def test_a_connection_that_falls_silent_leaves_no_cycle(gateway: Gateway) -> None:
+def test_a_keep_alive_timeout_leaves_no_cycle(gateway: Gateway) -> None:
     def silent() -> None:
         server = connected(gateway, [FIVE.connect("c", keep_alive=1), *DELIVERED])
         for _ in range(20):

@@ -1,4 +1,4 @@
-"""Which hosts and origins are this machine's own."""
+"""Host and Origin headers: the names and addresses that belong to this machine."""
 
 from pathlib import Path
 
@@ -15,11 +15,11 @@ from gateway.net.origins import OriginRules, name_of
         ("", ""), ("a@b", ""), ("a/b", ""), ("a:b", ""), ("[::1", ""), ("a?b", ""), ("x:99999", ""),
     ],
 )  # fmt: skip
-def test_the_name_in_a_host(host: str, name: str) -> None:
+def test_a_host_header_is_reduced_to_its_name(host: str, name: str) -> None:
     assert name_of(host) == name
 
 
-def test_names_of_the_file_of_hosts_are_the_machines_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_in_the_hosts_file_belong_to_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hosts = tmp_path / "hosts"
     hosts.write_text("127.0.0.1 localhost\n127.0.1.1 Broker.example broker # evil.example\n\n")
     monkeypatch.setattr(origins, "_HOSTS", hosts)
@@ -43,5 +43,5 @@ def test_names_of_the_file_of_hosts_are_the_machines_own(tmp_path: Path, monkeyp
         ("a.example", "a.example", False), ("http://a.example/x", "a.example", False), ("http://", "", False),
     ],
 )  # fmt: skip
-def test_a_page_of_the_same_host_and_port_is_its_own(origin: str, host: str, is_own: bool) -> None:
+def test_a_page_of_the_same_host_and_port_is_allowed(origin: str, host: str, is_own: bool) -> None:
     assert (OriginRules().refusal(host, origin, is_local=False) is None) is is_own

@@ -1,4 +1,4 @@
-"""The edge every protocol shares, around a machine that says what it hears; no sockets, time by ticks."""
+"""``PeerProtocol`` with a machine that echoes its input; no sockets, time in ticks."""
 
 from typing import Any
 
@@ -17,10 +17,10 @@ from tests.protocols.amqp.dialogue import Gateway
 LOGIN_TIMEOUT_S = 3
 
 
-class Parrot(Machine):
-    """Says what it hears. ``break`` breaks it, ``bye`` ends it, ``publish`` makes it a publisher.
+class EchoMachine(Machine):
+    """A machine that echoes its input. ``break`` raises, ``bye`` closes, ``publish`` makes it a publisher.
 
-    ``work 3`` is three turns' work, and is said when it is done.
+    ``work 3`` takes three turns, and is echoed at the end.
     """
 
     def __init__(self, driver: Driver, participant: Any) -> None:
@@ -78,7 +78,7 @@ class Parrot(Machine):
 
     def fault(self) -> None:
         self.events.append("fault")
-        raise RuntimeError("cannot say so either")
+        raise RuntimeError("fault() raises, too")
 
     def force_close(self, reason: str) -> None:
         self.events.append(f"force_close {reason}")
@@ -87,17 +87,17 @@ class Parrot(Machine):
         self.events.append("fail_confirms")
 
 
-class ParrotServer(PeerProtocol):
-    protocol_name = "Parrot 1"
+class EchoServer(PeerProtocol):
+    protocol_name = "Echo 1"
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway.broker, gateway.turn, StructuredLog("parrot"), LOGIN_TIMEOUT_S)
-        self.parrot = Parrot(self, self.io)
+        self.parrot = EchoMachine(self, self.io)
         self.io.connect(self.parrot)
 
 
 class Transport(StringTransport):
-    """What a Wire uses of Twisted's, over a socket that does not exist."""
+    """The interface of Twisted's transports that ``SocketWriter`` uses, over a socket that does not exist."""
 
     is_paused = False
 
@@ -114,13 +114,13 @@ class Transport(StringTransport):
 class Peer:
     def __init__(self) -> None:
         self.gateway = Gateway()
-        self.server = ParrotServer(self.gateway)
+        self.server = EchoServer(self.gateway)
         self.machine = self.server.parrot
         self.transport: Any = Transport()
         self.server.makeConnection(self.transport)
 
     def say(self, data: bytes) -> bytes:
-        """Say something; return what is heard at the end of the turn."""
+        """Send data; return the answer at the end of the turn."""
         self.server.dataReceived(data)
         return self.turn()
 
@@ -140,14 +140,14 @@ def peer() -> Peer:
     return Peer()
 
 
-def test_what_the_machine_says_leaves_at_the_end_of_the_turn_as_one(peer: Peer) -> None:
+def test_output_is_written_once_at_the_end_of_the_turn(peer: Peer) -> None:
     peer.server.dataReceived(b"one ")
     peer.server.dataReceived(b"two")
     assert peer.transport.value() == b""
     assert peer.turn() == b"one two"
 
 
-def test_what_promises_durability_waits_for_the_disk_and_what_follows_with_it(peer: Peer) -> None:
+def test_output_that_promises_durability_waits_for_the_disk_and_later_output_follows_it(peer: Peer) -> None:
     peer.gateway.broker.declare_vhost("promised")
     peer.server.dataReceived(b"before ")
     peer.machine.outbox.promise(peer.gateway.broker.journal.pending_lsn)
@@ -158,14 +158,14 @@ def test_what_promises_durability_waits_for_the_disk_and_what_follows_with_it(pe
     assert peer.turn() == b"promised after"
 
 
-def test_who_does_not_log_in_is_cut_off_by_ticks(peer: Peer) -> None:
+def test_the_login_timeout_is_counted_in_ticks(peer: Peer) -> None:
     peer.tick(LOGIN_TIMEOUT_S - 0.5)
     assert not peer.transport.disconnected
     peer.tick(0.5)
     assert peer.transport.disconnected
 
 
-def test_a_farewell_is_sent_before_the_end_and_the_peer_has_five_seconds_to_take_it(peer: Peer) -> None:
+def test_the_last_output_is_sent_before_the_close_within_five_seconds(peer: Peer) -> None:
     assert peer.say(b"bye") == b"bye"
     assert peer.transport.disconnecting
     peer.tick(5)
@@ -174,7 +174,7 @@ def test_a_farewell_is_sent_before_the_end_and_the_peer_has_five_seconds_to_take
     assert peer.transport.disconnected
 
 
-def test_silence_and_quiet_are_counted_in_ticks_while_the_connection_is_open(peer: Peer) -> None:
+def test_ticks_without_input_and_without_output_are_counted_while_the_connection_is_open(peer: Peer) -> None:
     peer.tick(1)
     peer.machine.way = Phase.OPEN
     peer.tick(2)
@@ -187,7 +187,7 @@ def test_silence_and_quiet_are_counted_in_ticks_while_the_connection_is_open(pee
     assert (peer.server.silent, peer.server.quiet) == (2, 0)
 
 
-def test_nobody_is_called_silent_who_is_not_read_from(peer: Peer) -> None:
+def test_silence_is_not_counted_while_the_peer_is_not_read_from(peer: Peer) -> None:
     peer.machine.way = Phase.OPEN
     peer.say(b"publish")
     peer.gateway.broker.alarms.set(Resource.MEMORY, True, "full")
@@ -196,7 +196,7 @@ def test_nobody_is_called_silent_who_is_not_read_from(peer: Peer) -> None:
     assert peer.server.silent == 0
 
 
-def test_an_alarm_holds_back_who_publishes_and_nobody_else(peer: Peer) -> None:
+def test_an_alarm_holds_back_publishers_only(peer: Peer) -> None:
     peer.gateway.broker.alarms.set(Resource.MEMORY, True, "full")
     assert not peer.transport.is_paused
     peer.say(b"publish")
@@ -205,7 +205,7 @@ def test_an_alarm_holds_back_who_publishes_and_nobody_else(peer: Peer) -> None:
     assert not peer.transport.is_paused
 
 
-def test_a_peer_that_does_not_take_what_it_asked_for_is_not_read_from(peer: Peer) -> None:
+def test_a_peer_that_does_not_take_its_output_is_not_read_from(peer: Peer) -> None:
     producer = peer.transport.producer
     producer.pauseProducing()
     assert peer.say(bytes(HIGH_WATER)) == b""
@@ -220,7 +220,7 @@ def test_a_peer_that_does_not_take_what_it_asked_for_is_not_read_from(peer: Peer
     assert "resume" in peer.machine.events
 
 
-def test_a_machine_that_breaks_and_cannot_say_so_ends_alone(peer: Peer) -> None:
+def test_an_internal_error_ends_only_its_own_connection(peer: Peer) -> None:
     peer.say(b"break")
     assert peer.machine.events == ["fault"]
     assert peer.transport.disconnected
@@ -229,16 +229,16 @@ def test_a_machine_that_breaks_and_cannot_say_so_ends_alone(peer: Peer) -> None:
     assert len(peer.gateway.broker.connections) == 0
 
 
-def test_the_broker_reaches_the_machine(peer: Peer) -> None:
+def test_the_brokers_calls_reach_the_machine(peer: Peer) -> None:
     peer.gateway.broker.connections.force_close("maintenance")
     peer.server.fail_confirms()
     assert peer.machine.events == ["force_close maintenance", "fail_confirms"]
 
 
-def test_a_listing_shows_who_it_is_and_what_went_by(peer: Peer) -> None:
+def test_a_listing_shows_the_user_and_the_traffic(peer: Peer) -> None:
     peer.say(b"12345")
     facts = peer.server.info()
-    assert (facts.protocol, facts.state, facts.is_tls) == ("Parrot 1", "entering", False)
+    assert (facts.protocol, facts.state, facts.is_tls) == ("Echo 1", "entering", False)
     assert (facts.peer_host, facts.peer_port) == ("192.168.1.1", 54321)
     assert (facts.received, facts.sent) == ((5, 1), (5, 1))
     assert peer.server.name == "192.168.1.1:54321 -> 10.0.0.1:12345"

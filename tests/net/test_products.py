@@ -1,4 +1,4 @@
-"""What clients are told of the product they are connected to: one setting for AMQP and STOMP."""
+"""The product name in AMQP's server properties and STOMP's server header: one setting for both."""
 
 import pytest
 

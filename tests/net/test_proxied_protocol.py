@@ -1,4 +1,4 @@
-"""The side of a connection that waits for a PROXY header, then gives it away; no sockets, no time."""
+"""A connection that waits for a PROXY header and is then passed to its protocol; no sockets, no clock."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ HEADER = b"PROXY TCP4 192.0.2.7 198.51.100.1 56324 5672\r\n"
 
 
 class Client(Protocol):
-    """Remembers whom it was connected with when that began, and what it heard."""
+    """Records the addresses of its transport at ``connectionMade``, and its input."""
 
     pair: Any = None
     heard = b""
@@ -36,11 +36,11 @@ class Connection:
         self.transport.protocol.makeConnection(self.transport)
 
     def receive(self, data: bytes) -> None:
-        """What a transport does with what it read."""
+        """Deliver input as a transport does."""
         self.transport.protocol.dataReceived(data)
 
 
-def test_the_client_begins_with_the_addresses_of_the_header_and_hears_what_follows_it() -> None:
+def test_the_protocol_starts_with_the_headers_addresses_and_the_bytes_behind_it() -> None:
     connection = Connection()
     connection.receive(HEADER[:10])
     assert connection.client.pair is None
@@ -50,7 +50,7 @@ def test_the_client_begins_with_the_addresses_of_the_header_and_hears_what_follo
     assert connection.client.heard == b"first second"
 
 
-def test_a_proxy_that_does_not_say_whose_connection_it_is_is_cut_off_in_time() -> None:
+def test_a_proxy_without_a_header_is_disconnected_after_the_time_limit() -> None:
     connection = Connection()
     connection.receive(HEADER[:10])
     connection.clock.advance(9.9)

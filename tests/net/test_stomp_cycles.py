@@ -1,4 +1,4 @@
-"""A lost STOMP connection leaves no reference cycle: what it held is freed at once, not by a later collection."""
+"""A lost STOMP connection leaves no reference cycle: its memory is freed at once, not by a later collection."""
 
 from typing import Any
 
@@ -23,57 +23,59 @@ REPLY = {"destination": "/queue/t", "reply-to": "/temp-queue/r"}
 
 LIVES = [
     pytest.param([], id="silent"),
-    pytest.param([CONNECT[:30]], id="in the midst of the login"),
+    pytest.param([CONNECT[:30]], id="during the login"),
     pytest.param([CONNECT.replace(b"passcode:guest", b"passcode:wrong")], id="refused"),
     pytest.param([CONNECT.replace(b"host:/", b"host:absent")], id="without a virtual host"),
     pytest.param([CONNECT], id="idle"),
-    pytest.param([CONNECT, SEND[:20]], id="in the midst of a head"),
-    pytest.param([CONNECT, SEND[:150_000]], id="in the midst of a body"),
+    pytest.param([CONNECT, SEND[:20]], id="in the middle of a head"),
+    pytest.param([CONNECT, SEND[:150_000]], id="in the middle of a body"),
     pytest.param([CONNECT, SEND], id="having published"),
     pytest.param(DELIVERED, id="with unsettled deliveries"),
-    pytest.param([*DELIVERED, frame("UNSUBSCRIBE", {"id": "0"})], id="with deliveries of what it left"),
+    pytest.param(
+        [*DELIVERED, frame("UNSUBSCRIBE", {"id": "0"})], id="with unsettled deliveries of an ended subscription"
+    ),
     pytest.param(
         [*DELIVERED, BEGIN, ACK, frame("SEND", {"destination": "/queue/t", "transaction": "x"})], id="in a transaction"
     ),
     pytest.param([CONNECT, frame("SEND", REPLY)], id="waiting for replies"),
     pytest.param([CONNECT, frame("SUBSCRIBE", {"destination": "/topic/a", "id": "0"})], id="with its own queue"),
-    pytest.param([CONNECT, frame("SUBSCRIBE", {"destination": "/queue/a/b", "id": "0"})], id="with a frame refused"),
-    pytest.param([CONNECT, b"\xff\n\n\0"], id="having broken the rules"),
-    pytest.param([*DELIVERED, frame("DISCONNECT", {"receipt": "r"})], id="having said goodbye"),
+    pytest.param([CONNECT, frame("SUBSCRIBE", {"destination": "/queue/a/b", "id": "0"})], id="after a refused frame"),
+    pytest.param([CONNECT, b"\xff\n\n\0"], id="after a violation"),
+    pytest.param([*DELIVERED, frame("DISCONNECT", {"receipt": "r"})], id="after DISCONNECT"),
     pytest.param([*DELIVERED, b"half"], id="with unsettled deliveries and half a frame"),
 ]
 
 
-def live(gateway: Gateway, said: list[bytes], *, settles: bool = True) -> None:
-    """Connect, say all of this and be lost."""
+def connect_and_lose(gateway: Gateway, sent: list[bytes], *, settles: bool = True) -> None:
+    """Connect, send the bytes, and lose the connection."""
     server = StompServer(gateway.settings, gateway.turn)
     far_end = FarEnd(peerAddress=IPv4Address("TCP", "127.0.0.1", 50_000))
     server.makeConnection(far_end)
-    for data in said:
+    for data in sent:
         server.dataReceived(data)
         if settles:
             gateway.settle()
-    far_end.producer = None  # a real transport forgets it by itself
+    far_end.producer = None  # a real transport drops it
     server.connectionLost(Failure(ConnectionDone()))
     gateway.settle()
 
 
 @pytest.mark.parametrize("settles", [True, False], ids=["settled", "not settled"])
-@pytest.mark.parametrize("said", LIVES)
-def test_a_lost_connection_leaves_no_cycle(said: list[bytes], settles: bool) -> None:
+@pytest.mark.parametrize("sent", LIVES)
+def test_a_lost_connection_leaves_no_cycle(sent: list[bytes], settles: bool) -> None:
     gateway = Gateway()
-    live(gateway, said, settles=settles)  # what is made once and stays is made now
-    assert garbage_of(lambda: live(gateway, said, settles=settles)) == []
+    connect_and_lose(gateway, sent, settles=settles)  # objects that are created once are created now
+    assert garbage_of(lambda: connect_and_lose(gateway, sent, settles=settles)) == []
 
 
 class Forgetful(Slow):
-    """Never answers, and keeps nothing that asks."""
+    """An authenticator that never answers, and keeps no reference to the caller."""
 
     def authenticate(self, credentials: Any, answer: Any) -> None:
-        """Forget what was asked."""
+        """Drop the request."""
 
 
-def test_one_that_is_lost_while_its_login_is_decided_leaves_none() -> None:
+def test_a_connection_lost_during_its_authentication_leaves_no_cycle() -> None:
     gateway = Gateway(authenticators=[Forgetful()])
-    live(gateway, [CONNECT, SEND[:1000]])
-    assert garbage_of(lambda: live(gateway, [CONNECT, SEND[:1000]])) == []
+    connect_and_lose(gateway, [CONNECT, SEND[:1000]])
+    assert garbage_of(lambda: connect_and_lose(gateway, [CONNECT, SEND[:1000]])) == []

@@ -1,4 +1,4 @@
-"""The server around the STOMP machine: heart-beats by ticks, time limits, and what listings show."""
+"""The STOMP server around its machine: heart-beats in ticks, time limits, and listings."""
 
 from twisted.internet.address import IPv4Address
 from twisted.internet.testing import StringTransport
@@ -9,7 +9,7 @@ from tests.protocols.stomp.dialogue import Gateway, frame
 
 
 class Peer(StompServer):
-    """A server on a transport that keeps what is written."""
+    """A server whose transport records its output."""
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway.settings, gateway.turn)
@@ -32,7 +32,7 @@ class Peer(StompServer):
 
 
 class FarEnd(StringTransport):
-    """What a Wire uses of Twisted's, over a socket that does not exist."""
+    """The interface of Twisted's transports that ``SocketWriter`` uses, over a socket that does not exist."""
 
     aborted = False
 
@@ -52,7 +52,7 @@ def opened(heart_beat: str = "0,0", gateway: Gateway | None = None) -> Peer:
     return peer
 
 
-def test_a_heart_beat_goes_out_before_its_interval_is_over() -> None:
+def test_a_heart_beat_is_sent_before_its_interval_is_over() -> None:
     peer = opened("0,4000")
     peer.pass_ticks(1.5)
     assert peer.said() == b""
@@ -62,7 +62,7 @@ def test_a_heart_beat_goes_out_before_its_interval_is_over() -> None:
     assert peer.said() == b"\n"
 
 
-def test_other_frames_stand_for_heart_beats() -> None:
+def test_other_frames_count_as_heart_beats() -> None:
     peer = opened("0,4000")
     peer.pass_ticks(1.5)
     peer.hear(frame("BEGIN", {"transaction": "t", "receipt": "r"}))
@@ -71,14 +71,14 @@ def test_other_frames_stand_for_heart_beats() -> None:
     assert peer.said() == b""
 
 
-def test_a_client_that_wants_none_gets_none() -> None:
+def test_a_client_that_wants_no_heart_beats_gets_none() -> None:
     peer = opened()
     peer.pass_ticks(100)
     assert peer.said() == b""
     assert not peer.far_end.aborted
 
 
-def test_a_client_that_promised_heart_beats_and_is_silent_is_given_up() -> None:
+def test_a_client_that_misses_its_heart_beats_is_disconnected() -> None:
     peer = opened("2000,0")
     peer.pass_ticks(4)
     assert not peer.far_end.aborted
@@ -94,7 +94,7 @@ def test_a_newline_is_a_heart_beat() -> None:
     assert not peer.far_end.aborted
 
 
-def test_who_does_not_log_in_is_cut_off_in_time() -> None:
+def test_a_client_that_does_not_log_in_in_time_is_disconnected() -> None:
     peer = Peer(Gateway(login_timeout_s=3))
     peer.pass_ticks(2.5)
     assert not peer.far_end.aborted
@@ -102,7 +102,7 @@ def test_who_does_not_log_in_is_cut_off_in_time() -> None:
     assert peer.far_end.aborted
 
 
-def test_what_a_listing_shows() -> None:
+def test_a_listing_shows_the_connection() -> None:
     gateway = Gateway()
     peer = opened("5000,7000", gateway)
     facts = peer.info()
@@ -117,6 +117,6 @@ def test_what_a_listing_shows() -> None:
     assert (peer.vhost_name, peer.user_name, peer.channel_count) == ("/", "guest", 0)
 
 
-def test_before_it_is_open_it_has_no_version() -> None:
+def test_a_connection_that_is_not_open_has_no_version() -> None:
     facts = Peer(Gateway()).info()
     assert (facts.protocol, facts.state) == ("STOMP", "entering")

@@ -1,4 +1,4 @@
-"""Waiting, receiving and sending: the same whether in C or not. ``make test-wheel`` runs these against the C."""
+"""Wait, receive and send behave the same in C and Python; ``make test-wheel`` runs these tests against the C code."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ def poller() -> Iterator[epoll]:
 
 
 @pytest.mark.parametrize("size", [1, 300, 4095, 4096, 4097, MOST_BYTES - 1, MOST_BYTES])
-def test_what_comes_is_received_whole_and_stays_as_it_is(pair: Pair, size: int) -> None:
+def test_received_bytes_are_complete_and_unchanged_by_later_calls(pair: Pair, size: int) -> None:
     here, there = pair
     told = []
     for letter in (b"a", b"b"):
@@ -36,14 +36,14 @@ def test_what_comes_is_received_whole_and_stays_as_it_is(pair: Pair, size: int) 
     assert told == [b"a" * size, b"b" * size]
 
 
-def test_one_call_takes_no_more_than_it_says_and_the_next_one_the_rest(pair: Pair) -> None:
+def test_one_call_receives_at_most_its_limit_and_the_next_one_the_rest(pair: Pair) -> None:
     here, there = pair
     there.sendall(b"a" * MOST_BYTES + b"rest")
     assert receive(here.fileno()) == b"a" * MOST_BYTES
     assert receive(here.fileno()) == b"rest"
 
 
-def test_nothing_to_receive_is_told_apart_from_the_end_and_from_a_break(pair: Pair) -> None:
+def test_no_data_an_orderly_close_and_a_broken_connection_are_distinguished(pair: Pair) -> None:
     here, there = pair
     with pytest.raises(BlockingIOError):
         receive(here.fileno())
@@ -54,7 +54,7 @@ def test_nothing_to_receive_is_told_apart_from_the_end_and_from_a_break(pair: Pa
     assert receive(here.fileno()) == b""
 
 
-def test_a_socket_takes_what_it_has_room_for(pair: Pair) -> None:
+def test_a_send_returns_the_bytes_that_fit_the_socket_buffer(pair: Pair) -> None:
     here, there = pair
     data = os.urandom(1 << 20)
     sent = send(here.fileno(), data)
@@ -65,20 +65,20 @@ def test_a_socket_takes_what_it_has_room_for(pair: Pair) -> None:
     assert b"".join(iter(lambda: there.recv(1 << 16), b"")) == data[:sent]
 
 
-def test_sending_to_who_is_gone_is_an_error_and_no_signal(pair: Pair) -> None:
+def test_sending_to_a_closed_peer_raises_an_error_without_a_signal(pair: Pair) -> None:
     here, there = pair
     there.close()
     with pytest.raises(BrokenPipeError):
-        send(here.fileno(), b"anybody there?")
+        send(here.fileno(), b"are you there?")
 
 
 @pytest.mark.parametrize("call", [lambda: receive("1"), lambda: send(1, "text"), lambda: send(1), lambda: receive()])
-def test_what_makes_no_sense_is_refused(call) -> None:  # type: ignore[no-untyped-def]  # calls that types forbid
+def test_wrong_arguments_are_refused(call) -> None:  # type: ignore[no-untyped-def]  # calls that types forbid
     with pytest.raises(TypeError):
         call()
 
 
-def test_who_is_ready_is_told_with_what_for(pair: Pair, poller: epoll) -> None:
+def test_ready_descriptors_are_returned_with_their_events(pair: Pair, poller: epoll) -> None:
     here, there = pair
     poller.register(here, EPOLLIN)
     poller.register(there, EPOLLIN | EPOLLOUT)
@@ -90,14 +90,14 @@ def test_who_is_ready_is_told_with_what_for(pair: Pair, poller: epoll) -> None:
     assert len(wait(0.0, 1) or ()) == 2
 
 
-def test_waiting_ends_when_the_time_has_come_and_no_sooner(poller: epoll) -> None:
+def test_a_wait_ends_at_its_time_and_not_before(poller: epoll) -> None:
     until_s = time.time() + 0.01
     wait = wait_for(poller)
     assert not wait(until_s, 128)
     assert time.time() >= until_s
 
 
-def test_that_the_time_has_come_is_told_in_the_end_however_many_events_there_are(pair: Pair, poller: epoll) -> None:
+def test_the_end_of_a_wait_is_reported_even_if_there_are_always_events(pair: Pair, poller: epoll) -> None:
     poller.register(pair[0], EPOLLIN)
     pair[1].send(b"x")
     wait = wait_for(poller)
@@ -106,7 +106,7 @@ def test_that_the_time_has_come_is_told_in_the_end_however_many_events_there_are
     assert wait(0.0, 128) == (pair[0].fileno(), EPOLLIN)
 
 
-def test_another_time_is_another_wait(pair: Pair, poller: epoll) -> None:
+def test_a_wait_with_another_time_ends_at_that_time(pair: Pair, poller: epoll) -> None:
     poller.register(pair[0], EPOLLIN)
     wait = wait_for(poller)
     assert wait(time.time() - 1, 128) is None
@@ -115,7 +115,7 @@ def test_another_time_is_another_wait(pair: Pair, poller: epoll) -> None:
     assert wait(inf, 128) == (pair[0].fileno(), EPOLLIN)
 
 
-def test_others_run_meanwhile(pair: Pair, poller: epoll) -> None:
+def test_other_threads_run_during_a_wait(pair: Pair, poller: epoll) -> None:
     here, there = pair
     poller.register(here, EPOLLIN)
     other = threading.Timer(0.01, there.send, (b"x",))
@@ -124,7 +124,7 @@ def test_others_run_meanwhile(pair: Pair, poller: epoll) -> None:
     other.join()
 
 
-def test_a_signal_is_heeded(poller: epoll) -> None:
+def test_a_signal_is_handled_during_a_wait(poller: epoll) -> None:
     def heed(number: int, frame: object) -> None:
         raise InterruptedError("heeded")
 
@@ -137,7 +137,7 @@ def test_a_signal_is_heeded(poller: epoll) -> None:
         signal.signal(signal.SIGALRM, before)
 
 
-def test_a_poller_that_was_closed_is_an_error(poller: epoll) -> None:
+def test_waiting_on_a_closed_poller_raises_an_error(poller: epoll) -> None:
     wait = wait_for(poller)
     poller.close()
     with pytest.raises((OSError, ValueError)):

@@ -1,4 +1,4 @@
-"""A turn ends in order: the journal, then what became due, then every peer once."""
+"""The end of a turn: the journal is flushed first, then confirms are collected, then each peer is written to once."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ class Scheduled(Schedule):
 
 
 class Events(list[str]):
-    """What happened, in order, and the schedule that is asked to end turns; the journal of its own turn."""
+    """The recorded events, the schedule, and the journal of the turn."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,12 +59,12 @@ class TurnParticipant(turns.TurnParticipant):
 
 
 def speak(events: Events, participant: TurnParticipant) -> None:
-    """Have a participant say something at the end of the turn, confirms among it."""
+    """Let a participant have output at the end of the turn, confirms included."""
     events.turn.schedule_flush(participant)
     events.turn.defer_confirms(participant)
 
 
-def test_the_journal_goes_first_and_nobody_is_sent_to_before_all_ended_their_turn() -> None:
+def test_the_journal_is_flushed_first_and_confirms_are_collected_before_any_output() -> None:
     events = Events()
     for name in "ab":
         speak(events, TurnParticipant(name, events))
@@ -73,7 +73,7 @@ def test_the_journal_goes_first_and_nobody_is_sent_to_before_all_ended_their_tur
     assert events == ["journal", "a.end_turn", "b.end_turn", "a.flush", "b.flush"]
 
 
-def test_who_owes_nothing_is_not_asked_for_it() -> None:
+def test_confirms_are_collected_only_from_participants_that_deferred_some() -> None:
     events = Events()
     events.turn.schedule_flush(TurnParticipant("a", events))
     speak(events, TurnParticipant("b", events))
@@ -90,11 +90,11 @@ def test_a_turn_is_scheduled_once(act: Callable[[Turn, TurnParticipant], None]) 
     assert len(events.schedule.turns) == 1
 
 
-def test_a_turn_that_nobody_touched_is_not_scheduled() -> None:
+def test_a_turn_without_touch_is_not_scheduled() -> None:
     assert Events().schedule.turns == []
 
 
-def test_an_ended_turn_asks_nobody_twice() -> None:
+def test_an_ended_turn_calls_no_participant_twice() -> None:
     events = Events()
     speak(events, TurnParticipant("a", events))
     events.turn.end()
@@ -103,7 +103,7 @@ def test_an_ended_turn_asks_nobody_twice() -> None:
     assert events == ["journal"]
 
 
-def test_who_is_awakened_while_a_turn_ends_belongs_to_the_next() -> None:
+def test_a_participant_scheduled_while_a_turn_ends_belongs_to_the_next_turn() -> None:
     for moment in ("end_turn", "flush"):
         events = Events()
         speak(events, TurnParticipant("a", events, awaken_in=moment))
@@ -115,7 +115,7 @@ def test_who_is_awakened_while_a_turn_ends_belongs_to_the_next() -> None:
 
 
 class Broken(TurnParticipant):
-    """Breaks at one of the two steps."""
+    """Raises in one of the two steps."""
 
     def _say(self, what: str) -> None:
         super()._say(what)
@@ -124,7 +124,7 @@ class Broken(TurnParticipant):
 
 
 @pytest.mark.parametrize("step", ["end_turn", "flush"])
-def test_a_broken_speaker_is_told_and_the_others_are_served(step: str) -> None:
+def test_a_participant_that_raises_is_failed_and_the_others_are_served(step: str) -> None:
     events = Events()
     speak(events, Broken(step, events))
     speak(events, TurnParticipant("b", events))
@@ -135,7 +135,7 @@ def test_a_broken_speaker_is_told_and_the_others_are_served(step: str) -> None:
 
 
 class Worker(turns.TurnParticipant):
-    """Has work for so many shares, each of which takes ``seconds`` and is ``work`` units."""
+    """Needs so many shares; each takes ``seconds`` and counts ``work`` units."""
 
     def __init__(self, name: str, events: Events, shares: int, seconds: float = TURN_S, work: int = 1000) -> None:
         self.name = name
@@ -159,7 +159,7 @@ class Worker(turns.TurnParticipant):
         self.events.append(f"{self.name}.fail")
 
 
-def test_speakers_with_input_left_over_are_served_in_rotation_one_budget_at_a_time() -> None:
+def test_participants_with_leftover_input_are_served_in_rotation_one_budget_at_a_time() -> None:
     events = Events()
     for name in ("a", "b"):
         events.turn.hold(Worker(name, events, 2))
@@ -172,7 +172,7 @@ def test_speakers_with_input_left_over_are_served_in_rotation_one_budget_at_a_ti
     assert not events.schedule.busy
 
 
-def test_one_budget_serves_as_many_as_it_lasts_for() -> None:
+def test_one_budget_serves_as_many_participants_as_it_allows() -> None:
     events = Events()
     for name in ("a", "b", "c"):
         events.turn.hold(Worker(name, events, 1, seconds=0.0))
@@ -180,16 +180,16 @@ def test_one_budget_serves_as_many_as_it_lasts_for() -> None:
     assert events == ["a", "b", "c"]
 
 
-def test_a_speaker_that_breaks_while_it_goes_on_is_told_and_leaves_the_rotation() -> None:
+def test_a_participant_that_raises_in_go_on_is_failed_and_leaves_the_rotation() -> None:
     events = Events()
     events.turn.hold(Worker("broken", events, 0, seconds=0.0))
     events.turn.hold(Worker("sound", events, 1, seconds=0.0))
     events.turn.go_on()
     assert events == ["broken", "broken.fail", "sound"]
-    assert len(events.schedule.busy) == 1  # asked for once, when the first was held
+    assert len(events.schedule.busy) == 1  # scheduled once, when the first was held
 
 
-def test_what_was_recorded_while_going_on_ends_a_turn() -> None:
+def test_changes_recorded_in_go_on_schedule_the_end_of_a_turn() -> None:
     events = Events()
     events.has_begun = True
     events.turn.hold(Worker("a", events, 1))

@@ -1,4 +1,4 @@
-"""The reactor that ends turns, in a process of its own: a process has one reactor, and tests have another."""
+"""The reactor that ends turns, in a separate process, because a process has one reactor and the tests use another."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ PRELUDE = """
 
 
 def run(script: str) -> list[str]:
-    """Return what the script printed."""
+    """Return the lines that the script printed."""
     program = dedent(PRELUDE) + dedent(script) + "\nreactor.run()\n"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     return done.stdout.split("\n")[:-1]
@@ -36,7 +36,7 @@ def test_a_turn_ends_after_the_delayed_calls_of_its_round() -> None:
     """) == ["first", "second", "end"]
 
 
-def test_a_turn_that_is_touched_at_its_end_is_followed_by_another_without_delay() -> None:
+def test_a_turn_touched_at_its_end_is_followed_by_another_one_without_delay() -> None:
     assert run("""
         import time
         def start():
@@ -68,7 +68,7 @@ def test_a_turn_ends_after_all_events_of_a_poll() -> None:
     """) == ["data", "end", "answer"]
 
 
-def test_faults_of_one_neither_stop_the_loop_nor_the_rest_of_the_turn() -> None:
+def test_an_error_of_one_descriptor_stops_neither_the_loop_nor_the_turn() -> None:
     assert run("""
         from twisted.internet.abstract import FileDescriptor
         import os
@@ -115,14 +115,14 @@ READY = """
 """
 
 
-def test_a_long_turn_serves_a_bounded_number_and_everybody_before_anybody_again() -> None:
+def test_a_long_turn_serves_a_limited_number_and_all_descriptors_before_any_is_served_again() -> None:
     assert run("from itertools import count\nclock, is_reading = count().__next__, False\n" + dedent(READY)) == [
         "1",
         "True",
     ]
 
 
-def test_a_turn_in_which_little_is_done_goes_on_with_those_who_wait() -> None:
+def test_a_short_turn_continues_with_the_descriptors_that_wait() -> None:
     assert run("clock, is_reading = lambda: 0.0, True\n" + dedent(READY)) == ["3", "True"]
 
 
@@ -143,7 +143,7 @@ GUESTS = """
 """
 
 
-def test_who_was_let_in_is_served_before_the_many_who_were_not() -> None:
+def test_a_promoted_connection_is_served_before_many_that_have_not_logged_in() -> None:
     assert run(
         GUESTS
         + """
@@ -162,7 +162,7 @@ def test_who_was_let_in_is_served_before_the_many_who_were_not() -> None:
     ) == ["True"]
 
 
-def test_those_who_leave_together_are_seen_off_a_few_in_each_turn_and_all_in_the_end() -> None:
+def test_closed_connections_are_notified_a_few_in_each_turn_and_all_in_the_end() -> None:
     assert run(
         GUESTS
         + """
@@ -182,7 +182,7 @@ def test_those_who_leave_together_are_seen_off_a_few_in_each_turn_and_all_in_the
     ) == ["True", "200"]
 
 
-def test_a_stop_forgets_nobody_who_was_leaving() -> None:
+def test_a_stop_notifies_all_closed_connections() -> None:
     assert run(
         GUESTS
         + """
@@ -195,7 +195,7 @@ def test_a_stop_forgets_nobody_who_was_leaving() -> None:
     ) == ["200"]
 
 
-def test_a_listener_lets_a_few_in_during_one_turn_and_the_others_in_the_next() -> None:
+def test_a_listener_accepts_a_few_connections_in_each_turn() -> None:
     turns = run("""
         import socket
         from gateway.net.loop import MOST_NEWCOMERS
@@ -221,8 +221,8 @@ def test_a_listener_lets_a_few_in_during_one_turn_and_the_others_in_the_next() -
     assert max(newcomers) <= most
 
 
-def test_a_connection_whose_end_is_noticed_twice_is_told_once() -> None:
-    """Half-closed by its peer, and aborted before that was told."""
+def test_a_connection_whose_end_is_noticed_twice_is_notified_once() -> None:
+    """The peer closes its side, and the connection is aborted before that is reported."""
     assert run("""
         from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
         from twisted.logger import globalLogPublisher

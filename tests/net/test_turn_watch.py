@@ -1,4 +1,4 @@
-"""The lengths of turns: counted, the longest with its cause, long ones told."""
+"""Statistics of turns: counts by length, the longest with its cause, and reports of long ones."""
 
 import pytest
 
@@ -10,7 +10,7 @@ def watch() -> TurnWatch:
     return TurnWatch()
 
 
-def test_the_longest_turn_is_blamed_on_its_longest_part(watch: TurnWatch) -> None:
+def test_the_cause_of_the_longest_turn_is_its_longest_part(watch: TurnWatch) -> None:
     watch.part("connection a", 0.02)
     watch.part("connection b", 0.05)
     watch.part("connection c", 0.01)
@@ -19,14 +19,14 @@ def test_the_longest_turn_is_blamed_on_its_longest_part(watch: TurnWatch) -> Non
     assert (watch.longest_s, watch.longest_cause) == (0.09, "connection b")
 
 
-def test_a_part_is_no_cause_of_a_later_turn(watch: TurnWatch) -> None:
+def test_a_part_is_not_the_cause_of_a_later_turn(watch: TurnWatch) -> None:
     watch.part("connection a", 0.02)
     watch.ended(0.03)
     watch.ended(0.05)
     assert (watch.longest_s, watch.longest_cause) == (0.05, "")
 
 
-def test_a_turn_over_a_tenth_of_a_second_is_told_with_its_cause(watch: TurnWatch) -> None:
+def test_a_turn_over_a_tenth_of_a_second_is_reported_with_its_cause(watch: TurnWatch) -> None:
     told: list[tuple[float, str]] = []
     watch.on_slow = lambda seconds, cause: told.append((seconds, cause))
     watch.ended(0.1)
@@ -36,7 +36,7 @@ def test_a_turn_over_a_tenth_of_a_second_is_told_with_its_cause(watch: TurnWatch
     assert watch.slow_turns == 1
 
 
-def test_the_99th_percentile_is_at_most_twice_what_it_says(watch: TurnWatch) -> None:
+def test_the_returned_99th_percentile_is_at_most_twice_the_exact_one(watch: TurnWatch) -> None:
     for _ in range(990):
         watch.ended(0.0009)
     for _ in range(10):
@@ -45,7 +45,7 @@ def test_the_99th_percentile_is_at_most_twice_what_it_says(watch: TurnWatch) -> 
     assert watch.quantile_s(1.0) == 0.05
 
 
-def test_the_recent_longest_turn_is_forgotten_after_two_looks(watch: TurnWatch) -> None:
+def test_the_recent_longest_turn_is_dropped_after_two_periods(watch: TurnWatch) -> None:
     watch.ended(0.05)
     watch.look()
     assert watch.recent_longest_s == 0.05
@@ -55,7 +55,7 @@ def test_the_recent_longest_turn_is_forgotten_after_two_looks(watch: TurnWatch) 
     assert watch.longest_s == 0.05
 
 
-def test_what_listings_show_is_in_milliseconds(watch: TurnWatch) -> None:
+def test_listings_show_milliseconds(watch: TurnWatch) -> None:
     watch.part("routing in exchange 'x' of type headers", 0.02)
     watch.ended(0.0234)
     assert watch.shown() == {

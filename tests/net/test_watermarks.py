@@ -1,4 +1,4 @@
-"""The alarms of memory and disk, and when freed memory is given back to the system."""
+"""The alarms of memory and disk, and the return of freed memory to the system."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ LIMIT = 1000 * MIB
 
 
 class Memory:
-    """What is used, of which so much goes when it is given back; giving back takes ``takes_s``."""
+    """Simulated memory, of which a part is freed by ``trim_heap``; a call takes ``takes_s``."""
 
     def __init__(self, used: int) -> None:
         self.used = used
@@ -32,13 +32,13 @@ class Memory:
         return Relief(lambda: self.now_s, self.trim_heap, lambda: self.used)
 
 
-def test_what_is_free_is_given_back_and_not_counted() -> None:
+def test_freed_memory_is_returned_and_not_counted() -> None:
     memory = Memory(900 * MIB)
     memory.free = 600 * MIB
     assert memory.relief().after(memory.used, LIMIT) == 300 * MIB
 
 
-def test_it_is_tried_more_and_more_seldom_while_it_does_not_help() -> None:
+def test_memory_is_returned_less_and_less_often_while_that_does_not_help() -> None:
     memory = Memory(900 * MIB)
     relief = memory.relief()
     tries = []
@@ -57,7 +57,7 @@ def test_it_is_tried_more_and_more_seldom_while_it_does_not_help() -> None:
     assert memory.tries > before
 
 
-def test_it_is_tried_at_each_look_while_the_alarm_stands() -> None:
+def test_memory_is_returned_at_each_check_while_the_alarm_is_set() -> None:
     memory = Memory(2 * LIMIT)
     relief = memory.relief()
     for _ in range(10):
@@ -66,7 +66,7 @@ def test_it_is_tried_at_each_look_while_the_alarm_stands() -> None:
     assert memory.tries == 10
 
 
-def test_it_takes_a_small_share_of_the_time() -> None:
+def test_returning_memory_takes_a_small_share_of_the_time() -> None:
     memory = Memory(2 * LIMIT)
     memory.takes_s = 0.2
     relief = memory.relief()
@@ -76,7 +76,7 @@ def test_it_takes_a_small_share_of_the_time() -> None:
     assert memory.tries * memory.takes_s < 0.06 * memory.now_s
 
 
-def test_everything_is_collected_before_the_alarm_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_garbage_is_collected_before_the_alarm_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     used = [1200, 1200, 1200, 300]
     monkeypatch.setattr(watermarks, "memory_used", lambda: used.pop(0))
     alarms, asked = Alarms(), []

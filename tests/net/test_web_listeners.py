@@ -1,4 +1,4 @@
-"""Real sockets through WebSockets, TLS and PROXY headers: whole conversations, addresses, and pressure both ways."""
+"""WebSockets, TLS and PROXY headers over real sockets: whole conversations, addresses, and back-pressure both ways."""
 
 import socket
 import subprocess
@@ -22,12 +22,12 @@ AFAR = b"PROXY TCP4 192.0.2.7 127.0.0.1 40000 5672\r\n"
 CHANNEL_OPEN_OK = b"\x00\x14\x00\x0b"
 DECLARED = b"\x00\x32\x00\x0b"
 
-#: What a connection may hold for a peer that does not read: Twisted's buffer and the system's, with room.
+#: The most bytes buffered for a peer that does not read: Twisted's buffer and the system's, with a margin.
 HELD = 24 * 1024 * 1024
 
 
 class Server:
-    """The process of ``web_server`` and what it says."""
+    """The process of ``web_server`` and its output."""
 
     def __init__(self, authority: Authority) -> None:
         self.trust = client_context(authority)
@@ -39,7 +39,7 @@ class Server:
             self.ports[name] = int(port)
 
     def hear(self, about: str = "") -> str:
-        """Return the next line that begins with a word; those about something else are passed over."""
+        """Return the next line of output that begins with this word; skip the others."""
         assert self.child.stdout is not None
         while (line := self.child.stdout.readline()) and not line.startswith(about):
             pass
@@ -84,7 +84,7 @@ def test_a_whole_conversation_goes_through(server: Server, listener: str, header
 
 
 @pytest.mark.parametrize("listener", ["plain", "tls"])
-def test_a_client_that_closes_is_let_go(server: Server, listener: str) -> None:
+def test_a_close_by_the_client_ends_the_connection(server: Server, listener: str) -> None:
     with server.connected(listener) as client:
         client.say(LOGIN)
         client.hear_until(CHANNEL_OPEN_OK)
@@ -93,7 +93,7 @@ def test_a_client_that_closes_is_let_go(server: Server, listener: str) -> None:
 
 
 @pytest.mark.parametrize("listener", ["proxied", "proxied-tls"])
-def test_guest_is_refused_who_comes_from_afar_by_way_of_a_proxy(server: Server, listener: str) -> None:
+def test_the_guest_user_is_refused_from_a_remote_address_behind_a_proxy(server: Server, listener: str) -> None:
     with server.connected(listener, AFAR) as client:
         client.say(LOGIN)
         heard, _ = client.hear_to_the_close()

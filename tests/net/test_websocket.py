@@ -1,4 +1,4 @@
-"""A WebSocket before a protocol: bytes in, bytes out, by a client that stands on wsproto; no sockets, no time."""
+"""WebSocket in front of a protocol, with a client based on wsproto; no sockets, no clock."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -28,7 +28,7 @@ TIMEOUT_S = 10
 
 
 class Echo(Protocol):
-    """Says what it hears, and ``hello`` first; remembers what it heard and how it ended."""
+    """Sends ``hello`` first and echoes its input; records the input and the end."""
 
     def __init__(self) -> None:
         self.heard: list[bytes] = []
@@ -46,7 +46,7 @@ class Echo(Protocol):
 
 
 class Peer:
-    """A client, and the server side it talks to."""
+    """A client and the server side of its connection."""
 
     def __init__(self, dialect: Dialect = MQTT, client_type: ConnectionType = ConnectionType.CLIENT) -> None:
         self.clock = FakeClock()
@@ -84,7 +84,7 @@ class Peer:
 
 
 def accepted(events: Iterable[Event]) -> str | None:
-    """The subprotocol of the handshake that succeeded."""
+    """Return the subprotocol of the accepted handshake."""
     return next(event.subprotocol for event in events if isinstance(event, AcceptConnection))
 
 
@@ -105,8 +105,8 @@ OFFERS = [
     pytest.param(MQTT, ["chat", "mqtt"], "mqtt", id="MQTT among others"),
     pytest.param(STOMP, ["v12.stomp"], "v12.stomp", id="STOMP 1.2"),
     pytest.param(STOMP, ["v10.stomp", "v11.stomp"], "v10.stomp", id="the client's own order"),
-    pytest.param(STOMP, [], None, id="STOMP that names nothing"),
-    pytest.param(STOMP, ["chat"], None, id="STOMP that names something else"),
+    pytest.param(STOMP, [], None, id="STOMP without a subprotocol"),
+    pytest.param(STOMP, ["chat"], None, id="STOMP with another subprotocol"),
 ]
 
 
@@ -127,7 +127,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("offered", "target", "status"), REFUSED)
-def test_who_asks_for_something_else_is_refused(offered: list[str], target: str, status: int) -> None:
+def test_an_unknown_path_or_subprotocol_is_refused(offered: list[str], target: str, status: int) -> None:
     peer = Peer()
     refusals = [event for event in peer.ask(*offered, target=target) if isinstance(event, RejectConnection)]
     assert [refusal.status_code for refusal in refusals] == [status]
@@ -152,14 +152,14 @@ NO_WEBSOCKET = [
 
 
 @pytest.mark.parametrize(("request_bytes", "status"), NO_WEBSOCKET)
-def test_what_is_no_websocket_is_answered_and_the_connection_ends(request_bytes: bytes, status: bytes) -> None:
+def test_an_invalid_handshake_is_answered_and_the_connection_ends(request_bytes: bytes, status: bytes) -> None:
     peer = Peer()
     peer.server.dataReceived(request_bytes)
     assert peer.transport.value().startswith(b"HTTP/1.1 " + status)
     assert peer.is_ended
 
 
-def test_a_handshake_takes_no_longer_than_its_time() -> None:
+def test_a_handshake_has_a_time_limit() -> None:
     peer = Peer()
     peer.server.dataReceived(b"GET /ws HTTP/1.1\r\n")
     peer.clock.advance(TIMEOUT_S - 0.1)
@@ -168,7 +168,7 @@ def test_a_handshake_takes_no_longer_than_its_time() -> None:
     assert peer.transport.disconnected
 
 
-def test_who_has_shaken_hands_may_be_silent() -> None:
+def test_a_client_may_be_idle_after_the_handshake() -> None:
     peer = Peer().open()
     peer.clock.advance(TIMEOUT_S * 10)
     assert not peer.is_ended
@@ -199,7 +199,7 @@ def test_bytes_may_be_cut_anywhere(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 50, 1000])
-def test_frames_may_come_with_the_handshake(size: int) -> None:
+def test_frames_may_arrive_together_with_the_handshake(size: int) -> None:
     peer = Peer()
     request = peer.client.send(Request(host="localhost", target="/ws", subprotocols=["mqtt"]))
     masked = b"\x82\x85\x00\x00\x00\x00early\x82\x84\x00\x00\x00\x00late"
@@ -209,7 +209,7 @@ def test_frames_may_come_with_the_handshake(size: int) -> None:
     assert b"".join(peer.echo.heard) == b"earlylate"
 
 
-def test_part_of_a_message_goes_on_before_the_rest_has_come() -> None:
+def test_a_part_of_a_message_is_passed_on_before_the_rest_arrives() -> None:
     peer = Peer().open()
     frame = peer.client.send(BytesMessage(bytes(1_000_000)))
     peer.server.dataReceived(frame[:5000])
@@ -229,7 +229,7 @@ def test_stomp_answers_text_with_text_and_bytes_with_bytes() -> None:
     assert said(peer.send(BytesMessage(b"bytes"))) == [b"bytes"]
 
 
-def test_what_is_no_text_goes_as_bytes_even_to_a_peer_of_text() -> None:
+def test_data_that_is_not_utf_8_is_sent_as_binary_even_to_a_text_peer() -> None:
     peer = Peer(STOMP).open("v12.stomp")
     peer.send(TextMessage("text"))
     peer.echo.transport.write(b"\xff\xfe")  # type: ignore[union-attr]
@@ -239,11 +239,11 @@ def test_what_is_no_text_goes_as_bytes_even_to_a_peer_of_text() -> None:
 # Pings and ends
 
 
-def test_a_ping_is_answered_with_what_it_said() -> None:
+def test_a_ping_is_answered_with_its_payload() -> None:
     assert [bytes(pong.payload) for pong in Peer().open().send(Ping(b"x")) if isinstance(pong, Pong)] == [b"x"]
 
 
-def test_5_5_3_of_the_pings_of_a_peer_that_does_not_read_the_last_is_answered() -> None:
+def test_5_5_3_only_the_last_ping_is_answered_to_a_peer_that_does_not_read() -> None:
     peer = Peer().open()
     producer: Any = Recorder()
     peer.echo.transport.registerProducer(producer, True)  # type: ignore[union-attr]
@@ -256,7 +256,7 @@ def test_5_5_3_of_the_pings_of_a_peer_that_does_not_read_the_last_is_answered() 
 
 
 class Recorder:
-    """A producer that remembers what it was told."""
+    """A producer that records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -290,7 +290,7 @@ def test_the_servers_close_waits_for_its_answer() -> None:
     assert peer.is_ended
 
 
-def test_what_comes_after_the_servers_close_is_not_passed_on() -> None:
+def test_data_after_the_servers_close_is_not_passed_on() -> None:
     peer = Peer().open()
     peer.echo.transport.loseConnection()  # type: ignore[union-attr]
     peer.server.dataReceived(peer.client.send(BytesMessage(b"late")))
@@ -317,7 +317,7 @@ def test_a_broken_frame_is_answered_with_its_code(frame: bytes, code: int) -> No
     peer.server.dataReceived(b"more")
 
 
-def test_the_protocol_hears_of_the_end() -> None:
+def test_the_protocol_is_notified_of_the_end() -> None:
     peer = Peer().open()
     peer.server.connectionLost()
     assert peer.echo.end == "lost"
@@ -325,7 +325,7 @@ def test_the_protocol_hears_of_the_end() -> None:
 
 @settings(max_examples=60)
 @given(st.binary(max_size=400), st.booleans())
-def test_any_bytes_end_in_order_or_go_on(data: bytes, is_open: bool) -> None:
+def test_any_bytes_keep_the_connection_open_or_close_it_in_order(data: bytes, is_open: bool) -> None:
     peer = Peer(STOMP)
     if is_open:
         peer.open("v12.stomp")

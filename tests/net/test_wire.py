@@ -1,4 +1,4 @@
-"""The way out: straight to the socket while nothing waits, the rest through the transport, in order."""
+"""``SocketWriter``: writes directly to the socket while nothing waits, otherwise through the transport, in order."""
 
 import os
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.net.pairs import Pair, connected
 
 
 class Transport:
-    """What a Wire uses of Twisted's transports; ``written`` is what went through it."""
+    """The interface of Twisted's transports that ``SocketWriter`` uses; ``written`` is the data sent through it."""
 
     def __init__(self, socket: Any) -> None:
         self.socket = socket
@@ -45,11 +45,11 @@ class Transport:
         self.ends.append("abort")
 
 
-class Line:
-    """A socket that takes ``room`` bytes and then no more; its descriptor is none of the system's."""
+class LimitedSocket:
+    """A socket that takes ``room`` bytes; its descriptor does not exist in the system."""
 
     numbers = count(1_000_000)
-    by_descriptor: "dict[int, Line]" = {}
+    by_descriptor: "dict[int, LimitedSocket]" = {}
 
     def __init__(self, room: int, error: OSError | None = None) -> None:
         self._descriptor = next(self.numbers)
@@ -74,21 +74,21 @@ class Line:
 
 @pytest.fixture(autouse=True)
 def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let what is sent to the descriptor of a line go there."""
+    """Redirect output for the descriptor of a ``LimitedSocket`` to it."""
     send, writev = wires._send, os.writev
 
     def send_there(descriptor: int, data: bytes) -> int:
-        line = Line.by_descriptor.get(descriptor)
+        line = LimitedSocket.by_descriptor.get(descriptor)
         return send(descriptor, data) if line is None else line.send(data)
 
     def write_there(descriptor: int, pieces: list[bytes]) -> int:
-        line = Line.by_descriptor.get(descriptor)
+        line = LimitedSocket.by_descriptor.get(descriptor)
         return writev(descriptor, pieces) if line is None else line.send(b"".join(pieces))
 
     monkeypatch.setattr(wires, "_send", send_there)
     monkeypatch.setattr(os, "writev", write_there)
     yield
-    Line.by_descriptor.clear()
+    LimitedSocket.by_descriptor.clear()
 
 
 SMALL = [b"abc", b"defg"]
@@ -96,40 +96,40 @@ LARGE = [b"x" * 20_000, b"y" * 20_000]
 MANY = [b"%04d" % number for number in range(10_000)]
 
 
-def wire_to(line: Line) -> tuple[SocketWriter, Transport]:
+def writer_to(line: LimitedSocket) -> tuple[SocketWriter, Transport]:
     transport = Transport(line)
     return SocketWriter(transport, lambda is_congested: None), transport
 
 
 @pytest.mark.parametrize("pieces", [SMALL, LARGE, MANY], ids=["small", "large", "many"])
 @pytest.mark.parametrize("room", [0, 1, 5, 30_000, 1 << 20])
-def test_what_does_not_fit_goes_through_the_transport(pieces: list[bytes], room: int) -> None:
-    line = Line(room)
-    wire, transport = wire_to(line)
+def test_data_that_does_not_fit_the_socket_goes_through_the_transport(pieces: list[bytes], room: int) -> None:
+    line = LimitedSocket(room)
+    wire, transport = writer_to(line)
     whole = b"".join(pieces)
     wire.send(pieces, len(whole))
     assert line.sent == whole[:room]
     assert transport.written == whole[room:]
 
 
-def test_while_something_waits_in_the_transport_all_goes_there() -> None:
-    line = Line(3)
-    wire, transport = wire_to(line)
+def test_all_data_goes_through_the_transport_while_its_buffer_holds_some() -> None:
+    line = LimitedSocket(3)
+    wire, transport = writer_to(line)
     wire.send(SMALL, 7)
     line.room = 100
     wire.send([b"later"], 5)
     assert (line.sent, transport.written) == (b"abc", b"defglater")
 
 
-def test_a_dead_socket_is_left_to_the_transport_to_find() -> None:
-    wire, transport = wire_to(Line(100, ConnectionResetError()))
+def test_a_broken_socket_is_reported_by_the_transport() -> None:
+    wire, transport = writer_to(LimitedSocket(100, ConnectionResetError()))
     wire.send(SMALL, 7)
     assert transport.written == b""
 
 
-def test_once_the_transport_has_caught_up_it_is_bypassed_again() -> None:
-    line = Line(3)
-    wire, transport = wire_to(line)
+def test_an_empty_transport_buffer_is_bypassed_again() -> None:
+    line = LimitedSocket(3)
+    wire, transport = writer_to(line)
     wire.send(SMALL, 7)
     transport._tempDataBuffer.clear()
     line.room = 100
@@ -137,9 +137,9 @@ def test_once_the_transport_has_caught_up_it_is_bypassed_again() -> None:
     assert (line.sent, transport.written) == (b"abclater", b"defg")
 
 
-def test_what_is_said_after_the_end_is_left_to_the_transport() -> None:
-    line = Line(100)
-    wire, transport = wire_to(line)
+def test_data_after_the_close_goes_to_the_transport() -> None:
+    line = LimitedSocket(100)
+    wire, transport = writer_to(line)
     wire.close()
     wire.send(SMALL, 7)
     assert (line.sent, transport.ends) == (b"", ["lose write"])
@@ -150,7 +150,7 @@ def test_tls_goes_through_the_transport() -> None:
         def getPeerCertificate(self) -> None:  # noqa: N802 - Twisted's name
             return None
 
-    line = Line(100)
+    line = LimitedSocket(100)
     transport = Tls(line)
     wire = SocketWriter(transport, lambda is_congested: None)
     wire.send(SMALL, 7)
@@ -158,9 +158,9 @@ def test_tls_goes_through_the_transport() -> None:
     assert (line.sent, transport.written, transport.ends) == (b"", b"abcdefg", ["lose"])
 
 
-def test_congestion_is_passed_on() -> None:
+def test_congestion_is_reported() -> None:
     heard: list[bool] = []
-    transport = Transport(Line(0))
+    transport = Transport(LimitedSocket(0))
     SocketWriter(transport, heard.append)
     transport.producer.pauseProducing()
     transport.producer.resumeProducing()
@@ -168,17 +168,17 @@ def test_congestion_is_passed_on() -> None:
     assert heard == [True, False]
 
 
-def test_the_output_is_ended_first_and_a_connection_can_be_cut() -> None:
-    wire, transport = wire_to(Line(100))
+def test_the_output_side_is_closed_first_and_a_connection_can_be_aborted() -> None:
+    wire, transport = writer_to(LimitedSocket(100))
     wire.close()
     assert (transport.ends, transport.producer) == (["lose write"], None)
     wire.abort()
     assert transport.ends == ["lose write", "abort"]
 
 
-def test_a_wire_that_was_told_to_forget_its_socket_does_not_write_to_it() -> None:
-    line = Line(100)
-    wire, transport = wire_to(line)
+def test_after_forget_the_socket_is_not_written_to() -> None:
+    line = LimitedSocket(100)
+    wire, transport = writer_to(line)
     wire.forget()
     wire.send(SMALL, 7)
     assert (line.sent, transport.written) == (b"", b"abcdefg")

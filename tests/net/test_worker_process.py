@@ -1,4 +1,4 @@
-"""A process that answers requests: started when needed, started anew when it dies; a broker's reactor drives it."""
+"""The worker process: started on demand, restarted when it dies; a broker's reactor drives it."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ PRELUDE = """
 
 
 def run(script: str) -> list[str]:
-    """Return what the script printed."""
+    """Return the lines that the script printed."""
     program = dedent(PRELUDE) + dedent(script) + "\nreactor.run(installSignalHandlers=False)\n"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     return done.stdout.split("\n")[:-1]
@@ -51,7 +51,7 @@ def test_an_urgent_request_goes_before_those_that_wait() -> None:
     """) == ["a", "b", "urgent", "c"]
 
 
-def test_what_cannot_be_done_is_an_answer_and_the_next_request_is_served() -> None:
+def test_a_failed_request_is_answered_with_its_error_and_the_next_one_is_served() -> None:
     [failed, fine] = run("""
         worker.ask({"do": "segment", "vhost": "/", "queue": "q", "partition": 0, "path": "/nowhere"}, b"",
                    lambda answer: say(answer.error))
@@ -61,7 +61,7 @@ def test_what_cannot_be_done_is_an_answer_and_the_next_request_is_served() -> No
     assert fine == "None"
 
 
-def test_a_process_that_is_killed_is_replaced_and_its_requests_are_made_again() -> None:
+def test_a_killed_process_is_replaced_and_its_requests_are_repeated() -> None:
     assert run("""
         def first(answer):
             pid = worker.process_id
@@ -93,7 +93,7 @@ def test_a_request_that_kills_its_process_twice_fails_and_the_others_are_served(
     """) == ["the worker process died twice while it processed this request", "None"]
 
 
-def test_large_payloads_go_both_ways_while_the_reactor_goes_on() -> None:
+def test_large_payloads_are_exchanged_while_the_reactor_keeps_running() -> None:
     [size, ticks] = run("""
         from gateway.kernel.messages.chunks import encode_chunk
         from gateway.kernel.messages.contents import ContentWriter
@@ -112,7 +112,7 @@ def test_large_payloads_go_both_ways_while_the_reactor_goes_on() -> None:
     assert int(ticks) > 5
 
 
-def test_a_process_ends_when_it_is_idle_for_long_and_when_it_is_stopped() -> None:
+def test_a_process_ends_after_the_idle_timeout_and_on_stop() -> None:
     assert run("""
         child._IDLE_S = 0.05
         def gone(pid):

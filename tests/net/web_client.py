@@ -1,4 +1,4 @@
-"""A client that speaks WebSocket over a real socket, and stands on wsproto."""
+"""A WebSocket client over a real socket, based on wsproto."""
 
 import socket
 import ssl
@@ -8,7 +8,7 @@ from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Even
 
 
 class WebClient:
-    """Speaks WebSocket over a socket; the handshake is done when it is made."""
+    """A WebSocket client; the constructor performs the handshake."""
 
     def __init__(self, line: "socket.socket | ssl.SSLSocket", *subprotocols: str, origin: str = "") -> None:
         self.socket = line
@@ -34,7 +34,7 @@ class WebClient:
         return list(self.websocket.events())
 
     def hear_until(self, wanted: bytes) -> bytes:
-        """Read until the messages hold this."""
+        """Read until the received messages contain these bytes."""
         heard = b""
         while wanted not in heard:
             for event in self.hear():
@@ -44,14 +44,14 @@ class WebClient:
         return heard
 
     def hear_to_the_close(self) -> tuple[bytes, int]:
-        """Read until the server closes, and until its end; return what it said and its code."""
+        """Read until the server closes the connection; return the received bytes and the close code."""
         heard = bytearray()
         while True:
             for event in self.hear():
                 if isinstance(event, CloseConnection):
                     if self.websocket.state.name == "REMOTE_CLOSING":
                         self.send(event.response())
-                    assert self.socket.recv(1) == b"", "it goes on after the close"
+                    assert self.socket.recv(1) == b"", "data after the close"
                     return bytes(heard), event.code
                 if isinstance(event, BytesMessage):
                     heard += event.data

@@ -1,7 +1,7 @@
-"""A process that speaks through WebSockets, for tests over real sockets: ``python -m tests.net.web_server``.
+"""A process with WebSocket listeners, for tests over real sockets: ``python -m tests.net.web_server``.
 
-It prints a line ``NAME PORT`` for each listener, then what its protocols say of themselves. ``amqp`` is a broker in
-memory, ``flood`` sends as long as it may, ``sink`` reads with a pause.
+It prints a line ``NAME PORT`` for each listener, then the output of its protocols. ``amqp`` is a broker in memory,
+``flood`` sends without limit, ``sink`` reads with a pause.
 """
 
 import sys
@@ -32,7 +32,7 @@ def say(text: str) -> None:
 
 
 class Flood(Protocol):
-    """Writes as much as the transport takes, up to ``FLOOD`` bytes, and says how much that was when it has to pause."""
+    """Writes as much as the transport accepts, up to ``FLOOD`` bytes, and prints the number when it is paused."""
 
     def connectionMade(self) -> None:
         self.sent = 0
@@ -58,7 +58,9 @@ class Flood(Protocol):
 
 
 class Sink(Protocol):
-    """Stops reading at the first bytes, goes on after a while, and says how much came before and at all."""
+    """Stops reading at the first bytes, resumes after a while, and prints the numbers of bytes before the pause and in
+    total.
+    """
 
     def connectionMade(self) -> None:
         self.size = 0
